@@ -1,0 +1,1 @@
+"""Oar's framework: layers, data, training, export and inference on JAX/XLA."""

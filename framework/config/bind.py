@@ -1,0 +1,318 @@
+"""Binding of a Tree to frozen dataclasses by their type hints.
+
+| hint | takes | gives |
+|---|---|---|
+| `int`, `float`, `str`, `bool`, `None` | that scalar; a float also takes an integer | the scalar |
+| `Path` | text | Path |
+| `Literal[...]`, an Enum class | one of the values | the value, the member |
+| `tuple[T, ...]`, `list[T]` | a list | a tuple |
+| `tuple[A, B]` | a list of that length | a tuple |
+| `dict[str, T]` | a mapping | a dict |
+| a dataclass | a mapping of its fields | an instance |
+| `Annotated[T, Kind("loss")]` | `{type: Name, key: value, ...}`, or just `Name` | an instance of the dataclass of that name |
+| `A | B` | what one of them takes; the first that fits wins | what that one gives |
+
+In `loss: Annotated[Loss, Kind("loss")]`, `Loss` is for readers and type checkers: the protocol or base class that the
+component has. A component that was registered with a Layer is bound to its config dataclass.
+
+All errors of a tree are collected and raised as one ConfigError.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, overload
+
+from framework.config.registry import Catalog, Kind, name_of
+from framework.config.tree import Tree, from_plain
+from framework.core.errors import ConfigError, OarError, nearest
+
+Domain = Literal["ocr", "detection", "segmentation", "nlp"]
+SECTIONS = ("domain", "model", "task", "pipeline", "data", "optim", "train", "export", "infer")
+
+_T = TypeVar("_T")
+_FAILED: Any = object()  # stands for a value whose error is noted
+_SCALARS = {
+    int: ("int", {int}),
+    float: ("float", {float, int}),
+    str: ("text", {str}),
+    bool: ("true or false", {bool}),
+    NoneType: ("null", {NoneType}),
+    Path: ("a path", {str}),
+}
+
+
+@overload
+def bind(source: Tree | dict | list, hint: type[_T], packages: Sequence[str] = ()) -> _T: ...
+@overload
+def bind(source: Tree | dict | list, hint: Any, packages: Sequence[str] = ()) -> Any: ...
+def bind(source: Tree | dict | list, hint: Any, packages: Sequence[str] = ()) -> Any:
+    """The value that `hint` describes (a dataclass, or any hint of the table above), made from `source`.
+
+    `packages` are searched for the names of components, see `framework.config.registry`.
+
+    Raises:
+        ConfigError: lists every unknown key, missing key, wrong type, unknown name and value that a dataclass's
+            `__post_init__` refuses, each with its place and dotted key. Also for a hint that cannot be bound.
+    """
+    binder = _Binder(packages)
+    return binder.finish(binder.value(source if isinstance(source, Tree) else from_plain(source), hint, ""))
+
+
+def bind_section(tree: Tree, section: str, hint: Any, packages: Sequence[str] | None = None) -> Any:
+    """One top-level section of a file, bound with the packages of its `domain` unless others are given.
+
+    The names of all sections are checked, so that a misspelt one is not silently ignored. Raises like `bind`.
+    """
+    binder = _Binder(packages_of(tree) if packages is None else packages)
+    for name, child in tree.value.items():
+        if name not in SECTIONS:
+            binder.unknown_key(child, name, "", SECTIONS)
+    if section in tree.value:
+        return binder.finish(binder.value(tree.value[section], hint, section))
+    binder.missing_key(tree, section, hint)
+    return binder.finish(_FAILED)
+
+
+def packages_of(tree: Tree) -> tuple[str, ...]:
+    """The packages that a configuration file sees: the one that its `domain` names, zoo and framework."""
+    return (bind_section(tree, "domain", Domain, ()), "zoo", "framework")
+
+
+def spell(hint: Any) -> str:
+    """What a hint takes, in the words of messages and help texts. Raises ConfigError for a hint that cannot be bound."""
+    base, kind = unwrap(hint)
+    origin, args = get_origin(base), get_args(base)
+    if kind is not None:
+        return f"a {kind} {{type: Name, ...}}"
+    if base in _SCALARS:
+        return _SCALARS[base][0]
+    if choices := _choices(base):
+        return " or ".join(repr(choice) for choice in choices)
+    if origin in (Union, UnionType):
+        return " or ".join(spell(member) for member in args)
+    if (item := item_of(base)) is not None:
+        return f"{'a mapping of names to' if origin is dict else 'a list of'} {spell(item)}"
+    if origin is tuple and args:
+        return f"a list [{', '.join(spell(arg) for arg in args)}]"
+    if dataclasses.is_dataclass(base) and isinstance(base, type):
+        return f"a mapping ({base.__name__})"
+    raise ConfigError(
+        "a configuration cannot be bound to this type hint",
+        received=repr(hint),
+        allowed="the hints listed in framework/config/bind.py",
+    )
+
+
+def unwrap(hint: Any) -> tuple[Any, str | None]:
+    """A hint without its `Annotated`, and the kind of component that it asks for, if any."""
+    if get_origin(hint) is not Annotated:
+        return (NoneType if hint is None else hint), None
+    base, *marks = get_args(hint)
+    return base, next((mark.name for mark in marks if isinstance(mark, Kind)), None)
+
+
+def item_of(hint: Any) -> Any:
+    """T of `tuple[T, ...]`, `list[T]` and `dict[str, T]`, else None."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is list or (origin is tuple and len(args) == 2 and args[1] is Ellipsis):
+        return args[0]
+    return args[1] if origin is dict and args[0] is str else None
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    """The values that a Literal or an Enum class takes."""
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return tuple(member.value for member in hint)
+    return get_args(hint) if get_origin(hint) is Literal else ()
+
+
+def _takes(hint: Any) -> set[type]:
+    """The types of `Tree.value` that can fit a hint."""
+    base, kind = unwrap(hint)
+    if kind is not None:
+        return {str, dict}
+    if base in _SCALARS:
+        return _SCALARS[base][1]
+    if choices := _choices(base):
+        return {type(choice) for choice in choices}
+    if get_origin(base) in (Union, UnionType):
+        return set().union(*(_takes(member) for member in get_args(base)))
+    return {list} if get_origin(base) in (list, tuple) else {dict}
+
+
+def _describe(tree: Tree) -> str:
+    if isinstance(tree.value, dict):
+        return f"a mapping with the keys {', '.join(tree.value)}" if tree.value else "an empty mapping"
+    if isinstance(tree.value, list):
+        return f"a list of {len(tree.value)} items"
+    names = {bool: "", NoneType: "", int: " (int)", float: " (float)", str: " (text)"}
+    spelled = {True: "true", False: "false", None: "null"} if type(tree.value) in (bool, NoneType) else {}
+    return spelled.get(tree.value, repr(tree.value)) + names[type(tree.value)]
+
+
+def _did_you_mean(name: str, choices: Iterable[Any]) -> str | None:
+    near = nearest(name, [choice for choice in choices if isinstance(choice, str)])
+    return f"did you mean {near!r}?" if near else None
+
+
+def _join(key: str, name: object) -> str:
+    return f"{key}.{name}" if key else str(name)
+
+
+class _Binder:
+    """One pass over a tree. A method that finds an error notes it and returns _FAILED."""
+
+    def __init__(self, packages: Sequence[str]) -> None:
+        self.catalog = Catalog(packages)
+        self.errors: list[ConfigError] = []
+
+    def finish(self, value: Any) -> Any:
+        if len(self.errors) == 1:
+            raise self.errors[0]
+        if self.errors:
+            text = "\n".join(str(error) for error in self.errors)
+            raise ConfigError(f"{len(self.errors)} errors in the configuration\n{text}")
+        return value
+
+    def value(self, tree: Tree, hint: Any, key: str) -> Any:
+        allowed = spell(hint)
+        base, kind = unwrap(hint)
+        if type(tree.value) not in _takes(hint):
+            quote = type(tree.value) in (bool, int, float) and str in _takes(hint)
+            fix = f"put it in quotes to make it text: '{tree.plain()}'" if quote and kind is None else None
+            return self.note(tree, key, "wrong type", received=_describe(tree), allowed=allowed, fix=fix)
+        if kind is not None:
+            return self.component(tree, kind, key)
+        if choices := _choices(base):
+            return self.choice(tree, base, choices, key)
+        origin = get_origin(base)
+        if origin in (Union, UnionType):
+            return self.union(tree, get_args(base), key)
+        if origin in (list, tuple, dict):
+            return self.collection(tree, base, key)
+        if base in _SCALARS:
+            return base(tree.value) if base in (float, Path) else tree.value
+        entries = tree.value
+        if "type" in entries and entries["type"].value == name_of(base):  # as `dump` writes it
+            entries = {name: child for name, child in entries.items() if name != "type"}
+        return self.dataclass(tree, base, entries, key)
+
+    def choice(self, tree: Tree, base: Any, choices: tuple[Any, ...], key: str) -> Any:
+        # 1 == True == 1.0, so the type is compared too
+        if not any(type(choice) is type(tree.value) and choice == tree.value for choice in choices):
+            return self.note(
+                tree,
+                key,
+                "wrong value",
+                received=_describe(tree),
+                allowed=spell(base),
+                fix=_did_you_mean(str(tree.value), choices),
+            )
+        return base(tree.value) if isinstance(base, type) else tree.value
+
+    def collection(self, tree: Tree, base: Any, key: str) -> Any:
+        item = item_of(base)
+        if isinstance(tree.value, dict):
+            items = {name: self.value(child, item, _join(key, name)) for name, child in tree.value.items()}
+            return _FAILED if _FAILED in items.values() else items
+        hints = [item] * len(tree.value) if item is not None else get_args(base)
+        if len(hints) != len(tree.value):
+            return self.note(tree, key, "wrong length", received=_describe(tree), allowed=spell(base))
+        values = [self.value(*pair, _join(key, i)) for i, pair in enumerate(zip(tree.value, hints))]
+        return _FAILED if any(value is _FAILED for value in values) else tuple(values)
+
+    def union(self, tree: Tree, members: tuple[Any, ...], key: str) -> Any:
+        members = tuple(member for member in members if type(tree.value) in _takes(member))
+        noted, attempts = self.errors, []
+        for member in members:
+            self.errors = []
+            value = self.value(tree, member, key)
+            attempts.append(self.errors)
+            if value is not _FAILED:
+                self.errors = noted
+                return value
+        self.errors = noted
+        if len(members) > 1 and not isinstance(tree.value, dict | list):
+            allowed = " or ".join(str(errors[0].allowed) for errors in attempts)
+            return self.note(tree, key, "wrong value", received=_describe(tree), allowed=allowed)
+        self.errors += min(attempts, key=len)  # the member that came closest
+        return _FAILED
+
+    def component(self, tree: Tree, kind: str, key: str) -> Any:
+        entries = tree.value if isinstance(tree.value, dict) else {"type": tree}
+        named = entries.get("type")
+        if named is None or not isinstance(named.value, str):
+            return self.note(
+                named or tree,
+                _join(key, "type"),
+                f"the name of the {kind} is missing" if named is None else "wrong type",
+                received=_describe(named or tree),
+                allowed=", ".join(self.catalog.available(kind)),
+            )
+        entry = self.catalog.find(kind, named.value)
+        if entry is None:
+            unknown = self.catalog.unknown(kind, named.value)
+            return self.note(
+                named,
+                _join(key, "type"),
+                unknown.problem,
+                received=unknown.received,
+                allowed=unknown.allowed,
+                fix=unknown.fix,
+            )
+        arguments = {name: child for name, child in entries.items() if name != "type"}
+        return self.dataclass(tree, entry.config, arguments, key)
+
+    def dataclass(self, tree: Tree, cls: type, entries: dict[str, Tree], key: str) -> Any:
+        hints = get_type_hints(cls, include_extras=True)
+        fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
+        values = {}
+        for name, child in entries.items():
+            if name in fields:
+                values[name] = self.value(child, hints[name], _join(key, name))
+            else:
+                values[name] = self.unknown_key(child, name, key, fields, tree.value.get("type"))
+        for name, field in fields.items():
+            required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+            if required and name not in values:
+                values[name] = self.missing_key(tree, _join(key, name), hints[name])
+        if any(value is _FAILED for value in values.values()):
+            return _FAILED
+        try:
+            return cls(**values)
+        except (OarError, ValueError) as error:
+            parts = vars(error) if isinstance(error, OarError) else {"problem": str(error)}
+            parts = {name: parts.get(name) for name in ("problem", "received", "allowed", "fix")}
+            self.note(tree, key, f"{cls.__name__}: {parts.pop('problem')}", **parts)
+            self.errors[-1].__cause__ = error
+            return _FAILED
+
+    def unknown_key(
+        self, tree: Tree, name: str, key: str, allowed: Iterable[str], type_tree: Tree | None = None
+    ) -> Any:
+        fix = _did_you_mean(name, allowed)
+        if fix is None and type_tree is not None and type_tree.where.source != tree.where.source:
+            fix = (
+                f"if it was meant for another type: it comes from {tree.where}, the type from {type_tree.where}; "
+                "`_inherited_: false` beside the type drops what the bases put there"
+            )
+        return self.note(
+            tree,
+            _join(key, name),
+            "unknown key",
+            received=f"{name}: {_describe(tree)}",
+            allowed=", ".join(allowed) or "no keys",
+            fix=fix,
+        )
+
+    def missing_key(self, tree: Tree, key: str, hint: Any) -> Any:
+        return self.note(tree, key, "missing key", received=_describe(tree), allowed=spell(hint))
+
+    def note(self, tree: Tree, key: str, problem: str, **parts: Any) -> Any:
+        self.errors.append(ConfigError(f"{key or 'top level'}: {problem}", where=tree.where, **parts))
+        return _FAILED

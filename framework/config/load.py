@@ -1,0 +1,173 @@
+"""Configuration files: YAML with bases and command-line overrides.
+
+One order settles every question: the files named by `_base_` in their order (each after its own bases), then the file
+itself, then the overrides. What comes later wins: mappings merge key by key, lists and scalars are replaced, and
+`_inherited_: false` inside a mapping drops whatever earlier files put there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from framework.config.tree import INHERITED, Tree, Where, parse, write
+from framework.core.errors import ConfigError, nearest
+
+BASE = "_base_"
+
+
+def load(path: str | Path, overrides: Sequence[str] = ()) -> Tree:
+    """Read a file, its bases and the overrides into one Tree.
+
+    `_base_` is a path or a list of paths, relative to the file that names them. An override is `a.b.c=value`, the value
+    in YAML (nothing after the `=` is null). Mappings that are missing on the way are made. A list item is reached by its
+    index, from 0, or from -1 counted from the end (`data.train.transforms.-1.scale=[0.5, 1.0]`); an override changes
+    items and never adds one.
+
+    Raises:
+        ConfigError: with `file:line:column`, or with the override, for everything that cannot be read.
+    """
+    tree = _load_file(Path(path).resolve(), ())
+    for text in overrides:
+        tree = _override(tree, text)
+    return _without_markers(tree)
+
+
+def resolved(tree: Tree) -> str:
+    """YAML text of the merged tree: what is written beside a checkpoint. `load` reads it back to an equal tree."""
+    return write(tree.plain())
+
+
+def _load_file(path: Path, chain: tuple[Path, ...], asked_at: Where | None = None) -> Tree:
+    """`chain` holds the files that are being read, outermost first; `asked_at` is the `_base_` that named this one."""
+    if path in chain:
+        links = " -> ".join(_shown(link) for link in (*chain[chain.index(path) :], path))
+        raise ConfigError(f"{BASE!r} goes in a circle", where=asked_at, received=links)
+    tree = parse(_read(path, asked_at), _shown(path))
+    if tree.value is None:
+        raise ConfigError("the file is empty", where=tree.where, allowed="a mapping of sections")
+    if not isinstance(tree.value, dict):
+        raise ConfigError(
+            "the top level is not a mapping",
+            where=tree.where,
+            received=f"a {'list' if isinstance(tree.value, list) else 'single value'}",
+            allowed="a mapping of sections, such as `model: {...}`",
+        )
+    bases = _bases(tree.value.get(BASE))
+    own = Tree({key: child for key, child in tree.value.items() if key != BASE}, tree.where)
+    merged: Tree | None = None
+    for base in bases:
+        loaded = _load_file((path.parent / base.value).resolve(), (*chain, path), base.where)
+        merged = loaded if merged is None else _merge(merged, loaded)
+    return own if merged is None else _merge(merged, own)
+
+
+def _bases(tree: Tree | None) -> list[Tree]:
+    if tree is None:
+        return []
+    items = tree.value if isinstance(tree.value, list) else [tree]
+    for item in items:
+        if not isinstance(item.value, str) or not item.value:
+            raise ConfigError(
+                f"{BASE!r} does not name a file",
+                where=item.where,
+                received=repr(item.plain()),
+                allowed="a path or a list of paths, relative to this file",
+            )
+    return items
+
+
+def _read(path: Path, asked_at: Where | None) -> str:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+        near = nearest(path.name, siblings)
+        raise ConfigError(
+            f"the {'base ' if asked_at else ''}file cannot be read: {error.strerror}",
+            where=asked_at,
+            received=_shown(path),
+            fix=f"did you mean {_shown(path.with_name(near))}?" if near and near != path.name else None,
+        ) from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")
+        raise ConfigError(
+            "the file is not UTF-8",
+            where=Where(_shown(path), line, column),
+            received=f"the byte 0x{data[error.start]:02x}",
+            fix="save it as UTF-8",
+        ) from error
+
+
+def _shown(path: Path) -> str:
+    """The path as messages print it: from the working directory when it lies below."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _merge(earlier: Tree, later: Tree) -> Tree:
+    if not (isinstance(earlier.value, dict) and isinstance(later.value, dict)) or INHERITED in later.value:
+        return later
+    merged = dict(earlier.value)
+    for key, child in later.value.items():
+        merged[key] = _merge(merged[key], child) if key in merged else child
+    return Tree(merged, later.where)
+
+
+def _without_markers(tree: Tree) -> Tree:
+    if isinstance(tree.value, dict):
+        children = {key: _without_markers(child) for key, child in tree.value.items() if key != INHERITED}
+        return Tree(children, tree.where)
+    if isinstance(tree.value, list):
+        return Tree([_without_markers(child) for child in tree.value], tree.where)
+    return tree
+
+
+def _override(tree: Tree, text: str) -> Tree:
+    source = f"command line -o {text}"
+    path, equals, value = text.partition("=")
+    keys = path.strip().split(".")
+    if not equals or not all(keys):
+        raise ConfigError("not an override", where=source, received=repr(text), allowed="a.b.c=value")
+    return _assign(tree, keys, 0, parse(value, source, lines=False))
+
+
+def _assign(tree: Tree | None, keys: list[str], depth: int, leaf: Tree) -> Tree:
+    """`tree` with `leaf` merged in at `keys[depth:]`; only the leaf and the mappings made for it get its place."""
+    if depth == len(keys):
+        return leaf if tree is None else _merge(tree, leaf)
+    if tree is None or tree.value is None:
+        tree = Tree({}, leaf.where)
+    key, holder = keys[depth], ".".join(keys[:depth])
+    if isinstance(tree.value, dict):
+        children = dict(tree.value)
+        children[key] = _assign(children.get(key), keys, depth + 1, leaf)
+        return Tree(children, tree.where)
+    if isinstance(tree.value, list):
+        items, index = list(tree.value), _index(key, len(tree.value), holder, leaf.where)
+        items[index] = _assign(items[index], keys, depth + 1, leaf)
+        return Tree(items, tree.where)
+    raise ConfigError(
+        f"{holder} has no key {key!r}",
+        where=leaf.where,
+        received=f"{holder}: {tree.value!r}, a single value from {tree.where}",
+        allowed="a mapping or a list",
+        fix=f"replace it as a whole: -o {holder}=...",
+    )
+
+
+def _index(key: str, length: int, holder: str, where: Where) -> int:
+    digits = key.removeprefix("-")
+    if digits.isascii() and digits.isdigit() and -length <= int(key) < length:
+        return int(key)
+    raise ConfigError(
+        f"{holder} is a list of {length} items and has no item {key!r}",
+        where=where,
+        received=key,
+        allowed=f"0 to {length - 1}, or -1 to -{length} counted from the end"
+        if length
+        else "no index: it is empty",
+    )

@@ -1,0 +1,66 @@
+"""Numbers: 32-bit inside by default, 64-bit integers narrowed with a range check, and the precision of dots.
+
+Paddle's labels are int64. JAX without x64 would narrow them silently; `narrow` does it with a check.
+`precision_scope("bfloat16")` makes matrix products take bfloat16 operands and accumulate in float32.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Iterator
+from typing import Literal
+
+import jax
+import numpy as np
+
+from framework.core.errors import ShapeError
+
+Precision = Literal["float32", "bfloat16"]
+
+_precision: contextvars.ContextVar[Precision] = contextvars.ContextVar("oar_precision", default="float32")
+
+
+def precision() -> Precision:
+    """The precision in which matrix products run here: set by `precision_scope`."""
+    return _precision.get()
+
+
+@contextlib.contextmanager
+def precision_scope(value: Precision) -> Iterator[None]:
+    """Within the block dots take operands of this precision; results and everything else stay float32."""
+    if value not in ("float32", "bfloat16"):
+        raise ShapeError("unknown precision", received=repr(value), allowed="'float32' or 'bfloat16'")
+    token = _precision.set(value)
+    try:
+        yield
+    finally:
+        _precision.reset(token)
+
+
+def enable_x64() -> None:
+    """Let arrays be 64-bit wide in this process (int64, float64). Call it before the first array is made."""
+    jax.config.update("jax_enable_x64", True)
+
+
+def narrow(array: np.ndarray, where: object = None) -> np.ndarray:
+    """`array` in the widest type that JAX keeps: float64 becomes float32, int64 becomes int32 when it fits.
+
+    Raises:
+        ShapeError: an integer lies outside int32, which would wrap around silently.
+    """
+    array = np.asarray(array)
+    if jax.config.jax_enable_x64 or array.dtype.itemsize // (2 if array.dtype.kind == "c" else 1) < 8:  # type: ignore[attr-defined]
+        return array
+    if array.dtype.kind in "iu":
+        low, high = np.iinfo(np.int32).min, np.iinfo(np.int32).max
+        if array.size and (array.min() < low or array.max() > high):
+            raise ShapeError(
+                "an integer does not fit into 32 bits",
+                where=where,
+                received=f"{array.dtype} values from {array.min()} to {array.max()}",
+                allowed=f"{low} to {high}",
+                fix="call framework.enable_x64() before the first array is made",
+            )
+        return array.astype(np.int32)
+    return array.astype({"f": np.float32, "c": np.complex64}[array.dtype.kind])

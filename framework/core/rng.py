@@ -1,0 +1,90 @@
+"""Randomness is a scope: layers ask `next_key()`, and whoever runs them says where keys come from.
+
+Outside a trace, keys come from one process-wide stream that `seed` resets. Under a trace (jit, grad, export) there must
+be a scope, because a key taken from the process-wide stream would be baked into the program: every later call would
+drop the same units. Without a scope `next_key` raises instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import threading
+from collections.abc import Iterator
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from framework.core.errors import TraceError
+
+
+class _Stream:
+    """Keys `fold_in(root, 0)`, `fold_in(root, 1)`, …; the root key is made on first use."""
+
+    def __init__(self, root: jax.Array | int) -> None:
+        self._root, self._count = root, 0
+        self._lock = threading.Lock()
+
+    def next(self) -> jax.Array:
+        with self._lock:
+            if isinstance(self._root, int):
+                self._root = jax.random.key(self._root)
+            count, self._count = self._count, self._count + 1
+        return jax.random.fold_in(self._root, count)
+
+
+_scope: contextvars.ContextVar[_Stream | None] = contextvars.ContextVar("oar_rng_scope", default=None)
+_default = _Stream(0)
+_init = (0, 0)  # seed and number of initialisers drawn so far
+_init_lock = threading.Lock()
+
+
+def seed(value: int) -> None:
+    """Reset the process-wide stream of keys and the stream that initialises parameters."""
+    global _default, _init
+    with _init_lock:
+        _default, _init = _Stream(int(value)), (int(value), 0)
+
+
+@contextlib.contextmanager
+def rng_scope(key: jax.Array) -> Iterator[None]:
+    """Within the block, `next_key()` returns keys derived from `key`, the same ones at every run of the block."""
+    token = _scope.set(_Stream(key))
+    try:
+        yield
+    finally:
+        _scope.reset(token)
+
+
+def next_key() -> jax.Array:
+    """A fresh key from the innermost `rng_scope`, or from the process-wide stream outside of any trace.
+
+    Raises:
+        TraceError: under jit, grad or export without a scope.
+    """
+    stream = _scope.get()
+    if stream is None:
+        if is_tracing():
+            raise TraceError(
+                "a layer asked for randomness under a trace without a random key",
+                received="a trace (jit, grad or export) outside of any rng_scope",
+                allowed="`nn.apply(graphdef, params, buffers, key, …)` with a key, or `with framework.rng_scope(key):`",
+                fix="pass a key, or call `layer.eval()` if this is inference: dropout and its kin then need none",
+            )
+        stream = _default
+    return stream.next()
+
+
+def is_tracing() -> bool:
+    """Whether the code runs inside a jax trace, where arrays are placeholders without values."""
+    return isinstance(jnp.zeros(()), jax.core.Tracer)
+
+
+def next_initializer_rng() -> np.random.Generator:
+    """A numpy generator for one parameter: the n-th parameter made after `seed(s)` always gets the same one."""
+    global _init
+    with _init_lock:
+        value, count = _init
+        _init = (value, count + 1)
+    return np.random.default_rng((value, count))

@@ -1,0 +1,97 @@
+"""A weight file in memory: the bytes, the name they are blamed under, and views of tensors in them.
+
+Every reader of this package works on a `Source`. Tensors are read-only numpy views of its bytes, so reading a file
+costs its size once, and a size that a header declares is compared with the bytes present before anything is built.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+from framework.core.errors import FormatError
+
+FETCH_AGAIN = "copy or download the file again and compare its size and checksum with the published ones"
+MAX_RANK = 32
+
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
+float8_e4m3fn = np.dtype(ml_dtypes.float8_e4m3fn)
+float8_e4m3fnuz = np.dtype(ml_dtypes.float8_e4m3fnuz)
+float8_e5m2 = np.dtype(ml_dtypes.float8_e5m2)
+float8_e5m2fnuz = np.dtype(ml_dtypes.float8_e5m2fnuz)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Bytes of one file and the file's name, so that every reader complains in the same words."""
+
+    name: str
+    data: memoryview
+
+    def error(
+        self,
+        problem: str,
+        at: int | None = None,
+        *,
+        received: object = None,
+        allowed: object = None,
+        fix: str = FETCH_AGAIN,
+    ) -> FormatError:
+        where = self.name if at is None else f"{self.name}, byte {at}"
+        return FormatError(problem, where=where, received=received, allowed=allowed, fix=fix)
+
+    def view(self, start: int, size: int, what: str) -> memoryview:
+        """`size` bytes from `start`, or FormatError when the file ends before."""
+        if size < 0 or start < 0 or start + size > len(self.data):
+            raise self.error(
+                f"the file ends inside {what}",
+                start,
+                received=f"{max(0, len(self.data) - start)} bytes to the end of the file",
+                allowed=f"{size} bytes" if size >= 0 else "a size that is not negative",
+            )
+        return self.data[start : start + size]
+
+    def array(self, at: int, view: memoryview, dtype: np.dtype, shape: Sequence[int], what: str) -> np.ndarray:
+        """A read-only view of `view` as an array; FormatError when the declared shape needs other than its bytes."""
+        shape = tuple(shape)
+        extent = math.prod(max(size, 1) for size in shape) * dtype.itemsize  # numpy counts zero dimensions so
+        if len(shape) > MAX_RANK or min(shape, default=0) < 0 or extent >= 2**62:
+            raise self.error(
+                f"{what} declares an impossible shape",
+                at,
+                received=shape[: MAX_RANK + 1],
+                allowed=f"at most {MAX_RANK} dimensions, each at least 0",
+            )
+        count = math.prod(shape)
+        if count * dtype.itemsize != len(view):
+            raise self.error(
+                f"{what} declares the shape {list(shape)}, which does not fit its data",
+                at,
+                received=f"{len(view)} bytes",
+                allowed=f"{count} values of {dtype} = {count * dtype.itemsize} bytes",
+            )
+        array = np.frombuffer(view, dtype).reshape(shape) if count else np.empty(shape, dtype)
+        array.flags.writeable = False
+        return array
+
+
+def read_source(path: str | Path) -> Source:
+    """Read a whole file. Raises FormatError when it is missing, a folder or empty."""
+    path = Path(path)
+    if path.is_dir():
+        raise FormatError(
+            "this is a folder, not a file of weights",
+            where=path,
+            fix="name the file inside it, for example inference.pdiparams, model.onnx or model.safetensors",
+        )
+    if not path.is_file():
+        raise FormatError("there is no such file", where=path, fix="check the spelling and the folder")
+    data = path.read_bytes()
+    if not data:
+        raise FormatError("the file is empty", where=path, received="0 bytes", fix=FETCH_AGAIN)
+    return Source(str(path), memoryview(data))

@@ -1,0 +1,79 @@
+"""How an operation is written on each platform: one table for the whole project.
+
+XLA compiles one operation very differently on a CPU depending on how it is written; on a GPU or TPU the plain form is
+right. Model files never know: they call `functional.conv2d`, which asks `conv_plan` and its kin here.
+
+The platform is the default backend, or "any" while an artifact for several platforms is lowered; then both forms go
+into the program under `lax.platform_dependent` and each platform compiles its own.
+
+Milliseconds below: 2 cores (Zen 4/5, AVX-512), jax 0.10.2, float32; measured by tools/bench/lowering.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import jax
+from jax import lax
+
+Platform = Literal["cpu", "other", "any"]
+ConvPlan = Literal["plain", "depthwise", "few_taps", "pointwise"]
+
+_platform: contextvars.ContextVar[Platform | None] = contextvars.ContextVar("oar_platform", default=None)
+
+# Taps times input channels up to which a convolution is a sum of broadcast multiply-adds.
+# 3x3x3 stride 2 on 640x640: 3.4 ms against 28 as a convolution; 2x2x12 is already slower that way (6.3 against 3.7).
+FEW_TAPS = 27
+
+# Compile options of the CPU backend: convolutions leave the YNN library for Eigen (detector at 640: 100 to 89 ms),
+# dots stay in it (bf16 dots run at twice the float32 speed there).
+CPU_COMPILE_OPTIONS: dict[str, Any] = {
+    "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
+}
+AVX512_COMPILE_OPTIONS: dict[str, Any] = {"xla_cpu_prefer_vector_width": 512}  # 7x7 depthwise: 8.0 to 5.8 ms
+
+
+def platform() -> Platform:
+    """The platform that operations are written for here."""
+    chosen = _platform.get()
+    if chosen is not None:
+        return chosen
+    return "cpu" if jax.default_backend() == "cpu" else "other"
+
+
+@contextlib.contextmanager
+def platform_scope(value: Platform) -> Iterator[None]:
+    """Write operations for this platform inside the block; "any" keeps the choice open until compilation."""
+    token = _platform.set(value)
+    try:
+        yield
+    finally:
+        _platform.reset(token)
+
+
+def choose(on: Platform, cpu: Callable[..., Any], plain: Callable[..., Any], *args: Any) -> Any:
+    """Run the form for the platform; both go into the program when it is "any"."""
+    if on == "any":
+        return lax.platform_dependent(*args, cpu=cpu, default=plain)
+    return cpu(*args) if on == "cpu" else plain(*args)
+
+
+def conv_plan(in_channels: int, kernel_hw: tuple[int, int], groups: int, out_channels: int) -> ConvPlan:
+    """The CPU form of a 2-D convolution.
+
+    depthwise: shifted multiply-adds after a barrier; 3x3, 160x160x48: 0.4 to 0.85 ms against 40 to 53 grouped.
+    few_taps: broadcast multiply-adds, see FEW_TAPS.
+    pointwise: a dot on [N*H*W, C]; ResNet50's training step 3.1 to 2.4 s.
+    plain: the convolution of XLA (Eigen).
+    """
+    taps = kernel_hw[0] * kernel_hw[1]
+    if groups > 1 and groups == in_channels and out_channels == in_channels:
+        return "depthwise"
+    if groups > 1:
+        return "plain"
+    if taps == 1:
+        return "pointwise"
+    return "few_taps" if taps * in_channels <= FEW_TAPS else "plain"

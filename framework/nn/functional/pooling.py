@@ -1,0 +1,207 @@
+"""Pooling on NHWC arrays with Paddle's numerics: ceil mode, exclusive averages, adaptive windows.
+
+Source: paddle.nn.functional pooling; `exclusive=True` means that padding does not count in an average.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from framework.core.errors import ShapeError
+from framework.nn.functional import lowering
+from framework.nn.functional.conv import Padding, Pads, Pair, conv_padding, pair
+from framework.nn.functional.lowering import Platform, choose
+
+# Up to this many taps an average is a sum of shifted views: XLA's CPU reduce_window is a scalar loop.
+_FEW_VIEWS = 16
+
+
+def _windows(
+    size: tuple[Any, Any], kernel: Pair, stride: Pair, pads: Pads, ceil_mode: bool
+) -> tuple[Any, Pads]:
+    """Output (h, w), and the pads with the rows that ceil mode adds below and to the right."""
+    outs, edges = [], []
+    for n, k, s, (low, high) in zip(size, kernel, stride, pads):
+        span = n + low + high - k
+        out = (-(-span // s) if ceil_mode else span // s) + 1
+        if ceil_mode and isinstance(out, int) and (out - 1) * s >= n + low:
+            out -= 1  # a window that would start beyond the input and its left pad is dropped
+        extra = (out - 1) * s + k - (n + low + high) if ceil_mode else 0
+        outs.append(out)
+        edges.append((low, high + (max(extra, 0) if isinstance(extra, int) else extra)))
+    return tuple(outs), (edges[0], edges[1])
+
+
+def _reduce(x: jax.Array, init: float, op: Any, kernel: Pair, stride: Pair, pads: Pads) -> jax.Array:
+    return lax.reduce_window(
+        x, jnp.asarray(init, x.dtype), op, (1, *kernel, 1), (1, *stride, 1), ((0, 0), *pads, (0, 0))
+    )
+
+
+def _separable_max(x: jax.Array, kernel: Pair, pads: Pads, low: float) -> jax.Array:
+    """Stride-1 max pooling: the maximum of shifted rows, then of shifted columns."""
+    edges = [(0, 0, 0), (*pads[0], 0), (*pads[1], 0), (0, 0, 0)]
+    x = lax.pad(x, jnp.asarray(low, x.dtype), edges)
+    width, height = x.shape[2] - kernel[1] + 1, x.shape[1] - kernel[0] + 1
+    x = functools.reduce(jnp.maximum, [x[:, :, j : j + width] for j in range(kernel[1])])
+    return functools.reduce(jnp.maximum, [x[:, i : i + height] for i in range(kernel[0])])
+
+
+@functools.partial(jax.jit, static_argnames=("kernel", "stride", "pads", "ceil_mode", "pad_value", "on"))
+def _max_pool2d(
+    x: jax.Array, kernel: Pair, stride: Pair, pads: Pads, ceil_mode: bool, pad_value: float, on: Platform
+) -> jax.Array:
+    _, edges = _windows(x.shape[1:3], kernel, stride, pads, ceil_mode)
+    low = max(pad_value, float(jnp.finfo(x.dtype).min)) if pad_value != -jnp.inf else -jnp.inf
+
+    def plain(x: jax.Array) -> jax.Array:
+        if low != -jnp.inf:
+            x = lax.pad(x, jnp.asarray(low, x.dtype), [(0, 0, 0), (*edges[0], 0), (*edges[1], 0), (0, 0, 0)])
+            return _reduce(x, -jnp.inf, lax.max, kernel, stride, ((0, 0), (0, 0)))
+        return _reduce(x, -jnp.inf, lax.max, kernel, stride, edges)
+
+    if stride == (1, 1):
+        return choose(on, lambda x: _separable_max(x, kernel, edges, low), plain, x)
+    return plain(x)
+
+
+def max_pool2d(
+    x: jax.Array,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: Padding = 0,
+    ceil_mode: bool = False,
+    pad_value: float = -float("inf"),
+) -> jax.Array:
+    """Maximum over windows. x [N, H, W, C].
+
+    `pad_value` is what padding holds: the activation's minimum (0 after a ReLU) keeps int8 quantisation exact.
+    """
+    kernel = pair(kernel_size, "kernel_size")
+    strides = kernel if stride is None else pair(stride, "stride")
+    pads = conv_padding(padding, kernel, (1, 1), strides, x.shape[1:3])
+    return _max_pool2d(x, kernel, strides, pads, ceil_mode, pad_value, lowering.platform())
+
+
+@functools.partial(jax.jit, static_argnames=("kernel", "stride", "pads", "ceil_mode", "exclusive", "on"))
+def _avg_pool2d(
+    x: jax.Array, kernel: Pair, stride: Pair, pads: Pads, ceil_mode: bool, exclusive: bool, on: Platform
+) -> jax.Array:
+    out, edges = _windows(x.shape[1:3], kernel, stride, pads, ceil_mode)
+    taps = kernel[0] * kernel[1]
+
+    def views(x: jax.Array) -> jax.Array:
+        x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (*edges[0], 0), (*edges[1], 0), (0, 0, 0)])
+        n, _, _, c = x.shape
+        parts = [
+            lax.slice(
+                x,
+                (0, i, j, 0),
+                (n, i + (out[0] - 1) * stride[0] + 1, j + (out[1] - 1) * stride[1] + 1, c),
+                (1, *stride, 1),
+            )
+            for i in range(kernel[0])
+            for j in range(kernel[1])
+        ]
+        return functools.reduce(jnp.add, parts)
+
+    def plain(x: jax.Array) -> jax.Array:
+        return _reduce(x, 0.0, lax.add, kernel, stride, edges)
+
+    total = choose(on, views, plain, x) if taps <= _FEW_VIEWS else plain(x)
+    if edges == ((0, 0), (0, 0)):
+        return total / taps
+    if exclusive:
+        counted = jnp.ones((1, *x.shape[1:3], 1), x.dtype)
+        return total / _reduce(counted, 0.0, lax.add, kernel, stride, edges)
+    # Rows that only ceil mode added never count; declared padding does.
+    inside = lax.pad(
+        jnp.ones((1, *x.shape[1:3], 1), x.dtype),
+        jnp.ones((), x.dtype),
+        [(0, 0, 0), (*pads[0], 0), (*pads[1], 0), (0, 0, 0)],
+    )
+    beyond = tuple((0, edge[1] - pad[1]) for edge, pad in zip(edges, pads))
+    return total / _reduce(inside, 0.0, lax.add, kernel, stride, beyond)  # type: ignore[arg-type]
+
+
+def avg_pool2d(
+    x: jax.Array,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: Padding = 0,
+    ceil_mode: bool = False,
+    exclusive: bool = True,
+) -> jax.Array:
+    """Mean over windows. x [N, H, W, C]. With `exclusive` padding does not count in the mean."""
+    kernel = pair(kernel_size, "kernel_size")
+    strides = kernel if stride is None else pair(stride, "stride")
+    pads = conv_padding(padding, kernel, (1, 1), strides, x.shape[1:3])
+    return _avg_pool2d(x, kernel, strides, pads, ceil_mode, exclusive, lowering.platform())
+
+
+@functools.partial(jax.jit, static_argnames=("on",))
+def _global_mean(x: jax.Array, on: Platform) -> jax.Array:
+    def two_stages(x: jax.Array) -> jax.Array:
+        rows = lax.optimization_barrier(x.sum(2))
+        return (rows.sum(1) / (x.shape[1] * x.shape[2]))[:, None, None]
+
+    return choose(on, two_stages, lambda x: x.mean((1, 2), keepdims=True), x)
+
+
+def global_avg_pool2d(x: jax.Array) -> jax.Array:
+    """Mean over all pixels. [N, H, W, C] -> [N, 1, 1, C]. On a CPU in two stages: columns, then rows."""
+    return _global_mean(x, lowering.platform())
+
+
+def _bin_matrix(size: int, bins: int) -> jax.Array:
+    """[bins, size] weights of adaptive averaging: bin b covers floor(b*n/bins) to ceil((b+1)*n/bins)."""
+    b = jnp.arange(bins)[:, None]
+    start, stop = b * size // bins, -((-(b + 1) * size) // bins)
+    position = jnp.arange(size)[None]
+    inside = ((position >= start) & (position < stop)).astype(jnp.float32)
+    return inside / inside.sum(1, keepdims=True)
+
+
+@functools.partial(jax.jit, static_argnames=("output", "largest"))
+def _adaptive_pool2d(x: jax.Array, output: tuple[Any, Any], largest: bool) -> jax.Array:
+    h, w = x.shape[1:3]
+    if not largest:
+        rows, cols = _bin_matrix(h, output[0]).astype(x.dtype), _bin_matrix(w, output[1]).astype(x.dtype)
+        return jnp.einsum("ih,nhwc,jw->nijc", rows, x, cols)
+    low = jnp.asarray(-jnp.inf, x.dtype)
+    rows, cols = _bin_matrix(h, output[0]) > 0, _bin_matrix(w, output[1]) > 0
+    x = jnp.where(rows[None, :, :, None, None], x[:, None], low).max(2)
+    return jnp.where(cols[None, None, :, :, None], x[:, :, None], low).max(3)
+
+
+def _output_size(output_size: int | Sequence[int | None] | None, x: jax.Array) -> tuple[Any, Any]:
+    if x.ndim != 4:
+        raise ShapeError("adaptive pooling takes [N, H, W, C]", received=x.shape, allowed="4 axes")
+    sizes = (output_size, output_size) if output_size is None or isinstance(output_size, int) else output_size
+    return tuple(n if want is None else want for n, want in zip(x.shape[1:3], sizes))  # type: ignore[return-value]
+
+
+def adaptive_avg_pool2d(x: jax.Array, output_size: int | Sequence[int | None]) -> jax.Array:
+    """Mean over `output_size` bins that cover the input; None keeps an axis. x [N, H, W, C]."""
+    output = _output_size(output_size, x)
+    if output == (1, 1):
+        return global_avg_pool2d(x)
+    if all(isinstance(n, int) for n in (*x.shape[1:3], *output)):
+        (h, w), (oh, ow) = x.shape[1:3], output
+        if h % oh == 0 and w % ow == 0:
+            return avg_pool2d(x, (h // oh, w // ow))
+    return _adaptive_pool2d(x, output, largest=False)
+
+
+def adaptive_max_pool2d(x: jax.Array, output_size: int | Sequence[int | None]) -> jax.Array:
+    """Maximum over `output_size` bins that cover the input; None keeps an axis. x [N, H, W, C]."""
+    output = _output_size(output_size, x)
+    if output == (1, 1):
+        return x.max((1, 2), keepdims=True)
+    return _adaptive_pool2d(x, output, largest=True)

@@ -1,0 +1,394 @@
+"""Layer: a Paddle-shaped object outside, a pure function of pytrees inside.
+
+A Layer holds parameters, buffers and sublayers. `self.weight` reads the array; `layer.named_parameters()` yields the
+`Parameter` objects that carry it together with what optimizers need to know. Values are made when first read, so a
+model of any size is built in no time and loading a checkpoint never pays for an initialisation that it overwrites.
+
+Everything that is compiled goes through three functions (framework/nn/functional_core.py):
+
+    graphdef, params, buffers = nn.split(layer)
+    out, buffers = nn.apply(graphdef, params, buffers, key, *args)
+    nn.update(layer, params, buffers)
+
+There is no tape: gradients come from `nn.value_and_grad(layer, loss_fn)`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from framework.core import rng
+from framework.core.dtypes import narrow
+from framework.core.errors import ShapeError, TraceError, WeightError, nearest
+from framework.nn import initializer as I
+
+_ARRAYS = (jax.Array, np.ndarray)
+
+
+@dataclass(frozen=True)
+class ParamAttr:
+    """How one parameter is made and trained.
+
+    `learning_rate` multiplies the optimizer's rate, `regularizer` replaces its decay, `trainable=False` freezes the
+    parameter, `need_clip=False` keeps it out of gradient clipping.
+    """
+
+    name: str | None = None
+    initializer: I.Initializer | None = None
+    learning_rate: float = 1.0
+    regularizer: Any = None
+    trainable: bool = True
+    need_clip: bool = True
+
+    @staticmethod
+    def of(attr: ParamAttr | I.Initializer | str | bool | None) -> ParamAttr | None:
+        """Paddle's shorthands: None or True is the default, False is no parameter, or a name, or an initializer."""
+        if attr is False:
+            return None
+        if attr is None or attr is True:
+            return ParamAttr()
+        if isinstance(attr, ParamAttr):
+            return attr
+        return ParamAttr(name=attr) if isinstance(attr, str) else ParamAttr(initializer=attr)  # type: ignore[arg-type]
+
+
+class Parameter:
+    """A named array that training changes. `value` is made by the initializer when it is first read."""
+
+    __slots__ = ("_value", "attr", "dtype", "initializer", "rng", "shape")
+
+    def __init__(
+        self, shape: tuple[int, ...], dtype: Any, attr: ParamAttr, initializer: I.Initializer
+    ) -> None:
+        self.shape, self.dtype, self.attr, self.initializer = tuple(shape), np.dtype(dtype), attr, initializer
+        self.rng = rng.next_initializer_rng()
+        self._value: jax.Array | None = None
+
+    @property
+    def value(self) -> jax.Array:
+        if self._value is None:
+            self._value = jnp.asarray(self.initializer(self.rng, self.shape).astype(self.dtype))
+        return self._value
+
+    @property
+    def trainable(self) -> bool:
+        return self.attr.trainable
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+    def set_value(self, array: Any) -> None:
+        """Replace the value; shape must agree, the dtype is converted to the parameter's."""
+        if tuple(np.shape(array)) != self.shape:
+            raise ShapeError(
+                "a parameter keeps its shape", received=tuple(np.shape(array)), allowed=self.shape
+            )
+        self._value = array if isinstance(array, jax.Array) else jnp.asarray(narrow(array), self.dtype)
+
+    def bound(self, value: Any) -> Parameter:
+        """A copy that carries `value`, for a functional call."""
+        copy = object.__new__(Parameter)
+        copy.shape, copy.dtype, copy.attr, copy.initializer = (
+            self.shape,
+            self.dtype,
+            self.attr,
+            self.initializer,
+        )
+        copy.rng, copy._value = self.rng, value
+        return copy
+
+    def __repr__(self) -> str:
+        return f"Parameter(shape={self.shape}, dtype={self.dtype}, trainable={self.trainable})"
+
+
+class HookHandle:
+    """Returned by the hook registrations; `remove()` takes the hook away."""
+
+    def __init__(self, hooks: dict[int, Callable], number: int) -> None:
+        self._hooks, self._number = hooks, number
+
+    def remove(self) -> None:
+        self._hooks.pop(self._number, None)
+
+
+class Layer:
+    """Base of all layers and models. Subclasses define `__init__` (calling `super().__init__()`) and `forward`."""
+
+    training: bool
+
+    def __init__(self) -> None:
+        state = self.__dict__
+        state["_parameters"], state["_buffers"], state["_sub_layers"] = {}, {}, {}
+        state["_non_persistable"], state["_bound"] = set(), False
+        state["_pre_hooks"], state["_post_hooks"] = {}, {}
+        state["training"] = True
+
+    # -- registration ---------------------------------------------------------------------------------------------
+
+    def create_parameter(
+        self,
+        shape: tuple[int, ...] | list[int],
+        attr: ParamAttr | I.Initializer | str | bool | None = None,
+        dtype: Any = "float32",
+        is_bias: bool = False,
+        default_initializer: I.Initializer | None = None,
+    ) -> Parameter | None:
+        """A parameter to assign to an attribute, or None when `attr` is False.
+
+        Without an initializer weights are XavierUniform and biases zero, as in Paddle.
+        """
+        made = ParamAttr.of(attr)
+        if made is None:
+            return None
+        chosen = (
+            made.initializer or default_initializer or (I.Constant(0.0) if is_bias else I.XavierUniform())
+        )
+        return Parameter(tuple(int(n) for n in shape), dtype, made, chosen)
+
+    def register_buffer(self, name: str, tensor: Any, persistable: bool = True) -> None:
+        """A named array that training does not differentiate; a non-persistable one is not in `state_dict()`."""
+        self._forget(name)
+        self._buffers[name] = tensor if isinstance(tensor, jax.Array) else jnp.asarray(narrow(tensor))
+        (self._non_persistable.discard if persistable else self._non_persistable.add)(name)
+
+    def add_sublayer(self, name: str, sublayer: Layer) -> Layer:
+        setattr(self, name, sublayer)
+        return sublayer
+
+    def add_parameter(self, name: str, parameter: Parameter) -> Parameter:
+        setattr(self, name, parameter)
+        return parameter
+
+    def _forget(self, name: str) -> None:
+        for registry in (self._parameters, self._buffers, self._sub_layers, self.__dict__):
+            registry.pop(name, None)
+        self._non_persistable.discard(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_parameters" not in self.__dict__:
+            raise TypeError(
+                f"{type(self).__name__}.__init__ must call super().__init__() before it sets {name!r}"
+            )
+        if isinstance(value, (Parameter, Layer)):
+            self._forget(name)
+            (self._parameters if isinstance(value, Parameter) else self._sub_layers)[name] = value
+        elif name in self._parameters and isinstance(value, _ARRAYS):
+            self._parameters[name].set_value(value)
+        elif isinstance(value, _ARRAYS):
+            self._set_buffer(name, value)
+        elif isinstance(value, (list, tuple)) and any(isinstance(v, Layer) for v in value):
+            raise TypeError(
+                f"{type(self).__name__}.{name}: a {type(value).__name__} of layers is not registered; "
+                "wrap it in nn.LayerList (or nn.Sequential)"
+            )
+        else:
+            self._forget(name)
+            self.__dict__[name] = value
+
+    def _set_buffer(self, name: str, value: Any) -> None:
+        if isinstance(value, jax.core.Tracer) and not self._bound:
+            raise TraceError(
+                f"the buffer {name!r} of {type(self).__name__} would keep a placeholder of a trace",
+                received="an assignment under jit or grad to a layer that lives outside of it",
+                allowed="`nn.apply(graphdef, params, buffers, key, …)`, which returns the new buffers",
+                fix="use nn.apply, jit.to_static or nn.value_and_grad instead of tracing the layer's own call",
+            )
+        if name in self._buffers:
+            self._buffers[name] = value if isinstance(value, jax.Array) else jnp.asarray(narrow(value))
+        else:  # Paddle: an array assigned to a new attribute is a buffer that is not saved
+            self.register_buffer(name, value, persistable=False)
+
+    def __getattr__(self, name: str) -> Any:
+        state = self.__dict__
+        if name in state.get("_parameters", ()):
+            return state["_parameters"][name].value
+        for registry in ("_buffers", "_sub_layers"):
+            if name in state.get(registry, ()):
+                return state[registry][name]
+        close = nearest(name, [*state.get("_parameters", ()), *state.get("_sub_layers", ())])
+        hint = f"; did you mean {close!r}?" if close else ""
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
+
+    def __delattr__(self, name: str) -> None:
+        getattr(self, name)
+        self._forget(name)
+
+    # -- walking --------------------------------------------------------------------------------------------------
+
+    def named_sublayers(self, prefix: str = "", include_self: bool = False) -> Iterator[tuple[str, Layer]]:
+        """Every layer below this one with its dotted name, depth first in the order of registration."""
+        if include_self:
+            yield prefix, self
+        for name, layer in self._sub_layers.items():
+            yield from layer.named_sublayers(f"{prefix}.{name}" if prefix else name, include_self=True)
+
+    def sublayers(self, include_self: bool = False) -> list[Layer]:
+        return [layer for _, layer in self.named_sublayers(include_self=include_self)]
+
+    def children(self) -> Iterator[Layer]:
+        return iter(self._sub_layers.values())
+
+    def named_children(self) -> Iterator[tuple[str, Layer]]:
+        return iter(self._sub_layers.items())
+
+    def _named(self, registry: str) -> Iterator[tuple[str, Layer, str]]:
+        for path, layer in self.named_sublayers(include_self=True):
+            for name in layer.__dict__[registry]:
+                yield (f"{path}.{name}" if path else name), layer, name
+
+    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
+        """Every parameter with its dotted name. BatchNorm's running statistics are buffers, not parameters."""
+        for full, layer, name in self._named("_parameters"):
+            yield (f"{prefix}.{full}" if prefix else full), layer._parameters[name]
+
+    def parameters(self) -> list[Parameter]:
+        return [parameter for _, parameter in self.named_parameters()]
+
+    def named_buffers(self) -> Iterator[tuple[str, jax.Array]]:
+        for full, layer, name in self._named("_buffers"):
+            yield full, layer._buffers[name]
+
+    def buffers(self) -> list[jax.Array]:
+        return [buffer for _, buffer in self.named_buffers()]
+
+    def apply(self, fn: Callable[[Layer], Any]) -> Layer:
+        """Call `fn` on every sublayer, children first, and then on this layer."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def train(self, mode: bool = True) -> Layer:
+        for layer in self.sublayers(include_self=True):
+            layer.__dict__["training"] = mode
+        return self
+
+    def eval(self) -> Layer:
+        return self.train(False)
+
+    def freeze(self, pattern: str = "") -> list[str]:
+        """Stop training the parameters whose dotted name contains the regular expression; returns their names."""
+        found = [(name, p) for name, p in self.named_parameters() if re.search(pattern, name)]
+        if not found:
+            names = [name for name, _ in self.named_parameters()]
+            raise WeightError(
+                "no parameter to freeze",
+                received=f"the pattern {pattern!r}",
+                allowed=f"a regular expression found in one of {len(names)} names such as {names[:3]}",
+            )
+        for _, parameter in found:
+            parameter.attr = replace(parameter.attr, trainable=False)
+        return [name for name, _ in found]
+
+    # -- state ----------------------------------------------------------------------------------------------------
+
+    def _state_slots(self) -> Iterator[tuple[str, Layer, str, str]]:
+        """(full name, owner, registry, local name) in Paddle's order: own parameters, own buffers, then sublayers."""
+        for path, layer in self.named_sublayers(include_self=True):
+            for registry in ("_parameters", "_buffers"):
+                for name in layer.__dict__[registry]:
+                    if registry == "_parameters" or name not in layer._non_persistable:
+                        yield (f"{path}.{name}" if path else name), layer, registry, name
+
+    def state_dict(self) -> dict[str, jax.Array]:
+        """Parameters and persistable buffers by dotted name, in Paddle's order."""
+        return {full: getattr(layer, name) for full, layer, _, name in self._state_slots()}
+
+    def state_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of `state_dict()` without making a value."""
+        return {
+            full: layer._parameters[name].shape
+            if registry == "_parameters"
+            else tuple(layer._buffers[name].shape)
+            for full, layer, registry, name in self._state_slots()
+        }
+
+    def set_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> tuple[list[str], list[str]]:
+        """Load values by dotted name; returns (missing, unexpected), both empty when `strict`.
+
+        Raises:
+            WeightError: one error that lists every missing, unexpected and mismatched key. With `strict=False` keys
+                may be missing or unexpected, and nothing is loaded for them; a mismatched shape is always an error.
+        """
+        slots = {full: (layer, registry, name) for full, layer, registry, name in self._state_slots()}
+        shapes = self.state_shapes()
+        missing = [key for key in slots if key not in state]
+        unexpected = [key for key in state if key not in slots]
+        wrong = [
+            f"{key}: ours {shapes[key]}, theirs {tuple(np.shape(state[key]))}"
+            for key in slots
+            if key in state and tuple(np.shape(state[key])) != shapes[key]
+        ]
+        if wrong or (strict and (missing or unexpected)):
+            raise WeightError(
+                f"the weights do not fit {type(self).__name__}",
+                received="\n".join(
+                    f"{len(keys)} {label}: " + ", ".join(keys[:20]) + (" …" if len(keys) > 20 else "")
+                    for label, keys in (
+                        ("missing", missing),
+                        ("unexpected", unexpected),
+                        ("mismatched", wrong),
+                    )
+                    if keys
+                ),
+                allowed=f"exactly the {len(slots)} entries of its state_dict()",
+                fix="check variant and num_classes; strict=False loads what fits by name and leaves the rest",
+            )
+        for key, (layer, registry, name) in slots.items():
+            if key in state:
+                if registry == "_parameters":
+                    layer._parameters[name].set_value(state[key])
+                else:
+                    old = layer._buffers[name]
+                    layer._buffers[name] = jnp.asarray(narrow(np.asarray(state[key])), old.dtype)
+        return missing, unexpected
+
+    set_dict = load_dict = set_state_dict
+
+    # -- calling --------------------------------------------------------------------------------------------------
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} defines no forward")
+
+    def register_forward_pre_hook(self, hook: Callable) -> HookHandle:
+        """`hook(layer, args)` runs before forward; what it returns (a tuple or one value) replaces the arguments."""
+        return self._add_hook(self._pre_hooks, hook)
+
+    def register_forward_post_hook(self, hook: Callable) -> HookHandle:
+        """`hook(layer, args, output)` runs after forward; what it returns replaces the output."""
+        return self._add_hook(self._post_hooks, hook)
+
+    @staticmethod
+    def _add_hook(hooks: dict[int, Callable], hook: Callable) -> HookHandle:
+        number = max(hooks, default=-1) + 1
+        hooks[number] = hook
+        return HookHandle(hooks, number)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for hook in tuple(self._pre_hooks.values()):
+            changed = hook(self, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        out = self.forward(*args, **kwargs)
+        for hook in tuple(self._post_hooks.values()):
+            changed = hook(self, args, out)
+            out = out if changed is None else changed
+        return out
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={tuple(p.shape)}" for name, p in self._parameters.items())
+
+    def __repr__(self) -> str:
+        lines = [
+            f"({name}): " + repr(layer).replace("\n", "\n  ") for name, layer in self._sub_layers.items()
+        ]
+        body = ("\n  " + "\n  ".join(lines) + "\n") if lines else ""
+        return f"{type(self).__name__}({self.extra_repr()}{body})"

@@ -1,0 +1,229 @@
+"""The symbols that a recogniser can write, in the order of its head's classes.
+
+Class 0 is the CTC blank, then come the dictionary's lines, then a space when the model was trained with
+`use_space_char`. Dictionaries are split at LF alone: the v5 and v6 ones hold U+3000 as a symbol, and other white space
+that `str.strip` or `str.splitlines` would lose, which shifts every later class by one.
+
+Source: PaddleOCR, ppocr/utils/dict/*.txt and ppocr/postprocess/rec_postprocess.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import yaml
+
+from framework.core.errors import FormatError, InputError, WeightError
+from ocr.languages import language_code, missing_letters, recognisers_for
+
+BLANK = 0
+
+# Runs that keep their direction inside a right-to-left line; every other symbol stands alone.
+_LEFT_TO_RIGHT = re.compile(r"[a-zA-Z0-9 :*./%+-]+|.", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class CharacterSet:
+    """`symbols[i]` is what class `i` writes; `symbols[0]` is the blank, written as nothing.
+
+    A symbol may stand twice in an official dictionary (the v5 Latin one has × in two places): both classes write it,
+    and `encode` gives the later one, as upstream's training does.
+
+    Attributes:
+        right_to_left: The model reads the crop from the left, so an Arabic line comes out backwards; `reading_order`
+            turns it round.
+        source: Where the dictionary came from, for messages.
+    """
+
+    symbols: tuple[str, ...]
+    right_to_left: bool = False
+    source: str = "dictionary"
+
+    @classmethod
+    def from_symbols(
+        cls,
+        symbols: Iterable[str],
+        *,
+        use_space_char: bool = True,
+        right_to_left: bool = False,
+        source: str = "dictionary",
+    ) -> Self:
+        """From the dictionary's lines, without blank and space.
+
+        Raises: FormatError when there are none.
+        """
+        listed = tuple(symbols)
+        if not listed:
+            raise FormatError("the dictionary has no symbols", where=source, allowed="one symbol a line")
+        return cls(("", *listed, *((" ",) if use_space_char else ())), right_to_left, source)
+
+    @classmethod
+    def from_text(
+        cls,
+        text: str,
+        *,
+        use_space_char: bool = True,
+        right_to_left: bool = False,
+        source: str = "dictionary",
+    ) -> Self:
+        """From text with one symbol a line: a dictionary file, or the entry `character` of an ONNX file's metadata."""
+        lines = text.split("\n")
+        if lines[-1] == "":  # what follows the last line's end is no line
+            lines.pop()
+        return cls.from_symbols(
+            (line.rstrip("\r") for line in lines),
+            use_space_char=use_space_char,
+            right_to_left=right_to_left,
+            source=source,
+        )
+
+    @classmethod
+    def from_file(
+        cls, path: str | os.PathLike[str], *, use_space_char: bool = True, right_to_left: bool | None = None
+    ) -> Self:
+        """From a dictionary file in UTF-8. `right_to_left` None: when "arabic" is in the file's name, as upstream.
+
+        Raises: FormatError for a file that is empty or not UTF-8; InputError when there is none.
+        """
+        path = Path(path)
+        if right_to_left is None:
+            right_to_left = "arabic" in path.name
+        return cls.from_text(
+            _read_utf8(path), use_space_char=use_space_char, right_to_left=right_to_left, source=str(path)
+        )
+
+    @classmethod
+    def from_inference_yml(cls, path: str | os.PathLike[str], *, right_to_left: bool | None = None) -> Self:
+        """From `PostProcess.character_dict` of an official 3.x `inference.yml`; the space is always added there.
+
+        `right_to_left` None: when "arabic" is in `Global.model_name`.
+
+        Raises: FormatError when the file is no such YAML or has no `character_dict`; InputError when there is none.
+        """
+        path = Path(path)
+        # The base loader leaves every scalar a string: the symbols include 0, ~, = and, in some files, `no`.
+        loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+        try:
+            config = yaml.load(_read_utf8(path), Loader=loader)
+        except yaml.YAMLError as error:
+            raise FormatError("this is no YAML file", where=path, received=error) from error
+        post = config.get("PostProcess") if isinstance(config, dict) else None
+        listed = post.get("character_dict") if isinstance(post, dict) else None
+        if not isinstance(listed, list):
+            raise FormatError(
+                "the file holds no dictionary",
+                where=path,
+                received=f"PostProcess: {sorted(post) if isinstance(post, dict) else post}",
+                allowed="a list under PostProcess.character_dict",
+                fix="take the inference.yml of a recogniser; detectors and classifiers have no dictionary",
+            )
+        if right_to_left is None:
+            model = config.get("Global")
+            right_to_left = isinstance(model, dict) and "arabic" in str(model.get("model_name"))
+        return cls.from_symbols(listed, right_to_left=right_to_left, source=str(path))
+
+    @property
+    def num_classes(self) -> int:
+        """Width of a CTC head for these symbols: the dictionary, the blank and the space if there is one."""
+        return len(self.symbols)
+
+    def check_head(self, num_classes: int, model: str) -> None:
+        """Raises: WeightError unless `model`'s head has as many classes as there are symbols here."""
+        if num_classes == self.num_classes:
+            return
+        if num_classes - self.num_classes in (1, -1):
+            fix = f"set use_space_char: {'true' if num_classes > self.num_classes else 'false'}"
+        else:
+            fix = "use the dictionary that came with the weights"
+        raise WeightError(
+            "the dictionary does not fit the model's head",
+            where=f"{self.source} and {model}",
+            received=f"{self.num_classes} symbols (the blank and any space included), {num_classes} classes",
+            allowed="one class for each symbol",
+            fix=fix,
+        )
+
+    def check_language(self, lang: str) -> None:
+        """Raises: InputError when a letter that `lang` needs cannot be written; it names letters and better models."""
+        missing = missing_letters(lang, self.symbols)
+        if not missing:
+            return
+        shown = " ".join(missing[:40]) + (f" and {len(missing) - 40} more" if len(missing) > 40 else "")
+        better = recognisers_for(lang)
+        raise InputError(
+            f"this recogniser cannot write the language {lang!r}",
+            where=self.source,
+            received=f"a dictionary without {shown}",
+            allowed=f"a dictionary with every letter of {language_code(lang)!r}",
+            fix=f"use {' or '.join(better)}"
+            if better
+            else "train a recogniser with a dictionary that has them",
+        )
+
+    def decode(self, indices: Sequence[int] | np.ndarray) -> str:
+        """The symbols of class `indices`, blanks as nothing, repeats kept, in reading order.
+
+        Raises: InputError for an index outside 0..num_classes-1.
+        """
+        array = np.asarray(indices, dtype=np.int64).reshape(-1)
+        if array.size and (array.min() < 0 or array.max() >= self.num_classes):
+            raise InputError(
+                "there is no such class",
+                where=self.source,
+                received=f"class {int(array.max() if array.min() >= 0 else array.min())}",
+                allowed=f"0 to {self.num_classes - 1}",
+                fix="use the dictionary that came with the weights",
+            )
+        return self.reading_order("".join([self.symbols[index] for index in array.tolist()]))
+
+    def encode(self, text: str, *, skip_unknown: bool = False) -> np.ndarray:
+        """Classes `[len(text)]` int32 of `text`, left to right as the crop shows it.
+
+        `skip_unknown` leaves out symbols that are not in the dictionary, as upstream's training does without a word.
+        Differs: upstream wants the labels of right-to-left lines turned round beforehand.
+
+        Raises: InputError when a symbol is not in the dictionary.
+        """
+        unknown = "".join(dict.fromkeys(symbol for symbol in text if symbol not in self._classes))
+        if unknown and not skip_unknown:
+            raise InputError(
+                "the text has symbols that are not in the dictionary",
+                where=self.source,
+                received=f"{unknown!r} in {text!r}",
+                fix="add them to the dictionary, or pass skip_unknown=True to leave them out",
+            )
+        shown = self.reading_order(text)
+        return np.array([self._classes[s] for s in shown if s in self._classes], dtype=np.int32)
+
+    def reading_order(self, text: str) -> str:
+        """`text` between crop order and reading order; the same text when the set is not right-to-left.
+
+        Runs of Latin letters, digits, spaces and " :*./%+-" keep their direction, the order of runs is turned round.
+        Applying it twice gives the text back.
+        """
+        return "".join(reversed(_LEFT_TO_RIGHT.findall(text))) if self.right_to_left else text
+
+    @functools.cached_property
+    def _classes(self) -> dict[str, int]:
+        return {symbol: index for index, symbol in enumerate(self.symbols) if index != BLANK}
+
+
+def _read_utf8(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise InputError("there is no such file", where=path) from error
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            "the file is not UTF-8",
+            where=path,
+            received=f"byte 0x{error.object[error.start]:02x} at offset {error.start}",
+            fix="save it as UTF-8",
+        ) from error

@@ -1,0 +1,263 @@
+"""What OCR gives back: Document > Page > Line > Word > Char, frozen and comparable.
+
+Geometry is in pixels of the source image: continuous xy, x to the right, y down, pixel i covers [i, i+1). A polygon
+runs clockwise as seen by a reader of the text and starts at the text's own top-left corner, so the edge from its first
+to its second point tells which way is "right": for upright text that is the image's right, for text that stands on its
+head the image's left. Most polygons are quads; curved text may have more points, upper edge first.
+
+Text is kept as it was recognised: no space is added, dropped or folded at any level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from framework.core.errors import InputError, ShapeError
+
+Polygon = tuple[tuple[float, float], ...]
+
+_FROM_GEOMETRY: Any = None
+
+
+def as_polygon(points: ArrayLike) -> Polygon:
+    """Points [P, 2] as nested tuples of Python floats.
+
+    Raises: ShapeError unless the array is [P >= 4, 2]; InputError when a coordinate is NaN or infinite.
+    """
+    array = np.asarray(points, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != 2 or len(array) < 4:
+        raise ShapeError(
+            "not a polygon",
+            where="ocr.results",
+            received=f"an array of shape {list(array.shape)}",
+            allowed="[P, 2] with P >= 4: xy points, clockwise from the text's own top-left corner",
+        )
+    if not np.isfinite(array).all():
+        raise InputError(
+            "a polygon has a coordinate that is not finite",
+            where="ocr.results",
+            received=array.tolist(),
+            allowed="finite pixel coordinates",
+            fix="drop the detection, or look for a division by zero in the step that made it",
+        )
+    return tuple((x, y) for x, y in array.tolist())
+
+
+def _freeze(item: Char | Word | Line) -> None:
+    """Plain Python values instead of numpy ones, so that == and hash work."""
+    object.__setattr__(item, "score", float(item.score))
+    object.__setattr__(item, "polygon", as_polygon(item.polygon))
+
+
+@dataclass(frozen=True)
+class Char:
+    """One recognised character (a code point, or a cluster that the vocabulary treats as one). Score in [0, 1]."""
+
+    text: str
+    score: float
+    polygon: Polygon
+
+    def __post_init__(self) -> None:
+        _freeze(self)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A run of characters without a space. `chars` is empty when the recogniser gives no character positions."""
+
+    text: str
+    score: float
+    polygon: Polygon
+    chars: tuple[Char, ...] = ()
+
+    def __post_init__(self) -> None:
+        _freeze(self)
+        object.__setattr__(self, "chars", tuple(self.chars))
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of text, or one column of vertical text.
+
+    `orientation` is how far the text is turned clockwise from upright: 0, 90, 180 or 270 degrees. `vertical` says that
+    upright characters follow one another from top to bottom, as in a Japanese or Chinese column. Both follow from the
+    geometry and are worked out from it when they are not given.
+    """
+
+    text: str
+    score: float
+    polygon: Polygon
+    words: tuple[Word, ...] = ()
+    orientation: int = _FROM_GEOMETRY
+    vertical: bool = _FROM_GEOMETRY
+
+    def __post_init__(self) -> None:
+        _freeze(self)
+        object.__setattr__(self, "words", tuple(self.words))
+        if self.orientation is None:
+            object.__setattr__(self, "orientation", _orientation(self.polygon))
+        if self.vertical is None:
+            object.__setattr__(self, "vertical", _is_vertical(self))
+
+
+def _upper_edge(polygon: Polygon) -> complex:
+    """The way the upper edge runs, as x + iy. Of P points the first half is the upper edge."""
+    return complex(*polygon[(len(polygon) + 1) // 2 - 1]) - complex(*polygon[0])
+
+
+def _orientation(polygon: Polygon) -> int:
+    right = _upper_edge(polygon)
+    return round(math.degrees(math.atan2(right.imag, right.real)) / 90) * 90 % 360
+
+
+def _is_vertical(line: Line) -> bool:
+    pieces: Sequence[Word | Char] = [char for word in line.words for char in word.chars] or line.words
+    right = _upper_edge(line.polygon)
+    if len(pieces) > 1 and right:  # from the first to the last piece, seen with the text upright
+        first, last = (np.mean(piece.polygon, axis=0) for piece in (pieces[0], pieces[-1]))
+        advance = complex(*(last - first)) / right
+        return abs(advance.imag) > abs(advance.real)
+    if len(line.polygon) != 4 or len(line.text) < 2:
+        return False
+    width, height = abs(right), math.dist(line.polygon[1], line.polygon[2])
+    return height > 1.5 * width
+
+
+@dataclass(frozen=True)
+class Page:
+    """The lines of one image or one page of a PDF, in reading order.
+
+    `size` is (width, height) in pixels, `page` counts from 1, `seconds` names the stages and what each took. `image`
+    [H, W, 3] uint8 RGB is what the pixels of the polygons refer to; it is there for drawing and for searchable PDFs,
+    and takes no part in comparison.
+
+    Raises: ShapeError when `image` is not of `size`.
+    """
+
+    lines: tuple[Line, ...]
+    size: tuple[int, int]
+    input: str = ""
+    page: int = 1
+    seconds: Mapping[str, float] = field(default_factory=dict, hash=False)
+    image: np.ndarray | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", tuple(self.lines))
+        width, height = self.size
+        object.__setattr__(self, "size", (int(width), int(height)))
+        object.__setattr__(self, "seconds", {name: float(value) for name, value in self.seconds.items()})
+        if self.image is not None and self.image.shape != (self.size[1], self.size[0], 3):
+            raise ShapeError(
+                "the page's image is not of the page's size",
+                where=self.input or f"page {self.page}",
+                received=f"an array of shape {list(self.image.shape)}",
+                allowed=f"[{self.size[1]}, {self.size[0]}, 3]: height, width, RGB",
+            )
+
+    @property
+    def text(self) -> str:
+        """The lines in reading order, joined by newlines."""
+        return "\n".join(line.text for line in self.lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; see `ocr.exporters.json.page_to_dict` for the keys."""
+        from ocr.exporters.json import page_to_dict
+
+        return page_to_dict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Page:
+        """The page that `to_dict` wrote, without its image. Raises: FormatError when keys or values do not fit."""
+        from ocr.exporters.json import page_from_dict
+
+        return page_from_dict(data)
+
+    def to_v2(self) -> list[list[Any]]:
+        """The page as PaddleOCR 2.x gives it: a list of `[quad, (text, score)]`."""
+        from ocr.exporters.paddle import page_to_v2
+
+        return page_to_v2(self)
+
+    def to_predict_dict(self) -> dict[str, Any]:
+        """The page under the keys of PaddleOCR 3.x' `predict`; see `ocr.exporters.paddle.page_to_predict_dict`."""
+        from ocr.exporters.paddle import page_to_predict_dict
+
+        return page_to_predict_dict(self)
+
+    def draw(self, *, side_by_side: bool = True) -> np.ndarray:
+        """A picture of the result, RGB uint8; see `ocr.exporters.drawing.draw_page`."""
+        from ocr.exporters.drawing import draw_page
+
+        return draw_page(self, side_by_side=side_by_side)
+
+
+@dataclass(frozen=True)
+class Document:
+    """The pages of one input: one for an image, several for a PDF."""
+
+    pages: tuple[Page, ...]
+    input: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pages", tuple(self.pages))
+
+    @property
+    def text(self) -> str:
+        """The pages' texts, joined by form feeds (U+000C), as Tesseract and pdftotext write them."""
+        return "\f".join(page.text for page in self.pages)
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"input": ..., "pages": [Page.to_dict(), ...]}`"""
+        return {"input": self.input, "pages": [page.to_dict() for page in self.pages]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Document:
+        """The document that `to_dict` or `to_json` wrote. Raises: FormatError when keys or values do not fit."""
+        from ocr.exporters.json import document_from_dict
+
+        return document_from_dict(data)
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """`to_dict` as JSON text; characters outside ASCII stay readable."""
+        from ocr.exporters.json import to_json
+
+        return to_json(self, indent=indent)
+
+    def to_v2(self) -> list[list[list[Any]]]:
+        """The document as PaddleOCR 2.x gives it: a list of pages of `[quad, (text, score)]`."""
+        return [page.to_v2() for page in self.pages]
+
+    def to_predict_dict(self) -> list[dict[str, Any]]:
+        """The document as PaddleOCR 3.x' `predict` gives it: a list of one dict a page."""
+        return [page.to_predict_dict() for page in self.pages]
+
+    def to_markdown(self) -> str:
+        """Paragraphs, headings and rows as Markdown; see `ocr.exporters.markdown`."""
+        from ocr.exporters.markdown import to_markdown
+
+        return to_markdown(self)
+
+    def to_hocr(self, *, chars: bool = False) -> str:
+        """hOCR 1.2 as XHTML; `chars=True` adds the characters' boxes. See `ocr.exporters.hocr`."""
+        from ocr.exporters.hocr import to_hocr
+
+        return to_hocr(self, chars=chars)
+
+    def to_alto(self, *, chars: bool = False) -> str:
+        """ALTO 4 XML; `chars=True` adds the characters' boxes. See `ocr.exporters.alto`."""
+        from ocr.exporters.alto import to_alto
+
+        return to_alto(self, chars=chars)
+
+    def to_searchable_pdf(self, path: str | Path, *, dpi: float = 200.0, quality: int = 85) -> None:
+        """Writes the page images with the text under them; see `ocr.exporters.searchable_pdf`."""
+        from ocr.exporters.searchable_pdf import write_searchable_pdf
+
+        write_searchable_pdf(self, path, dpi=dpi, quality=quality)

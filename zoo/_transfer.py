@@ -1,0 +1,194 @@
+"""Brings one remote file to one local path: resumable, one process at a time. Checking is the hub's part (`hub.py`).
+
+Problems come back as a `HubError` whose `problem` is one short reason; the hub lists it among the places it tried.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from framework.core.errors import HubError
+
+CHUNK = 1 << 18  # bytes
+TIMEOUT = 30.0  # seconds without a byte
+RESUMES = 20  # times a cut connection is taken up again; each time some bytes must have come
+LOCK_POLL = 0.1  # seconds
+
+
+def sha256_of(path: Path) -> str:
+    """The file's SHA-256 as 64 lower-case hex digits, read from disk."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Holds an exclusive lock on `path` against other processes and threads; made if missing, never removed.
+
+    The operating system frees it when its holder dies, so a killed download leaves nothing to clean up.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as handle:
+        while not _try_lock(handle):
+            time.sleep(LOCK_POLL)
+        try:
+            yield
+        finally:
+            _unlock(handle)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(handle: IO[bytes]) -> bool:
+        handle.seek(0)
+        try:
+            msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(handle: IO[bytes]) -> None:
+        handle.seek(0)
+        msvcrt.locking(handle.fileno(), msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _try_lock(handle: IO[bytes]) -> bool:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def _unlock(handle: IO[bytes]) -> None:
+        fcntl.flock(handle, fcntl.LOCK_UN)
+
+
+def download(url: str, part: Path, size: int | None, label: str) -> bool:
+    """Brings `url` to `part`, going on after the bytes that are there already.
+
+    Args:
+        url: an http or https address; redirects and proxy variables are followed.
+        part: the partial file. It stays after a failure, for the next call to take up.
+        size: the whole file's bytes, if known. A server that offers another size is refused before any byte is stored.
+        label: the progress bar's text.
+
+    Returns:
+        Whether bytes of an earlier call were kept; if the content then proves wrong, they may be the reason.
+
+    Raises:
+        HubError: the server cannot be reached, refuses, offers another size or keeps cutting the connection.
+        OSError: the disk cannot be written.
+    """
+    import http.client
+    import urllib.error
+
+    kept = _bytes_in(part) > 0
+    for _ in range(RESUMES):
+        start = _bytes_in(part)
+        if size is not None and start == size:
+            return kept
+        try:
+            return _receive(url, part, start, size, label) and kept
+        except urllib.error.HTTPError as error:
+            if error.code != 416 or not start:
+                raise HubError(f"HTTP {error.code} {error.reason}") from None
+            # 416 says that nothing follows our last byte: we have all of it, or bytes of another file.
+            if error.headers.get("Content-Range", "").rpartition("/")[2] == str(start) and size is None:
+                return kept
+            part.unlink()
+            kept = False
+        except urllib.error.URLError as error:
+            raise HubError(f"cannot connect: {error.reason}") from None
+        except (http.client.HTTPException, ConnectionError) as error:
+            if _bytes_in(part) <= start:
+                raise HubError(f"the connection broke: {error or type(error).__name__}") from None
+    raise HubError(
+        f"the connection broke {RESUMES} times; {_bytes_in(part):,} bytes are kept, pull again to go on"
+    )
+
+
+def _receive(url: str, part: Path, start: int, size: int | None, label: str) -> bool:
+    """One request; appends to `part` from byte `start`. Returns False when the server began at byte 0 instead."""
+    import urllib.request
+
+    from tqdm import tqdm
+
+    headers = {"User-Agent": "oar-zoo", "Accept-Encoding": "identity"}
+    if start:
+        headers["Range"] = f"bytes={start}-"
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT) as response:
+        resumed = response.status == 206 and response.headers.get("Content-Range", "").startswith(
+            f"bytes {start}-"
+        )
+        if not resumed:
+            start = 0
+        length = response.headers.get("Content-Length")
+        total = start + int(length) if length is not None else None
+        if size is not None and total is not None and total != size:
+            raise HubError(f"the server offers {total:,} bytes, {size:,} are expected")
+        done = start
+        with (
+            part.open("ab" if resumed else "wb") as out,
+            tqdm(total=total, initial=start, unit="B", unit_scale=True, desc=label, disable=None) as bar,
+        ):
+            while chunk := _read(response):
+                out.write(chunk)
+                bar.update(len(chunk))
+                done += len(chunk)
+                if size is not None and done > size:
+                    out.truncate(0)
+                    raise HubError(f"the server sends more than the expected {size:,} bytes")
+            out.flush()
+            os.fsync(out.fileno())
+    if total is not None and done < total:
+        raise ConnectionError(f"{done:,} of {total:,} bytes came")
+    return resumed
+
+
+def _read(response: IO[bytes]) -> bytes:
+    try:
+        return response.read(CHUNK)
+    except OSError as error:  # TLS errors too; what is left as a plain OSError is then the disk's
+        raise ConnectionError(str(error)) from error
+
+
+def _bytes_in(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def download_hf(repo: str, file: str, revision: str, part: Path) -> None:
+    """Brings a file of a Hugging Face repository to `part` through huggingface-hub: its tokens, mirrors and resuming.
+
+    Raises:
+        HubError: whatever huggingface-hub reports.
+        OSError: the disk cannot be written.
+    """
+    try:
+        from huggingface_hub import hf_hub_download
+    except ImportError:
+        raise HubError("the package huggingface-hub is not installed") from None
+    # A folder of our own instead of its cache: the file would lie on the disk twice.
+    folder = part.with_name(part.name + ".hf")
+    try:
+        got = hf_hub_download(repo, file, revision=revision, local_dir=folder)
+    except (
+        Exception
+    ) as error:  # its error classes, and those of its HTTP library, differ from release to release
+        lines = str(error).strip().splitlines()
+        raise HubError(f"{type(error).__name__}: {lines[0] if lines else 'no message'}") from None
+    os.replace(got, part)
+    shutil.rmtree(folder, ignore_errors=True)
