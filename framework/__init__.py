@@ -1,1 +1,47 @@
-"""Oar's framework: layers, data, training, export and inference on JAX/XLA."""
+"""Oar's framework: layers, data, training, export and inference on JAX/XLA.
+
+The names below are loaded when they are first used: `import framework` alone brings in neither jax nor numpy.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from framework import config as config
+    from framework import export as export
+    from framework import inference as inference
+    from framework import io as io
+    from framework import jit as jit
+    from framework import nn as nn
+    from framework import vision as vision
+    from framework.core.device import device_list as device_list
+    from framework.core.device import get_device as get_device
+    from framework.core.device import run_check as run_check
+    from framework.core.device import set_device as set_device
+    from framework.core.dtypes import enable_x64 as enable_x64
+    from framework.core.rng import rng_scope as rng_scope
+    from framework.core.rng import seed as seed
+    from framework.io.state import load as load
+    from framework.io.state import save as save
+    from framework.nn.summary import summary as summary
+
+_PACKAGES = ("config", "export", "inference", "io", "jit", "nn", "vision")
+_WHERE = {
+    **dict.fromkeys(("device_list", "get_device", "run_check", "set_device"), "framework.core.device"),
+    **dict.fromkeys(("rng_scope", "seed"), "framework.core.rng"),
+    **dict.fromkeys(("load", "save"), "framework.io.state"),
+    "enable_x64": "framework.core.dtypes",
+    "summary": "framework.nn.summary",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"framework.{name}")
+    if name in _WHERE:
+        return getattr(importlib.import_module(_WHERE[name]), name)
+    raise AttributeError(f"module 'framework' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PACKAGES, *_WHERE})

@@ -1,0 +1,35 @@
+"""OCR: from pictures, scans, PDFs and video to text with its place on the page.
+
+from ocr import predictor
+
+read = predictor("pp_ocrv6_small")
+doc = read("scan.jpg")
+print(doc.text)
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ocr.predictor import TextReader as TextReader
+    from ocr.predictor import predictor as predictor
+    from ocr.results import Document as Document
+    from ocr.results import Line as Line
+    from ocr.results import Page as Page
+    from ocr.results import Word as Word
+
+_WHERE = {
+    "predictor": "ocr.predictor",
+    "TextReader": "ocr.predictor",
+    "Document": "ocr.results",
+    "Page": "ocr.results",
+    "Line": "ocr.results",
+    "Word": "ocr.results",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _WHERE:
+        return getattr(importlib.import_module(_WHERE[name]), name)
+    raise AttributeError(f"module 'ocr' has no attribute {name!r}")

@@ -58,7 +58,7 @@ _OTHER = {
     "te": "అఆఇఈఉఊఋఎఏఐఒఓఔకఖగఘచఛజఝఞటఠడఢణతథదధనపఫబభమయరలవశషసహళాిీుూృెేైొోౌ్ంః",
     "th": "กขคฆงจฉชซฌญฎฏฐฑฒณดตถทธนบปผฝพฟภมยรฤลวศษสหฬอฮะัาำิีึืฺุูเแโใไ็่้๊๋์",
     "ja": _HIRAGANA + _KATAKANA + "日一国会人年大十二本中長出三同時政事自行社見月分議後前民生連",
-    "ko": "가각간강개거것게경계고공과관구국그기나내년는니다단대도들라로를리마면명모무부사상서성소수시아어여연요우원은을의이인일자",
+    "ko": "가각간강개거것게경계고공과관구국그기나내년는니다단대도들라로를리마면명모무부사상서성소수시아어여연요은을의",
     "zh": "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发后作里",
     "zh-Hant": "的一是不了在人有我他這個們中來上大為和國地到以說時要就出會可也你對生能而子那得於著下自之年過發後作裡",
 }
@@ -70,23 +70,24 @@ ALIASES = {  # the codes of PaddleOCR's `lang` option that are not BCP 47 (its `
 
 LANGUAGES = (*_LATIN, *_CYRILLIC, *_OTHER)
 
-# Whose dictionary has every letter of `required_letters(code)`. The tiny v6 dictionary ends its Latin at U+017F (no ə,
-# ș, ț), and the v5 Cyrillic one lacks ҥ and ӕ (`mhr`, `os`, `sah`).
+# By the names of `zoo.hub`: whose dictionary has every letter of `required_letters(code)`. The tiny v6 dictionary ends
+# its Latin at U+017F (no ə, ș, ț), and the v5 Cyrillic one lacks ҥ and ӕ (`mhr`, `os`, `sah`).
 _V6_LATIN = frozenset(_LATIN) - {"pi", "vi"}
 RECOGNISERS = {
-    "PP-OCRv6_small_rec": _V6_LATIN | {"ja", "zh", "zh-Hant"},
-    "PP-OCRv6_tiny_rec": _V6_LATIN - {"az", "ro"} | {"zh"},
-    "latin_PP-OCRv5_mobile_rec": _V6_LATIN,
-    "eslav_PP-OCRv5_mobile_rec": frozenset({"be", "bg", "en", "ru", "uk"}),
-    "cyrillic_PP-OCRv5_mobile_rec": frozenset(_CYRILLIC) - {"mhr", "os", "sah"} | {"en"},
-    "arabic_PP-OCRv5_mobile_rec": frozenset({"ar", "en", "fa", "ug", "ur"}),
-    "devanagari_PP-OCRv5_mobile_rec": frozenset({"en", "hi", "mr", "ne"}),
-    "korean_PP-OCRv5_mobile_rec": frozenset({"en", "ko"}),
-    "th_PP-OCRv5_mobile_rec": frozenset({"en", "th"}),
-    "el_PP-OCRv5_mobile_rec": frozenset({"el", "en"}),
-    "ta_PP-OCRv5_mobile_rec": frozenset({"en", "ta"}),
-    "te_PP-OCRv5_mobile_rec": frozenset({"en", "te"}),
-    "ka_PP-OCRv3_mobile_rec": frozenset({"en", "kn"}),
+    "pp_ocrv6_small_rec": _V6_LATIN | {"ja", "zh", "zh-Hant"},
+    "pp_ocrv6_medium_rec": _V6_LATIN | {"ja", "zh", "zh-Hant"},
+    "pp_ocrv6_tiny_rec": _V6_LATIN - {"az", "ro"} | {"zh"},
+    "latin_pp_ocrv5_mobile_rec": _V6_LATIN,
+    "eslav_pp_ocrv5_mobile_rec": frozenset({"be", "bg", "en", "ru", "uk"}),
+    "cyrillic_pp_ocrv5_mobile_rec": frozenset(_CYRILLIC) - {"mhr", "os", "sah"} | {"en"},
+    "arabic_pp_ocrv5_mobile_rec": frozenset({"ar", "en", "fa", "ug", "ur"}),
+    "devanagari_pp_ocrv5_mobile_rec": frozenset({"en", "hi", "mr", "ne"}),
+    "korean_pp_ocrv5_mobile_rec": frozenset({"en", "ko"}),
+    "th_pp_ocrv5_mobile_rec": frozenset({"en", "th"}),
+    "el_pp_ocrv5_mobile_rec": frozenset({"el", "en"}),
+    "ta_pp_ocrv5_mobile_rec": frozenset({"en", "ta"}),
+    "te_pp_ocrv5_mobile_rec": frozenset({"en", "te"}),
+    "ka_pp_ocrv4_mobile_rec": frozenset({"en", "kn"}),
 }
 
 

@@ -8,8 +8,9 @@ bottom becomes a row, and the columns from right to left become rows from top to
 the height of the lines, never in pixels.
 
 Two pieces of text beside one another are either cells of one row (a label and its price) or lines of two columns. Rows
-are the default. Columns need a strip free of text with at least three rows on both sides that stand beside one another,
-and either full lines on both sides, as prose has them, or lines that do not stand at the same heights.
+are the default. Columns need a strip that only a few lines cross, with at least three rows beside one another on both
+sides, long and of about one length as lines of prose are; the more so where the rows of both sides stand level. What
+crosses the strip cuts the columns into bands, which are read from top to bottom.
 """
 
 from __future__ import annotations
@@ -26,9 +27,14 @@ Row = list[int]
 Region = list[Row]
 
 MIN_COLUMN_ROWS = 3  # fewer rows side by side say nothing about columns
-MIN_GUTTER = 0.7  # of the median line height; detectors widen boxes by up to half a height on each side
-PROSE_WIDTH = 8.0  # of the median line height: narrower than any column of prose
-PROSE_FILL = 0.6  # how much of the column's width its median row covers
+MIN_GUTTER = 0.6  # of the median line height, between boxes that are trimmed by DETECTOR_MARGIN
+DETECTOR_MARGIN = 0.25  # of a line's height: how far boxes stand out at either end of the text
+# Lines of columns are long and of one length: (least median length over the median line height, least median length
+# over the length of the longest tenth). Where the lines of both sides are level with one another they may as well be
+# the cells of a table, so more is asked.
+LEVEL = 0.25  # of the median line height
+LEVEL_PROSE = (10.0, 0.75)
+LOOSE_PROSE = (6.0, 0.6)
 
 
 def quad_of(polygon: ArrayLike) -> NDArray[np.float64]:
@@ -92,11 +98,11 @@ def words_from_chars(chars: Sequence[Char]) -> tuple[Word, ...]:
 def spaced_words(line: Line) -> Iterator[tuple[Word, bool]]:
     """The words of a line, each with whether white space follows it in the line's text.
 
-    A line without words gives itself as one word; an empty line gives none.
+    A line without words gives itself as one word. What has no text is left out.
     """
-    words = line.words or ((Word(line.text, line.score, line.polygon),) if line.text else ())
+    words = line.words or (Word(line.text, line.score, line.polygon),)
     position = 0
-    for word in words:
+    for word in (word for word in words if word.text):
         found = line.text.find(word.text, position)
         position = found + len(word.text) if found >= 0 else position
         yield word, found < 0 or line.text[position : position + 1].isspace()
@@ -161,55 +167,68 @@ def _page_direction(top: NDArray[np.complex128], side: NDArray[np.complex128]) -
 
 
 def _regions(boxes: NDArray[np.float64], items: NDArray[np.intp]) -> list[Region]:
-    bands = _columns(boxes, items)
-    if bands is None:
+    parts = _columns(boxes, items)
+    if parts is None:
         return [_rows(boxes, items)]
-    regions: list[Region] = []
-    for parts in bands:  # what spans the columns, or left and right column
-        for part in parts:
-            regions += _regions(boxes, part)
-    return regions
+    return [region for part in parts if len(part) for region in _regions(boxes, part)]
 
 
-def _columns(boxes: NDArray[np.float64], items: NDArray[np.intp]) -> list[list[NDArray[np.intp]]] | None:
-    """The items cut at the best gutter: bands from top to bottom, each of one part or of a left and a right one."""
+def _columns(boxes: NDArray[np.float64], items: NDArray[np.intp]) -> list[NDArray[np.intp]] | None:
+    """The items cut at the best gutter into parts in reading order, or None when there is no gutter.
+
+    The best has most rows on both sides, then least that spans it, then the widest gap.
+    """
     if len(items) < 2 * MIN_COLUMN_ROWS:
         return None
-    x0, x1 = boxes[items, 0], boxes[items, 2]
-    middle = (boxes[items, 1] + boxes[items, 3]) / 2
-    line_height = float(np.median(boxes[items, 3] - boxes[items, 1]))
+    height = boxes[items, 3] - boxes[items, 1]
+    line_height = float(np.median(height))
+    trim = np.minimum(DETECTOR_MARGIN * height, (boxes[items, 2] - boxes[items, 0]) / 4)
+    x0, x1 = boxes[items, 0] + trim, boxes[items, 2] - trim
     edges = np.unique(np.concatenate([x0, x1]))
-    best, best_score, seen = None, (0, 0.0), set()
-    for cut in (edges[:-1] + edges[1:]) / 2:
-        left, right = x1 <= cut, x0 >= cut
-        if min(left.sum(), right.sum()) < MIN_COLUMN_ROWS:
+    cuts = (edges[:-1] + edges[1:]) / 2
+    spanning = ((x0 < cuts[:, None]) & (x1 > cuts[:, None])).sum(axis=1)
+    best, best_score, seen = None, (0, 0, 0.0), set()
+    for index in spanning.argsort(kind="stable"):
+        left, right = x1 <= cuts[index], x0 >= cuts[index]
+        counts = (int(left.sum()), int(right.sum()))
+        # Cuts in one strip see the same sides, and a column has no more rows than lines.
+        hopeless = min(counts) < MIN_COLUMN_ROWS or (min(counts), -int(spanning[index])) < best_score[:2]
+        if hopeless or counts in seen:
             continue
-        gutter = float(x0[right].min() - x1[left].max())
-        # Cuts in the same strip see the same sides.
-        if gutter < MIN_GUTTER * line_height or (key := (int(left.sum()), int(right.sum()))) in seen:
+        seen.add(counts)
+        gap = float(x0[right].min() - x1[left].max())
+        if gap < MIN_GUTTER * line_height:
             continue
-        seen.add(key)
-        spanning = np.sort(middle[~(left | right)])
-        band_of = np.searchsorted(spanning, middle, side="right")
-        bands: list[list[NDArray[np.intp]]] = []
-        loose: list[NDArray[np.intp]] = []
-        rows = 0
-        for band in range(len(spanning) + 1):
-            within = band_of == band
-            sides = items[within & left], items[within & right]
-            paired = _paired_rows(boxes, *sides, line_height)
-            if paired:
-                rows += paired
-                loose.append(items[within & ~(left | right)])
-                bands += [[np.concatenate(loose)]] if sum(map(len, loose)) else []
-                bands.append(list(sides))
-                loose = []
-            else:
-                loose.append(items[within])
-        bands += [[np.concatenate(loose)]] if sum(map(len, loose)) else []
-        if rows and (rows, gutter) > best_score:
-            best, best_score = bands, (rows, gutter)
+        rows, parts = _bands(boxes, items, left, right, line_height)
+        score = (rows, -int(spanning[index]), gap)
+        if rows and (best is None or score > best_score):
+            best, best_score = parts, score
     return best
+
+
+def _bands(
+    boxes: NDArray[np.float64],
+    items: NDArray[np.intp],
+    left: NDArray[np.bool_],
+    right: NDArray[np.bool_],
+    line_height: float,
+) -> tuple[int, list[NDArray[np.intp]]]:
+    """Cuts the items where something spans the gutter: the rows of paired columns, and the parts in reading order."""
+    spans = ~(left | right)
+    middle = (boxes[items, 1] + boxes[items, 3]) / 2
+    band_of = np.searchsorted(np.sort(middle[spans]), middle, side="right")
+    total = 0
+    parts, unpaired = [], np.zeros(0, dtype=np.intp)
+    for band in range(int(spans.sum()) + 1):
+        within = band_of == band
+        columns = items[within & left], items[within & right]
+        rows = _paired_rows(boxes, *columns, line_height)
+        total += rows
+        unpaired = np.concatenate([unpaired, items[within & spans] if rows else items[within]])
+        if rows:
+            parts += [unpaired, *columns]
+            unpaired = unpaired[:0]
+    return total, [*parts, unpaired]
 
 
 def _paired_rows(
@@ -218,23 +237,29 @@ def _paired_rows(
     """How many rows the shorter of two columns has, or 0 when the two sides are not columns."""
     if min(len(left), len(right)) < MIN_COLUMN_ROWS:
         return 0
-    sides = [(part, _rows(boxes, part)) for part in (left, right)]
-    count = min(len(rows) for _, rows in sides)
-    tops, bottoms = zip(*((boxes[part, 1].min(), boxes[part, 3].max()) for part, _ in sides))
-    shared = min(bottoms) - max(tops)
-    if count < MIN_COLUMN_ROWS or shared < min(b - t for t, b in zip(tops, bottoms)) / 2:
+    lengths = [np.sort(boxes[part, 2] - boxes[part, 0]) for part in (left, right)]
+
+    def prose(min_length: float, min_evenness: float) -> bool:
+        return all(
+            ordered[len(ordered) // 2]
+            >= max(min_length * line_height, min_evenness * ordered[int(0.9 * len(ordered))])
+            for ordered in lengths
+        )
+
+    if not prose(*LOOSE_PROSE):
         return 0
-    prose, narrowest = True, np.inf
-    for part, rows in sides:
-        width = boxes[part, 2].max() - boxes[part, 0].min()
-        covered = np.median([(boxes[row, 2] - boxes[row, 0]).sum() for row in rows])
-        prose &= bool(width >= PROSE_WIDTH * line_height and covered >= PROSE_FILL * width)
-        narrowest = min(narrowest, float(width))
-    if prose:
-        return count
-    few, many = sorted((np.array([boxes[row][:, 1::2].mean() for row in rows]) for _, rows in sides), key=len)
-    apart = abs(few[:, None] - many[None]).min(axis=1) > 0.3 * line_height
-    return count if apart.mean() > 0.5 and narrowest >= 0.75 * PROSE_WIDTH * line_height else 0
+    tops, bottoms = zip(*((boxes[part, 1].min(), boxes[part, 3].max()) for part in (left, right)))
+    if min(bottoms) - max(tops) < min(bottom - top for top, bottom in zip(tops, bottoms)) / 2:
+        return 0
+    few, many = sorted(
+        (np.array([boxes[row][:, 1::2].mean() for row in _rows(boxes, part)]) for part in (left, right)),
+        key=len,
+    )
+    apart = abs(few[:, None] - many[None]).min(axis=1)
+    level = bool(np.median(apart) <= LEVEL * line_height)
+    if len(few) < MIN_COLUMN_ROWS or (level and not prose(*LEVEL_PROSE)):
+        return 0
+    return len(few)
 
 
 def _rows(boxes: NDArray[np.float64], items: NDArray[np.intp]) -> Region:
@@ -243,27 +268,27 @@ def _rows(boxes: NDArray[np.float64], items: NDArray[np.intp]) -> Region:
     An item joins a row when it is level with the row's member nearest to it, within half the smaller height, so a row
     may bend over the page; two items above one another are never in one row.
     """
-    rows: list[list[int]] = []
-    middles = ((boxes[:, 1] + boxes[:, 3]) / 2).tolist()
-    heights = (boxes[:, 3] - boxes[:, 1]).tolist()
-    for item in sorted(items.tolist(), key=lambda i: (middles[i], boxes[i, 0])):
-        left, right = boxes[item, 0], boxes[item, 2]
+    x0, y0, x1, y1 = boxes[items].T.tolist()
+    middles = [(top + bottom) / 2 for top, bottom in zip(y0, y1)]
+    heights = [bottom - top for top, bottom in zip(y0, y1)]
+    rows: list[Row] = []
+    highest = max(heights)
+    near: list[Row] = []  # those that an item may still join
+    for item in sorted(range(len(items)), key=lambda i: (middles[i], x0[i])):
+        near = [row for row in near if middles[item] - middles[row[-1]] <= highest]
         home, home_distance = None, np.inf
-        for row in reversed(rows):
-            if middles[item] - middles[row[-1]] > heights[item]:
+        for row in near:
+            gaps = [max(x0[i] - x1[item], x0[item] - x1[i]) for i in row]
+            if any(gap < -0.3 * min(x1[i] - x0[i], x1[item] - x0[item]) for gap, i in zip(gaps, row)):
                 continue
-            members = np.array(row)
-            gaps = np.maximum(boxes[members, 0] - right, left - boxes[members, 2])
-            narrower = np.minimum(boxes[members, 2] - boxes[members, 0], right - left)
-            if (gaps < -0.3 * narrower).any():
-                continue
-            near = members[gaps.argmin()]
-            distance = abs(middles[item] - middles[near]) / max(min(heights[item], heights[near]), 1e-9)
+            beside = row[gaps.index(min(gaps))]
+            distance = abs(middles[item] - middles[beside]) / max(min(heights[item], heights[beside]), 1e-9)
             if distance <= 0.5 and distance < home_distance:
                 home, home_distance = row, distance
         if home is None:
-            rows.append([item])
-        else:
-            home.append(item)
+            home = []
+            rows.append(home)
+            near.append(home)
+        home.append(item)
     rows.sort(key=lambda row: sum(middles[i] for i in row) / len(row))
-    return [sorted(row, key=lambda i: (boxes[i, 0], i)) for row in rows]
+    return [items[sorted(row, key=lambda i: x0[i])].tolist() for row in rows]

@@ -53,6 +53,10 @@ def as_polygon(points: ArrayLike) -> Polygon:
 def _freeze(item: Char | Word | Line) -> None:
     """Plain Python values instead of numpy ones, so that == and hash work."""
     object.__setattr__(item, "score", float(item.score))
+    if not math.isfinite(item.score):
+        raise InputError(
+            "a score is not finite", where=f"{type(item).__name__} {item.text!r}", received=item.score
+        )
     object.__setattr__(item, "polygon", as_polygon(item.polygon))
 
 
@@ -196,6 +200,10 @@ class Page:
         from ocr.exporters.drawing import draw_page
 
         return draw_page(self, side_by_side=side_by_side)
+
+    def overlay(self) -> np.ndarray:
+        """The page's own picture with the lines drawn on it, of its size: for video."""
+        return self.draw(side_by_side=False)
 
 
 @dataclass(frozen=True)

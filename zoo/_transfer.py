@@ -101,11 +101,12 @@ def download(url: str, part: Path, size: int | None, label: str) -> bool:
         try:
             return _receive(url, part, start, size, label) and kept
         except urllib.error.HTTPError as error:
-            if error.code != 416 or not start:
-                raise HubError(f"HTTP {error.code} {error.reason}") from None
-            # 416 says that nothing follows our last byte: we have all of it, or bytes of another file.
-            if error.headers.get("Content-Range", "").rpartition("/")[2] == str(start) and size is None:
-                return kept
+            with error:
+                if error.code != 416 or not start:
+                    raise HubError(f"HTTP {error.code} {error.reason}") from None
+                # 416 says that nothing follows our last byte: we have all of it, or bytes of another file.
+                if size is None and error.headers.get("Content-Range", "").rpartition("/")[2] == str(start):
+                    return kept
             part.unlink()
             kept = False
         except urllib.error.URLError as error:
@@ -178,9 +179,10 @@ def download_hf(repo: str, file: str, revision: str, part: Path) -> None:
         OSError: the disk cannot be written.
     """
     try:
-        from huggingface_hub import hf_hub_download
+        from huggingface_hub import constants, hf_hub_download
     except ImportError:
         raise HubError("the package huggingface-hub is not installed") from None
+    _check_reachable(constants.ENDPOINT)
     # A folder of our own instead of its cache: the file would lie on the disk twice.
     folder = part.with_name(part.name + ".hf")
     try:
@@ -188,7 +190,24 @@ def download_hf(repo: str, file: str, revision: str, part: Path) -> None:
     except (
         Exception
     ) as error:  # its error classes, and those of its HTTP library, differ from release to release
-        lines = str(error).strip().splitlines()
-        raise HubError(f"{type(error).__name__}: {lines[0] if lines else 'no message'}") from None
+        cause = error.__cause__ or error
+        lines = str(cause).strip().splitlines()
+        raise HubError(f"{type(cause).__name__}: {lines[0] if lines else 'no message'}") from None
     os.replace(got, part)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_reachable(url: str) -> None:
+    """Raises HubError if nothing answers: huggingface-hub would retry for half a minute before it gives up."""
+    import socket
+    import urllib.error
+    import urllib.request
+
+    try:
+        urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=TIMEOUT / 3).close()
+    except urllib.error.HTTPError as error:
+        error.close()  # an answer, whatever it says
+    except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, (socket.gaierror, ConnectionError, TimeoutError)):
+            raise HubError(f"cannot connect: {reason}") from None

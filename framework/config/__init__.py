@@ -9,9 +9,9 @@ name), components are made known by `register`, and `dump`, `resolved` and `sche
 
 from framework.config.bind import Domain, bind, bind_section, packages_of
 from framework.config.dump import dump, schema
-from framework.config.load import load, resolved
+from framework.config.load import load, override, resolved
 from framework.config.registry import KINDS, Entry, Kind, available, build, find, register
-from framework.config.tree import Tree, Where
+from framework.config.tree import Tree, Where, from_plain, parse
 
 __all__ = [
     "KINDS",
@@ -26,8 +26,11 @@ __all__ = [
     "build",
     "dump",
     "find",
+    "from_plain",
     "load",
+    "override",
     "packages_of",
+    "parse",
     "register",
     "resolved",
     "schema",

@@ -9,7 +9,7 @@
 | `tuple[A, B]` | a list of that length | a tuple |
 | `dict[str, T]` | a mapping | a dict |
 | a dataclass | a mapping of its fields | an instance |
-| `Annotated[T, Kind("loss")]` | `{type: Name, key: value, ...}`, or just `Name` | an instance of the dataclass of that name |
+| `Annotated[T, Kind("loss")]` | `{type: Name, key: value, ...}`, or just `Name` | an instance of that dataclass |
 | `A | B` | what one of them takes; the first that fits wins | what that one gives |
 
 In `loss: Annotated[Loss, Kind("loss")]`, `Loss` is for readers and type checkers: the protocol or base class that the
@@ -27,9 +27,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
-from framework.config.registry import Catalog, Kind, name_of
+from framework.config.registry import Catalog, Kind, did_you_mean, name_of
 from framework.config.tree import Tree, from_plain
-from framework.core.errors import ConfigError, OarError, nearest
+from framework.core.errors import ConfigError, OarError
 
 Domain = Literal["ocr", "detection", "segmentation", "nlp"]
 SECTIONS = ("domain", "model", "task", "pipeline", "data", "optim", "train", "export", "infer")
@@ -84,7 +84,7 @@ def packages_of(tree: Tree) -> tuple[str, ...]:
 
 
 def spell(hint: Any) -> str:
-    """What a hint takes, in the words of messages and help texts. Raises ConfigError for a hint that cannot be bound."""
+    """What a hint takes, in the words of messages. Raises ConfigError for a hint that cannot be bound."""
     base, kind = unwrap(hint)
     origin, args = get_origin(base), get_args(base)
     if kind is not None:
@@ -150,14 +150,9 @@ def _describe(tree: Tree) -> str:
         return f"a mapping with the keys {', '.join(tree.value)}" if tree.value else "an empty mapping"
     if isinstance(tree.value, list):
         return f"a list of {len(tree.value)} items"
-    names = {bool: "", NoneType: "", int: " (int)", float: " (float)", str: " (text)"}
-    spelled = {True: "true", False: "false", None: "null"} if type(tree.value) in (bool, NoneType) else {}
-    return spelled.get(tree.value, repr(tree.value)) + names[type(tree.value)]
-
-
-def _did_you_mean(name: str, choices: Iterable[Any]) -> str | None:
-    near = nearest(name, [choice for choice in choices if isinstance(choice, str)])
-    return f"did you mean {near!r}?" if near else None
+    if isinstance(tree.value, bool | None):
+        return {True: "true", False: "false", None: "null"}[tree.value]
+    return f"{tree.value!r} ({'text' if isinstance(tree.value, str) else type(tree.value).__name__})"
 
 
 def _join(key: str, name: object) -> str:
@@ -180,19 +175,23 @@ class _Binder:
         return value
 
     def value(self, tree: Tree, hint: Any, key: str) -> Any:
-        allowed = spell(hint)
+        try:
+            allowed = spell(hint)
+        except ConfigError as error:
+            return self.note_error(tree, key, error)
         base, kind = unwrap(hint)
+        origin = get_origin(base)
+        members = get_args(base) if origin in (Union, UnionType) else ()
         if type(tree.value) not in _takes(hint):
-            quote = type(tree.value) in (bool, int, float) and str in _takes(hint)
-            fix = f"put it in quotes to make it text: '{tree.plain()}'" if quote and kind is None else None
+            text = type(tree.value) in (bool, int, float) and str in (base, *members)
+            fix = "put it in quotes to make it text" if text else None
             return self.note(tree, key, "wrong type", received=_describe(tree), allowed=allowed, fix=fix)
         if kind is not None:
             return self.component(tree, kind, key)
         if choices := _choices(base):
             return self.choice(tree, base, choices, key)
-        origin = get_origin(base)
-        if origin in (Union, UnionType):
-            return self.union(tree, get_args(base), key)
+        if members:
+            return self.union(tree, members, key)
         if origin in (list, tuple, dict):
             return self.collection(tree, base, key)
         if base in _SCALARS:
@@ -211,7 +210,7 @@ class _Binder:
                 "wrong value",
                 received=_describe(tree),
                 allowed=spell(base),
-                fix=_did_you_mean(str(tree.value), choices),
+                fix=did_you_mean(str(tree.value), map(str, choices)),
             )
         return base(tree.value) if isinstance(base, type) else tree.value
 
@@ -219,7 +218,7 @@ class _Binder:
         item = item_of(base)
         if isinstance(tree.value, dict):
             items = {name: self.value(child, item, _join(key, name)) for name, child in tree.value.items()}
-            return _FAILED if _FAILED in items.values() else items
+            return _FAILED if any(value is _FAILED for value in items.values()) else items
         hints = [item] * len(tree.value) if item is not None else get_args(base)
         if len(hints) != len(tree.value):
             return self.note(tree, key, "wrong length", received=_describe(tree), allowed=spell(base))
@@ -254,17 +253,10 @@ class _Binder:
                 received=_describe(named or tree),
                 allowed=", ".join(self.catalog.available(kind)),
             )
-        entry = self.catalog.find(kind, named.value)
-        if entry is None:
-            unknown = self.catalog.unknown(kind, named.value)
-            return self.note(
-                named,
-                _join(key, "type"),
-                unknown.problem,
-                received=unknown.received,
-                allowed=unknown.allowed,
-                fix=unknown.fix,
-            )
+        try:
+            entry = self.catalog.find(kind, named.value)
+        except ConfigError as error:
+            return self.note_error(named, _join(key, "type"), error)
         arguments = {name: child for name, child in entries.items() if name != "type"}
         return self.dataclass(tree, entry.config, arguments, key)
 
@@ -286,16 +278,14 @@ class _Binder:
         try:
             return cls(**values)
         except (OarError, ValueError) as error:
-            parts = vars(error) if isinstance(error, OarError) else {"problem": str(error)}
-            parts = {name: parts.get(name) for name in ("problem", "received", "allowed", "fix")}
-            self.note(tree, key, f"{cls.__name__}: {parts.pop('problem')}", **parts)
+            self.note_error(tree, f"{key or 'top level'} ({cls.__name__})", error)
             self.errors[-1].__cause__ = error
             return _FAILED
 
     def unknown_key(
         self, tree: Tree, name: str, key: str, allowed: Iterable[str], type_tree: Tree | None = None
     ) -> Any:
-        fix = _did_you_mean(name, allowed)
+        fix = did_you_mean(name, allowed)
         if fix is None and type_tree is not None and type_tree.where.source != tree.where.source:
             fix = (
                 f"if it was meant for another type: it comes from {tree.where}, the type from {type_tree.where}; "
@@ -312,6 +302,15 @@ class _Binder:
 
     def missing_key(self, tree: Tree, key: str, hint: Any) -> Any:
         return self.note(tree, key, "missing key", received=_describe(tree), allowed=spell(hint))
+
+    def note_error(self, tree: Tree, key: str, error: Exception) -> Any:
+        """Note an error that was raised without a place."""
+        if isinstance(error, OarError):
+            problem = error.problem if error.where is None else f"{error.where}: {error.problem}"
+            self.note(tree, key, problem, received=error.received, allowed=error.allowed, fix=error.fix)
+        else:
+            self.note(tree, key, str(error))
+        return _FAILED
 
     def note(self, tree: Tree, key: str, problem: str, **parts: Any) -> Any:
         self.errors.append(ConfigError(f"{key or 'top level'}: {problem}", where=tree.where, **parts))

@@ -6,7 +6,8 @@ import dataclasses
 import enum
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from framework.config.bind import item_of, spell, unwrap
 from framework.config.registry import Catalog, name_of
@@ -26,8 +27,8 @@ def dump(value: Any) -> str:
 def schema(hint: Any, packages: Sequence[str] = ()) -> str:
     """One line a key of what a dataclass (or another hint) takes: name, type, default; nested keys are indented.
 
-    Where a component is taken, the names that the packages offer are listed. `schema(find(kind, name, packages).config)`
-    lists the keys of one of them.
+    Where a component is taken, the names that the packages offer are listed; the keys of one of them are listed by
+    `schema(find(kind, name, packages).config)`.
     """
     return "\n".join(_listing(hint, Catalog(packages), "", ())) + "\n"
 
@@ -72,13 +73,9 @@ def _listing(hint: Any, catalog: Catalog, indent: str, parents: tuple[type, ...]
                 lines.append(f"{indent}{field.name}: {spell(hints[field.name])} {_default(field)}")
                 lines += _listing(hints[field.name], catalog, indent + "  ", (*parents, base))
         return lines
-    item = item_of(base)
-    members = [item] if item is not None else [arg for arg in get_args(base) if _is_hint(arg)]
+    item, origin = item_of(base), get_origin(base)
+    members = [item] if item is not None else get_args(base) if origin in (tuple, Union, UnionType) else []
     return [line for member in members for line in _listing(member, catalog, indent, parents)]
-
-
-def _is_hint(arg: Any) -> bool:
-    return not isinstance(arg, str | int | float | None)
 
 
 def _summary(cls: type, indent: str) -> list[str]:

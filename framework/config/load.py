@@ -19,17 +19,17 @@ BASE = "_base_"
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Tree:
     """Read a file, its bases and the overrides into one Tree.
 
-    `_base_` is a path or a list of paths, relative to the file that names them. An override is `a.b.c=value`, the value
-    in YAML (nothing after the `=` is null). Mappings that are missing on the way are made. A list item is reached by its
-    index, from 0, or from -1 counted from the end (`data.train.transforms.-1.scale=[0.5, 1.0]`); an override changes
-    items and never adds one.
+    `_base_` is a path or a list of paths, relative to the file that names them. An override is `a.b.c=value`, the
+    value in YAML (nothing after the `=` is null); it merges like a file. Mappings that are missing on the way are
+    made. A list item is reached by its index, from 0, or from -1 counted from the end
+    (`data.train.transforms.-1.scale=[0.5, 1.0]`); an override changes items and never adds one.
 
     Raises:
         ConfigError: with `file:line:column`, or with the override, for everything that cannot be read.
     """
     tree = _load_file(Path(path).resolve(), ())
     for text in overrides:
-        tree = _override(tree, text)
+        tree = override(tree, text)
     return _without_markers(tree)
 
 
@@ -126,7 +126,8 @@ def _without_markers(tree: Tree) -> Tree:
     return tree
 
 
-def _override(tree: Tree, text: str) -> Tree:
+def override(tree: Tree, text: str) -> Tree:
+    """`tree` with one override `a.b.c=value` merged in."""
     source = f"command line -o {text}"
     path, equals, value = text.partition("=")
     keys = path.strip().split(".")

@@ -7,8 +7,8 @@
     @register("model", config=PPLiteSegConfig)       # holds arrays: a Layer and the frozen dataclass it is built from
     class PPLiteSeg(Layer): ...
 
-The name is the class name. A configuration is bound to the dataclass; `build(config)` makes the Layer that was registered
-with it, so a parent builds its child with `build(config.backbone, in_channels=3)` and never looks a name up.
+The name is the class name. A configuration is bound to the dataclass; `build(config)` makes the Layer that was
+registered with it, so a parent builds its child with `build(config.backbone, in_channels=3)` and never looks up a name.
 
 Names are found by discovery in a tuple of packages (a domain's: the domain, zoo, framework), searched with their
 submodules. What is not registered yet is found by reading sources: only the file that holds the class is imported. So
@@ -22,7 +22,7 @@ import ast
 import importlib
 import importlib.util
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -48,6 +48,12 @@ KINDS = (
 _Class = TypeVar("_Class", bound=type)
 
 
+def did_you_mean(name: str, choices: Iterable[str]) -> str | None:
+    """The `fix` of a message about an unknown name, if something known is close to it."""
+    near = nearest(name, choices)
+    return f"did you mean {near!r}?" if near else None
+
+
 @dataclass(frozen=True)
 class Kind:
     """Marks a field that takes a registered component: `loss: Annotated[Loss, Kind("loss")]`."""
@@ -56,18 +62,17 @@ class Kind:
 
     def __post_init__(self) -> None:
         if self.name not in KINDS:
-            near = nearest(self.name, KINDS)
             raise ConfigError(
                 "unknown kind of component",
                 received=repr(self.name),
                 allowed=", ".join(KINDS),
-                fix=f"did you mean {near!r}?" if near else None,
+                fix=did_you_mean(self.name, KINDS),
             )
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A registered component: `config` is the dataclass that is bound, `layer` what `build` makes of it, if anything."""
+    """A registered component: `config` is the dataclass that is bound, `layer` the class that `build` makes of it."""
 
     kind: str
     name: str
@@ -84,15 +89,16 @@ class Entry:
         return (self.layer or self.config).__module__
 
 
-_entries: dict[tuple[str, str], Entry] = {}  # by (kind, place): the only mutable state of this package
+# By (kind, place): the only mutable state of this package. Iterated over a copy, as another thread may be importing.
+_entries: dict[tuple[str, str], Entry] = {}
 
 
 def register(kind: str, *, config: type | None = None) -> Callable[[_Class], _Class]:
     """Class decorator that makes a class known under its own name; it stands above `@dataclass(frozen=True)`.
 
     A class that is defined again at the same place (a notebook cell, a reload) takes the place of the old one.
-    Raises ConfigError for an unknown kind, a class or config that is not a frozen dataclass or has a field `type`, a name
-    that its top-level package already uses in this kind, a config that another class is built from.
+    Raises ConfigError for an unknown kind, a class or config that is not a frozen dataclass or has a field `type`, a
+    name that its top-level package already uses in this kind, a config that another class is built from.
     """
     Kind(kind)
 
@@ -100,7 +106,7 @@ def register(kind: str, *, config: type | None = None) -> Callable[[_Class], _Cl
         layer = cls if config is not None else None
         entry = Entry(kind, cls.__name__, config or cls, layer)
         _check_dataclass(entry)
-        for other in _entries.values():
+        for other in tuple(_entries.values()):
             if other.place == entry.place:
                 continue
             same_package = other.module.partition(".")[0] == entry.module.partition(".")[0]
@@ -137,7 +143,7 @@ def _check_dataclass(entry: Entry) -> None:
 
 def build(config: Any, *args: Any, **kwargs: Any) -> Any:
     """The Layer registered with the class of `config`, built as `Layer(config, *args, **kwargs)`."""
-    for entry in _entries.values():
+    for entry in tuple(_entries.values()):
         if entry.config is type(config) and entry.layer is not None:
             return entry.layer(config, *args, **kwargs)
     raise ConfigError(
@@ -149,7 +155,7 @@ def build(config: Any, *args: Any, **kwargs: Any) -> Any:
 
 def name_of(cls: type) -> str | None:
     """The name under which a dataclass is bound, or None."""
-    return next((entry.name for entry in _entries.values() if entry.config is cls), None)
+    return next((entry.name for entry in tuple(_entries.values()) if entry.config is cls), None)
 
 
 def find(kind: str, name: str, packages: Sequence[str]) -> Entry:
@@ -157,11 +163,7 @@ def find(kind: str, name: str, packages: Sequence[str]) -> Entry:
 
     Raises ConfigError for an unknown name, with the known ones and the nearest.
     """
-    catalog = Catalog(packages)
-    entry = catalog.find(kind, name)
-    if entry is None:
-        raise catalog.unknown(kind, name)
-    return entry
+    return Catalog(packages).find(kind, name)
 
 
 def available(kind: str, packages: Sequence[str]) -> dict[str, str]:
@@ -178,7 +180,7 @@ class Catalog:
     def __init__(self, packages: Sequence[str]) -> None:
         self.packages = tuple(packages)
 
-    def find(self, kind: str, name: str) -> Entry | None:
+    def find(self, kind: str, name: str) -> Entry:
         Kind(kind)
         found = self._registered(kind, name)
         if not found:
@@ -189,7 +191,16 @@ class Catalog:
             found = self._registered(kind, name)
         if len(found) > 1:
             raise _duplicate(kind, name, [entry.place for entry in found])
-        return found[0] if found else None
+        if found:
+            return found[0]
+        names = self.available(kind)
+        raise ConfigError(
+            f"unknown {kind}",
+            received=repr(name),
+            allowed=", ".join(names)
+            or f"none: no {kind} is registered in {', '.join(self.packages) or 'no package'}",
+            fix=did_you_mean(name, names),
+        )
 
     def available(self, kind: str) -> dict[str, str]:
         Kind(kind)
@@ -201,25 +212,15 @@ class Catalog:
                     if name in modules:
                         raise _duplicate(kind, name, [places[name], place])
                     modules[name], places[name] = module, place
-        for entry in _entries.values():  # classes of a notebook or a script have no source to scan
+        for entry in tuple(_entries.values()):  # classes of a notebook or a script have no source to scan
             if entry.kind == kind and self._holds(entry.module):
                 modules.setdefault(entry.name, entry.module)
         return dict(sorted(modules.items()))
 
-    def unknown(self, kind: str, name: str, **where: Any) -> ConfigError:
-        names = self.available(kind)
-        near = nearest(name, names)
-        return ConfigError(
-            f"unknown {kind} {name!r}",
-            received=repr(name),
-            allowed=", ".join(names)
-            or f"nothing: no {kind} is registered in {', '.join(self.packages) or 'no package'}",
-            fix=f"did you mean {near!r}?" if near else None,
-            **where,
-        )
-
     def _registered(self, kind: str, name: str) -> list[Entry]:
-        return [e for e in _entries.values() if (e.kind, e.name) == (kind, name) and self._holds(e.module)]
+        return [
+            e for e in tuple(_entries.values()) if (e.kind, e.name) == (kind, name) and self._holds(e.module)
+        ]
 
     def _holds(self, module: str) -> bool:
         return any(module == package or module.startswith(package + ".") for package in self.packages)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -48,8 +48,8 @@ class Where:
 class Tree:
     """One value of a configuration and its place.
 
-    `value` is None, a bool, int, float or str, a list of Trees or a dict from str to Tree. An entry of a mapping has the
-    place of its key, an item of a list its own. Equality looks at values only.
+    `value` is None, a bool, int, float or str, a list of Trees or a dict from str to Tree. An entry of a mapping
+    has the place of its key, an item of a list its own. Equality looks at values only.
     """
 
     value: Any
@@ -64,31 +64,23 @@ class Tree:
         return self.value
 
 
-def from_plain(value: Any, where: Where | None = None) -> Tree:
-    """The Tree of ordinary dicts, lists (or tuples) and scalars. Raises ConfigError for anything else."""
-    where = where or Where("<dict>")
+def from_plain(value: Any) -> Tree:
+    """The Tree of ordinary dicts, lists (or tuples) and scalars."""
     if isinstance(value, Mapping):
-        return Tree({str(key): from_plain(child, where) for key, child in value.items()}, where)
-    if isinstance(value, list | tuple):
-        return Tree([from_plain(child, where) for child in value], where)
-    if type(value) not in (type(None), bool, int, float, str):
-        raise ConfigError(
-            "a configuration cannot hold this value",
-            where=where,
-            received=f"{value!r} ({type(value).__name__})",
-            allowed="mappings, lists, null, bool, int, float and str",
-        )
-    return Tree(value, where)
+        value = {str(key): from_plain(child) for key, child in value.items()}
+    elif isinstance(value, list | tuple):
+        value = [from_plain(child) for child in value]
+    return Tree(value, Where("<dict>"))
 
 
 class _Loader(yaml.SafeLoader):
-    yaml_implicit_resolvers: dict = {}
+    yaml_implicit_resolvers: ClassVar[dict] = {}
 
 
 class _Dumper(yaml.SafeDumper):
     """Quotes a string exactly when `_Loader` would read it as something else."""
 
-    yaml_implicit_resolvers: dict = {}
+    yaml_implicit_resolvers: ClassVar[dict] = {}
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -14,8 +14,10 @@ from typing import Any
 
 import jax
 
+from framework.core.dtypes import precision
 from framework.core.errors import WeightError
 from framework.core.rng import next_key, rng_scope
+from framework.nn.functional.lowering import platform
 from framework.nn.layer import Layer, Parameter
 
 _NOT_STATIC = frozenset({"_parameters", "_buffers", "_sub_layers", "_bound"})
@@ -167,9 +169,15 @@ def value_and_grad(
     from the surrounding stream.
     """
 
-    @functools.partial(jax.jit, static_argnums=0)
+    @functools.partial(jax.jit, static_argnums=(0, 1))
     def run(
-        graphdef: GraphDef, trained: State, fixed: State, buffers: State, key: jax.Array, args: tuple
+        graphdef: GraphDef,
+        setting: Any,
+        trained: State,
+        fixed: State,
+        buffers: State,
+        key: jax.Array,
+        args: tuple,
     ) -> Any:
         def loss(trained: State) -> tuple[jax.Array, tuple[State, Any]]:
             bound = graphdef.bind({**trained, **fixed}, buffers)
@@ -185,7 +193,8 @@ def value_and_grad(
         trainable = {n for n, p in layer.named_parameters() if p.trainable}
         trained = {n: v for n, v in params.items() if n in trainable}
         fixed = {n: v for n, v in params.items() if n not in trainable}
-        (value, (new_buffers, aux)), grads = run(graphdef, trained, fixed, buffers, next_key(), args)
+        setting = (precision(), platform())  # keys the compilation; operations read it from their scopes
+        (value, (new_buffers, aux)), grads = run(graphdef, setting, trained, fixed, buffers, next_key(), args)
         update(layer, None, new_buffers)
         return ((value, aux) if has_aux else value), grads
 

@@ -311,6 +311,21 @@ class Layer:
             for full, layer, registry, name in self._state_slots()
         }
 
+    def state_aliases(self) -> dict[str, str]:
+        """Second names under which `set_state_dict` accepts own arrays: {alias: local name}."""
+        return {}
+
+    def _without_aliases(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
+        """`state` under first names only; where both names are present the first one counts."""
+        names = {}
+        for path, layer in self.named_sublayers(include_self=True):
+            dot = f"{path}." if path else ""
+            names |= {dot + alias: dot + name for alias, name in layer.state_aliases().items()}
+        if not names.keys() & state.keys():
+            return state
+        renamed = {names[key]: value for key, value in state.items() if key in names}
+        return renamed | {key: value for key, value in state.items() if key not in names}
+
     def set_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> tuple[list[str], list[str]]:
         """Load values by dotted name; returns (missing, unexpected), both empty when `strict`.
 
@@ -318,6 +333,7 @@ class Layer:
             WeightError: one error that lists every missing, unexpected and mismatched key. With `strict=False` keys
                 may be missing or unexpected, and nothing is loaded for them; a mismatched shape is always an error.
         """
+        state = self._without_aliases(state)
         slots = {full: (layer, registry, name) for full, layer, registry, name in self._state_slots()}
         shapes = self.state_shapes()
         missing = [key for key in slots if key not in state]

@@ -150,9 +150,8 @@ def _decode(data: bytes, where: str, max_pixels: int) -> np.ndarray:
     if image.format == "JPEG" and not _jpeg_is_complete(data):
         raise _damaged(data, where, "the end of the JPEG is missing: the file is cut off")
     plain_jpeg = image.format == "JPEG" and image.mode in ("L", "RGB")
-    plain_png = image.format == "PNG" and (
-        image.mode.startswith("I") or (image.mode in ("1", "L", "RGB") and "transparency" not in image.info)
-    )
+    opaque_png = image.mode in ("1", "L", "RGB") and "transparency" not in image.info
+    plain_png = image.format == "PNG" and (opaque_png or image.mode.startswith("I")) and _png_is_whole(data)
     if plain_jpeg or plain_png:
         bgr = None
         with contextlib.suppress(cv2.error):
@@ -227,6 +226,16 @@ def _jpeg_is_complete(data: bytes) -> bool:
 _JPEG_MARKER = re.compile(
     rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL
 )  # skips stuffed bytes and restarts in scans
+
+
+def _png_is_whole(data: bytes) -> bool:
+    """Whether the PNG's chunks lead to its end. OpenCV allocates what a chunk says it is long, up to 4 GB."""
+    position = 8
+    while position + 12 <= len(data):
+        if data[position + 4 : position + 8] == b"IEND":
+            return True
+        position += 12 + int.from_bytes(data[position : position + 4], "big")
+    return False
 
 
 def _check_size(size_wh: tuple[int, int], max_pixels: int, where: str) -> None:

@@ -56,28 +56,30 @@ class Source:
             )
         return self.data[start : start + size]
 
-    def array(self, at: int, view: memoryview, dtype: np.dtype, shape: Sequence[int], what: str) -> np.ndarray:
-        """A read-only view of `view` as an array; FormatError when the declared shape needs other than its bytes."""
-        shape = tuple(shape)
-        extent = math.prod(max(size, 1) for size in shape) * dtype.itemsize  # numpy counts zero dimensions so
-        if len(shape) > MAX_RANK or min(shape, default=0) < 0 or extent >= 2**62:
-            raise self.error(
-                f"{what} declares an impossible shape",
-                at,
-                received=shape[: MAX_RANK + 1],
-                allowed=f"at most {MAX_RANK} dimensions, each at least 0",
-            )
-        count = math.prod(shape)
-        if count * dtype.itemsize != len(view):
-            raise self.error(
-                f"{what} declares the shape {list(shape)}, which does not fit its data",
-                at,
-                received=f"{len(view)} bytes",
-                allowed=f"{count} values of {dtype} = {count * dtype.itemsize} bytes",
-            )
-        array = np.frombuffer(view, dtype).reshape(shape) if count else np.empty(shape, dtype)
-        array.flags.writeable = False
-        return array
+    def array(
+        self, at: int | None, view: memoryview, dtype: np.dtype, shape: Sequence[int], what: str
+    ) -> np.ndarray:
+        """`view_array` whose complaints are FormatErrors about `what`."""
+        try:
+            return view_array(view, dtype, shape)
+        except ValueError as error:
+            raise self.error(f"{what}: {error}", at) from None
+
+
+def view_array(view: memoryview, dtype: np.dtype, shape: Sequence[int]) -> np.ndarray:
+    """`view` as a read-only array without a copy. Raises ValueError when the shape needs other than its bytes."""
+    shape = tuple(shape)
+    extent = math.prod(max(size, 1) for size in shape) * dtype.itemsize  # numpy counts empty dimensions so
+    if len(shape) > MAX_RANK or min(shape, default=0) < 0 or extent >= 2**62:
+        raise ValueError(f"the shape is impossible: {len(shape)} dimensions, {str(shape)[:80]}")
+    count = math.prod(shape)
+    if count * dtype.itemsize != len(view):
+        raise ValueError(
+            f"the shape {list(shape)} of {dtype} takes {count * dtype.itemsize} bytes, {len(view)} are there"
+        )
+    array = np.frombuffer(view, dtype).reshape(shape) if count else np.empty(shape, dtype)
+    array.flags.writeable = False
+    return array
 
 
 def read_source(path: str | Path) -> Source:

@@ -15,7 +15,12 @@ from framework.io.interop.source import Source
 
 _VARINT, _FIXED64, _LEN, _FIXED32 = 0, 1, 2, 5
 _SIZE = {_FIXED64: 8, _FIXED32: 4}
-_WIRE_NAMES = {_VARINT: "a varint", _FIXED64: "8 bytes", _LEN: "a length-delimited value", _FIXED32: "4 bytes"}
+_WIRE_NAMES = {
+    _VARINT: "a varint",
+    _FIXED64: "8 bytes",
+    _LEN: "a length-delimited value",
+    _FIXED32: "4 bytes",
+}
 
 
 def varint(source: Source, at: int, end: int) -> tuple[int, int]:

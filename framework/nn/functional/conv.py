@@ -169,6 +169,11 @@ def channel_sums(arrays: Sequence[jax.Array]) -> list[jax.Array]:
     return [row.sum((0, 1)) for row in lax.optimization_barrier(rows)]
 
 
+def _channels_last(w: jax.Array) -> jax.Array:
+    """Depthwise weights [C, 1, kh, kw] as [kh, kw, C] in memory, not read with a stride in the inner loop."""
+    return lax.optimization_barrier(w[:, 0].transpose(1, 2, 0))
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3, 4))
 def _depthwise(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair) -> jax.Array:
     """Depthwise convolution as a sum of shifted multiply-adds; w is [kh, kw, C]."""
@@ -232,19 +237,31 @@ def _scatter_taps(
 _depthwise.defvjp(_depthwise_fwd, _depthwise_bwd)
 
 
-def _few_taps(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair) -> jax.Array:
-    """A convolution of few taps and channels as broadcast multiply-adds; w is OIHW."""
-    kernel = w.shape[2:]
-    out = _out_size(x.shape[1:3], kernel, stride, dilation, pads)
-    views = _slices(_pad(x, pads), kernel, stride, dilation, out)
-    total = None
-    for t, view in enumerate(views):
-        i, j = divmod(t, kernel[1])
-        for c in range(w.shape[1]):
-            term = view[..., c : c + 1] * w[:, c, i, j]
-            total = term if total is None else total + term
-    assert total is not None
-    return total
+def _space_to_depth(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair) -> jax.Array:
+    """A strided convolution of few channels as one of stride 1 on blocks of pixels stacked into channels.
+
+    Each block of sh x sw pixels becomes one pixel of sh*sw*C channels, and the kernel is laid out over blocks.
+    """
+    (sh, sw), (kh, kw) = stride, w.shape[2:]
+    n, _, _, c = x.shape
+    oh, ow = _out_size(x.shape[1:3], (kh, kw), stride, dilation, pads)
+    bh, bw = -(-kh // sh), -(-kw // sw)  # blocks that a kernel reaches
+    rows, columns = oh + bh - 1, ow + bw - 1
+    edges = [
+        (pad[0], blocks * s - size - pad[0], 0)
+        for pad, blocks, s, size in zip(pads, (rows, columns), stride, x.shape[1:3])
+    ]
+    x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *edges, (0, 0, 0)])
+    x = x.reshape(n, rows, sh, columns, sw, c).transpose(0, 1, 3, 2, 4, 5).reshape(n, rows, columns, -1)
+    kernel = jnp.pad(w, ((0, 0), (0, 0), (0, bh * sh - kh), (0, bw * sw - kw)))
+    kernel = kernel.reshape(w.shape[0], c, bh, sh, bw, sw).transpose(2, 4, 3, 5, 1, 0)
+    return lax.conv_general_dilated(
+        x,
+        kernel.reshape(bh, bw, sh * sw * c, w.shape[0]),
+        (1, 1),
+        ((0, 0), (0, 0)),
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
 
 
 def _plain(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair, groups: int) -> jax.Array:
@@ -289,19 +306,19 @@ def _conv2d(
             return wide.astype(jnp.float32)
         return _plain(x, w, stride, pads, dilation, groups)
 
-    plan = conv_plan(x.shape[3], weight.shape[2:], groups, weight.shape[0])
+    plan = conv_plan(x.shape[3], weight.shape[2:], groups, weight.shape[0], stride, dilation)
     if plan == "pointwise":
         y = _pointwise(x, weight, stride, pads, low)  # as good on every platform
     elif plan == "depthwise":
         y = choose(
             on,
-            lambda x, w: _depthwise(x, w[:, 0].transpose(1, 2, 0), stride, pads, dilation),
+            lambda x, w: _depthwise(x, _channels_last(w), stride, pads, dilation),
             plain,
             x,
             weight,
         )
-    elif plan == "few_taps":
-        y = choose(on, lambda x, w: _few_taps(x, w, stride, pads, dilation), plain, x, weight)
+    elif plan == "space_to_depth":
+        y = choose(on, lambda x, w: _space_to_depth(x, w, stride, pads, dilation), plain, x, weight)
     else:
         # bfloat16 convolutions are slow on a CPU: there only dots run in low precision.
         y = choose(on, lambda x, w: _plain(x, w, stride, pads, dilation, groups), plain, x, weight)

@@ -20,13 +20,13 @@ import jax
 from jax import lax
 
 Platform = Literal["cpu", "other", "any"]
-ConvPlan = Literal["plain", "depthwise", "few_taps", "pointwise"]
+ConvPlan = Literal["plain", "depthwise", "space_to_depth", "pointwise"]
 
 _platform: contextvars.ContextVar[Platform | None] = contextvars.ContextVar("oar_platform", default=None)
 
-# Taps times input channels up to which a convolution is a sum of broadcast multiply-adds.
-# 3x3x3 stride 2 on 640x640: 3.4 ms against 28 as a convolution; 2x2x12 is already slower that way (6.3 against 3.7).
-FEW_TAPS = 27
+# Input channels up to which a strided convolution is laid out over blocks of pixels: 3x3x3 stride 2 on 640x640 takes
+# 4.4 ms (5.0 with Eigen, 22 with YNN; broadcast multiply-adds take 17 and are computed again for every consumer).
+FEW_CHANNELS = 4
 
 # Compile options of the CPU backend: convolutions leave the YNN library for Eigen (detector at 640: 100 to 89 ms),
 # dots stay in it (bf16 dots run at twice the float32 speed there).
@@ -61,19 +61,26 @@ def choose(on: Platform, cpu: Callable[..., Any], plain: Callable[..., Any], *ar
     return cpu(*args) if on == "cpu" else plain(*args)
 
 
-def conv_plan(in_channels: int, kernel_hw: tuple[int, int], groups: int, out_channels: int) -> ConvPlan:
+def conv_plan(
+    in_channels: int,
+    kernel_hw: tuple[int, int],
+    groups: int,
+    out_channels: int,
+    stride: tuple[int, int],
+    dilation: tuple[int, int],
+) -> ConvPlan:
     """The CPU form of a 2-D convolution.
 
     depthwise: shifted multiply-adds after a barrier; 3x3, 160x160x48: 0.4 to 0.85 ms against 40 to 53 grouped.
-    few_taps: broadcast multiply-adds, see FEW_TAPS.
+    space_to_depth: see FEW_CHANNELS.
     pointwise: a dot on [N*H*W, C]; ResNet50's training step 3.1 to 2.4 s.
     plain: the convolution of XLA (Eigen).
     """
-    taps = kernel_hw[0] * kernel_hw[1]
     if groups > 1 and groups == in_channels and out_channels == in_channels:
         return "depthwise"
     if groups > 1:
         return "plain"
-    if taps == 1:
+    if kernel_hw == (1, 1):
         return "pointwise"
-    return "few_taps" if taps * in_channels <= FEW_TAPS else "plain"
+    strided = stride != (1, 1) and dilation == (1, 1)
+    return "space_to_depth" if strided and in_channels <= FEW_CHANNELS else "plain"

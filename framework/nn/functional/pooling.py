@@ -205,3 +205,47 @@ def adaptive_max_pool2d(x: jax.Array, output_size: int | Sequence[int | None]) -
     if output == (1, 1):
         return x.max((1, 2), keepdims=True)
     return _adaptive_pool2d(x, output, largest=True)
+
+
+# -- one axis -----------------------------------------------------------------------------------------------------
+
+
+def _flat_padding(padding: int | str | Sequence[int]) -> Padding:
+    if isinstance(padding, str):
+        return padding
+    return ((0, 0), (padding, padding) if isinstance(padding, int) else tuple(padding) * (3 - len(padding)))
+
+
+def max_pool1d(
+    x: jax.Array,
+    kernel_size: int,
+    stride: int | None = None,
+    padding: int | str | Sequence[int] = 0,
+    ceil_mode: bool = False,
+) -> jax.Array:
+    """Maximum over windows. x [N, T, C]."""
+    step = (1, kernel_size if stride is None else stride)
+    return max_pool2d(x[:, None], (1, kernel_size), step, _flat_padding(padding), ceil_mode)[:, 0]
+
+
+def avg_pool1d(
+    x: jax.Array,
+    kernel_size: int,
+    stride: int | None = None,
+    padding: int | str | Sequence[int] = 0,
+    exclusive: bool = True,
+    ceil_mode: bool = False,
+) -> jax.Array:
+    """Mean over windows. x [N, T, C]. With `exclusive` padding does not count in the mean."""
+    step = (1, kernel_size if stride is None else stride)
+    return avg_pool2d(x[:, None], (1, kernel_size), step, _flat_padding(padding), ceil_mode, exclusive)[:, 0]
+
+
+def adaptive_avg_pool1d(x: jax.Array, output_size: int) -> jax.Array:
+    """Mean over `output_size` bins that cover the input. x [N, T, C]."""
+    return adaptive_avg_pool2d(x[:, None], (1, output_size))[:, 0]
+
+
+def adaptive_max_pool1d(x: jax.Array, output_size: int) -> jax.Array:
+    """Maximum over `output_size` bins that cover the input. x [N, T, C]."""
+    return adaptive_max_pool2d(x[:, None], (1, output_size))[:, 0]

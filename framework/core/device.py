@@ -1,0 +1,153 @@
+"""Devices: list them, choose one, and prove that the installation works.
+
+Names follow Paddle: "cpu", "gpu", "gpu:1", "tpu:0". A GPU is what jax calls cuda or rocm.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from framework.core.errors import DeviceError
+
+_KINDS = ("cpu", "gpu", "tpu")
+
+
+def device_list() -> list[str]:
+    """Names of all devices of this process, such as ["cpu:0", "gpu:0"]."""
+    names = []
+    for kind in _KINDS:
+        try:
+            names += [f"{kind}:{device.id}" for device in jax.local_devices(backend=kind)]
+        except RuntimeError:  # jax has no such backend here
+            continue
+    return names
+
+
+def find_device(name: str) -> jax.Device:
+    """The jax device called `name`: a kind ("gpu" is its first) or kind:index.
+
+    Raises:
+        DeviceError: unknown kind, index out of range, or a backend that this installation of jax has not.
+    """
+    kind, _, index = name.lower().partition(":")
+    kind = {"cuda": "gpu", "rocm": "gpu"}.get(kind, kind)
+    if kind not in _KINDS or not (index.isdigit() or index == ""):
+        raise DeviceError("unknown device", received=repr(name), allowed="cpu, gpu, gpu:N, tpu or tpu:N")
+    try:
+        devices = jax.local_devices(backend=kind)
+        return devices[int(index or 0)]
+    except (RuntimeError, IndexError):
+        raise DeviceError(
+            f"there is no device {name!r}",
+            received=repr(name),
+            allowed=", ".join(device_list()),
+            fix='for an NVIDIA GPU: pip install "jax[cuda13]"'
+            if kind == "gpu"
+            else "choose one of the above",
+        ) from None
+
+
+def set_device(name: str) -> jax.Device:
+    """Make `name` the device on which new arrays are placed in this process."""
+    device = find_device(name)
+    jax.config.update("jax_default_device", device)
+    return device
+
+
+def get_device() -> str:
+    """The device on which new arrays are placed, as kind:index."""
+    device = next(iter(jnp.zeros(()).devices()))
+    return f"{'gpu' if device.platform in ('cuda', 'rocm', 'gpu') else device.platform}:{device.id}"
+
+
+def cpu_features() -> frozenset[str]:
+    """Instruction sets of this CPU in Linux' spelling; empty where the system does not say."""
+    try:
+        if sys.platform == "linux":
+            for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+                if line.startswith(("flags", "Features")):
+                    return frozenset(line.partition(":")[2].split())
+        if sys.platform == "darwin" and platform.machine() == "arm64":
+            return frozenset({"neon"})
+    except OSError:
+        pass
+    return frozenset()
+
+
+def bfloat16_is_fast(device: jax.Device) -> bool:
+    """Whether the device multiplies bfloat16 in hardware: GPUs, TPUs, CPUs with AVX512-BF16 or AMX."""
+    return device.platform != "cpu" or bool(cpu_features() & {"avx512_bf16", "amx_bf16", "bf16"})
+
+
+def cpu_count() -> int:
+    """CPUs that this process may use (a container's share, not the host's)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_check(verbose: bool = True) -> dict[str, object]:
+    """Find the devices and prove on the chosen one that a model trains, exports and runs from the exported file.
+
+    Returns what was found; prints it too when `verbose`. Raises what the failing step raises.
+    """
+    from framework import nn
+    from framework.export import TensorSpec, lower_program
+    from framework.inference.engine import Engine
+
+    started = time.perf_counter()
+    device = next(iter(jnp.zeros(()).devices()))
+    report: dict[str, object] = {
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "system": f"{platform.system()} {platform.machine()}",
+        "devices": ", ".join(device_list()),
+        "device": get_device(),
+        "cpus": cpu_count(),
+        "bfloat16 in hardware": bfloat16_is_fast(device),
+    }
+    layer = nn.Sequential(nn.Conv2D(3, 8, 3, padding=1), nn.BatchNorm2D(8), nn.ReLU(), nn.Conv2D(8, 1, 1))
+    images = jnp.asarray(np.random.default_rng(0).standard_normal((4, 16, 16, 3)), jnp.float32)
+    step = nn.value_and_grad(layer, lambda model, x: ((model(x) - x.mean(-1, keepdims=True)) ** 2).mean())
+    losses = []
+    for _ in range(5):
+        loss, grads = step(images)
+        _, params, _ = nn.split(layer)
+        nn.update(layer, {name: params[name] - 0.1 * grad for name, grad in grads.items()})
+        losses.append(float(loss))
+    if not losses[-1] < losses[0]:
+        raise DeviceError("five training steps did not lower the loss", received=losses)
+    report["train step"] = f"loss {losses[0]:.3f} -> {losses[-1]:.3f}"
+
+    graphdef, params, buffers = nn.split(layer.eval())
+    expected, _ = nn.apply(graphdef, params, buffers, None, images)
+    program = lower_program(
+        lambda weights, inputs: {
+            "y": nn.apply(
+                graphdef, {n: weights[n] for n in params}, {n: weights[n] for n in buffers}, None, inputs["x"]
+            )[0]
+        },
+        {**params, **buffers},
+        {"x": TensorSpec(("n", "8*h", "8*w", 3), "float32")},
+    )
+    engine = Engine(program, {**params, **buffers}, device=device)
+    error = float(np.abs(engine({"x": np.asarray(images)})["y"] - np.asarray(expected)).max())
+    if not error < 1e-3:
+        raise DeviceError(
+            "the exported program differs from the model", received=f"{error:.2e}", allowed="< 1e-3"
+        )
+    report["export"] = f"reloaded program differs by {error:.1e}"
+    report["seconds"] = round(time.perf_counter() - started, 1)
+    if verbose:
+        width = max(map(len, report))
+        print("\n".join(f"{key:<{width}}  {value}" for key, value in report.items()))
+        print("Oar works on this machine.")
+    return report

@@ -1,0 +1,203 @@
+"""The surface of paddle.inference over an artifact: Config, create_predictor, handles, clone.
+
+    config = Config("inference_model/resnet50")
+    predictor = create_predictor(config)
+    handle = predictor.get_input_handle(predictor.get_input_names()[0])
+    handle.copy_from_cpu(batch)
+    predictor.run()
+    result = predictor.get_output_handle(predictor.get_output_names()[0]).copy_to_cpu()
+
+`clone()` shares program and weights and has handles of its own: one clone per thread, as in Paddle. `run([arrays])`
+touches no handle and may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from framework.core.device import find_device
+from framework.core.dtypes import narrow
+from framework.core.errors import InputError, ShapeError
+from framework.export.artifact import Artifact, load_artifact
+from framework.inference.engine import Engine, enable_compilation_cache
+from framework.inference.precision import choose_precision
+
+log = logging.getLogger("oar")
+
+
+class PrecisionType(enum.Enum):
+    Float32 = "float32"
+    Bfloat16 = "bfloat16"
+
+
+class Config:
+    """What to run and where. Takes an artifact folder; Paddle's switches for other engines are accepted and logged."""
+
+    _NO_EFFECT = frozenset(
+        """
+        collect_shape_range_info delete_pass disable_glog_info disable_mkldnn enable_memory_optim enable_mkldnn
+        enable_mkldnn_bfloat16 enable_tensorrt_engine enable_tuned_tensorrt_dynamic_shape
+        set_cpu_math_library_num_threads set_mkldnn_cache_capacity set_trt_dynamic_shape_info switch_ir_debug
+        switch_ir_optim switch_use_feed_fetch_ops
+        """.split()  # noqa: SIM905
+    )
+
+    def __init__(self, model_dir: str | Path, params: str | Path | None = None) -> None:
+        if params is not None:
+            raise InputError(
+                "Config takes one artifact folder, not a program and a parameter file",
+                received=f"{model_dir}, {params}",
+                allowed="Config('inference_model/<name>')",
+                fix="convert Paddle's inference model with tools/export_model.py",
+            )
+        self.model_dir = Path(model_dir)
+        self._device, self._precision, self._buckets = "cpu", "float32", ()
+
+    def enable_use_gpu(
+        self, memory_pool_init_size_mb: int = 100, device_id: int = 0, precision: PrecisionType | None = None
+    ) -> None:
+        """Run on GPU `device_id`. The memory pool is jax's (XLA_PYTHON_CLIENT_MEM_FRACTION)."""
+        self._device = f"gpu:{device_id}"
+        if precision is not None:
+            self.set_precision(precision)
+
+    def disable_gpu(self) -> None:
+        self._device = "cpu"
+
+    def use_gpu(self) -> bool:
+        return self._device.startswith("gpu")
+
+    def set_precision(self, precision: PrecisionType | str) -> None:
+        self._precision = precision.value if isinstance(precision, PrecisionType) else precision
+
+    def set_optim_cache_dir(self, folder: str | Path) -> None:
+        """Keep compiled programs here instead of in OAR_HOME."""
+        enable_compilation_cache(folder)
+
+    def set_batch_buckets(self, sizes: Sequence[int]) -> None:
+        """Pad batches up to one of these sizes, so that few shapes are compiled."""
+        if not sizes or min(sizes) < 1:
+            raise InputError("batch buckets are positive numbers", received=list(sizes), allowed="[1, 4, 16]")
+        self._buckets = tuple(sorted(sizes))
+
+    def summary(self) -> str:
+        return (
+            f"{self.model_dir} on {self._device} in {self._precision}, batch buckets {self._buckets or 'off'}"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in Config._NO_EFFECT:
+            raise AttributeError(f"Config has no attribute {name!r}")
+
+        def ignored(*args: Any, **kwargs: Any) -> None:
+            log.info("Config.%s has no effect: XLA compiles the program", name)
+
+        return ignored
+
+
+class Handle:
+    """One input or output of a predictor."""
+
+    def __init__(self, name: str, aval: Any) -> None:
+        self.name, self._aval = name, aval
+        self.value: np.ndarray | None = None
+
+    def copy_from_cpu(self, array: np.ndarray) -> None:
+        self.value = narrow(np.asarray(array), self.name)
+
+    share_external_data = copy_from_cpu
+
+    def reshape(self, shape: Sequence[int]) -> None:
+        """Accepted for Paddle's calling sequence: the shape comes with the array."""
+
+    def copy_to_cpu(self) -> np.ndarray:
+        if self.value is None:
+            raise ShapeError("nothing to read yet", where=self.name, fix="call predictor.run() first")
+        return self.value
+
+    def shape(self) -> list[int]:
+        if self.value is not None:
+            return list(self.value.shape)
+        return [n if isinstance(n, int) else -1 for n in self._aval.shape]
+
+    def type(self) -> str:
+        return str(self._aval.dtype)
+
+
+class Predictor:
+    """Runs an artifact. Made by `create_predictor`."""
+
+    def __init__(
+        self, config: Config, engine: Engine | None = None, artifact: Artifact | None = None
+    ) -> None:
+        self._config = config
+        self._artifact = artifact or load_artifact(config.model_dir)
+        if engine is None:
+            device = find_device(config._device)
+            programs = self._artifact.programs
+            if not programs:
+                raise InputError(
+                    "this artifact is a pipeline of several programs",
+                    where=config.model_dir,
+                    received=", ".join(self._artifact.stages),
+                    allowed="the folder of one stage",
+                    fix="use the domain's predictor, e.g. ocr.predictor(folder), or Config(folder/stage)",
+                )
+            ledger = bool(self._artifact.config.get("bfloat16_holds", False))
+            precision = choose_precision(config._precision, device, programs, ledger)
+            engine = Engine(programs[precision], self._artifact.weights, device)
+        self._engine = engine
+        names = self._artifact.config.get("inputs", list(engine.inputs))
+        self._inputs = {name: Handle(name, engine.inputs[name]) for name in names}
+        self._outputs = {name: Handle(name, aval) for name, aval in engine.outputs.items()}
+
+    def get_input_names(self) -> list[str]:
+        return list(self._inputs)
+
+    def get_output_names(self) -> list[str]:
+        return list(self._outputs)
+
+    def get_input_handle(self, name: str) -> Handle:
+        return self._inputs[name]
+
+    def get_output_handle(self, name: str) -> Handle:
+        return self._outputs[name]
+
+    def clone(self) -> Predictor:
+        """A predictor with handles of its own over the same program, weights and compiled shapes."""
+        return Predictor(self._config, self._engine, self._artifact)
+
+    def run(self, inputs: Sequence[np.ndarray] | None = None) -> list[np.ndarray] | bool:
+        """Without arguments from the input to the output handles (returns True); with arrays it returns arrays."""
+        if inputs is not None:
+            return list(
+                self._run(
+                    {n: narrow(np.asarray(a), n) for n, a in zip(self._inputs, inputs, strict=True)}
+                ).values()
+            )
+        missing = [name for name, handle in self._inputs.items() if handle.value is None]
+        if missing:
+            raise ShapeError(
+                "an input was not set", received=f"nothing for {', '.join(missing)}", fix="copy_from_cpu"
+            )
+        for name, value in self._run({n: h.value for n, h in self._inputs.items()}).items():
+            self._outputs[name].value = value
+        return True
+
+    def _run(self, arrays: dict[str, Any]) -> dict[str, np.ndarray]:
+        count = len(next(iter(arrays.values())))
+        bucket = next((size for size in self._config._buckets if size >= count), count)
+        if bucket != count:
+            arrays = {n: np.concatenate([a, np.repeat(a[-1:], bucket - count, 0)]) for n, a in arrays.items()}
+        out = self._engine(arrays)
+        return {n: a[:count] if bucket != count and a.shape[:1] == (bucket,) else a for n, a in out.items()}
+
+
+def create_predictor(config: Config) -> Predictor:
+    return Predictor(config)

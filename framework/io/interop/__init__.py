@@ -1,0 +1,144 @@
+"""Readers of the files that other frameworks write, and the one writer of ours (safetensors).
+
+`load_weights(path)` gives named arrays whatever the format; `load_program(path)` gives the operations as well;
+`weighted_ops(program)` lists the operations that carry weights, the same for every format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from framework.io.interop.detect import detect
+from framework.io.interop.onnx import read_onnx
+from framework.io.interop.paddle import read_pdiparams, read_pdparams
+from framework.io.interop.pir import read_pir
+from framework.io.interop.program import Node, Program, TensorSpec
+from framework.io.interop.program_desc import read_pdmodel
+from framework.io.interop.safetensors_io import read_safetensors, read_safetensors_metadata, write_safetensors
+from framework.io.interop.source import Source, read_source
+from framework.io.interop.torch_checkpoint import read_torch
+from framework.io.interop.weighted import WeightedOp, weighted_ops
+
+__all__ = [
+    "Node",
+    "Program",
+    "TensorSpec",
+    "WeightedOp",
+    "load_program",
+    "load_weights",
+    "read_onnx",
+    "read_pdiparams",
+    "read_pdmodel",
+    "read_pdparams",
+    "read_pir",
+    "read_safetensors",
+    "read_safetensors_metadata",
+    "read_torch",
+    "weighted_ops",
+    "write_safetensors",
+]
+
+_STATE_KEYS = ("state_dict", "model_state_dict", "model", "params", "net")
+_PARAMETER_NAMES = {"__model__": "__params__"}
+
+
+def load_weights(path: str | Path) -> dict[str, np.ndarray]:
+    """Named arrays (read-only) of any file of weights; its format is told from its content, not from its suffix.
+
+    A pickle or torch checkpoint that wraps its state dict (`{"epoch": …, "state_dict": {…}}`) is unwrapped; entries
+    that are no arrays are left out. `.pdmodel`, PIR `.json` and `.pdiparams` need the other file of the pair beside
+    them. Names and layouts stay those of the file.
+    Raises FormatError when the file is of no known format, damaged or hostile.
+    """
+    source = read_source(path)
+    kind = detect(source)
+    if kind == "safetensors":
+        return read_safetensors(source)
+    if kind == "pickle":
+        return _state_dict(source, read_pdparams(source)[0])
+    if kind == "torch":
+        return _state_dict(source, read_torch(source))
+    program = _beside(source) if kind == "pdiparams" else load_program(path)
+    arrays = {name: value for name, value in program.parameters.items() if isinstance(value, np.ndarray)}
+    if len(arrays) < len(program.parameters):
+        raise source.error(
+            "a program without its parameters",
+            allowed=f"the parameter file beside it, called {_parameter_path(source).name}",
+            fix="copy both files of the export into one folder",
+        )
+    return arrays
+
+
+def load_program(path: str | Path, params: str | Path | None = None) -> Program:
+    """An ONNX model, a Paddle `.pdmodel` or a PIR `.json` as a `Program`.
+
+    `params` is the parameter file of a Paddle program; without it the file of the same stem beside the program is
+    taken, and when there is none the parameters are TensorSpecs.
+    Raises FormatError when the file is no program, damaged, or does not fit its parameters.
+    """
+    source = read_source(path)
+    kind = detect(source)
+    if kind == "onnx":
+        if params is not None:
+            raise source.error(
+                "an ONNX model holds its own parameters", received=params, fix="leave params out"
+            )
+        return read_onnx(source)
+    if kind not in ("pdmodel", "pir"):
+        raise source.error(
+            "this file holds weights but no program",
+            received=kind,
+            allowed=".onnx, .pdmodel or inference.json",
+            fix="read it with load_weights",
+        )
+    program = read_pdmodel(source) if kind == "pdmodel" else read_pir(source)
+    if params is None and _parameter_path(source).is_file():
+        params = _parameter_path(source)
+    return program if params is None else _with_parameters(program, read_source(params))
+
+
+def _with_parameters(program: Program, source: Source) -> Program:
+    specs = {name: spec for name, spec in program.parameters.items() if isinstance(spec, TensorSpec)}
+    return replace(program, parameters=dict(read_pdiparams(source, specs)))
+
+
+def _parameter_path(source: Source) -> Path:
+    path = Path(source.name)
+    return path.with_name(_PARAMETER_NAMES.get(path.name, f"{path.stem}.pdiparams"))
+
+
+def _beside(source: Source) -> Program:
+    """The program beside a parameter file, filled with it."""
+    path = Path(source.name)
+    for name in (f"{path.stem}.pdmodel", f"{path.stem}.json", "__model__"):
+        if (candidate := path.with_name(name)).is_file():
+            return load_program(candidate, path)
+    raise source.error(
+        "a Paddle parameter file holds no names; they are in the program that was exported with it",
+        allowed=f"{path.stem}.pdmodel or {path.stem}.json beside it",
+        fix="copy both files of the export into one folder, or use load_program(program, params)",
+    )
+
+
+def _state_dict(source: Source, value: Any) -> dict[str, np.ndarray]:
+    """The largest of the tables where frameworks put a state dict: the top may hold a lone array (a score) too."""
+    tables = [value, *(value.get(key) for key in _STATE_KEYS)] if isinstance(value, dict) else []
+    states = [
+        {str(name): item for name, item in table.items() if isinstance(item, np.ndarray)}
+        for table in tables
+        if isinstance(table, dict)
+    ]
+    best = max(states, key=lambda state: sum(array.size for array in state.values()), default={})
+    if not best:
+        keys = [str(key)[:40] for key in value][:10] if isinstance(value, dict) else []
+        raise source.error(
+            "no state dict was found in the file",
+            received=f"the keys {keys}" if keys else f"a {type(value).__name__}",
+            allowed=f"arrays at the top, or under one of {', '.join(_STATE_KEYS)}",
+            fix="save only the state dict of the model",
+        )
+    return best

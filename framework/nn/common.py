@@ -1,0 +1,151 @@
+"""Linear, Embedding, dropout and the layers that only reshape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+from framework.core.errors import ShapeError
+from framework.nn import functional as F
+from framework.nn import initializer as I
+from framework.nn.layer import Layer
+
+_CHANNELS_LAST = ("NLC", "NHWC", "NDHWC")
+
+
+def check_data_format(data_format: str, where: str) -> None:
+    """Refuse the channels-first formats that Paddle code may pass.
+
+    Raises:
+        ShapeError: `data_format` is not channels-last.
+    """
+    if data_format not in _CHANNELS_LAST:
+        raise ShapeError(
+            "activations are channels-last in Oar",
+            where=where,
+            received=f"data_format={data_format!r}",
+            allowed=", ".join(_CHANNELS_LAST),
+            fix="drop the argument and pass [N, H, W, C]; weights keep Paddle's layout",
+        )
+
+
+class Identity(Layer):
+    """Returns its input; takes and ignores any constructor arguments, so it can stand for another layer."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return x
+
+
+class Linear(Layer):
+    """x [..., in_features] @ weight [in_features, out_features] + bias."""
+
+    def __init__(
+        self, in_features: int, out_features: int, weight_attr: Any = None, bias_attr: Any = None
+    ) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = self.create_parameter((in_features, out_features), weight_attr)
+        self.bias = self.create_parameter((out_features,), bias_attr, is_bias=True)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.linear(x, self.weight, self.bias)
+
+
+@dataclass(frozen=True)
+class _ZeroRow(I.Initializer):
+    """`inner` with one row of zeros."""
+
+    inner: I.Initializer
+    row: int
+
+    def __call__(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        values = self.inner(rng, shape)
+        values[self.row] = 0.0
+        return values
+
+
+class Embedding(Layer):
+    """Rows of weight [num_embeddings, embedding_dim]; `padding_idx` yields zeros and is not trained.
+
+    `sparse` is accepted for Paddle's sake and changes nothing: gradients are dense.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        sparse: bool = False,
+        weight_attr: Any = None,
+    ) -> None:
+        super().__init__()
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ShapeError(
+                "padding_idx lies outside the table",
+                where="Embedding",
+                received=padding_idx,
+                allowed=f"{-num_embeddings} to {num_embeddings - 1}",
+            )
+        weight = self.create_parameter((num_embeddings, embedding_dim), weight_attr)
+        if weight is not None and padding_idx is not None:
+            weight.initializer = _ZeroRow(weight.initializer, padding_idx)
+        self.weight = weight
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.embedding(x, self.weight, self.padding_idx)
+
+
+class Dropout(Layer):
+    """Zeroes each value with probability `p` in training. See `functional.dropout` for `axis` and `mode`."""
+
+    def __init__(
+        self, p: float = 0.5, axis: int | Sequence[int] | None = None, mode: str = "upscale_in_train"
+    ) -> None:
+        super().__init__()
+        self.p, self.axis, self.mode = p, axis, mode
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.dropout(x, self.p, self.axis, self.training, self.mode)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class Dropout2D(Layer):
+    """Zeroes whole channels of [N, H, W, C] with probability `p` in training."""
+
+    def __init__(self, p: float = 0.5, data_format: str = "NHWC") -> None:
+        super().__init__()
+        check_data_format(data_format, type(self).__name__)
+        self.p = p
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.dropout2d(x, self.p, self.training)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class Dropout3D(Dropout2D):
+    """Zeroes whole channels of [N, D, H, W, C] with probability `p` in training."""
+
+
+class Flatten(Layer):
+    """Joins the axes `start_axis` to `stop_axis`. The order of values is that of channels-last arrays."""
+
+    def __init__(self, start_axis: int = 1, stop_axis: int = -1) -> None:
+        super().__init__()
+        self.start_axis, self.stop_axis = start_axis, stop_axis
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        start, stop = self.start_axis % x.ndim, self.stop_axis % x.ndim
+        return x.reshape(*x.shape[:start], math.prod(x.shape[start : stop + 1]), *x.shape[stop + 1 :])

@@ -1,0 +1,236 @@
+"""Convolution layers. Activations are channels-last; weights keep Paddle's layouts (OIHW; transposed IOHW)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from framework.core.errors import ShapeError
+from framework.nn import functional as F
+from framework.nn import initializer as I
+from framework.nn.common import check_data_format
+from framework.nn.layer import Layer
+
+Size = int | Sequence[int]
+
+
+def _kernel(kernel_size: Size, axes: int, where: str) -> tuple[int, ...]:
+    kernel = (kernel_size,) * axes if isinstance(kernel_size, int) else tuple(kernel_size)
+    if len(kernel) != axes:
+        raise ShapeError(
+            "kernel_size has another number of axes",
+            where=where,
+            received=kernel_size,
+            allowed=f"1 or {axes} numbers",
+        )
+    return kernel
+
+
+class _Conv(Layer):
+    """What the convolutions share: weight [out, in/groups, *kernel] from Normal(0, sqrt(2 / (taps * in)))."""
+
+    _axes: int
+    _transposed = False
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Size,
+        stride: Size = 1,
+        padding: Any = 0,
+        dilation: Size = 1,
+        groups: int = 1,
+        padding_mode: str = "zeros",
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        data_format: str = "NHWC",
+    ) -> None:
+        super().__init__()
+        where = type(self).__name__
+        check_data_format(data_format, where)
+        if in_channels % groups or out_channels % groups:
+            raise ShapeError(
+                "channels divide into groups",
+                where=where,
+                received=f"in_channels {in_channels}, out_channels {out_channels}, groups {groups}",
+                allowed="multiples of groups",
+            )
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise ShapeError(
+                "unknown padding_mode",
+                where=where,
+                received=repr(padding_mode),
+                allowed="zeros, reflect, replicate or circular",
+            )
+        if padding_mode != "zeros" and isinstance(padding, str):
+            raise ShapeError(
+                "padding_mode needs padding in numbers",
+                where=where,
+                received=repr(padding),
+                allowed="numbers",
+            )
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.kernel_size = _kernel(kernel_size, self._axes, where)
+        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        self.padding_mode = padding_mode
+        if self._transposed:
+            shape, default = (in_channels, out_channels // groups, *self.kernel_size), None
+        else:
+            shape = (out_channels, in_channels // groups, *self.kernel_size)
+            default = I.Normal(0.0, math.sqrt(2.0 / (math.prod(self.kernel_size) * in_channels)))
+        self.weight = self.create_parameter(shape, weight_attr, default_initializer=default)
+        self.bias = self.create_parameter((out_channels,), bias_attr, is_bias=True)
+
+    def _padded(self, x: jax.Array) -> tuple[jax.Array, Any]:
+        """x with its non-zero padding in place, and the padding that is left for the convolution."""
+        if self.padding_mode == "zeros":
+            return x, self.padding
+        edges = self.padding
+        if isinstance(edges, int):
+            edges = [edges] * (2 * self._axes)
+        elif len(edges) == self._axes and isinstance(edges[0], int):
+            edges = [p for p in edges for _ in range(2)]
+        elif len(edges) == self._axes:
+            edges = [p for edge in edges for p in edge]
+        # functional.pad counts from the last axis: [left, right, top, bottom].
+        reverse = [p for i in range(self._axes - 1, -1, -1) for p in edges[2 * i : 2 * i + 2]]
+        return F.pad(x, reverse, self.padding_mode), 0
+
+    def extra_repr(self) -> str:
+        parts = (
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        )
+        return f"{parts}, padding={self.padding}, dilation={self.dilation}, groups={self.groups}"
+
+
+class Conv1D(_Conv):
+    """Convolution of [N, T, in_channels]; weight [out, in/groups, k]."""
+
+    _axes = 1
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        x, padding = self._padded(x)
+        stride, dilation = (v if isinstance(v, int) else v[0] for v in (self.stride, self.dilation))
+        return F.conv1d(x, self.weight, self.bias, stride, padding, dilation, self.groups)
+
+
+class Conv2D(_Conv):
+    """Convolution of [N, H, W, in_channels]; weight [out, in/groups, kh, kw]."""
+
+    _axes = 2
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        x, padding = self._padded(x)
+        return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv3D(_Conv):
+    """Convolution of [N, D, H, W, in_channels]; weight [out, in/groups, kd, kh, kw]."""
+
+    _axes = 3
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        x, padding = self._padded(x)
+        return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class _ConvTranspose(_Conv):
+    """What the transposed convolutions share: weight [in, out/groups, *kernel] from XavierUniform."""
+
+    _transposed = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Size,
+        stride: Size = 1,
+        padding: Any = 0,
+        output_padding: Size = 0,
+        dilation: Size = 1,
+        groups: int = 1,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        data_format: str = "NHWC",
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            weight_attr=weight_attr,
+            bias_attr=bias_attr,
+            data_format=data_format,
+        )
+        self.output_padding = output_padding
+
+
+class Conv1DTranspose(_ConvTranspose):
+    """Transposed convolution of [N, T, in_channels]; weight [in, out/groups, k]. Paddle has groups before dilation."""
+
+    _axes = 1
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Size,
+        stride: int = 1,
+        padding: Any = 0,
+        output_padding: int = 0,
+        groups: int = 1,
+        dilation: int = 1,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        data_format: str = "NLC",
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            output_padding,
+            dilation,
+            groups,
+            weight_attr,
+            bias_attr,
+            data_format,
+        )
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.conv1d_transpose(
+            x,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self.output_padding,
+            self.groups,
+            self.dilation,
+        )
+
+
+class Conv2DTranspose(_ConvTranspose):
+    """Transposed convolution of [N, H, W, in_channels]; weight [in, out/groups, kh, kw]."""
+
+    _axes = 2
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.conv2d_transpose(
+            x,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self.output_padding,
+            self.dilation,
+            self.groups,
+        )

@@ -1,0 +1,98 @@
+"""Scaled dot-product attention on [N, T, heads, D], as Paddle lays it out."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from framework.core.dtypes import precision
+from framework.core.errors import ShapeError
+from framework.core.rng import next_key
+
+# What a masked score gets: finite, so that a row without any visible key yields a mean and not NaN.
+_HIDDEN = -1e9
+
+
+def additive_mask(mask: jax.Array) -> jax.Array:
+    """A mask to add to scores: booleans and integers hide where they are false or 0, floats stay as they are."""
+    if jnp.issubdtype(mask.dtype, jnp.floating):
+        return mask.astype(jnp.float32)
+    return (mask.astype(jnp.float32) - 1) * -_HIDDEN
+
+
+@functools.partial(jax.jit, static_argnames=("is_causal", "low"))
+def _attention_weights(
+    query: jax.Array, key: jax.Array, mask: jax.Array | None, is_causal: bool, low: bool
+) -> jax.Array:
+    """softmax(q k' / sqrt(D) + mask) in float32. query [N, Tq, H, D], key [N, Tk, H, D] -> [N, H, Tq, Tk]."""
+    query = query * (1 / math.sqrt(query.shape[-1]))
+    if low:
+        query, key = query.astype(jnp.bfloat16), key.astype(jnp.bfloat16)
+    scores = jnp.einsum("nqhd,nkhd->nhqk", query, key, preferred_element_type=jnp.float32)
+    if mask is not None:
+        scores = scores + additive_mask(mask)
+    if is_causal:
+        shape = scores.shape[-2:]
+        # Query i sees the keys up to i; with a cache the last query sees all keys.
+        row = lax.broadcasted_iota(jnp.int32, shape, 0) + (shape[1] - shape[0])
+        scores = jnp.where(row >= lax.broadcasted_iota(jnp.int32, shape, 1), scores, _HIDDEN)
+    return jax.nn.softmax(scores, -1)
+
+
+@functools.partial(jax.jit, static_argnames=("low",))
+def _attention_values(weights: jax.Array, value: jax.Array, low: bool) -> jax.Array:
+    """weights [N, H, Tq, Tk], value [N, Tk, H, D] -> [N, Tq, H, D] in value's type."""
+    operand = jnp.bfloat16 if low else value.dtype
+    out = jnp.einsum(
+        "nhqk,nkhd->nqhd", weights.astype(operand), value.astype(operand), preferred_element_type=jnp.float32
+    )
+    return out.astype(value.dtype)
+
+
+def attention_weights(
+    query: jax.Array, key: jax.Array, attn_mask: jax.Array | None = None, is_causal: bool = False
+) -> jax.Array:
+    """The weights of attention, float32: query [N, Tq, H, D], key [N, Tk, H, D] -> [N, H, Tq, Tk]."""
+    if query.ndim != 4 or key.ndim != 4 or query.shape[2:] != key.shape[2:]:
+        raise ShapeError(
+            "attention: query and key do not agree",
+            received=f"query {query.shape}, key {key.shape}",
+            allowed="[N, T, heads, D] with the same heads and D",
+        )
+    return _attention_weights(query, key, attn_mask, is_causal, precision() == "bfloat16")
+
+
+def scaled_dot_product_attention(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    attn_mask: jax.Array | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    training: bool = True,
+) -> jax.Array:
+    """softmax(q k' / sqrt(D) + mask) v. query [N, Tq, H, D], key and value [N, Tk, H, D] -> [N, Tq, H, D].
+
+    `attn_mask` broadcasts to [N, H, Tq, Tk]: booleans and integers say what is visible, floats are added.
+    Source: Vaswani et al. 2017, equation 1.
+    """
+    weights = attention_weights(query, key, attn_mask, is_causal)
+    if training and dropout_p > 0:
+        kept = jax.random.bernoulli(next_key(), 1 - dropout_p, weights.shape)
+        weights = jnp.where(kept, weights / (1 - dropout_p), 0)
+    return attend(weights, value)
+
+
+def attend(weights: jax.Array, value: jax.Array) -> jax.Array:
+    """The sums of values that weights [N, H, Tq, Tk] say. value [N, Tk, H, D] -> [N, Tq, H, D]."""
+    if value.ndim != 4 or weights.shape[-1] != value.shape[1]:
+        raise ShapeError(
+            "attention: as many values as keys",
+            received=f"weights {weights.shape}, value {value.shape}",
+            allowed="[N, H, Tq, Tk] and [N, Tk, H, D]",
+        )
+    return _attention_values(weights, value, precision() == "bfloat16")

@@ -1,0 +1,177 @@
+"""Embedding, dropout, one-hot, padding, similarity and blocks: what is neither convolution nor activation.
+
+Arrays are channels-last. Random functions take `key` and fall back to `framework.core.rng.next_key()`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from framework.core.errors import ShapeError
+from framework.core.rng import next_key
+
+# -- tables -------------------------------------------------------------------------------------------------------
+
+
+@functools.partial(jax.jit, static_argnames=("padding_idx",))
+def _embedding(x: jax.Array, weight: jax.Array, padding_idx: int | None) -> jax.Array:
+    rows = jnp.take(weight, x, axis=0, mode="clip")
+    return rows if padding_idx is None else jnp.where((x == padding_idx)[..., None], 0, rows)
+
+
+def embedding(x: jax.Array, weight: jax.Array, padding_idx: int | None = None) -> jax.Array:
+    """The rows of weight [V, D] that integer x [...] names -> [..., D]. `padding_idx` gives zeros, and no gradient.
+
+    Indices outside [0, V) read the nearest row: under jit they cannot raise.
+    """
+    if not jnp.issubdtype(x.dtype, jnp.integer):
+        raise ShapeError("embedding takes integers", received=str(x.dtype), allowed="an integer array")
+    if padding_idx is not None:
+        if not -weight.shape[0] <= padding_idx < weight.shape[0]:
+            raise ShapeError(
+                "padding_idx lies outside the table",
+                received=padding_idx,
+                allowed=f"{-weight.shape[0]} to {weight.shape[0] - 1}",
+            )
+        padding_idx %= weight.shape[0]
+    return _embedding(x, weight, padding_idx)
+
+
+@functools.partial(jax.jit, static_argnames=("num_classes", "dtype"))
+def _one_hot(x: jax.Array, num_classes: int, dtype: Any) -> jax.Array:
+    return jax.nn.one_hot(x, num_classes, dtype=dtype)
+
+
+def one_hot(x: jax.Array, num_classes: int, dtype: Any = jnp.float32) -> jax.Array:
+    """[...] integers -> [..., num_classes]; a label outside [0, num_classes) gives a row of zeros."""
+    return _one_hot(x, num_classes, dtype)
+
+
+# -- dropout ------------------------------------------------------------------------------------------------------
+
+
+@functools.partial(jax.jit, static_argnames=("p", "shape", "upscale"))
+def _dropout(x: jax.Array, key: jax.Array, p: float, shape: tuple[int, ...], upscale: bool) -> jax.Array:
+    kept = jax.random.bernoulli(key, 1 - p, shape)
+    return jnp.where(kept, x / (1 - p) if upscale else x, 0).astype(x.dtype)
+
+
+def dropout(
+    x: jax.Array,
+    p: float = 0.5,
+    axis: int | Sequence[int] | None = None,
+    training: bool = True,
+    mode: str = "upscale_in_train",
+    key: jax.Array | None = None,
+) -> jax.Array:
+    """Zero each value with probability `p`. Along axes not in `axis` one draw is shared.
+
+    upscale_in_train divides what is kept by 1 - p in training; downscale_in_infer multiplies by 1 - p in inference.
+    """
+    if mode not in ("upscale_in_train", "downscale_in_infer"):
+        raise ShapeError(
+            "unknown dropout mode", received=repr(mode), allowed="upscale_in_train or downscale_in_infer"
+        )
+    if not 0 <= p <= 1:
+        raise ShapeError("dropout: p is a probability", received=p, allowed="0 to 1")
+    upscale = mode == "upscale_in_train"
+    if not training:
+        return x if upscale or p == 0 else x * (1 - p)
+    if p == 0:
+        return x
+    if p == 1:
+        return jnp.zeros_like(x)
+    drawn = (
+        range(x.ndim) if axis is None else {a % x.ndim for a in ([axis] if isinstance(axis, int) else axis)}
+    )
+    shape = tuple(n if i in drawn else 1 for i, n in enumerate(x.shape))
+    return _dropout(x, next_key() if key is None else key, float(p), shape, upscale)
+
+
+def dropout2d(x: jax.Array, p: float = 0.5, training: bool = True, key: jax.Array | None = None) -> jax.Array:
+    """Zero whole channels of x [N, H, W, C]."""
+    return dropout(x, p, (0, x.ndim - 1), training, key=key)
+
+
+dropout3d = dropout2d
+
+
+# -- padding ------------------------------------------------------------------------------------------------------
+
+_PAD_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+@functools.partial(jax.jit, static_argnames=("edges", "mode", "value"))
+def _pad(x: jax.Array, edges: tuple[tuple[int, int], ...], mode: str, value: float) -> jax.Array:
+    if mode == "constant":
+        return jax.lax.pad(x, jnp.asarray(value, x.dtype), [(low, high, 0) for low, high in edges])
+    return jnp.pad(x, edges, mode=_PAD_MODES[mode])
+
+
+def pad(x: jax.Array, pad: int | Sequence[int], mode: str = "constant", value: float = 0.0) -> jax.Array:
+    """Pad the spatial axes of a channels-last array in Paddle's order: the last spatial axis comes first.
+
+    [left, right] for [N, T, C]; [left, right, top, bottom] for [N, H, W, C]; and [front, back] after those for
+    [N, D, H, W, C]. Two numbers for each axis of x, with mode constant, pad every axis from the first to the last.
+    One number pads all spatial edges. Negative numbers cut, with mode constant.
+
+    Raises:
+        ShapeError: unknown mode, a wrong count of numbers, or an edge that reflect or circular cannot fill.
+    """
+    if mode not in _PAD_MODES:
+        raise ShapeError("unknown padding mode", received=repr(mode), allowed=", ".join(_PAD_MODES))
+    spatial = x.ndim - 2
+    numbers = [pad] * (2 * spatial) if isinstance(pad, int) else [int(p) for p in pad]
+    edges = [(numbers[i], numbers[i + 1]) for i in range(0, len(numbers) - 1, 2)]
+    if mode == "constant" and len(numbers) == 2 * x.ndim:
+        pass
+    elif spatial > 0 and len(numbers) == 2 * spatial:
+        edges = [(0, 0), *edges[::-1], (0, 0)]
+    else:
+        raise ShapeError(
+            "pad: two numbers for each spatial axis",
+            received=f"x {x.shape}, pad {list(numbers)}",
+            allowed=f"{2 * max(spatial, 0)} numbers, or {2 * x.ndim} with mode constant",
+        )
+    limit = {"reflect": -1, "circular": 0}.get(mode)
+    for size, edge in zip(x.shape, edges):
+        if mode != "constant" and min(edge) < 0:
+            raise ShapeError("pad: only mode constant cuts", received=edge, allowed="numbers from 0")
+        if limit is not None and isinstance(size, int) and max(edge) > size + limit:
+            raise ShapeError(
+                f"pad: mode {mode} needs a larger axis",
+                received=f"{edge} on an axis of {size}",
+                allowed=f"up to {size + limit}",
+            )
+    return _pad(x, tuple(edges), mode, float(value))
+
+
+# -- similarity ---------------------------------------------------------------------------------------------------
+
+
+@functools.partial(jax.jit, static_argnames=("axis", "eps"))
+def _cosine_similarity(x1: jax.Array, x2: jax.Array, axis: int, eps: float) -> jax.Array:
+    dot = (x1 * x2).sum(axis)
+    squares = jnp.square(x1).sum(axis) * jnp.square(x2).sum(axis)
+    return dot * jax.lax.rsqrt(jnp.maximum(squares, eps * eps))
+
+
+def cosine_similarity(x1: jax.Array, x2: jax.Array, axis: int = 1, eps: float = 1e-8) -> jax.Array:
+    """x1 . x2 / max(|x1| |x2|, eps) along `axis`, whose default is Paddle's 1."""
+    return _cosine_similarity(x1, x2, axis, float(eps))
+
+
+@functools.partial(jax.jit, static_argnames=("epsilon",))
+def _label_smooth(label: jax.Array, prior_dist: jax.Array | None, epsilon: float) -> jax.Array:
+    prior = 1 / label.shape[-1] if prior_dist is None else prior_dist
+    return (1 - epsilon) * label + epsilon * prior
+
+
+def label_smooth(label: jax.Array, prior_dist: jax.Array | None = None, epsilon: float = 0.1) -> jax.Array:
+    """(1 - epsilon) * label + epsilon * prior for one-hot labels [..., K]; the prior is uniform unless given."""
+    return _label_smooth(label, prior_dist, float(epsilon))

@@ -1,0 +1,100 @@
+"""Convolutions of other ranks: transposed 1-D, and 3-D. Channels-last activations, Paddle's weight layouts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from framework.core.errors import ShapeError
+from framework.nn.functional.conv import conv2d_transpose
+
+Triple = tuple[int, int, int]
+
+
+def conv1d_transpose(
+    x: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None = None,
+    stride: int = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int = 0,
+    groups: int = 1,
+    dilation: int = 1,
+) -> jax.Array:
+    """Transposed 1-D convolution. x [N, T, in], weight [in, out/groups, k] -> [N, ot, out]."""
+    edges = (padding, padding) if isinstance(padding, int) else tuple(padding) * (3 - len(padding))
+    y = conv2d_transpose(
+        x[:, None],
+        weight[:, :, None],
+        bias,
+        (1, stride),
+        ((0, 0), edges),
+        (0, output_padding),
+        (1, dilation),
+        groups,
+    )
+    return y[:, 0]
+
+
+def triple(value: int | Sequence[int], name: str = "value") -> Triple:
+    """(d, h, w) from one number or three."""
+    if isinstance(value, int):
+        return value, value, value
+    if len(value) != 3:
+        raise ShapeError(f"{name} takes one or three numbers", received=value, allowed="k or (kd, kh, kw)")
+    return int(value[0]), int(value[1]), int(value[2])
+
+
+@functools.partial(jax.jit, static_argnames=("stride", "pads", "dilation", "groups"))
+def _conv3d(
+    x: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None,
+    stride: Triple,
+    pads: Any,
+    dilation: Triple,
+    groups: int,
+) -> jax.Array:
+    y = lax.conv_general_dilated(
+        x,
+        weight.transpose(2, 3, 4, 1, 0),
+        stride,
+        pads,
+        rhs_dilation=dilation,
+        dimension_numbers=("NDHWC", "DHWIO", "NDHWC"),
+        feature_group_count=groups,
+    )
+    return y if bias is None else y + bias.astype(y.dtype)
+
+
+def conv3d(
+    x: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | str | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> jax.Array:
+    """3-D convolution. x [N, D, H, W, in], weight [out, in/groups, kd, kh, kw], bias [out] -> [N, od, oh, ow, out].
+
+    `padding` is a number, (pd, ph, pw), six numbers front to right, 'SAME' or 'VALID'.
+    """
+    if x.ndim != 5 or weight.ndim != 5 or x.shape[4] != weight.shape[1] * groups:
+        raise ShapeError(
+            "conv3d: input, weight and groups do not agree",
+            received=f"x {x.shape}, weight {weight.shape}, groups {groups}",
+            allowed="x [N, D, H, W, in], weight [out, in/groups, kd, kh, kw]",
+        )
+    if isinstance(padding, str):
+        pads: Any = padding.upper()
+    elif not isinstance(padding, int) and len(padding) == 6:
+        pads = tuple((padding[i], padding[i + 1]) for i in (0, 2, 4))
+    else:
+        pads = tuple((p, p) for p in triple(padding, "padding"))
+    return _conv3d(x, jnp.asarray(weight), bias, triple(stride), pads, triple(dilation), groups)

@@ -1,0 +1,298 @@
+"""Losses of labels and logits with Paddle's reductions. Classes are the last axis.
+
+Labels may be int64 arrays or int32; what they index is checked by shape only, since values cannot raise under jit.
+Regression, metric and other losses stand in losses_regression.py, CTC in ctc.py.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from framework.core.errors import ShapeError
+
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+def check_reduction(reduction: str, where: str, allowed: tuple[str, ...] = _REDUCTIONS) -> None:
+    if reduction not in allowed:
+        raise ShapeError(
+            "unknown reduction", where=where, received=repr(reduction), allowed=", ".join(allowed)
+        )
+
+
+def reduced(loss: jax.Array, reduction: str) -> jax.Array:
+    """The mean, the sum or the array itself."""
+    return {"mean": jnp.mean, "sum": jnp.sum, "none": lambda x: x}[reduction](loss)
+
+
+# -- cross entropy ------------------------------------------------------------------------------------------------
+
+
+def _pick(table: jax.Array, label: jax.Array) -> jax.Array:
+    """table[..., label]: a masked sum, since the gradient of a gather is a serial scatter on a CPU."""
+    classes = lax.broadcasted_iota(jnp.int32, table.shape, table.ndim - 1)
+    return jnp.where(classes == label[..., None], table, 0).sum(-1)
+
+
+@functools.partial(
+    jax.jit, static_argnames=("ignore_index", "reduction", "soft_label", "use_softmax", "smoothing")
+)
+def _cross_entropy(
+    logits: jax.Array,
+    label: jax.Array,
+    weight: jax.Array | None,
+    ignore_index: int,
+    reduction: str,
+    soft_label: bool,
+    use_softmax: bool,
+    smoothing: float,
+) -> jax.Array:
+    """logits [..., C]; label [...] or, when soft, [..., C]."""
+    wide = logits.astype(jnp.float32)
+    logs = jax.nn.log_softmax(wide, -1) if use_softmax else jnp.log(jnp.maximum(wide, 1e-38))
+    classes = logits.shape[-1]
+    if soft_label:
+        target = label.astype(jnp.float32)
+        if smoothing:
+            target = (1 - smoothing) * target + smoothing / classes
+        kept = jnp.ones(logs.shape[:-1], jnp.float32)
+        loss = -(target * logs).sum(-1)
+        weights = kept if weight is None else target @ weight
+    else:
+        kept = (label != ignore_index).astype(jnp.float32)
+        safe = jnp.where(label != ignore_index, label, 0)
+        picked = _pick(logs, safe)
+        loss = -((1 - smoothing) * picked + smoothing * logs.mean(-1)) if smoothing else -picked
+        loss = loss * kept
+        if weight is None:
+            weights = kept
+        else:
+            weights = jnp.take(weight, safe, mode="clip")
+            if smoothing:
+                weights = (1 - smoothing) * weights + smoothing * weight.mean()
+            weights = weights * kept
+    loss = loss * weights
+    if reduction == "mean":
+        total = weights.sum()
+        return loss.sum() / jnp.where(total == 0, 1, total)
+    return reduced(loss, reduction)
+
+
+def cross_entropy(
+    input: jax.Array,
+    label: jax.Array,
+    weight: jax.Array | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    soft_label: bool = False,
+    axis: int = -1,
+    use_softmax: bool = True,
+    label_smoothing: float = 0.0,
+) -> jax.Array:
+    """-log p(label) of logits [..., C], or of probabilities when `use_softmax` is False.
+
+    label is [...] or [..., 1] with integers, or [..., C] with probabilities when `soft_label`. Entries equal to
+    `ignore_index` cost nothing and do not count in the mean, which divides by the sum of the class weights.
+    `axis` names the class axis of input and soft labels. With reduction none the result has the label's shape
+    (a soft label's class axis is 1).
+
+    Raises:
+        ShapeError: label or weight do not fit the logits.
+    """
+    check_reduction(reduction, "cross_entropy")
+    if axis % input.ndim != input.ndim - 1:
+        input = jnp.moveaxis(input, axis, -1)
+        if label.ndim == input.ndim:
+            label = jnp.moveaxis(label, axis, -1)
+    batch, classes = input.shape[:-1], input.shape[-1]
+    column = not soft_label and label.ndim == input.ndim and label.shape[-1] == 1
+    if column:
+        label = label[..., 0]
+    if label.shape != (input.shape if soft_label else batch):
+        raise ShapeError(
+            "cross_entropy: labels do not fit the logits",
+            received=f"logits {input.shape}, label {label.shape}, soft_label={soft_label}",
+            allowed=f"label {input.shape if soft_label else f'{batch} or {(*batch, 1)}'}",
+        )
+    if weight is not None and weight.shape != (classes,):
+        raise ShapeError(
+            "cross_entropy: one weight for each class", received=weight.shape, allowed=(classes,)
+        )
+    if not soft_label and not jnp.issubdtype(label.dtype, jnp.integer):
+        raise ShapeError(
+            "cross_entropy: hard labels are integers", received=str(label.dtype), allowed="an integer array"
+        )
+    loss = _cross_entropy(
+        input, label, weight, int(ignore_index), reduction, soft_label, use_softmax, float(label_smoothing)
+    )
+    if reduction == "none" and (column or soft_label):
+        loss = loss[..., None]
+        return loss if axis % input.ndim == input.ndim - 1 else jnp.moveaxis(loss, -1, axis)
+    return loss
+
+
+def softmax_with_cross_entropy(
+    logits: jax.Array,
+    label: jax.Array,
+    soft_label: bool = False,
+    ignore_index: int = -100,
+    return_softmax: bool = False,
+    axis: int = -1,
+) -> jax.Array | tuple[jax.Array, jax.Array]:
+    """The unreduced cross entropy with the class axis kept as 1: logits [..., C], label [..., 1] -> [..., 1]."""
+    if label.ndim != logits.ndim:
+        label = jnp.expand_dims(label, axis)
+    loss = cross_entropy(logits, label, None, ignore_index, "none", soft_label, axis)
+    return (loss, jax.nn.softmax(logits, axis)) if return_softmax else loss
+
+
+@functools.partial(jax.jit, static_argnames=("ignore_index", "reduction"))
+def _nll_loss(
+    logs: jax.Array, label: jax.Array, weight: jax.Array | None, ignore_index: int, reduction: str
+) -> jax.Array:
+    kept = (label != ignore_index).astype(logs.dtype)
+    safe = jnp.where(label != ignore_index, label, 0)
+    weights = kept if weight is None else jnp.take(weight, safe, mode="clip") * kept
+    loss = -_pick(logs, safe) * weights
+    return loss.sum() / weights.sum() if reduction == "mean" else reduced(loss, reduction)
+
+
+def nll_loss(
+    input: jax.Array,
+    label: jax.Array,
+    weight: jax.Array | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> jax.Array:
+    """-input[label] of log-probabilities [..., C] with labels [...]; Paddle has the classes on axis 1."""
+    check_reduction(reduction, "nll_loss")
+    if label.shape != input.shape[:-1]:
+        raise ShapeError(
+            "nll_loss: labels do not fit the log-probabilities",
+            received=f"input {input.shape}, label {label.shape}",
+            allowed=f"label {input.shape[:-1]}; classes are the last axis",
+        )
+    return _nll_loss(input, label, weight, int(ignore_index), reduction)
+
+
+# -- binary cross entropy -----------------------------------------------------------------------------------------
+
+
+def _weighted(loss: jax.Array, weight: jax.Array | None, reduction: str) -> jax.Array:
+    return reduced(loss if weight is None else loss * weight, reduction)
+
+
+@functools.partial(jax.jit, static_argnames=("reduction",))
+def _binary_cross_entropy(
+    p: jax.Array, label: jax.Array, weight: jax.Array | None, reduction: str
+) -> jax.Array:
+    def log(value: jax.Array) -> jax.Array:
+        # -100 at zero as in Paddle; the inner maximum keeps the gradient there zero instead of infinite.
+        return jnp.where(value > 0, jnp.log(jnp.maximum(value, jnp.finfo(value.dtype).tiny)), -100.0)
+
+    return _weighted(-(label * log(p) + (1 - label) * log(1 - p)), weight, reduction)
+
+
+def _same_shapes(where: str, first: jax.Array, second: jax.Array) -> None:
+    if first.shape != second.shape:
+        raise ShapeError(
+            f"{where}: input and label have one shape",
+            received=f"input {first.shape}, label {second.shape}",
+            allowed="equal shapes",
+        )
+
+
+def binary_cross_entropy(
+    input: jax.Array, label: jax.Array, weight: jax.Array | None = None, reduction: str = "mean"
+) -> jax.Array:
+    """-(y log p + (1 - y) log(1 - p)) of probabilities; logarithms stop at -100."""
+    check_reduction(reduction, "binary_cross_entropy")
+    _same_shapes("binary_cross_entropy", input, label)
+    return _binary_cross_entropy(input, label, weight, reduction)
+
+
+@functools.partial(jax.jit, static_argnames=("reduction",))
+def _bce_with_logits(
+    x: jax.Array, label: jax.Array, weight: jax.Array | None, pos_weight: jax.Array | None, reduction: str
+) -> jax.Array:
+    label = label.astype(x.dtype)
+    positive = 1.0 if pos_weight is None else 1 + (pos_weight - 1) * label
+    # (1 - y) x + w softplus(-x), which neither overflows nor cancels.
+    return _weighted((1 - label) * x + positive * jax.nn.softplus(-x), weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    logit: jax.Array,
+    label: jax.Array,
+    weight: jax.Array | None = None,
+    reduction: str = "mean",
+    pos_weight: jax.Array | None = None,
+) -> jax.Array:
+    """Binary cross entropy of sigmoid(logit); `pos_weight` multiplies the term of the positive labels."""
+    check_reduction(reduction, "binary_cross_entropy_with_logits")
+    _same_shapes("binary_cross_entropy_with_logits", logit, label)
+    return _bce_with_logits(logit, label, weight, pos_weight, reduction)
+
+
+@functools.partial(jax.jit, static_argnames=("alpha", "gamma", "reduction"))
+def _sigmoid_focal_loss(
+    x: jax.Array, label: jax.Array, normalizer: jax.Array | None, alpha: float, gamma: float, reduction: str
+) -> jax.Array:
+    label = label.astype(x.dtype)
+    loss = (1 - label) * x + jax.nn.softplus(-x)
+    # 1 - p_t is the sigmoid of the logit of the wrong side: no cancellation for well classified examples.
+    wrong = label * jax.nn.sigmoid(-x) + (1 - label) * jax.nn.sigmoid(x)
+    balance = alpha * label + (1 - alpha) * (1 - label)
+    loss = balance * wrong**gamma * loss
+    return reduced(loss if normalizer is None else loss / normalizer, reduction)
+
+
+def sigmoid_focal_loss(
+    logit: jax.Array,
+    label: jax.Array,
+    normalizer: jax.Array | None = None,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    reduction: str = "sum",
+) -> jax.Array:
+    """alpha_t (1 - p_t)^gamma times binary cross entropy, divided by `normalizer`. Source: Lin et al. 2017."""
+    check_reduction(reduction, "sigmoid_focal_loss")
+    _same_shapes("sigmoid_focal_loss", logit, label)
+    return _sigmoid_focal_loss(logit, label, normalizer, float(alpha), float(gamma), reduction)
+
+
+@functools.partial(jax.jit, static_argnames=("epsilon",))
+def _log_loss(p: jax.Array, label: jax.Array, epsilon: float) -> jax.Array:
+    return -label * jnp.log(p + epsilon) - (1 - label) * jnp.log(1 - p + epsilon)
+
+
+def log_loss(input: jax.Array, label: jax.Array, epsilon: float = 1e-4) -> jax.Array:
+    """Binary cross entropy of probabilities with `epsilon` inside the logarithms, unreduced."""
+    _same_shapes("log_loss", input, label)
+    return _log_loss(input, label, float(epsilon))
+
+
+@functools.partial(jax.jit, static_argnames=("epsilon",))
+def _dice_loss(p: jax.Array, label: jax.Array, epsilon: float) -> jax.Array:
+    target = jax.nn.one_hot(label[..., 0], p.shape[-1], dtype=p.dtype)
+    axes = tuple(range(1, p.ndim))
+    overlap, total = (p * target).sum(axes), p.sum(axes) + target.sum(axes)
+    return (1 - 2 * overlap / (total + epsilon)).mean()
+
+
+def dice_loss(input: jax.Array, label: jax.Array, epsilon: float = 1e-5) -> jax.Array:
+    """1 - 2 |p y| / (|p| + |y|), the mean over samples. input [N, ..., C] probabilities, label [N, ..., 1] integers.
+
+    Source: Milletari et al. 2016.
+    """
+    if label.shape != (*input.shape[:-1], 1):
+        raise ShapeError(
+            "dice_loss: labels do not fit the probabilities",
+            received=f"input {input.shape}, label {label.shape}",
+            allowed=f"label {(*input.shape[:-1], 1)}",
+        )
+    return _dice_loss(input, label, float(epsilon))

@@ -1,0 +1,315 @@
+"""Normalisation on channels-last arrays with Paddle's numerics; statistics are always float32.
+
+BatchNorm's momentum weighs the old value, and its running variance takes the biased variance of the batch.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from framework.core.errors import ShapeError
+from framework.nn.functional import lowering
+from framework.nn.functional.conv import channel_sums
+from framework.nn.functional.lowering import Platform, choose
+
+
+def _check_channels(name: str, x: jax.Array, *vectors: jax.Array | None) -> None:
+    wrong = [v.shape for v in vectors if v is not None and v.shape != (x.shape[-1],)]
+    if x.ndim < 2 or wrong:
+        raise ShapeError(
+            f"{name}: one value for each channel, and channels are the last axis",
+            received=f"x {x.shape}, vectors {[v.shape for v in vectors if v is not None]}",
+            allowed=f"x [N, ..., C] and vectors [{x.shape[-1] if x.ndim else 'C'}]",
+        )
+
+
+# -- batch norm ---------------------------------------------------------------------------------------------------
+
+
+def _rows(x: jax.Array) -> jax.Array:
+    """[N, ..., C] as the [N, H, W, C] that `channel_sums` takes."""
+    if x.ndim == 4:
+        return x
+    if x.ndim < 4:
+        return x.reshape(*x.shape[:-1], *(1,) * (4 - x.ndim), x.shape[-1])
+    return x.reshape(x.shape[0], -1, *x.shape[-2:])
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def _batch_normalise(
+    x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(y, mean, biased variance) with both sums taken in one pass over x; mean and variance carry no gradient."""
+    rows = _rows(x)
+    count = math.prod(x.shape[:-1])
+    # Sums around one pixel instead of zero: the difference of squares then keeps its digits when the mean is large.
+    pivot = lax.stop_gradient(rows[0, 0, 0]).astype(jnp.float32)
+    moved = rows.astype(jnp.float32) - pivot
+    total, squares = channel_sums([moved, moved * moved])
+    shift = total / count
+    variance = jnp.maximum(squares / count - shift * shift, 0.0)
+    mean = pivot + shift
+    scale = lax.rsqrt(variance + epsilon) * weight
+    y = (x.astype(jnp.float32) - mean) * scale + bias
+    return y.astype(x.dtype), mean, variance
+
+
+def _batch_normalise_fwd(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> Any:
+    out = _batch_normalise(x, weight, bias, epsilon)
+    return out, (x, out[1], lax.rsqrt(out[2] + epsilon), weight, bias)
+
+
+def _batch_normalise_bwd(epsilon: float, saved: Any, cotangents: Any) -> Any:
+    x, mean, inverse, weight, bias = saved
+    dy = cotangents[0].astype(jnp.float32)
+    count = math.prod(x.shape[:-1])
+    centred = x.astype(jnp.float32) - mean
+    dbias, products = channel_sums([_rows(dy), _rows(dy * centred)])
+    dweight = products * inverse
+    dx = (dy - dbias / count - centred * (inverse * dweight / count)) * (inverse * weight)
+    return dx.astype(x.dtype), dweight.astype(weight.dtype), dbias.astype(bias.dtype)
+
+
+_batch_normalise.defvjp(_batch_normalise_fwd, _batch_normalise_bwd)
+
+
+def _plain_normalise(
+    x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    wide = x.astype(jnp.float32)
+    axes = tuple(range(x.ndim - 1))
+    mean = wide.mean(axes)
+    variance = jnp.square(wide - mean).mean(axes)
+    y = (wide - mean) * (lax.rsqrt(variance + epsilon) * weight) + bias
+    return y.astype(x.dtype), mean, variance
+
+
+@functools.partial(jax.jit, static_argnames=("momentum", "epsilon", "on"))
+def _batch_norm_train(
+    x: jax.Array,
+    running_mean: jax.Array,
+    running_var: jax.Array,
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    momentum: float,
+    epsilon: float,
+    on: Platform,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    channels = x.shape[-1]
+    weight = jnp.ones(channels, jnp.float32) if weight is None else weight
+    bias = jnp.zeros(channels, jnp.float32) if bias is None else bias
+    y, mean, variance = choose(
+        on,
+        lambda *a: _batch_normalise(*a, epsilon),
+        lambda *a: _plain_normalise(*a, epsilon),
+        x,
+        weight,
+        bias,
+    )
+    mean, variance = lax.stop_gradient(mean), lax.stop_gradient(variance)
+    return (
+        y,
+        (running_mean * momentum + mean * (1 - momentum)).astype(running_mean.dtype),
+        (running_var * momentum + variance * (1 - momentum)).astype(running_var.dtype),
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("epsilon",))
+def _batch_norm_eval(
+    x: jax.Array,
+    running_mean: jax.Array,
+    running_var: jax.Array,
+    weight: jax.Array | None,
+    bias: jax.Array | None,
+    epsilon: float,
+) -> jax.Array:
+    scale = lax.rsqrt(running_var.astype(jnp.float32) + epsilon)
+    scale = scale if weight is None else scale * weight
+    shift = -running_mean * scale
+    shift = shift if bias is None else shift + bias
+    return (x * scale + shift).astype(x.dtype)
+
+
+def batch_norm(
+    x: jax.Array,
+    running_mean: jax.Array,
+    running_var: jax.Array,
+    weight: jax.Array | None = None,
+    bias: jax.Array | None = None,
+    training: bool = False,
+    momentum: float = 0.9,
+    epsilon: float = 1e-5,
+    use_global_stats: bool | None = None,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(y, running_mean, running_var) of x [N, ..., C]: arrays do not change in place, so the new statistics return.
+
+    `momentum` weighs the old statistic; the variance is biased. `use_global_stats` normalises with the running
+    statistics even in training and leaves them as they are. Source: Ioffe and Szegedy 2015.
+    """
+    _check_channels("batch_norm", x, running_mean, running_var, weight, bias)
+    if not training or use_global_stats:
+        y = _batch_norm_eval(x, running_mean, running_var, weight, bias, float(epsilon))
+        return y, running_mean, running_var
+    return _batch_norm_train(
+        x, running_mean, running_var, weight, bias, float(momentum), float(epsilon), lowering.platform()
+    )
+
+
+# -- layer, group, instance norm ----------------------------------------------------------------------------------
+
+
+def _standardise(x: jax.Array, axes: tuple[int, ...], epsilon: float) -> jax.Array:
+    """x in float32 with mean 0 and biased variance 1 over `axes`."""
+    wide = x.astype(jnp.float32)
+    centred = wide - wide.mean(axes, keepdims=True)
+    return centred * lax.rsqrt(jnp.square(centred).mean(axes, keepdims=True) + epsilon)
+
+
+def _affine(y: jax.Array, weight: jax.Array | None, bias: jax.Array | None) -> jax.Array:
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+@functools.partial(jax.jit, static_argnames=("axes", "epsilon"))
+def _layer_norm(
+    x: jax.Array, weight: jax.Array | None, bias: jax.Array | None, axes: int, epsilon: float
+) -> jax.Array:
+    shape = x.shape[x.ndim - axes :]
+    weight = None if weight is None else weight.reshape(shape)
+    bias = None if bias is None else bias.reshape(shape)
+    y = _standardise(x, tuple(range(x.ndim - axes, x.ndim)), epsilon)
+    return _affine(y, weight, bias).astype(x.dtype)
+
+
+def layer_norm(
+    x: jax.Array,
+    normalized_shape: int | Sequence[int],
+    weight: jax.Array | None = None,
+    bias: jax.Array | None = None,
+    epsilon: float = 1e-5,
+) -> jax.Array:
+    """Normalise the trailing axes `normalized_shape`; weight and bias have as many values, flat as Paddle keeps them.
+
+    Source: Ba et al. 2016.
+    """
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    size = math.prod(shape)
+    if x.shape[x.ndim - len(shape) :] != shape or any(
+        v is not None and v.size != size for v in (weight, bias)
+    ):
+        raise ShapeError(
+            "layer_norm: the trailing axes, weight and bias follow normalized_shape",
+            received=f"x {x.shape}, weight {getattr(weight, 'shape', None)}, bias {getattr(bias, 'shape', None)}",
+            allowed=f"x [..., {', '.join(map(str, shape))}] and {size} values each",
+        )
+    return _layer_norm(x, weight, bias, len(shape), float(epsilon))
+
+
+@functools.partial(jax.jit, static_argnames=("groups", "epsilon"))
+def _group_norm(
+    x: jax.Array, weight: jax.Array | None, bias: jax.Array | None, groups: int, epsilon: float
+) -> jax.Array:
+    grouped = x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
+    axes = (*range(1, x.ndim - 1), x.ndim)
+    return _affine(_standardise(grouped, axes, epsilon).reshape(x.shape), weight, bias).astype(x.dtype)
+
+
+def group_norm(
+    x: jax.Array,
+    num_groups: int,
+    epsilon: float = 1e-5,
+    weight: jax.Array | None = None,
+    bias: jax.Array | None = None,
+) -> jax.Array:
+    """Normalise each of `num_groups` runs of channels over all pixels. x [N, ..., C]. Source: Wu and He 2018."""
+    _check_channels("group_norm", x, weight, bias)
+    if x.shape[-1] % num_groups:
+        raise ShapeError(
+            "group_norm: channels divide into groups",
+            received=f"{x.shape[-1]} channels",
+            allowed=f"a multiple of {num_groups}; activations are channels-last",
+        )
+    return _group_norm(x, weight, bias, num_groups, float(epsilon))
+
+
+@functools.partial(jax.jit, static_argnames=("epsilon",))
+def _instance_norm(
+    x: jax.Array, weight: jax.Array | None, bias: jax.Array | None, epsilon: float
+) -> jax.Array:
+    return _affine(_standardise(x, tuple(range(1, x.ndim - 1)), epsilon), weight, bias).astype(x.dtype)
+
+
+def instance_norm(
+    x: jax.Array,
+    weight: jax.Array | None = None,
+    bias: jax.Array | None = None,
+    eps: float = 1e-5,
+) -> jax.Array:
+    """Normalise each channel of each sample over its pixels. x [N, ..., C]. Source: Ulyanov et al. 2016."""
+    _check_channels("instance_norm", x, weight, bias)
+    return _instance_norm(x, weight, bias, float(eps))
+
+
+# -- unit vectors -------------------------------------------------------------------------------------------------
+
+
+@functools.partial(jax.jit, static_argnames=("p", "axis", "epsilon"))
+def _normalize(x: jax.Array, p: float, axis: int, epsilon: float) -> jax.Array:
+    if p == 2:
+        squares = jnp.square(x).sum(axis, keepdims=True)
+        # The root of max(squares, epsilon^2) is max(norm, epsilon) with a finite gradient at zero.
+        return x * lax.rsqrt(jnp.maximum(squares, epsilon * epsilon))
+    norm = (
+        jnp.abs(x).max(axis, keepdims=True) if math.isinf(p) else (jnp.abs(x) ** p).sum(axis, keepdims=True)
+    )
+    norm = norm if math.isinf(p) else norm ** (1 / p)
+    return x / jnp.maximum(norm, epsilon)
+
+
+def normalize(x: jax.Array, p: float = 2, axis: int = 1, epsilon: float = 1e-12) -> jax.Array:
+    """x / max(|x|_p, epsilon) along `axis`, whose default is Paddle's 1: pass -1 for channels-last features."""
+    return _normalize(x, float(p), axis, float(epsilon))
+
+
+# -- spectral norm ------------------------------------------------------------------------------------------------
+
+
+@functools.partial(jax.jit, static_argnames=("dim", "power_iters", "eps"))
+def _spectral_norm(
+    weight: jax.Array, u: jax.Array, v: jax.Array, dim: int, power_iters: int, eps: float
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    matrix = jnp.moveaxis(weight, dim, 0).reshape(weight.shape[dim], -1)
+    fixed = lax.stop_gradient(matrix)
+
+    def unit(x: jax.Array) -> jax.Array:
+        return x / (jnp.sqrt(jnp.square(x).sum()) + eps)
+
+    for _ in range(power_iters):
+        v = unit(fixed.T @ u)
+        u = unit(fixed @ v)
+    return weight / (u @ matrix @ v), u, v
+
+
+def spectral_norm(
+    weight: jax.Array, u: jax.Array, v: jax.Array, dim: int = 0, power_iters: int = 1, eps: float = 1e-12
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """(weight / sigma, u, v): sigma is u' W v after `power_iters` steps of power iteration on `weight`.
+
+    W has axis `dim` as rows and all others as columns; u [rows], v [columns] carry no gradient.
+    Source: Miyato et al. 2018, algorithm 1.
+    """
+    rows = weight.shape[dim]
+    if u.shape != (rows,) or v.shape != (weight.size // rows,):
+        raise ShapeError(
+            "spectral_norm: the vectors do not fit the weight",
+            received=f"weight {weight.shape}, dim {dim}, u {u.shape}, v {v.shape}",
+            allowed=f"u [{rows}], v [{weight.size // rows}]",
+        )
+    return _spectral_norm(weight, u, v, dim, int(power_iters), float(eps))

@@ -1,0 +1,178 @@
+"""Moving values between channels and pixels: pixel shuffle, channel shuffle, unfold and fold. Channels-last.
+
+The order of channels is Paddle's, so a convolution before or after takes an official weight unchanged.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from framework.core.errors import ShapeError
+from framework.nn.functional.conv import Pads, Pair, pair
+
+
+@functools.partial(jax.jit, static_argnames=("factor",))
+def _pixel_shuffle(x: jax.Array, factor: int) -> jax.Array:
+    n, h, w, c = x.shape
+    out = c // factor**2
+    blocks = x.reshape(n, h, w, out, factor, factor).transpose(0, 1, 4, 2, 5, 3)
+    return blocks.reshape(n, h * factor, w * factor, out)
+
+
+def pixel_shuffle(x: jax.Array, upscale_factor: int) -> jax.Array:
+    """[N, H, W, C * r * r] -> [N, H * r, W * r, C]. Source: Shi et al. 2016."""
+    if x.ndim != 4 or x.shape[3] % upscale_factor**2:
+        raise ShapeError(
+            "pixel_shuffle: channels divide into blocks",
+            received=x.shape,
+            allowed=f"[N, H, W, a multiple of {upscale_factor**2}]",
+        )
+    return _pixel_shuffle(x, upscale_factor)
+
+
+@functools.partial(jax.jit, static_argnames=("factor",))
+def _pixel_unshuffle(x: jax.Array, factor: int) -> jax.Array:
+    n, h, w, c = x.shape
+    blocks = x.reshape(n, h // factor, factor, w // factor, factor, c).transpose(0, 1, 3, 5, 2, 4)
+    return blocks.reshape(n, h // factor, w // factor, c * factor**2)
+
+
+def pixel_unshuffle(x: jax.Array, downscale_factor: int) -> jax.Array:
+    """[N, H * r, W * r, C] -> [N, H, W, C * r * r], the inverse of `pixel_shuffle`."""
+    if x.ndim != 4 or x.shape[1] % downscale_factor or x.shape[2] % downscale_factor:
+        raise ShapeError(
+            "pixel_unshuffle: height and width divide into blocks",
+            received=x.shape,
+            allowed=f"[N, H, W, C] with H and W multiples of {downscale_factor}",
+        )
+    return _pixel_unshuffle(x, downscale_factor)
+
+
+@functools.partial(jax.jit, static_argnames=("groups",))
+def _channel_shuffle(x: jax.Array, groups: int) -> jax.Array:
+    grouped = x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
+    return jnp.swapaxes(grouped, -1, -2).reshape(x.shape)
+
+
+def channel_shuffle(x: jax.Array, groups: int) -> jax.Array:
+    """Interleave the channels of `groups` groups. x [..., C]. Source: Zhang et al. 2018 (ShuffleNet)."""
+    if x.shape[-1] % groups:
+        raise ShapeError(
+            "channel_shuffle: channels divide into groups",
+            received=x.shape[-1],
+            allowed=f"a multiple of {groups}",
+        )
+    return _channel_shuffle(x, groups)
+
+
+def _window_pads(paddings: int | Sequence[int]) -> Pads:
+    """Paddle's order for unfold and fold: p, [ph, pw] or [top, left, bottom, right]."""
+    if isinstance(paddings, int):
+        return (paddings, paddings), (paddings, paddings)
+    if len(paddings) == 2:
+        return (paddings[0], paddings[0]), (paddings[1], paddings[1])
+    if len(paddings) == 4:
+        return (paddings[0], paddings[2]), (paddings[1], paddings[3])
+    raise ShapeError(
+        "padding of unfold and fold", received=paddings, allowed="p, [ph, pw] or [top, left, bottom, right]"
+    )
+
+
+def _window_counts(size: Pair, kernel: Pair, strides: Pair, pads: Pads, dilations: Pair) -> Pair:
+    rows, columns = (
+        (n + p[0] + p[1] - d * (k - 1) - 1) // s + 1
+        for n, k, s, p, d in zip(size, kernel, strides, pads, dilations)
+    )
+    return rows, columns
+
+
+@functools.partial(jax.jit, static_argnames=("kernel", "strides", "pads", "dilations"))
+def _unfold(x: jax.Array, kernel: Pair, strides: Pair, pads: Pads, dilations: Pair) -> jax.Array:
+    n, h, w, c = x.shape
+    oh, ow = _window_counts((h, w), kernel, strides, pads, dilations)
+    x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (*pads[0], 0), (*pads[1], 0), (0, 0, 0)])
+    views = [
+        lax.slice(
+            x,
+            (0, i * dilations[0], j * dilations[1], 0),
+            (
+                n,
+                i * dilations[0] + (oh - 1) * strides[0] + 1,
+                j * dilations[1] + (ow - 1) * strides[1] + 1,
+                c,
+            ),
+            (1, *strides, 1),
+        )
+        for i in range(kernel[0])
+        for j in range(kernel[1])
+    ]
+    return jnp.stack(views, -1).reshape(n, oh * ow, c * kernel[0] * kernel[1])
+
+
+def unfold(
+    x: jax.Array,
+    kernel_sizes: int | Sequence[int],
+    strides: int | Sequence[int] = 1,
+    paddings: int | Sequence[int] = 0,
+    dilations: int | Sequence[int] = 1,
+) -> jax.Array:
+    """The windows of x [N, H, W, C] as rows: [N, windows, C * kh * kw].
+
+    A row runs over channel, then kernel row, then kernel column, as in Paddle, whose result is the transpose
+    [N, C * kh * kw, windows].
+    """
+    if x.ndim != 4:
+        raise ShapeError("unfold takes [N, H, W, C]", received=x.shape, allowed="4 axes")
+    return _unfold(
+        x, pair(kernel_sizes, "kernel_sizes"), pair(strides), _window_pads(paddings), pair(dilations)
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("size", "kernel", "strides", "pads", "dilations"))
+def _fold(x: jax.Array, size: Pair, kernel: Pair, strides: Pair, pads: Pads, dilations: Pair) -> jax.Array:
+    n = x.shape[0]
+    oh, ow = _window_counts(size, kernel, strides, pads, dilations)
+    taps = x.reshape(n, oh, ow, -1, kernel[0], kernel[1])
+    height, width = size[0] + sum(pads[0]), size[1] + sum(pads[1])
+    total = jnp.zeros((n, height, width, taps.shape[3]), x.dtype)
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            top, left = i * dilations[0], j * dilations[1]
+            edges = [
+                (0, 0, 0),
+                (top, height - top - (oh - 1) * strides[0] - 1, strides[0] - 1),
+                (left, width - left - (ow - 1) * strides[1] - 1, strides[1] - 1),
+                (0, 0, 0),
+            ]
+            total = total + lax.pad(taps[..., i, j], jnp.zeros((), x.dtype), edges)
+    return total[:, pads[0][0] : pads[0][0] + size[0], pads[1][0] : pads[1][0] + size[1]]
+
+
+def fold(
+    x: jax.Array,
+    output_sizes: int | Sequence[int],
+    kernel_sizes: int | Sequence[int],
+    strides: int | Sequence[int] = 1,
+    paddings: int | Sequence[int] = 0,
+    dilations: int | Sequence[int] = 1,
+) -> jax.Array:
+    """Sum windows [N, windows, C * kh * kw] back into [N, H, W, C]; where windows overlap their values add up."""
+    size, kernel, steps = (
+        pair(output_sizes, "output_sizes"),
+        pair(kernel_sizes, "kernel_sizes"),
+        pair(strides),
+    )
+    pads, dilation = _window_pads(paddings), pair(dilations)
+    oh, ow = _window_counts(size, kernel, steps, pads, dilation)
+    if x.ndim != 3 or x.shape[1] != oh * ow or x.shape[2] % (kernel[0] * kernel[1]):
+        raise ShapeError(
+            "fold: windows and sizes do not agree",
+            received=x.shape,
+            allowed=f"[N, {oh * ow}, a multiple of {kernel[0] * kernel[1]}]",
+        )
+    return _fold(x, size, kernel, steps, pads, dilation)

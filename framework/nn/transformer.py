@@ -1,0 +1,372 @@
+"""MultiHeadAttention and the Transformer with Paddle's names: q_proj, k_proj, v_proj, out_proj, linear1, norm1, ...
+
+Source: Vaswani et al. 2017. Sequences are [N, T, C].
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from framework.core.errors import ShapeError
+from framework.nn import functional as F
+from framework.nn.common import Dropout, Linear
+from framework.nn.containers import LayerList
+from framework.nn.layer import Layer
+from framework.nn.norm import LayerNorm
+
+_ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "tanh": F.tanh}
+
+
+class MultiHeadAttention(Layer):
+    """Attention of `query` over `key` and `value` in `num_heads` subspaces.
+
+    `forward` returns the output, or a tuple with the weights [N, heads, Tq, Tk] when `need_weights` and with the new
+    cache when one is given. Masks are those of `functional.scaled_dot_product_attention`.
+    """
+
+    class Cache(NamedTuple):
+        """Keys and values [N, T, heads, D] of earlier steps; each call appends its own."""
+
+        k: jax.Array
+        v: jax.Array
+
+    class StaticCache(NamedTuple):
+        """Keys and values [N, T, heads, D] of an encoder, projected once."""
+
+        k: jax.Array
+        v: jax.Array
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        need_weights: bool = False,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+    ) -> None:
+        super().__init__()
+        if embed_dim % num_heads:
+            raise ShapeError(
+                "embed_dim divides into heads",
+                where="MultiHeadAttention",
+                received=f"embed_dim {embed_dim}, num_heads {num_heads}",
+                allowed="a multiple of num_heads",
+            )
+        self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
+        self.dropout, self.need_weights = dropout, need_weights
+        self.q_proj = Linear(embed_dim, embed_dim, weight_attr, bias_attr)
+        self.k_proj = Linear(kdim or embed_dim, embed_dim, weight_attr, bias_attr)
+        self.v_proj = Linear(vdim or embed_dim, embed_dim, weight_attr, bias_attr)
+        self.out_proj = Linear(embed_dim, embed_dim, weight_attr, bias_attr)
+
+    def _heads(self, x: jax.Array) -> jax.Array:
+        return x.reshape(*x.shape[:2], self.num_heads, self.head_dim)
+
+    def compute_kv(self, key: jax.Array, value: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Projected keys and values, [N, T, heads, D] each."""
+        return self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
+
+    def gen_cache(self, key: jax.Array, value: jax.Array | None = None, type: Any = None) -> Any:
+        """An empty Cache for the batch of `key`, or a StaticCache of the projected key and value."""
+        if type is MultiHeadAttention.StaticCache:
+            return self.StaticCache(*self.compute_kv(key, key if value is None else value))
+        if value is not None:
+            return self.Cache(key, value)
+        empty = jnp.zeros((key.shape[0], 0, self.num_heads, self.head_dim), key.dtype)
+        return self.Cache(empty, empty)
+
+    def forward(
+        self,
+        query: jax.Array,
+        key: jax.Array | None = None,
+        value: jax.Array | None = None,
+        attn_mask: jax.Array | None = None,
+        cache: Any = None,
+    ) -> Any:
+        key = query if key is None else key
+        value = query if value is None else value
+        q = self._heads(self.q_proj(query))
+        if isinstance(cache, self.StaticCache):
+            k, v = cache
+        else:
+            k, v = self.compute_kv(key, value)
+        if isinstance(cache, self.Cache):
+            k, v = jnp.concatenate([cache.k, k], 1), jnp.concatenate([cache.v, v], 1)
+            cache = self.Cache(k, v)
+        weights = F.attention_weights(q, k, attn_mask)
+        kept = F.dropout(weights, self.dropout, training=self.training)
+        mixed = F.attend(kept, v)
+        out = self.out_proj(mixed.reshape(*mixed.shape[:2], self.embed_dim))
+        extra = ((weights,) if self.need_weights else ()) + ((cache,) if cache is not None else ())
+        return (out, *extra) if extra else out
+
+
+def _per_module(attr: Any, count: int) -> list[Any]:
+    """Paddle's weight_attr: one for all modules, or a list with one for each."""
+    if not isinstance(attr, (list, tuple)):
+        return [attr] * count
+    if len(attr) != count:
+        raise ShapeError("one attr for each module", received=f"{len(attr)} attrs", allowed=f"1 or {count}")
+    return list(attr)
+
+
+class _Block(Layer):
+    """What encoder and decoder layers share: the feed-forward part and the residual order."""
+
+    def _setup(self, config: dict[str, Any], modules: int) -> tuple[list[Any], list[Any], float]:
+        self._config = config
+        activation = config["activation"]
+        if activation not in _ACTIVATIONS:
+            raise ShapeError(
+                "unknown activation",
+                where=type(self).__name__,
+                received=repr(activation),
+                allowed=", ".join(_ACTIVATIONS),
+            )
+        self.activation = _ACTIVATIONS[activation]
+        self.normalize_before = config["normalize_before"]
+        dropout = config["dropout"]
+        attn_dropout = dropout if config["attn_dropout"] is None else config["attn_dropout"]
+        self._act_dropout = dropout if config["act_dropout"] is None else config["act_dropout"]
+        weights, biases = (_per_module(config[name], modules) for name in ("weight_attr", "bias_attr"))
+        return weights, biases, attn_dropout
+
+    def _add_feed_forward(self, weight_attr: Any, bias_attr: Any) -> None:
+        d_model, width = self._config["d_model"], self._config["dim_feedforward"]
+        self.linear1 = Linear(d_model, width, weight_attr, bias_attr)
+        self.dropout = Dropout(self._act_dropout)
+        self.linear2 = Linear(width, d_model, weight_attr, bias_attr)
+
+    def _residual(self, x: jax.Array, norm: Layer, dropout: Layer, inner: Any) -> jax.Array:
+        if self.normalize_before:
+            return x + dropout(inner(norm(x)))
+        return norm(x + dropout(inner(x)))
+
+    def _feed_forward(self, x: jax.Array) -> jax.Array:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+
+class TransformerEncoderLayer(_Block):
+    """Self-attention and a feed-forward part, each with a residual; `normalize_before` puts the norms first."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int,
+        dropout: float = 0.1,
+        activation: str = "relu",
+        attn_dropout: float | None = None,
+        act_dropout: float | None = None,
+        normalize_before: bool = False,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+    ) -> None:
+        config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        super().__init__()
+        weights, biases, attn = self._setup(config, 2)
+        self.self_attn = MultiHeadAttention(d_model, nhead, attn, weight_attr=weights[0], bias_attr=biases[0])
+        self._add_feed_forward(weights[1], biases[1])
+        self.norm1, self.norm2 = LayerNorm(d_model), LayerNorm(d_model)
+        self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
+
+    def forward(self, src: jax.Array, src_mask: jax.Array | None = None, cache: Any = None) -> Any:
+        """src [N, T, d_model]; with a cache the result is (output, new cache)."""
+        new_cache = cache
+
+        def attend(x: jax.Array) -> jax.Array:
+            nonlocal new_cache
+            out = self.self_attn(x, x, x, src_mask, cache)
+            if cache is None:
+                return out
+            new_cache = out[-1]
+            return out[0]
+
+        x = self._residual(src, self.norm1, self.dropout1, attend)
+        x = self._residual(x, self.norm2, self.dropout2, self._feed_forward)
+        return x if cache is None else (x, new_cache)
+
+    def gen_cache(self, src: jax.Array) -> MultiHeadAttention.Cache:
+        return self.self_attn.gen_cache(src)
+
+
+class TransformerDecoderLayer(_Block):
+    """Self-attention, attention over the encoder's output and a feed-forward part, each with a residual."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int,
+        dropout: float = 0.1,
+        activation: str = "relu",
+        attn_dropout: float | None = None,
+        act_dropout: float | None = None,
+        normalize_before: bool = False,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+    ) -> None:
+        config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
+        super().__init__()
+        weights, biases, attn = self._setup(config, 3)
+        self.self_attn = MultiHeadAttention(d_model, nhead, attn, weight_attr=weights[0], bias_attr=biases[0])
+        self.cross_attn = MultiHeadAttention(
+            d_model, nhead, attn, weight_attr=weights[1], bias_attr=biases[1]
+        )
+        self._add_feed_forward(weights[2], biases[2])
+        self.norm1, self.norm2, self.norm3 = LayerNorm(d_model), LayerNorm(d_model), LayerNorm(d_model)
+        self.dropout1, self.dropout2, self.dropout3 = Dropout(dropout), Dropout(dropout), Dropout(dropout)
+
+    def forward(
+        self,
+        tgt: jax.Array,
+        memory: jax.Array,
+        tgt_mask: jax.Array | None = None,
+        memory_mask: jax.Array | None = None,
+        cache: Any = None,
+    ) -> Any:
+        """tgt [N, T, d_model], memory [N, S, d_model]; with a cache pair the result is (output, new pair)."""
+        growing, static = (None, None) if cache is None else cache
+        new_cache = growing
+
+        def attend_self(x: jax.Array) -> jax.Array:
+            nonlocal new_cache
+            out = self.self_attn(x, x, x, tgt_mask, growing)
+            if growing is None:
+                return out
+            new_cache = out[-1]
+            return out[0]
+
+        def attend_memory(x: jax.Array) -> jax.Array:
+            out = self.cross_attn(x, memory, memory, memory_mask, static)
+            return out if static is None else out[0]
+
+        x = self._residual(tgt, self.norm1, self.dropout1, attend_self)
+        x = self._residual(x, self.norm2, self.dropout2, attend_memory)
+        x = self._residual(x, self.norm3, self.dropout3, self._feed_forward)
+        return x if cache is None else (x, (new_cache, static))
+
+    def gen_cache(self, memory: jax.Array) -> tuple[Any, Any]:
+        """(empty self-attention cache, projected keys and values of the memory)."""
+        static = self.cross_attn.gen_cache(memory, memory, MultiHeadAttention.StaticCache)
+        return self.self_attn.gen_cache(memory), static
+
+
+def _copies(layer: _Block, count: int) -> LayerList:
+    """`layer` and `count - 1` new ones of its class and configuration, each with its own initial values."""
+    return LayerList([layer, *(type(layer)(**layer._config) for _ in range(count - 1))])
+
+
+class TransformerEncoder(Layer):
+    """`num_layers` encoder layers and an optional norm."""
+
+    def __init__(
+        self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Layer | None = None
+    ) -> None:
+        super().__init__()
+        self.layers = _copies(encoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(self, src: jax.Array, src_mask: jax.Array | None = None, cache: Any = None) -> Any:
+        """src [N, T, d_model]; with a list of caches the result is (output, new caches)."""
+        caches = []
+        for i, layer in enumerate(self.layers):
+            if cache is None:
+                src = layer(src, src_mask)
+            else:
+                src, new = layer(src, src_mask, cache[i])
+                caches.append(new)
+        src = src if self.norm is None else self.norm(src)
+        return src if cache is None else (src, caches)
+
+    def gen_cache(self, src: jax.Array) -> list[Any]:
+        return [layer.gen_cache(src) for layer in self.layers]
+
+
+class TransformerDecoder(Layer):
+    """`num_layers` decoder layers and an optional norm."""
+
+    def __init__(
+        self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Layer | None = None
+    ) -> None:
+        super().__init__()
+        self.layers = _copies(decoder_layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        tgt: jax.Array,
+        memory: jax.Array,
+        tgt_mask: jax.Array | None = None,
+        memory_mask: jax.Array | None = None,
+        cache: Any = None,
+    ) -> Any:
+        """tgt [N, T, d_model], memory [N, S, d_model]; with a list of caches the result is (output, new caches)."""
+        caches = []
+        for i, layer in enumerate(self.layers):
+            if cache is None:
+                tgt = layer(tgt, memory, tgt_mask, memory_mask)
+            else:
+                tgt, new = layer(tgt, memory, tgt_mask, memory_mask, cache[i])
+                caches.append(new)
+        tgt = tgt if self.norm is None else self.norm(tgt)
+        return tgt if cache is None else (tgt, caches)
+
+    def gen_cache(self, memory: jax.Array) -> list[Any]:
+        return [layer.gen_cache(memory) for layer in self.layers]
+
+
+class Transformer(Layer):
+    """Encoder and decoder, each ending in a LayerNorm."""
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: str = "relu",
+        attn_dropout: float | None = None,
+        act_dropout: float | None = None,
+        normalize_before: bool = False,
+        weight_attr: Any = None,
+        bias_attr: Any = None,
+        custom_encoder: Layer | None = None,
+        custom_decoder: Layer | None = None,
+    ) -> None:
+        super().__init__()
+        shared = (dropout, activation, attn_dropout, act_dropout, normalize_before)
+        if custom_encoder is None:
+            first = TransformerEncoderLayer(d_model, nhead, dim_feedforward, *shared, weight_attr, bias_attr)
+            custom_encoder = TransformerEncoder(first, num_encoder_layers, LayerNorm(d_model))
+        if custom_decoder is None:
+            last = TransformerDecoderLayer(d_model, nhead, dim_feedforward, *shared, weight_attr, bias_attr)
+            custom_decoder = TransformerDecoder(last, num_decoder_layers, LayerNorm(d_model))
+        self.encoder, self.decoder = custom_encoder, custom_decoder
+        self.d_model, self.nhead = d_model, nhead
+
+    def forward(
+        self,
+        src: jax.Array,
+        tgt: jax.Array,
+        src_mask: jax.Array | None = None,
+        tgt_mask: jax.Array | None = None,
+        memory_mask: jax.Array | None = None,
+    ) -> jax.Array:
+        """src [N, S, d_model], tgt [N, T, d_model] -> [N, T, d_model]."""
+        return self.decoder(tgt, self.encoder(src, src_mask), tgt_mask, memory_mask)
+
+    @staticmethod
+    def generate_square_subsequent_mask(length: int) -> jax.Array:
+        """[length, length] to add to scores: 0 up to the query's own position, -inf beyond."""
+        return jnp.where(jnp.tril(jnp.ones((length, length), bool)), 0.0, -jnp.inf)

@@ -1,0 +1,182 @@
+"""Masks: run lengths in COCO's two forms, outlines, bounding boxes, dilation, colours."""
+
+from __future__ import annotations
+
+import colorsys
+from collections.abc import Mapping
+from typing import Any
+
+import cv2
+import numpy as np
+
+from framework.core.errors import FormatError, ShapeError
+from framework.vision.image import MAX_PIXELS
+
+
+def encode_rle(mask: np.ndarray, *, compressed: bool = False) -> dict[str, Any]:
+    """`mask [H, W]` (anything but 0 is inside) as `{"size": [H, W], "counts": ...}`.
+
+    Counts are the lengths of alternating runs, the first outside, down the columns: a list of ints, or with
+    `compressed` COCO's ASCII string.
+    """
+    _check_mask(mask, "masks.encode_rle")
+    flat = (mask != 0).ravel(order="F")
+    ends = np.concatenate([np.flatnonzero(flat[1:] != flat[:-1]) + 1, [flat.size]])
+    counts = np.diff(ends, prepend=0).tolist()
+    if flat.size and flat[0]:
+        counts.insert(0, 0)
+    return {"size": [int(side) for side in mask.shape], "counts": _pack(counts) if compressed else counts}
+
+
+def decode_rle(rle: Mapping[str, Any], *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
+    """The bool mask `[H, W]` of an `encode_rle` dict; counts may be a list, a string or bytes.
+
+    Raises:
+        FormatError: the runs do not cover the size exactly, the string is damaged, or H * W exceeds `max_pixels`.
+    """
+    height, width = (int(side) for side in rle["size"])
+    counts = rle["counts"]
+    if isinstance(counts, (str, bytes)):
+        counts = _unpack(counts.encode() if isinstance(counts, str) else counts)
+    counts = np.asarray(counts, np.int64)
+    if height < 0 or width < 0 or height * width > max_pixels:
+        raise FormatError(
+            "the mask's size is out of range",
+            where="masks.decode_rle",
+            received=[height, width],
+            allowed=f"up to {max_pixels:,} pixels",
+        )
+    if counts.ndim != 1 or (counts < 0).any() or counts.sum() != height * width:
+        raise FormatError(
+            "the runs do not cover the mask",
+            where="masks.decode_rle",
+            received=f"{counts.size} runs of {int(counts.sum())} pixels together, shortest {counts.min(initial=0)}",
+            allowed=f"runs >= 0 of {height * width} pixels together, for the size {[height, width]}",
+        )
+    inside = (np.arange(counts.size) % 2).astype(np.bool_)
+    return np.ascontiguousarray(np.repeat(inside, counts).reshape(width, height).T)
+
+
+def _pack(counts: list[int]) -> str:
+    # Source: COCO API, the format of maskApi: from the fourth run on the difference to the run before last; five bits
+    # a character from the lowest up, 32 = more follow, the highest bit of the last is the sign; 48 is added.
+    packed = bytearray()
+    for index, count in enumerate(counts):
+        value = count - counts[index - 2] if index > 2 else count
+        more = True
+        while more:
+            bits, value = value & 31, value >> 5
+            more = value != (-1 if bits & 16 else 0)
+            packed.append(48 + bits + 32 * more)
+    return packed.decode("ascii")
+
+
+def _unpack(packed: bytes) -> list[int]:
+    counts: list[int] = []
+    value = shift = 0
+    for code in packed:
+        bits = code - 48
+        if not 0 <= bits < 64 or shift > 60:
+            raise FormatError(
+                "the run-length string is damaged",
+                where="masks.decode_rle",
+                received=f"character {chr(code)!r} in run {len(counts)}",
+                allowed="characters '0' to 'o', at most 13 a run",
+            )
+        value |= (bits & 31) << shift
+        shift += 5
+        if bits & 32:
+            continue
+        if bits & 16:
+            value -= 1 << shift
+        counts.append(value + counts[-2] if len(counts) > 2 else value)
+        value = shift = 0
+    if shift:
+        raise FormatError(
+            "the run-length string is cut off",
+            where="masks.decode_rle",
+            received=f"{len(packed)} characters, the last of them with a continuation mark",
+        )
+    return counts
+
+
+def to_polygons(mask: np.ndarray) -> list[np.ndarray]:
+    """One outline [N, 2] float64 for each 8-connected region of `mask [H, W]`, along the edges of its pixels.
+
+    A hole is joined to its outline by a line there and back, so that each region stays one polygon, and
+    `polygons.fill` gives the mask back exactly.
+    """
+    _check_mask(mask, "masks.to_polygons")
+    box = _bounds(mask)
+    if box is None:
+        return []
+    x0, y0, x1, y1 = box
+    part = (mask[y0:y1, x0:x1] != 0).view(np.uint8)
+    # At twice the size each pixel has a first and a last sub-pixel, so a border point tells which edge it stands for.
+    doubled = part.repeat(2, axis=0).repeat(2, axis=1)
+    found, hierarchy = cv2.findContours(doubled, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
+    corner = np.array([x0, y0])
+    rings = [_corners((contour.reshape(-1, 2).astype(np.int64) + 1) // 2) + corner for contour in found]
+    outlines = []
+    for outer, (_, _, hole, parent) in enumerate(hierarchy[0]):
+        if parent >= 0:
+            continue
+        pieces = [rings[outer]]
+        while hole >= 0:
+            pieces += [rings[outer][:1], rings[hole], rings[hole][:1]]
+            hole = hierarchy[0][hole][0]
+        outlines.append(np.concatenate(pieces).astype(np.float64))
+    return outlines
+
+
+def _corners(ring: np.ndarray) -> np.ndarray:
+    ring = ring[(ring != np.roll(ring, 1, axis=0)).any(axis=1)]
+    back, on = ring - np.roll(ring, 1, axis=0), np.roll(ring, -1, axis=0) - ring
+    return ring[back[:, 0] * on[:, 1] != back[:, 1] * on[:, 0]]
+
+
+def to_boxes(masks: np.ndarray) -> np.ndarray:
+    """The bounds `[K, 4]` float64 xyxy of `masks [K, H, W]`; zeros for an empty mask."""
+    if masks.ndim != 3:
+        raise ShapeError(
+            "these are no masks", where="masks.to_boxes", received=list(masks.shape), allowed="[K, H, W]"
+        )
+    return np.array([_bounds(mask) or (0, 0, 0, 0) for mask in masks], np.float64).reshape(-1, 4)
+
+
+def _bounds(mask: np.ndarray) -> tuple[int, int, int, int] | None:
+    rows = np.flatnonzero(mask.any(axis=1))
+    if rows.size == 0:
+        return None
+    columns = np.flatnonzero(mask[rows[0] : rows[-1] + 1].any(axis=0))
+    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
+
+
+def dilate(mask: np.ndarray, size_hw: tuple[int, int]) -> np.ndarray:
+    """`mask [H, W]` of bool or uint8 grown by a rectangle of `size_hw`, dtype kept.
+
+    The rectangle's centre is at (size // 2): of an even size, the mask grows one pixel more to the right and down.
+    """
+    _check_mask(mask, "masks.dilate")
+    if mask.size == 0:
+        return mask.copy()
+    kernel = np.ones(size_hw, np.uint8)
+    return cv2.dilate(mask.view(np.uint8), kernel).view(mask.dtype)
+
+
+def color(index: int) -> tuple[int, int, int]:
+    """The RGB colour of a class or a track: always the same for an index, far from those of the indices near it."""
+    hue = (index * 0.61803398875 + 0.33) % 1.0  # the golden ratio keeps any run of consecutive hues apart
+    saturation, value = ((0.85, 0.95), (0.6, 0.98), (0.9, 0.72))[index // 8 % 3]
+    red, green, blue = colorsys.hsv_to_rgb(hue, saturation, value)
+    return round(255 * red), round(255 * green), round(255 * blue)
+
+
+def palette(count: int) -> np.ndarray:
+    """The colours of indices 0 to count - 1 as `[count, 3]` uint8 RGB."""
+    return np.array([color(index) for index in range(count)], np.uint8).reshape(-1, 3)
+
+
+def _check_mask(mask: np.ndarray, where: str) -> None:
+    if mask.ndim != 2:
+        raise ShapeError("this is no mask", where=where, received=list(mask.shape), allowed="[H, W]")

@@ -1,0 +1,157 @@
+"""Pages of PDF documents as pictures, through pypdfium2 (extra `ocr`)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from framework.core.errors import InputError, MissingExtraError
+from framework.vision.image import MAX_PIXELS, read_bytes
+
+_POINTS_PER_INCH = 72.0
+_PDFIUM = threading.RLock()  # PDFium keeps global state: no two calls at a time, whatever the documents
+
+
+class PdfReader:
+    """The pages of a document, each rendered when it is asked for: `len(reader)`, `reader[i]`, iteration.
+
+    Pages are `[H, W, 3]` uint8 RGB at `dpi` dots an inch, on white, with annotations and filled-in form fields, turned
+    as the document says. Only one rendered page is held at a time. May be used from several threads.
+
+    Raises:
+        InputError: the document is missing, empty, damaged, encrypted, or has no pages.
+        MissingExtraError: pypdfium2 is not installed.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | bytes | BinaryIO,
+        *,
+        dpi: float = 200.0,
+        max_pixels: int = MAX_PIXELS,
+    ) -> None:
+        try:
+            import pypdfium2
+        except ImportError as error:
+            raise MissingExtraError("pypdfium2", "ocr", "reading PDF documents") from error
+        if not 1 <= dpi <= 2400:
+            raise InputError(
+                "pages cannot be rendered at this resolution", received=f"{dpi} dpi", allowed="1 to 2400"
+            )
+        self._document: Any = None
+        self.dpi, self._max_pixels = dpi, max_pixels
+        data, self._where = read_bytes(source, "PDF")
+        with _PDFIUM:
+            try:
+                document = pypdfium2.PdfDocument(data)
+                self._count = len(document)
+            except pypdfium2.PdfiumError as error:
+                raise self._unreadable(error) from error
+            if self._count == 0:
+                document.close()
+                raise InputError("the PDF has no pages", where=self._where)
+            with contextlib.suppress(
+                pypdfium2.PdfiumError
+            ):  # a damaged form is no reason to refuse the pages
+                if document.get_formtype():
+                    document.init_forms()
+            self._document = document
+
+    def _unreadable(self, error: Exception) -> InputError:
+        if "password" in str(error).lower():
+            return InputError(
+                "the PDF is encrypted",
+                where=self._where,
+                received=error,
+                fix="save a copy without a password",
+            )
+        return InputError(
+            "this is no PDF that can be read",
+            where=self._where,
+            received=error,
+            allowed="a complete PDF document",
+            fix="copy or download the file again, or print it to a new PDF",
+        )
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self[index] for index in range(self._count))
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        """Page `index`, counted from 0, or from the end when negative.
+
+        Raises:
+            IndexError: there is no such page.
+            InputError: the page is damaged, or larger than `max_pixels` at this resolution.
+        """
+        with self._page(index) as page:
+            width, height = page.get_size()
+            scale = self.dpi / _POINTS_PER_INCH
+            pixels = int(width * scale + 1) * int(height * scale + 1)
+            if pixels > self._max_pixels:
+                lower = int(self.dpi * (self._max_pixels / pixels) ** 0.5)
+                raise InputError(
+                    "the page has too many pixels",
+                    where=f"{self._where}, page {index}",
+                    received=f"{width:.0f}x{height:.0f} points at {self.dpi:g} dpi = {pixels:,} pixels",
+                    allowed=f"at most {self._max_pixels:,}",
+                    fix=f"render at {max(1, lower)} dpi, or raise max_pixels",
+                )
+            bitmap = page.render(
+                scale=scale, rev_byteorder=True
+            )  # RGB, without alpha unless the page needs it
+            try:
+                return np.array(bitmap.to_numpy()[:, :, :3], order="C")
+            finally:
+                bitmap.close()
+
+    def page_size_hw(self, index: int) -> tuple[float, float]:
+        """(height, width) of page `index` in points of 1/72 inch, as it is turned."""
+        with self._page(index) as page:
+            width, height = page.get_size()
+            return height, width
+
+    @contextlib.contextmanager
+    def _page(self, index: int) -> Iterator[Any]:
+        import pypdfium2
+
+        if not -self._count <= index < self._count:
+            raise IndexError(f"{self._where}: there is no page {index}, only 0 to {self._count - 1}")
+        with _PDFIUM:
+            if self._document is None:
+                raise InputError("the PDF is closed", where=self._where, fix="use it inside the `with` block")
+            try:
+                page = self._document[index % self._count]
+            except pypdfium2.PdfiumError as error:
+                raise self._unreadable(error) from error
+            try:
+                yield page
+            except pypdfium2.PdfiumError as error:
+                raise self._unreadable(error) from error
+            finally:
+                page.close()
+
+    def close(self) -> None:
+        """Frees the document; its pages cannot be read any more."""
+        with _PDFIUM:
+            if self._document is not None:
+                self._document.close()
+                self._document = None
+
+    def __enter__(self) -> PdfReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # Otherwise pypdfium2 frees the document by itself, without the lock.
+        if getattr(self, "_document", None) is not None:
+            self.close()

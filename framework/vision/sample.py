@@ -1,0 +1,97 @@
+"""One picture with what is known about it: what datasets yield and transforms change."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from framework.core.errors import ShapeError
+from framework.vision.warp import Warp
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """K objects on one picture. All geometry is in pixels of `image` as it is now, in the convention of `warp`.
+
+    Arrays are shared, not copied: a transform makes new ones and calls `replace`.
+
+    Raises:
+        ShapeError: a field has another rank than stated, or fields disagree on K.
+    """
+
+    image: np.ndarray
+    """`[H, W, 3]` uint8 RGB; float32 once it is normalised."""
+    mask: np.ndarray | None = None
+    """`[H, W]` class indices, or `[K, H, W]` bool, one mask an object."""
+    boxes: np.ndarray | None = None
+    """`[K, 4]` float32 xyxy."""
+    polygons: tuple[np.ndarray, ...] | None = None
+    """K arrays `[N_k, 2]` float32."""
+    keypoints: np.ndarray | None = None
+    """`[K, J, 3]` float32: x, y, visibility (0 unlabelled, 1 hidden, 2 seen)."""
+    labels: np.ndarray | None = None
+    """`[K]` class indices; for a picture with one class, `[]` (a scalar array)."""
+    text: str | tuple[str, ...] | None = None
+    """The picture's text, or one text an object."""
+    valid: np.ndarray | None = None
+    """`[K]` bool: False marks objects to ignore (crowds, unreadable text)."""
+    warp: Warp | None = None
+    """From the picture as it was read to `image`; None stands for no change."""
+    source_size: tuple[int, int] | None = None
+    """(height, width) of the picture as it was read."""
+    id: str | int | None = None
+    """Names the sample in messages and results."""
+
+    def __post_init__(self) -> None:
+        for name, ranks in (
+            ("image", (3,)),
+            ("mask", (2, 3)),
+            ("boxes", (2,)),
+            ("keypoints", (3,)),
+            ("labels", (0, 1)),
+            ("valid", (1,)),
+        ):
+            array = getattr(self, name)
+            if array is not None and array.ndim not in ranks:
+                raise ShapeError(
+                    "a field has the wrong rank",
+                    where=self._where(name),
+                    received=list(array.shape),
+                    allowed=f"{' or '.join(map(str, ranks))} dimensions",
+                )
+        counts = {
+            name: len(value)
+            for name in ("mask", "boxes", "polygons", "keypoints", "labels", "text", "valid")
+            if (value := getattr(self, name)) is not None and not _of_the_picture(value, name)
+        }
+        if len(set(counts.values())) > 1:
+            raise ShapeError(
+                "the fields disagree on the number of objects",
+                where=self._where("fields"),
+                received=", ".join(f"{name}: {count}" for name, count in counts.items()),
+                allowed="the same number in each",
+            )
+
+    def _where(self, name: str) -> str:
+        return f"Sample.{name}" if self.id is None else f"sample {self.id!r}, {name}"
+
+    @property
+    def size_hw(self) -> tuple[int, int]:
+        """(height, width) of `image`."""
+        return self.image.shape[0], self.image.shape[1]
+
+    def replace(self, **changes: Any) -> Sample:
+        """A sample with the named fields changed; the rest is shared with this one."""
+        return dataclasses.replace(self, **changes)
+
+
+def _of_the_picture(value: Any, name: str) -> bool:
+    """Whether a field says something of the whole picture and not of each object."""
+    return (
+        isinstance(value, str)
+        or (name == "mask" and value.ndim == 2)
+        or (name == "labels" and value.ndim == 0)
+    )

@@ -1,0 +1,258 @@
+"""From a config to an artifact: build the models, load official weights, lower the programs.
+
+This is the only place of the OCR package that imports model code at run time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+
+from framework.config import Kind, bind_section, build, dump, load, parse, register, resolved
+from framework.core.errors import ConfigError
+from framework.export import PLATFORMS, Artifact, TensorSpec, lower_layer
+from framework.nn import Layer
+from ocr.characters import CharacterSet
+from ocr.models.text_recognizer import greedy
+from ocr.models.weights import load_weights_into
+from ocr.pipeline import PACKAGES, ReadOptions
+from ocr.preprocess import Normalize
+from ocr.stages import DetectOptions, OrientOptions, RecognizeOptions
+from zoo import hub
+
+PRECISIONS = ("float32", "bfloat16")
+
+
+@dataclass(frozen=True)
+class DetectorConfig:
+    """A text detector: its model, where its weights are (a name of the hub, a path or an address), its options."""
+
+    model: Annotated[Any, Kind("model")]
+    weights: str
+    options: DetectOptions
+    bfloat16_holds: bool = False
+
+
+@dataclass(frozen=True)
+class RecognizerConfig:
+    """A text recogniser. `characters` is a dictionary file, or empty where the weights carry their dictionary."""
+
+    model: Annotated[Any, Kind("model")]
+    weights: str
+    options: RecognizeOptions
+    characters: str = ""
+    use_space_char: bool = True
+    right_to_left: bool = False
+    bfloat16_holds: bool = False
+
+
+@dataclass(frozen=True)
+class OrienterConfig:
+    """A classifier of lines that stand on their heads."""
+
+    model: Annotated[Any, Kind("model")]
+    weights: str
+    options: OrientOptions
+    bfloat16_holds: bool = False
+
+
+@register("pipeline")
+@dataclass(frozen=True)
+class ReadingPipeline:
+    """Detector, recogniser and, if wanted, an orienter. `bfloat16_holds` is the ledger: the score in bfloat16 was
+    measured and holds, so `precision: auto` may take it."""
+
+    detector: DetectorConfig
+    recognizer: RecognizerConfig
+    orienter: OrienterConfig | None = None
+    options: ReadOptions = field(default_factory=ReadOptions)
+
+
+def load_pipeline(path: str | Path, overrides: tuple[str, ...] = ()) -> tuple[ReadingPipeline, str]:
+    """The pipeline of a config file and its resolved text.
+
+    `-o weights=…` of the tools is ambiguous for several networks, so it is an error that names the keys to set.
+    """
+    for override in overrides:
+        if override.startswith("weights="):
+            raise ConfigError(
+                "a reading pipeline has several networks",
+                where=f"-o {override}",
+                allowed="-o pipeline.detector.weights=… and -o pipeline.recognizer.weights=…",
+            )
+    tree = load(path, overrides)
+    pipeline = bind_section(tree, "pipeline", Annotated[Any, Kind("pipeline")], PACKAGES)
+    return pipeline, resolved(tree)
+
+
+def plain(config: Any) -> Any:
+    """A bound dataclass as the plain data that binds back to it, for an artifact's config."""
+    return parse(dump(config), "artifact").plain()
+
+
+def export_pipeline(
+    config: ReadingPipeline,
+    name: str,
+    resolved_text: str = "",
+    platforms: tuple[str, ...] = PLATFORMS,
+    precisions: tuple[str, ...] = PRECISIONS,
+) -> Artifact:
+    """The artifact of a reading pipeline: one stage for each network."""
+    stages = {
+        "detector": _detector(config.detector, platforms, precisions),
+        "recognizer": _recognizer(config.recognizer, platforms, precisions),
+    }
+    if config.orienter is not None:
+        stages["orienter"] = _orienter(config.orienter, platforms, precisions)
+    head = {"domain": "ocr", "kind": "pipeline", "name": name, "options": plain(config.options)}
+    return Artifact({**head, "config": resolved_text}, stages=stages)
+
+
+def _detector(config: DetectorConfig, platforms: tuple[str, ...], precisions: tuple[str, ...]) -> Artifact:
+    model, path = _model(config.model, config.weights)
+
+    def before(inputs: dict[str, Any]) -> tuple:
+        image, size = inputs["image"], inputs["size"]
+        rows = jnp.arange(image.shape[1])[None, :, None] < size[:, 0, None, None]
+        columns = jnp.arange(image.shape[2])[None, None, :] < size[:, 1, None, None]
+        return (normalized(image, config.options.normalize, (rows & columns)[..., None]),)
+
+    inputs = {
+        "image": TensorSpec(("n", "32*h", "32*w", 3), "uint8"),
+        "size": TensorSpec(("n", 2), "int32"),
+    }
+    return _stage(
+        config,
+        model,
+        path,
+        inputs,
+        before,
+        lambda out: {"probability": out.probability},
+        platforms,
+        precisions,
+    )
+
+
+def _recognizer(
+    config: RecognizerConfig, platforms: tuple[str, ...], precisions: tuple[str, ...]
+) -> Artifact:
+    from framework.io.interop import load_program
+
+    path = hub.resolve(config.weights, "ocr")
+    if config.characters:
+        characters = CharacterSet.from_file(
+            hub.resolve(config.characters, "ocr"),
+            use_space_char=config.use_space_char,
+            right_to_left=config.right_to_left,
+        )
+    else:
+        text = load_program(path).metadata.get("character", "") if path.suffix == ".onnx" else ""
+        if not text:
+            raise ConfigError(
+                "the recogniser has no dictionary",
+                where=path,
+                received="weights that carry none",
+                allowed="pipeline.recognizer.characters: a dictionary file, one symbol a line",
+            )
+        characters = CharacterSet.from_text(text, use_space_char=config.use_space_char, source=str(path))
+    model_config = dataclasses.replace(config.model, num_classes=characters.num_classes)
+    model, path = _model(model_config, config.weights)
+
+    def before(inputs: dict[str, Any]) -> tuple:
+        return (normalized(inputs["image"], config.options.normalize, _columns(inputs)),)
+
+    def after(out: Any) -> dict[str, Any]:
+        indices, probabilities = greedy(out)
+        return {"indices": indices, "probabilities": probabilities}
+
+    listed = characters.symbols[1 : -1 if config.use_space_char else None]
+    artifact = _stage(
+        config,
+        model,
+        path,
+        {
+            "image": TensorSpec(("n", config.options.height, "8*w", 3), "uint8"),
+            "width": TensorSpec(("n",), "int32"),
+        },
+        before,
+        after,
+        platforms,
+        precisions,
+    )
+    artifact.config.update(
+        characters=list(listed), space=config.use_space_char, right_to_left=config.right_to_left
+    )
+    return artifact
+
+
+def _orienter(config: OrienterConfig, platforms: tuple[str, ...], precisions: tuple[str, ...]) -> Artifact:
+    model, path = _model(config.model, config.weights)
+    height, width = config.options.size_hw
+    inputs = {"image": TensorSpec(("n", height, width, 3), "uint8"), "width": TensorSpec(("n",), "int32")}
+
+    def before(inputs: dict[str, Any]) -> tuple:
+        return (normalized(inputs["image"], config.options.normalize, _columns(inputs)),)
+
+    def after(out: Any) -> dict[str, Any]:
+        return {"probability": jax.nn.softmax(out, axis=-1)}
+
+    return _stage(config, model, path, inputs, before, after, platforms, precisions)
+
+
+def _columns(inputs: dict[str, Any]) -> jax.Array:
+    """[n, 1, W, 1]: which columns are line and not padding."""
+    columns = jnp.arange(inputs["image"].shape[2])[None, :] < inputs["width"][:, None]
+    return columns[:, None, :, None]
+
+
+def normalized(image: jax.Array, how: Normalize, valid: jax.Array) -> jax.Array:
+    """uint8 RGB to the network's float32, 0 where `valid` is false, as upstream pads after normalisation."""
+    x = image[..., ::-1] if how.bgr else image
+    scale = 1 / (255 * jnp.asarray(how.std, jnp.float32))
+    shift = -jnp.asarray(how.mean, jnp.float32) / jnp.asarray(how.std, jnp.float32)
+    return jnp.where(valid, x.astype(jnp.float32) * scale + shift, 0.0)
+
+
+def _model(config: Any, weights: str) -> tuple[Layer, Path]:
+    path = hub.resolve(weights, "ocr")
+    model = build(config)
+    load_weights_into(model, path)
+    return model.eval(), path
+
+
+def _stage(
+    config: Any,
+    model: Layer,
+    path: Path,
+    inputs: dict[str, TensorSpec],
+    before: Any,
+    after: Any,
+    platforms: tuple[str, ...],
+    precisions: tuple[str, ...],
+) -> Artifact:
+    programs, weights = {}, {}
+    for precision in precisions:
+        programs[precision], weights = lower_layer(
+            model,
+            inputs,
+            before,
+            after,
+            platforms,
+            precision,  # type: ignore[arg-type]
+        )
+    about = {
+        "domain": "ocr",
+        "kind": type(config).__name__.removesuffix("Config").lower(),
+        "name": config.weights,
+        "model": plain(config.model),
+        "inputs": {name: [list(spec.shape), spec.dtype] for name, spec in inputs.items()},
+        "options": plain(config.options),
+        "bfloat16_holds": config.bfloat16_holds,
+        "provenance": {"weights": config.weights, "file": path.name, "sha256": hub.digest(path)},
+    }
+    return Artifact(about, programs, weights)

@@ -1,0 +1,112 @@
+"""ALTO 4 XML: Page > PrintSpace > TextBlock > TextLine > String and SP (> Glyph), in pixels.
+
+Every line and string has its box and, as a Shape, its polygon. A block is a column or what spans the columns.
+
+The standard wants at least one Page, so a document without pages gives XML that is well-formed and not valid.
+
+Source: https://www.loc.gov/standards/alto/v4/alto-4-4.xsd
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from xml.etree.ElementTree import Element, SubElement
+
+from ocr.exporters._xml import blocks_of, serialise, xml_text
+from ocr.layout import bounds_of, quad_of, spaced_words
+from ocr.results import Char, Document, Line, Page, Word
+
+_NAMESPACE = "http://www.loc.gov/standards/alto/ns-v4#"
+
+
+def to_alto(document: Document, *, chars: bool = False) -> str:
+    """The document as ALTO. With `chars`, words that know their characters' places hold them as Glyph elements."""
+    root = Element(
+        "alto",
+        {
+            "xmlns": _NAMESPACE,
+            "xmlns:xsi": "http://www.w3.org/2001/XMLSchema-instance",
+            "xsi:schemaLocation": f"{_NAMESPACE} http://www.loc.gov/standards/alto/v4/alto-4-4.xsd",
+            "SCHEMAVERSION": "4.4",
+        },
+    )
+    description = SubElement(root, "Description")
+    SubElement(description, "MeasurementUnit").text = "pixel"
+    source = SubElement(description, "sourceImageInformation")
+    SubElement(source, "fileName").text = xml_text(document.input)
+    processing = SubElement(description, "Processing", {"ID": "processing_1"})
+    SubElement(SubElement(processing, "processingSoftware"), "softwareName").text = "Oar"
+    layout = SubElement(root, "Layout")
+    for number, page in enumerate(document.pages, 1):
+        _add_page(layout, page, number, chars)
+    return serialise(root)
+
+
+def _add_page(layout: Element, page: Page, number: int, chars: bool) -> None:
+    width, height = map(str, page.size)
+    attributes = {"ID": f"page_{number}", "PHYSICAL_IMG_NR": str(page.page), "WIDTH": width, "HEIGHT": height}
+    space = SubElement(SubElement(layout, "Page", attributes), "PrintSpace")
+    space.attrib.update({"HPOS": "0", "VPOS": "0", "WIDTH": width, "HEIGHT": height})
+    line_number = word_number = 0
+    for block_number, block in enumerate(blocks_of(page), 1):
+        around = [point for line in block for point in line.polygon]
+        area = SubElement(
+            space, "TextBlock", {"ID": f"block_{number}_{block_number}"} | _box(bounds_of(around))
+        )
+        for line in block:
+            line_number += 1
+            element = SubElement(area, "TextLine", {"ID": f"line_{number}_{line_number}"})
+            element.attrib.update(_box(bounds_of(line.polygon)))
+            if line.vertical:
+                element.set("BASEDIRECTION", "ttb")
+            else:
+                element.set("BASELINE", _points(quad_of(line.polygon)[[3, 2]].tolist()))
+            _add_shape(element, line)
+            words = list(spaced_words(line))
+            for index, (word, spaced) in enumerate(words):
+                word_number += 1
+                _add_word(element, word, f"word_{number}_{word_number}", chars)
+                if spaced and index + 1 < len(words):
+                    SubElement(element, "SP", _box(_between(word, words[index + 1][0])))
+
+
+def _add_word(line: Element, word: Word, name: str, chars: bool) -> None:
+    element = SubElement(line, "String", {"ID": name, "CONTENT": xml_text(word.text)})
+    element.attrib.update(_box(bounds_of(word.polygon)))
+    element.set("WC", _confidence(word.score))
+    _add_shape(element, word)
+    # A Glyph holds exactly one character and all of a word's glyphs make up the word.
+    if chars and all(len(char.text) == 1 for char in word.chars):
+        for index, char in enumerate(word.chars, 1):
+            glyph = SubElement(element, "Glyph", {"ID": f"{name}_{index}", "CONTENT": xml_text(char.text)})
+            glyph.attrib.update(_box(bounds_of(char.polygon)))
+            glyph.set("GC", _confidence(char.score))
+            _add_shape(glyph, char)
+
+
+def _add_shape(element: Element, piece: Line | Word | Char) -> None:
+    SubElement(SubElement(element, "Shape"), "Polygon", {"POINTS": _points(piece.polygon)})
+
+
+def _points(points: Iterable[Sequence[float]]) -> str:
+    return " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 1):g}" if abs(value) < 1e5 else str(round(value))
+
+
+def _confidence(score: float) -> str:
+    return f"{min(max(score, 0.0), 1.0):.4g}"
+
+
+def _box(bounds: tuple[float, float, float, float]) -> dict[str, str]:
+    left, top, right, bottom = bounds
+    sides = {"HPOS": left, "VPOS": top, "WIDTH": right - left, "HEIGHT": bottom - top}
+    return {name: _number(value) for name, value in sides.items()}
+
+
+def _between(word: Word, following: Word) -> tuple[float, float, float, float]:
+    """The box of the space between two words: from the one's end to the other's start, in whichever direction."""
+    end, start = quad_of(word.polygon)[1:3], quad_of(following.polygon)[[0, 3]]
+    return bounds_of([*end.tolist(), *start.tolist()])

@@ -1,0 +1,48 @@
+"""Results in the structures that PaddleOCR's users know.
+
+Source: PaddleOCR 2.x `PaddleOCR.ocr()` and PaddleX 3.x `OCRResult`, whose keys are public interface.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ocr.layout import bounds_of, quad_of
+from ocr.results import Page
+
+
+def page_to_v2(page: Page) -> list[list[Any]]:
+    """A list of `[[[x, y], ...], (text, score)]`. Differs: a page without text is [], never None."""
+    return [[[list(point) for point in line.polygon], (line.text, line.score)] for line in page.lines]
+
+
+def page_to_predict_dict(page: Page) -> dict[str, Any]:
+    """The page under the keys of 3.x.
+
+    `input_path`, `page_index` (from 0), `dt_polys` and `rec_polys` (a list of [4, 2] int32; here the same, as a Page
+    holds no line that was detected and not recognised), `rec_texts`, `rec_scores`, `rec_boxes` [N, 4] int32 xyxy,
+    `textline_orientation_angles` (0 for upright, 1 for text on its head), `text_type` "general" or, with polygons of
+    more than four points, "seal"; and per line `text_word` and `text_word_boxes` [words, 4] int32.
+    Differs: the settings of a run (`model_settings`, `text_det_params`, ...) are not part of a result here.
+    """
+    curved = any(len(line.polygon) != 4 for line in page.lines)
+    polygons = [np.array(line.polygon if curved else quad_of(line.polygon)).round() for line in page.lines]
+    return {
+        "input_path": page.input,
+        "page_index": page.page - 1,
+        "dt_polys": [polygon.astype(np.int32) for polygon in polygons],
+        "text_type": "seal" if curved else "general",
+        "textline_orientation_angles": [int(line.orientation == 180) for line in page.lines],
+        "rec_texts": [line.text for line in page.lines],
+        "rec_scores": [line.score for line in page.lines],
+        "rec_polys": [polygon.astype(np.int32) for polygon in polygons],
+        "rec_boxes": _boxes([line.polygon for line in page.lines]),
+        "text_word": [[word.text for word in line.words] for line in page.lines],
+        "text_word_boxes": [_boxes([word.polygon for word in line.words]) for line in page.lines],
+    }
+
+
+def _boxes(polygons: list[Any]) -> np.ndarray:
+    return np.array([bounds_of(polygon) for polygon in polygons]).round().astype(np.int32).reshape(-1, 4)

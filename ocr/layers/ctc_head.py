@@ -1,0 +1,164 @@
+"""Heads of the recognisers: CTC, and beside it in training an attention decoder that guides the backbone.
+
+Reference: PaddlePaddle/PaddleOCR ppocr/modeling/heads/{rec_ctc_head,rec_multi_head}.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import jax
+
+from framework import nn
+from framework.nn import functional as F
+from framework.nn import initializer as I
+from ocr.layers.nrtr import NRTRConfig, NRTRDecoder
+from ocr.layers.svtr import LightSVTR, LightSVTRConfig
+from ocr.layers.svtr_encoder import SVTREncoder, SVTREncoderConfig
+from zoo.layers.reparam import Arrays, deploy_state, fuse_conv_bn, prefixed
+
+
+@dataclass(frozen=True)
+class ReshapeConfig:
+    """No encoder: the row of features is the sequence."""
+
+    kind: Literal["reshape"] = "reshape"
+
+
+EncoderConfig = SVTREncoderConfig | LightSVTRConfig | ReshapeConfig
+
+
+@dataclass(frozen=True)
+class CTCHeadConfig:
+    """`mid_channels` splits the classifier in two; `guide` puts two small convolutions along the line before it."""
+
+    mid_channels: int | None = None
+    guide: bool = False
+
+
+class Reshape(nn.Layer):
+    """The identity, where a recogniser has no encoder."""
+
+    def __init__(self, config: ReshapeConfig, in_channels: int, deploy: bool = False) -> None:
+        super().__init__()
+        self.out_channels = in_channels
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return x
+
+
+ENCODERS = {"reshape": Reshape, "svtr": SVTREncoder, "lightsvtr": LightSVTR}
+
+
+class SequenceEncoder(nn.Layer):
+    """[N, 1, T, in_channels] -> [N, T, out_channels]."""
+
+    def __init__(self, config: EncoderConfig, in_channels: int, deploy: bool = False) -> None:
+        super().__init__()
+        self.encoder = ENCODERS[config.kind](config, in_channels, deploy)  # type: ignore[arg-type]
+        self.out_channels = self.encoder.out_channels
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.encoder(x)[:, 0]
+
+
+class GuideLayer(nn.Layer):
+    """Depthwise 5 and pointwise convolutions along [N, T, C], each with normalisation and hard swish."""
+
+    def __init__(self, channels: int, deploy: bool = False) -> None:
+        super().__init__()
+        self.deploy = deploy
+        bias = None if deploy else False
+        self.add_sublayer("0", nn.Conv1D(channels, channels, 5, padding=2, groups=channels, bias_attr=bias))
+        if not deploy:
+            self.add_sublayer("1", nn.BatchNorm1D(channels))
+        self.add_sublayer("3", nn.Conv1D(channels, channels, 1, bias_attr=bias))
+        if not deploy:
+            self.add_sublayer("4", nn.BatchNorm1D(channels))
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        for conv, bn in (("0", "1"), ("3", "4")):
+            x = getattr(self, conv)(x)
+            x = F.hardswish(x if self.deploy else getattr(self, bn)(x))
+        return x
+
+    def deploy_state(self) -> Arrays:
+        state: Arrays = {}
+        for conv, bn in (("0", "1"), ("3", "4")):
+            weight, bias = fuse_conv_bn(getattr(self, conv).weight, None, getattr(self, bn))
+            state.update({f"{conv}.weight": weight, f"{conv}.bias": bias})
+        return state
+
+
+def _linear(in_channels: int, out_channels: int) -> nn.Linear:
+    bound = in_channels**-0.5
+    uniform = I.Uniform(-bound, bound)
+    return nn.Linear(in_channels, out_channels, weight_attr=uniform, bias_attr=uniform)
+
+
+class CTCHead(nn.Layer):
+    """[N, T, C] -> logits [N, T, num_classes]; class 0 is the blank."""
+
+    def __init__(
+        self, config: CTCHeadConfig, in_channels: int, num_classes: int, deploy: bool = False
+    ) -> None:
+        super().__init__()
+        self.guide, self.split = config.guide, config.mid_channels is not None
+        if config.guide:
+            self.guide_layer = GuideLayer(in_channels, deploy)
+        if config.mid_channels is None:
+            self.fc = _linear(in_channels, num_classes)
+        else:
+            self.fc1 = _linear(in_channels, config.mid_channels)
+            self.fc2 = _linear(config.mid_channels, num_classes)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        if self.guide:
+            x = self.guide_layer(x)
+        return self.fc2(self.fc1(x)) if self.split else self.fc(x)
+
+
+class BeforeGTC(nn.Layer):
+    """A row of features as the memory of the decoder: [N, H, T, C] -> [N, H * T, dims]."""
+
+    def __init__(self, in_channels: int, dims: int) -> None:
+        super().__init__()
+        # Upstream's Sequential holds Flatten as 0 and this as 1.
+        self.add_sublayer("1", nn.LayerDict({"fc": nn.Linear(in_channels, dims, bias_attr=False)}))
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return getattr(self, "1")["fc"](x.reshape(x.shape[0], -1, x.shape[-1]))
+
+
+class MultiHead(nn.Layer):
+    """The CTC branch and, with `gtc`, the guiding decoder that only training has."""
+
+    def __init__(
+        self,
+        encoder: EncoderConfig,
+        head: CTCHeadConfig,
+        gtc: NRTRConfig | None,
+        in_channels: int,
+        num_classes: int,
+        deploy: bool = False,
+    ) -> None:
+        super().__init__()
+        self.ctc_encoder = SequenceEncoder(encoder, in_channels, deploy)
+        self.ctc_head = CTCHead(head, self.ctc_encoder.out_channels, num_classes, deploy)
+        if gtc is not None and not deploy:
+            self.before_gtc = BeforeGTC(in_channels, gtc.dims)
+            self.gtc_head = NRTRDecoder(gtc, num_classes)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.ctc_head(self.ctc_encoder(x))
+
+    def guide(self, x: jax.Array, tokens: jax.Array) -> jax.Array:
+        """Logits of the guiding decoder, see NRTRDecoder."""
+        return self.gtc_head(self.before_gtc(x), tokens)
+
+    def deploy_state(self) -> Arrays:
+        return {
+            **prefixed("ctc_encoder", deploy_state(self.ctc_encoder)),
+            **prefixed("ctc_head", deploy_state(self.ctc_head)),
+        }

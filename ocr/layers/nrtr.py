@@ -1,0 +1,140 @@
+"""The attention decoder of NRTR, which guides a CTC recogniser in training.
+
+Paper: NRTR, https://arxiv.org/abs/1806.00926
+Reference: PaddlePaddle/PaddleOCR ppocr/modeling/heads/rec_nrtr_head.py (Transformer without an encoder)
+Differs: the length of the targets is that of the batch's padding, not cut to its longest text.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from framework import nn
+from framework.nn import functional as F
+from framework.nn import initializer as I
+from ocr.layers.svtr import MLP
+
+# blank, unknown, start and end stand before the symbols; upstream's decoder counts one class more than those
+START, END, EXTRA_CLASSES = 2, 3, 4
+_LONGEST = 5000  # rows of the positional table in upstream's checkpoints
+
+
+@dataclass(frozen=True)
+class NRTRConfig:
+    """`dims` is a multiple of 32, the size of an attention head."""
+
+    dims: int = 384
+    depth: int = 4
+
+
+class MultiheadAttention(nn.Layer):
+    """Attention of [N, Q, C] over itself, or over a memory [N, K, C] when built with `cross`."""
+
+    def __init__(self, dims: int, num_heads: int, cross: bool) -> None:
+        super().__init__()
+        self.num_heads, self.cross = num_heads, cross
+        attr = I.XavierNormal()
+        if cross:
+            self.q = nn.Linear(dims, dims, weight_attr=attr)
+            self.kv = nn.Linear(dims, 2 * dims, weight_attr=attr)
+        else:
+            self.qkv = nn.Linear(dims, 3 * dims, weight_attr=attr)
+        self.out_proj = nn.Linear(dims, dims, weight_attr=attr)
+
+    def _heads(self, x: jax.Array, parts: int) -> jax.Array:
+        """[N, T, parts * C] -> [parts, N, heads, T, depth]."""
+        n, length, _ = x.shape
+        return x.reshape(n, length, parts, self.num_heads, -1).transpose(2, 0, 3, 1, 4)
+
+    def forward(
+        self, x: jax.Array, memory: jax.Array | None = None, mask: jax.Array | None = None
+    ) -> jax.Array:
+        if self.cross:
+            assert memory is not None
+            (query,), (key, value) = self._heads(self.q(x), 1), self._heads(self.kv(memory), 2)
+        else:
+            query, key, value = self._heads(self.qkv(x), 3)
+        scores = F.matmul(query, key, transpose_y=True) * query.shape[-1] ** -0.5
+        if mask is not None:
+            scores = jnp.where(mask, scores, -jnp.inf)
+        mixed = F.matmul(F.softmax(scores), value)  # [N, heads, T, depth]
+        return self.out_proj(mixed.transpose(0, 2, 1, 3).reshape(x.shape))
+
+
+class DecoderBlock(nn.Layer):
+    """Causal self-attention, attention to the memory and MLP, each with a residual and then a normalisation."""
+
+    def __init__(self, dims: int, num_heads: int) -> None:
+        super().__init__()
+        self.self_attn = MultiheadAttention(dims, num_heads, cross=False)
+        self.norm1 = nn.LayerNorm(dims)
+        self.cross_attn = MultiheadAttention(dims, num_heads, cross=True)
+        self.norm2 = nn.LayerNorm(dims)
+        self.mlp = MLP(dims, 4 * dims, F.relu, I.XavierNormal())
+        self.norm3 = nn.LayerNorm(dims)
+        self.dropout1, self.dropout2, self.dropout3 = nn.Dropout(0.1), nn.Dropout(0.1), nn.Dropout(0.1)
+
+    def forward(self, x: jax.Array, memory: jax.Array, mask: jax.Array) -> jax.Array:
+        x = self.norm1(x + self.dropout1(self.self_attn(x, mask=mask)))
+        x = self.norm2(x + self.dropout2(self.cross_attn(x, memory)))
+        return self.norm3(x + self.dropout3(self.mlp(x)))
+
+
+class Embeddings(nn.Layer):
+    """Rows of a table times the root of its width; class 0 is padding and embeds to zeros."""
+
+    def __init__(self, num_classes: int, dims: int) -> None:
+        super().__init__()
+        attr = I.Normal(std=dims**-0.5)
+        self.embedding = nn.Embedding(num_classes, dims, padding_idx=0, weight_attr=attr)
+        self.scale = math.sqrt(dims)
+
+    def forward(self, tokens: jax.Array) -> jax.Array:
+        return self.embedding(tokens) * self.scale
+
+
+class PositionalEncoding(nn.Layer):
+    """Adds sines and cosines of the position; the table is a buffer because upstream's checkpoints hold it."""
+
+    def __init__(self, dims: int) -> None:
+        super().__init__()
+        position = np.arange(_LONGEST, dtype=np.float32)[:, None]
+        rate = np.exp(np.arange(0, dims, 2, dtype=np.float32) * (-math.log(10000.0) / dims))
+        table = np.zeros((_LONGEST, 1, dims), np.float32)
+        table[:, 0, 0::2], table[:, 0, 1::2] = np.sin(position * rate), np.cos(position * rate)
+        self.register_buffer("pe", table)
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.dropout(x + self.pe[: x.shape[1], 0])
+
+
+class NRTRDecoder(nn.Layer):
+    """Next-token logits from a memory under teacher forcing."""
+
+    def __init__(self, config: NRTRConfig, num_classes: int) -> None:
+        super().__init__()
+        total = num_classes + EXTRA_CLASSES
+        self.embedding = Embeddings(total, config.dims)
+        self.positional_encoding = PositionalEncoding(config.dims)
+        self.decoder = nn.LayerList(
+            [DecoderBlock(config.dims, config.dims // 32) for _ in range(config.depth)]
+        )
+        self.tgt_word_prj = nn.Linear(config.dims, total, weight_attr=I.XavierNormal(), bias_attr=False)
+
+    def forward(self, memory: jax.Array, tokens: jax.Array) -> jax.Array:
+        """memory [N, K, dims], tokens int [N, L + 1] (start, text, end, padding 0) -> logits [N, L, num_classes + 4].
+
+        Logit t predicts tokens[:, t + 1].
+        """
+        x = self.positional_encoding(self.embedding(tokens[:, :-1]))
+        length = x.shape[1]
+        causal = jnp.tril(jnp.ones((length, length), bool))
+        for block in self.decoder:
+            x = block(x, memory, causal)
+        return self.tgt_word_prj(x)

@@ -1,0 +1,119 @@
+"""Attention over the columns of a text line: the block of SVTR and the light encoder of PP-OCRv6.
+
+Paper: SVTR, https://arxiv.org/abs/2205.00159; PP-OCRv6, https://arxiv.org/abs/2606.13108
+Reference: PaddlePaddle/PaddleOCR ppocr/modeling/{backbones/rec_svtrnet,necks/rnn}.py
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import jax
+
+from framework import nn
+from framework.nn import functional as F
+from framework.nn import initializer as I
+from zoo.layers.conv_bn import Activation, ConvBN
+
+DROPOUT = 0.1
+_LINEAR = I.TruncatedNormal(std=0.02)
+
+
+@dataclass(frozen=True)
+class LightSVTRConfig:
+    """`dims` channels, `depth` attention blocks, a depthwise `local_kernel` along the line before them.
+
+    `guided` stops the gradient at the input, so that CTC does not train the backbone.
+    """
+
+    kind: Literal["lightsvtr"] = "lightsvtr"
+    dims: int = 120
+    depth: int = 2
+    mlp_ratio: float = 2.0
+    local_kernel: int = 7
+    guided: bool = False
+
+
+class Attention(nn.Layer):
+    """Self-attention over [N, T, C]."""
+
+    def __init__(self, dims: int, num_heads: int, dropout: float = DROPOUT) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.qkv = nn.Linear(dims, 3 * dims, weight_attr=_LINEAR)
+        self.proj = nn.Linear(dims, dims, weight_attr=_LINEAR)
+        self.attn_drop, self.proj_drop = nn.Dropout(dropout), nn.Dropout(dropout)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        n, length, dims = x.shape
+        depth = dims // self.num_heads
+        qkv = self.qkv(x).reshape(n, length, 3, self.num_heads, depth).transpose(2, 0, 3, 1, 4)
+        query, key, value = qkv[0] * depth**-0.5, qkv[1], qkv[2]  # [N, heads, T, depth]
+        weights = self.attn_drop(F.softmax(F.matmul(query, key, transpose_y=True)))
+        mixed = F.matmul(weights, value).transpose(0, 2, 1, 3).reshape(n, length, dims)
+        return self.proj_drop(self.proj(mixed))
+
+
+class MLP(nn.Layer):
+    """Two linear maps with an activation between them, on the last axis."""
+
+    def __init__(
+        self,
+        dims: int,
+        hidden: int,
+        act: Activation = F.silu,
+        weight_attr: I.Initializer = _LINEAR,
+        dropout: float = DROPOUT,
+    ) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(dims, hidden, weight_attr=weight_attr)
+        self.fc2 = nn.Linear(hidden, dims, weight_attr=weight_attr)
+        self.act = act
+        self.drop1, self.drop2 = nn.Dropout(dropout), nn.Dropout(dropout)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.drop2(self.fc2(self.drop1(self.act(self.fc1(x)))))
+
+
+class SVTRBlock(nn.Layer):
+    """Attention and MLP over [N, T, C], each behind a normalisation and with a residual."""
+
+    def __init__(self, dims: int, mlp_ratio: float, num_heads: int = 8) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(dims, epsilon=1e-5)
+        self.mixer = Attention(dims, num_heads)
+        self.norm2 = nn.LayerNorm(dims, epsilon=1e-5)
+        self.mlp = MLP(dims, int(dims * mlp_ratio))
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        x = x + self.mixer(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+class LightSVTR(nn.Layer):
+    """[N, 1, T, in_channels] -> [N, 1, T, dims]: local then global context, plus the input through a 1x1."""
+
+    def __init__(self, config: LightSVTRConfig, in_channels: int, deploy: bool = False) -> None:
+        super().__init__()
+        dims = config.dims
+        self.out_channels, self.guided = dims, config.guided
+        own = {"act": F.silu, "names": ("conv", "norm"), "deploy": deploy}
+        self.conv_reduce = ConvBN(in_channels, dims, 1, **own)
+        kernel = (1, config.local_kernel)
+        self.local_conv = ConvBN(dims, dims, kernel, groups=dims, act=F.silu, names=("0", "1"), deploy=deploy)
+        self.svtr_block = nn.LayerList([SVTRBlock(dims, config.mlp_ratio) for _ in range(config.depth)])
+        self.norm = nn.LayerNorm(dims, epsilon=1e-6)
+        self.skip_conv = ConvBN(in_channels, dims, 1, **own)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        if self.guided:
+            x = jax.lax.stop_gradient(x)
+        skip = self.skip_conv(x)
+        z = self.conv_reduce(x)
+        z = z + self.local_conv(z)
+        n, height, width, dims = z.shape
+        z = z.reshape(n, height * width, dims)  # [N, T, C]
+        for block in self.svtr_block:
+            z = block(z)
+        return self.norm(z).reshape(n, height, width, dims) + skip

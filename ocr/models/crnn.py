@@ -1,0 +1,88 @@
+"""CRNN: convolutions, a bidirectional LSTM along the line, CTC. The recogniser of PP-OCR mobile v2.0.
+
+Paper: Shi et al. 2015, https://arxiv.org/abs/1507.05717; PP-OCR, https://arxiv.org/abs/2009.09941
+Reference: PaddlePaddle/PaddleOCR configs/rec/multi_language/rec_en_number_lite_train.yml and its siblings
+Differs: channels last; forward gives logits in training and in eval, where upstream gives probabilities in eval.
+Weights: official `.pdparams` by name, official exported programs by order; see ocr/models/weights.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import jax
+
+from framework import nn
+from framework.config import Kind, build, register
+from framework.core.errors import ShapeError
+from ocr.layers.ctc_head import CTCHead, CTCHeadConfig
+from zoo.vision.mobilenet_v3 import MobileNetV3RecConfig
+
+_NUM_LAYERS = 2
+_MOBILE_V2 = MobileNetV3RecConfig(scale=0.5, vertical_strides=(1, 2, 2, 2))
+
+
+@dataclass(frozen=True)
+class CRNNConfig:
+    """The defaults are ch_ppocr_mobile_v2.0_rec; its siblings for other languages differ in `num_classes`.
+
+    `num_classes` counts the blank, `hidden_size` is of each direction of the LSTM. `deploy` builds the form with
+    normalisations folded into the convolutions.
+    """
+
+    backbone: Annotated[Any, Kind("backbone")] = _MOBILE_V2
+    hidden_size: int = 48
+    num_classes: int = 6625
+    deploy: bool = False
+
+
+class RNNEncoder(nn.Layer):
+    """[N, T, in_channels] -> [N, T, 2 * hidden_size]."""
+
+    def __init__(self, in_channels: int, hidden_size: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(in_channels, hidden_size, _NUM_LAYERS, direction="bidirectional")
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.lstm(x)[0]
+
+
+class Neck(nn.Layer):
+    """The row of a map as a sequence, through the encoder: [N, 1, T, in_channels] -> [N, T, 2 * hidden_size]."""
+
+    def __init__(self, in_channels: int, hidden_size: int) -> None:
+        super().__init__()
+        self.encoder = RNNEncoder(in_channels, hidden_size)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        if x.shape[1] != 1:
+            raise ShapeError(
+                "CRNN reads text lines of one height",
+                received=f"{x.shape[1]} rows of features",
+                allowed="1, from an image 32 pixels high with the backbone of PP-OCR mobile v2.0",
+                fix="resize the line to a height of 32",
+            )
+        return self.encoder(x[:, 0])
+
+
+@register("model", config=CRNNConfig)
+class CRNN(nn.Layer):
+    """[N, 32, W, 3] -> CTC logits [N, W // 4, num_classes]; class 0 is the blank."""
+
+    training_only = ()
+    example_shape = (1, 32, 64, 3)
+
+    def __init__(self, config: CRNNConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = build(config.backbone, deploy=config.deploy)
+        self.neck = Neck(self.backbone.out_channels, config.hidden_size)
+        self.head = CTCHead(CTCHeadConfig(), 2 * config.hidden_size, config.num_classes)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        if x.ndim != 4 or x.shape[3] != 3:
+            raise ShapeError(
+                "CRNN takes color images", received=x.shape, allowed="[N, 32, W, 3], channels last"
+            )
+        return self.head(self.neck(self.backbone(x)))

@@ -1,0 +1,110 @@
+"""DBNet: text detection by differentiable binarization, with the backbones and necks of the PP-OCR detectors.
+
+Paper: DB, https://arxiv.org/abs/1911.08947; PP-OCRv6, https://arxiv.org/abs/2606.13108
+Reference: PaddlePaddle/PaddleOCR configs/det/PP-OCRv{3,4,5,6}/*.yml
+Differs: channels last; maps have no channel axis.
+Weights: official `.pdparams` by name, official exported programs by order; see ocr/models/weights.py.
+
+    backbone   4 maps at strides 4, 8, 16, 32
+    neck       top-down pyramid, joined at stride 4
+    head       probability map at the size of the input; in training threshold and binary maps too
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+import jax
+
+from framework import nn
+from framework.config import Kind, build, register
+from framework.core.errors import ShapeError
+from ocr.layers.db_head import DBHead, DBHeadConfig, DBMaps
+from ocr.layers.rep_lk import RepLKFPN, RepLKFPNConfig, RepLKPAN, RepLKPANConfig
+from ocr.layers.rse_fpn import RSEFPN, RSEFPNConfig
+from ocr.models.variants import check_variant
+from zoo.vision.mobilenet_v3 import MobileNetV3DetConfig
+from zoo.vision.pp_lcnet_v3 import PPLCNetV3Config
+from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config
+
+NeckConfig = RSEFPNConfig | RepLKFPNConfig | RepLKPANConfig
+NECKS = {"RSEFPN": RSEFPN, "RepLKFPN": RepLKFPN, "RepLKPAN": RepLKPAN}
+
+
+class Parts(NamedTuple):
+    backbone: Any
+    neck: NeckConfig
+    head: DBHeadConfig
+
+
+_V6_HEAD = DBHeadConfig(auxiliary=True)
+# PP-OCRv4 and v5 are one network with different weights.
+_V5_MOBILE = Parts(PPLCNetV3Config("det", 0.75), RSEFPNConfig(), DBHeadConfig())
+
+# PaddleOCR configs/det/{PP-OCRv3,PP-OCRv4,PP-OCRv5,PP-OCRv6}
+VARIANTS: dict[str, Parts] = {
+    "PP-OCRv3_mobile_det": Parts(
+        MobileNetV3DetConfig(scale=0.5, squeeze=False), RSEFPNConfig(), DBHeadConfig()
+    ),
+    "PP-OCRv4_mobile_det": _V5_MOBILE,
+    "PP-OCRv5_mobile_det": _V5_MOBILE,
+    "PP-OCRv6_tiny_det": Parts(
+        PPLCNetV4Config("det_tiny"), RepLKFPNConfig(out_channels=64, kernel_size=5), _V6_HEAD
+    ),
+    "PP-OCRv6_small_det": Parts(
+        PPLCNetV4Config("det_small"), RepLKFPNConfig(out_channels=96, kernel_size=7), _V6_HEAD
+    ),
+    "PP-OCRv6_medium_det": Parts(PPLCNetV4Config("det_medium"), RepLKPANConfig(out_channels=256), _V6_HEAD),
+}
+
+
+@dataclass(frozen=True)
+class DBNetConfig:
+    """`variant` names the parts; a part given here takes the place of the variant's.
+
+    `deploy` builds the re-parameterised form, which gives the probability map alone.
+    """
+
+    variant: str = "PP-OCRv6_small_det"
+    backbone: Annotated[Any, Kind("backbone")] | None = None
+    neck: NeckConfig | None = None
+    head: DBHeadConfig | None = None
+    deploy: bool = False
+
+    def __post_init__(self) -> None:
+        check_variant("DBNet", self.variant, VARIANTS)
+
+    @property
+    def parts(self) -> Parts:
+        default = VARIANTS[self.variant]
+        return Parts(self.backbone or default.backbone, self.neck or default.neck, self.head or default.head)
+
+
+@register("model", config=DBNetConfig)
+class DBNet(nn.Layer):
+    """[N, H, W, 3] -> DBMaps of [N, H, W]. H and W are multiples of 32."""
+
+    # What checkpoints of the training form hold and the deploy form does not.
+    training_only = ("head.thresh.", "head.aux_binarize_", "head.aux_thresh_")
+    example_shape = (1, 64, 64, 3)
+
+    def __init__(self, config: DBNetConfig) -> None:
+        super().__init__()
+        self.config = config
+        backbone, neck, head = config.parts
+        self.backbone = build(backbone, deploy=config.deploy)
+        self.neck = NECKS[neck.kind](neck, self.backbone.out_channels, config.deploy)  # type: ignore[arg-type]
+        self.head = DBHead(head, self.neck.out_channels, config.deploy)
+
+    def forward(self, x: jax.Array) -> DBMaps:
+        if x.ndim != 4 or x.shape[3] != 3 or x.shape[1] % 32 != 0 or x.shape[2] % 32 != 0:
+            raise ShapeError(
+                "DBNet takes images whose sides are multiples of 32",
+                received=x.shape,
+                allowed="[N, 32 * h, 32 * w, 3]",
+                fix="resize the image to multiples of 32, or pad it",
+            )
+        maps = self.backbone(x)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+        pyramid = self.neck(maps)  # [N, H/4, W/4, C]
+        return self.head(pyramid)  # [N, H, W]

@@ -1,0 +1,169 @@
+"""TextRecognizer: a line of text as CTC logits, with the backbones and encoders of the PP-OCR recognisers.
+
+Paper: PP-OCRv6, https://arxiv.org/abs/2606.13108; CTC, Graves et al. 2006
+Reference: PaddlePaddle/PaddleOCR configs/rec/PP-OCRv{3,4,5,6}/*.yml (SVTR_LCNet)
+Differs: channels last; forward gives logits in training and in eval, where upstream gives probabilities in eval.
+Weights: official `.pdparams` by name, official exported programs by order; see ocr/models/weights.py.
+
+    backbone   one row of features, a column for every 8 pixels
+    head       encoder along the row, then a classifier of each column
+               in training, with `gtc`: an attention decoder on the same row
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from framework import nn
+from framework.config import Kind, build, register
+from framework.core.errors import ShapeError
+from ocr.layers.ctc_head import CTCHeadConfig, EncoderConfig, MultiHead, ReshapeConfig
+from ocr.layers.nrtr import NRTRConfig
+from ocr.layers.svtr import LightSVTRConfig
+from ocr.layers.svtr_encoder import SVTREncoderConfig
+from ocr.models.variants import check_variant
+from zoo.vision.mobilenet_v1_enhance import MobileNetV1EnhanceConfig
+from zoo.vision.pp_lcnet_v3 import PPLCNetV3Config
+from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config
+
+
+class Parts(NamedTuple):
+    backbone: Any
+    encoder: EncoderConfig
+    head: CTCHeadConfig
+    gtc: NRTRConfig
+    num_classes: int
+
+
+# PP-OCRv4 and v5 are one network. The classes are blank, ppocr_keys_v1.txt (v5: ppocrv5_dict.txt), and a space.
+_V4_MOBILE = Parts(
+    PPLCNetV3Config("rec", 0.95), SVTREncoderConfig(), CTCHeadConfig(), NRTRConfig(dims=384), 6625
+)
+
+# PaddleOCR configs/rec/PP-OCRv6; the classes are blank, ppocrv6_dict.txt or ppocrv6_tiny_dict.txt, and a space
+VARIANTS: dict[str, Parts] = {
+    "PP-OCRv3_mobile_rec": _V4_MOBILE._replace(
+        backbone=MobileNetV1EnhanceConfig(), encoder=SVTREncoderConfig(dims=64, kernel_size=(3, 3))
+    ),
+    "PP-OCRv4_mobile_rec": _V4_MOBILE,
+    "PP-OCRv5_mobile_rec": _V4_MOBILE._replace(num_classes=18385),
+    "PP-OCRv6_tiny_rec": Parts(
+        PPLCNetV4Config("rec_tiny"),
+        ReshapeConfig(),
+        CTCHeadConfig(mid_channels=80, guide=True),
+        NRTRConfig(dims=384),
+        6906,
+    ),
+    "PP-OCRv6_small_rec": Parts(
+        PPLCNetV4Config("rec_small"),
+        LightSVTRConfig(dims=120, mlp_ratio=2.0),
+        CTCHeadConfig(),
+        NRTRConfig(dims=384),
+        18710,
+    ),
+    "PP-OCRv6_medium_rec": Parts(
+        PPLCNetV4Config("rec_medium"),
+        LightSVTRConfig(dims=192, mlp_ratio=4.0),
+        CTCHeadConfig(),
+        NRTRConfig(dims=512),
+        18710,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class TextRecognizerConfig:
+    """`variant` names the parts; a part given here takes the place of the variant's.
+
+    `num_classes` counts the blank. `guided` builds the attention decoder that only training uses, `deploy` the
+    re-parameterised form, which has none.
+    """
+
+    variant: str = "PP-OCRv6_small_rec"
+    num_classes: int | None = None
+    backbone: Annotated[Any, Kind("backbone")] | None = None
+    encoder: EncoderConfig | None = None
+    head: CTCHeadConfig | None = None
+    gtc: NRTRConfig | None = None
+    guided: bool = False
+    deploy: bool = False
+
+    def __post_init__(self) -> None:
+        check_variant("TextRecognizer", self.variant, VARIANTS)
+
+    @property
+    def parts(self) -> Parts:
+        default = VARIANTS[self.variant]
+        return Parts(
+            self.backbone or default.backbone,
+            self.encoder or default.encoder,
+            self.head or default.head,
+            self.gtc or default.gtc,
+            self.num_classes or default.num_classes,
+        )
+
+
+class GuidedLogits(NamedTuple):
+    """Both branches in training.
+
+    Attributes:
+        ctc: [N, T, num_classes].
+        gtc: [N, L, num_classes + 4]; entry t predicts tokens[:, t + 1].
+    """
+
+    ctc: jax.Array
+    gtc: jax.Array
+
+
+@register("model", config=TextRecognizerConfig)
+class TextRecognizer(nn.Layer):
+    """[N, 48, W, 3] -> CTC logits [N, W // 8, num_classes]."""
+
+    # What checkpoints of the guided training form hold and other forms do not; that of PP-OCRv3 has SAR as its guide.
+    training_only = ("head.before_gtc.", "head.gtc_head.", "head.sar_head.")
+    example_shape = (1, 48, 64, 3)
+
+    def __init__(self, config: TextRecognizerConfig) -> None:
+        super().__init__()
+        self.config = config
+        backbone, encoder, head, gtc, num_classes = config.parts
+        self.backbone = build(backbone, deploy=config.deploy)
+        self.head = MultiHead(
+            encoder,
+            head,
+            gtc if config.guided else None,
+            self.backbone.out_channels,
+            num_classes,
+            config.deploy,
+        )
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.head(self._row(x))  # [N, T, num_classes]
+
+    def forward_guided(self, x: jax.Array, tokens: jax.Array) -> GuidedLogits:
+        """Both branches; `tokens` int [N, L + 1] are the targets of the decoder, see NRTRDecoder."""
+        row = self._row(x)
+        return GuidedLogits(self.head(row), self.head.guide(row, tokens))
+
+    def _row(self, x: jax.Array) -> jax.Array:
+        if x.ndim != 4 or x.shape[3] != 3:
+            raise ShapeError(
+                "TextRecognizer takes color images", received=x.shape, allowed="[N, 48, W, 3], channels last"
+            )
+        return self.backbone(x)  # [N, 1, T, C]
+
+
+def greedy(logits: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The best class of each column and its probability: int32 [N, T] and float32 [N, T] from logits [N, T, C].
+
+    The first of equal logits wins. A column with a NaN gives class 0, the blank, and the probability NaN.
+    """
+    peak = logits.max(-1, keepdims=True)
+    classes = jax.lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
+    # jnp.argmax over thousands of classes takes 2 to 7 ms more on a CPU.
+    indices = jnp.where(logits < peak, logits.shape[-1], classes).min(-1)
+    return indices, 1.0 / jnp.exp(logits - peak).sum(-1)

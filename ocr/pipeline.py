@@ -1,0 +1,189 @@
+"""Reading a page: detect lines, turn them upright, recognise them, and put everything back into the page's geometry.
+
+`Reader` works on artifacts alone; it imports no model code. It may be called from several threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from framework.config import bind
+from framework.core.device import find_device
+from framework.core.errors import FormatError
+from framework.export import Artifact
+from framework.inference import Engine, choose_precision
+from ocr.char_boxes import char_spans, text_quads, upright_quads
+from ocr.characters import CharacterSet
+from ocr.layout import reading_order, words_from_chars
+from ocr.postprocess import Text, apply_orientation
+from ocr.preprocess import crop_lines, turned_lines
+from ocr.results import Char, Line, Page
+from ocr.stages import DetectOptions, Detector, Orienter, OrientOptions, RecognizeOptions, Recognizer
+from ocr.tiles import detect_in_tiles
+
+PACKAGES = ("ocr", "zoo", "framework")
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What to keep and what to look for.
+
+    Attributes:
+        drop_score: Lines whose mean character probability is below it are dropped, in 0..1.
+        orient: Whether lines on their heads are turned; needs a pipeline with an orientation classifier.
+        rotate_ratio: Quads at least this many times as high as wide are read as vertical lines; see turned_lines.
+    """
+
+    drop_score: float = 0.5
+    orient: bool = True
+    rotate_ratio: float = 1.5
+
+
+class Reader:
+    """Reads pages with the stages of one artifact."""
+
+    def __init__(
+        self, artifact: Artifact, device: str | None = None, precision: str = "auto", **changes: Any
+    ) -> None:
+        """`changes` replace fields of ReadOptions."""
+        missing = {"detector", "recognizer"} - set(artifact.stages)
+        if missing:
+            raise FormatError(
+                "this artifact does not read text",
+                received=f"stages: {', '.join(artifact.stages) or 'none'}",
+                allowed="detector, recognizer and, if wanted, orienter",
+                fix="export it with tools/export_model.py from a config of configs/ocr",
+            )
+        self.device = find_device(device or _default_device())
+        self.options = replace(bind(artifact.config.get("options", {}), ReadOptions), **changes)
+        detect, recognize = artifact.stages["detector"], artifact.stages["recognizer"]
+        self.detector = Detector(
+            self._engine(detect, precision), bind(detect.config["options"], DetectOptions)
+        )
+        self.characters = CharacterSet.from_symbols(
+            recognize.config["characters"],
+            use_space_char=recognize.config["space"],
+            right_to_left=recognize.config["right_to_left"],
+            source=recognize.config["name"],
+        )
+        self.recognizer = Recognizer(
+            self._engine(recognize, precision),
+            bind(recognize.config["options"], RecognizeOptions),
+            self.characters,
+        )
+        orient = artifact.stages.get("orienter")
+        self.orienter = None
+        if orient is not None and self.options.orient:
+            self.orienter = Orienter(
+                self._engine(orient, precision), bind(orient.config["options"], OrientOptions)
+            )
+
+    def _engine(self, artifact: Artifact, precision: str) -> Engine:
+        holds = bool(artifact.config.get("bfloat16_holds", False))
+        chosen = choose_precision(precision, self.device, artifact.programs, holds)
+        return Engine(artifact.programs[chosen], artifact.weights, self.device)
+
+    @property
+    def _stages(self) -> list[Detector | Orienter | Recognizer]:
+        return [s for s in (self.detector, self.orienter, self.recognizer) if s is not None]
+
+    @property
+    def compile_count(self) -> int:
+        """Shapes compiled so far in all stages; never more than `bucket_count` when that is a number."""
+        return sum(stage.engine.compile_count for stage in self._stages)
+
+    @property
+    def bucket_count(self) -> int | None:
+        """How many shapes there are at most; None when a stage has unbounded ones."""
+        counts = [stage.buckets for stage in self._stages]
+        return None if None in counts else sum(counts)  # type: ignore[arg-type]
+
+    def page(self, image: np.ndarray, source: str = "", number: int = 1) -> Page:
+        """Read one image [H, W, 3] uint8 RGB."""
+        return self._recognize(*self._detect(image), image, source, number)
+
+    def pages(self, images: Iterable[tuple[np.ndarray, str, int]]) -> Iterator[Page]:
+        """Read (image, source, page number) one after the other; the next one is detected meanwhile."""
+        with ThreadPoolExecutor(1, thread_name_prefix="oar-detect") as pool:
+            waiting = None
+            for image, source, number in images:
+                coming = (pool.submit(self._detect, image), image, source, number)
+                if waiting is not None:
+                    yield self._recognize(*waiting[0].result(), *waiting[1:])
+                waiting = coming
+            if waiting is not None:
+                yield self._recognize(*waiting[0].result(), *waiting[1:])
+
+    # -- the two halves of a page -----------------------------------------------------------------------------------
+
+    def _detect(self, image: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
+        started = time.perf_counter()
+        quads, _ = detect_in_tiles(self.detector, image, self.detector.options.max_aspect)
+        if len(quads):
+            quads = quads[reading_order(quads)]
+        return quads, {"detect": time.perf_counter() - started}
+
+    def _recognize(
+        self, quads: np.ndarray, seconds: dict[str, float], image: np.ndarray, source: str, number: int
+    ) -> Page:
+        started = time.perf_counter()
+        turned = turned_lines(quads, rotate_ratio=self.options.rotate_ratio)
+        crops = crop_lines(image, quads, turned)
+        seconds["crop"] = time.perf_counter() - started
+        upside_down = np.zeros(len(crops), bool)
+        if self.orienter is not None and crops:
+            started = time.perf_counter()
+            crops, upside_down = apply_orientation(crops, self.orienter(crops), self.orienter.options.thresh)
+            seconds["orient"] = time.perf_counter() - started
+        started = time.perf_counter()
+        texts = self.recognizer(crops)
+        seconds["recognize"] = time.perf_counter() - started
+        started = time.perf_counter()
+        lines = [
+            self._line(text, steps, share, quad, bool(turn), bool(flip))
+            for (text, steps, share), quad, turn, flip in zip(texts, quads, turned, upside_down)
+            if text.text and text.score >= self.options.drop_score
+        ]
+        seconds["arrange"] = time.perf_counter() - started
+        seconds["total"] = sum(seconds.values())
+        height, width = image.shape[:2]
+        return Page(tuple(lines), (width, height), source, number, seconds, image)
+
+    def _line(
+        self, text: Text, steps: int, share: float, quad: np.ndarray, turned: bool, upside_down: bool
+    ) -> Line:
+        spans = np.concatenate([[[0.0, 1.0]], char_spans(text.chars, steps, share)])
+        quads = text_quads(spans, quad, rotated_90=turned, rotated_180=upside_down)
+        column = turned and _is_column(text, spans[1:], quad)
+        if column:
+            quads = upright_quads(quads)
+        chars = tuple(
+            Char(char.char, char.score, box) for char, box in zip(text.chars, quads[1:], strict=True)
+        )
+        return Line(text.text, text.score, quads[0], words_from_chars(chars), vertical=column or None)
+
+
+def _is_column(text: Text, spans: np.ndarray, quad: np.ndarray) -> bool:
+    """Whether a tall quad is a column of upright characters and not a line turned by 90 degrees.
+
+    A recogniser that was shown the crop turned reads both. Upright CJK characters in a column keep their width across
+    the column, so each takes about one square; letters of a turned line are narrower.
+    """
+    if len(spans) < 2:
+        return False
+    edges = np.linalg.norm(quad - np.roll(quad, -1, axis=0), axis=1)
+    length, across = max(edges[1], edges[3]), max(edges[0], edges[2], 1.0)
+    wide = [ord(char.char[0]) >= 0x2E80 for char in text.chars if char.char.strip()]
+    return bool(wide) and np.mean(wide) > 0.5 and length / across / len(wide) > 0.7
+
+
+def _default_device() -> str:
+    from framework.core.device import get_device
+
+    return get_device()

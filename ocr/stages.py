@@ -1,0 +1,199 @@
+"""The three networks of a reading pipeline at run time: where is text, which way up, what does it say.
+
+A stage is an engine (program, weights, device) and a frozen dataclass of options. Images go in as uint8 RGB and are
+padded to one of the declared sizes, so the number of compilations is bounded; normalisation is part of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from framework.inference import Engine
+from framework.vision.image import resize
+from ocr.characters import CharacterSet
+from ocr.postprocess import DBPostprocess, Text, ctc_decode
+from ocr.preprocess import DetSize, Normalize, line_width, pack_lines
+
+
+@dataclass(frozen=True)
+class DetectOptions:
+    """How the detector sees an image.
+
+    Attributes:
+        size: Largest or smallest side, and rounding; see DetSize.
+        sides: Heights and widths that inputs are padded to. Empty: every size of `size`, one compilation each.
+        shrink: To fit a smaller bucket an image may be scaled by down to this factor, instead of padded more.
+        max_aspect: Longer images are cut into overlapping tiles of about half this aspect.
+        normalize: What the program does to the pixels.
+        postprocess: From probability map to quads.
+    """
+
+    normalize: Normalize
+    size: DetSize = field(default_factory=DetSize)
+    sides: tuple[int, ...] = (320, 480, 640, 800, 960)
+    shrink: float = 0.93
+    max_aspect: float = 4.0
+    postprocess: DBPostprocess = field(default_factory=DBPostprocess)
+
+
+@dataclass(frozen=True)
+class RecognizeOptions:
+    """How the recogniser sees lines.
+
+    Attributes:
+        height: Rows of the input.
+        widths: Columns that lines are padded to; wider lines are squeezed into the last. Empty: upstream's rule,
+            batches of `batch` lines padded to the widest, at least 320 columns at 48 rows.
+        columns: Lines of one width are batched up to about this many columns in all.
+        batch: At most this many lines at once.
+        normalize: What the program does to the pixels; columns right of a line become 0 after it.
+    """
+
+    normalize: Normalize
+    height: int = 48
+    widths: tuple[int, ...] = (160, 320, 480, 640, 960, 1280, 1920, 3200)
+    columns: int = 2560
+    batch: int = 8
+
+
+@dataclass(frozen=True)
+class OrientOptions:
+    """How the 0/180 degree classifier sees lines: size, and the probability from which a line is turned."""
+
+    normalize: Normalize
+    size_hw: tuple[int, int] = (48, 192)
+    thresh: float = 0.9
+    batch: int = 16
+
+
+class Detector:
+    """Quads of text lines in an image."""
+
+    def __init__(self, engine: Engine, options: DetectOptions) -> None:
+        self.engine, self.options = engine, options
+
+    @property
+    def buckets(self) -> int | None:
+        """How many shapes there are, or None when they are not bounded."""
+        return len(self.options.sides) ** 2 or None
+
+    def __call__(self, image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """image [H, W, 3] uint8 RGB -> quads [N, 4, 2] float32 in its pixels, clockwise, and scores [N]."""
+        size_hw = image.shape[:2]
+        resized_hw, padded_hw = self.fit(size_hw)
+        batch = np.zeros((1, *padded_hw, 3), np.uint8)
+        batch[0, : resized_hw[0], : resized_hw[1]] = resize(image, resized_hw)
+        size = np.asarray([resized_hw], np.int32)
+        probability = self.engine({"image": batch, "size": size})["probability"][0]
+        quads, scores = self.options.postprocess(probability, size_hw, resized_hw)
+        return np.asarray(quads, np.float32), scores
+
+    def fit(self, size_hw: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(resized_hw, padded_hw) for an image of this size."""
+        wanted = self.options.size(size_hw)
+        if not self.options.sides:
+            return wanted, wanted
+        return fit_bucket(wanted, self.options.sides, self.options.shrink)
+
+
+def fit_bucket(
+    wanted_hw: tuple[int, int], sides: Sequence[int], shrink: float
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The size to resize to and the bucket to pad to, for an image that should be seen at `wanted_hw`.
+
+    The cheapest bucket that holds the image at `shrink` times that size or larger; the image is scaled to fill it, but
+    not beyond `wanted_hw`. Without such a bucket the largest one, and the image is scaled into it.
+    """
+    height, width = wanted_hw
+    best: tuple[float, float, tuple[int, int]] | None = None
+    for rows in sides:
+        for columns in sides:
+            scale = min(rows / height, columns / width, 1.0)
+            rank = (
+                (0.0, rows * columns, (rows, columns)) if scale >= shrink else (1.0, -scale, (rows, columns))
+            )
+            best = rank if best is None or rank < best else best
+    assert best is not None
+    rows, columns = best[2]
+    scale = min(rows / height, columns / width, 1.0)
+    return (max(1, round(height * scale)), max(1, round(width * scale))), (rows, columns)
+
+
+class Orienter:
+    """Which line crops stand on their heads."""
+
+    def __init__(self, engine: Engine, options: OrientOptions) -> None:
+        self.engine, self.options = engine, options
+
+    @property
+    def buckets(self) -> int:
+        return 1
+
+    def __call__(self, crops: Sequence[np.ndarray]) -> np.ndarray:
+        """crops [h, w, 3] uint8 RGB -> [N, 2] float32, probability of upright and of upside down."""
+        height, width = self.options.size_hw
+        out = []
+        for start in range(0, len(crops), self.options.batch):
+            batch, widths = pack_lines(crops[start : start + self.options.batch], width, height)
+            count = len(batch)
+            batch, widths = _fill(batch, widths, self.options.batch)
+            out.append(self.engine({"image": batch, "width": widths})["probability"][:count])
+        return np.concatenate(out) if out else np.zeros((0, 2), np.float32)
+
+
+class Recognizer:
+    """What line crops say."""
+
+    def __init__(self, engine: Engine, options: RecognizeOptions, characters: CharacterSet) -> None:
+        self.engine, self.options, self.characters = engine, options, characters
+
+    @property
+    def buckets(self) -> int | None:
+        """How many shapes there are, or None when they are not bounded: each width with a full batch and with one."""
+        return 2 * len(self.options.widths) or None
+
+    def __call__(self, crops: Sequence[np.ndarray]) -> list[tuple[Text, int, float]]:
+        """crops [h, w, 3] uint8 RGB -> for each (text, steps of its padded input, share of it that is line)."""
+        height = self.options.height
+        wanted = [line_width(crop.shape, height) for crop in crops]
+        running = []
+        for width, rows, members in self._plan(wanted):
+            batch, widths = pack_lines([crops[i] for i in members], width, height)
+            batch, filled = _fill(batch, widths, rows)
+            running.append((members, widths / width, self.engine.start({"image": batch, "width": filled})))
+        results: list[tuple[Text, int, float] | None] = [None] * len(crops)
+        for members, shares, out in running:
+            indices, probabilities = np.asarray(out["indices"]), np.asarray(out["probabilities"])
+            count = len(members)
+            texts = ctc_decode(indices[:count], probabilities[:count], self.characters)
+            for i, text, share in zip(members, texts, shares.tolist()):
+                results[i] = (text, indices.shape[1], share)
+        return results  # type: ignore[return-value]
+
+    def _plan(self, wanted: Sequence[int]) -> list[tuple[int, int, list[int]]]:
+        """(width, rows of the batch, lines in it), the widest lines first."""
+        order = sorted(range(len(wanted)), key=lambda i: -wanted[i])
+        batches, start = [], 0
+        while start < len(order):
+            widest = wanted[order[start]]
+            if not self.options.widths:
+                width = max(widest, self.options.height * 320 // 48)
+                rows = min(self.options.batch, len(order) - start)
+            else:
+                width = next((w for w in self.options.widths if w >= widest), self.options.widths[-1])
+                full = max(1, min(self.options.batch, self.options.columns // width))
+                rows = full if len(order) - start > 1 else 1
+            batches.append((width, rows, order[start : start + rows]))
+            start += rows
+        return batches
+
+
+def _fill(batch: np.ndarray, widths: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """The batch with empty lines up to `rows`."""
+    missing = rows - len(batch)
+    if missing <= 0:
+        return batch, widths
+    return np.pad(batch, ((0, missing), (0, 0), (0, 0), (0, 0))), np.pad(widths, (0, missing))

@@ -1,0 +1,96 @@
+"""Detection on very long images: overlapping tiles, and lines that a cut went through joined again.
+
+A panorama of 30,000 x 1,000 pixels scaled to a longest side of 960 would be 32 rows high. So an image whose aspect is
+above `max_aspect` is cut along its longer side into tiles of half that aspect, neighbours sharing a quarter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+Detect = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+_SHARED = 0.25  # of a tile's length lies in the next tile too
+_TOUCH = 0.01  # of a tile's length: a quad that comes this close to a cut was probably cut
+
+
+def tile_starts(length: int, tile: int) -> list[int]:
+    """Where tiles of `tile` pixels start so that they cover `length` and share about a quarter with the next."""
+    if length <= tile:
+        return [0]
+    count = int(np.ceil((length - tile) / (tile * (1 - _SHARED)))) + 1
+    return [round(i * (length - tile) / (count - 1)) for i in range(count)]
+
+
+def detect_in_tiles(detect: Detect, image: np.ndarray, max_aspect: float) -> tuple[np.ndarray, np.ndarray]:
+    """`detect(image)`, tile by tile where the image is longer than `max_aspect` times its other side.
+
+    Returns quads [N, 4, 2] float32 in pixels of `image` and scores [N].
+    """
+    height, width = image.shape[:2]
+    if max(height, width) <= max_aspect * min(height, width):
+        return detect(image)
+    along = 0 if width >= height else 1  # the axis of xy that is cut
+    length, short = max(height, width), min(height, width)
+    tile = max(round(short * max_aspect / 2), 32)
+    starts = tile_starts(length, tile)
+    # A line in the overlap is found twice; the middle of the overlap decides whose it is, unless it was cut.
+    quads: list[np.ndarray] = []
+    scores: list[float] = []
+    cut: list[bool] = []
+    for number, start in enumerate(starts):
+        part = image[:, start : start + tile] if along == 0 else image[start : start + tile]
+        found, values = detect(part)
+        lower = -1.0 if number == 0 else (start + starts[number - 1] + tile) / 2
+        upper = length + 1.0 if number == len(starts) - 1 else (starts[number + 1] + start + tile) / 2
+        for quad, score in zip(found.astype(np.float32), values):
+            low, high = quad[:, along].min(), quad[:, along].max()
+            touches = (number > 0 and low < tile * _TOUCH) or (
+                number < len(starts) - 1 and high > tile * (1 - _TOUCH) - 1
+            )
+            quad[:, along] += start
+            middle = (low + high) / 2 + start
+            if touches or lower <= middle < upper:
+                quads.append(quad)
+                scores.append(float(score))
+                cut.append(bool(touches))
+    return _joined(quads, scores, cut, along)
+
+
+def _joined(
+    quads: list[np.ndarray], scores: list[float], cut: list[bool], along: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pieces of one line joined: quads of which one was cut, and that overlap along and across."""
+    across = 1 - along
+    order = sorted(range(len(quads)), key=lambda i: float(quads[i][:, along].min()))
+    merged: list[tuple[np.ndarray, float, bool]] = []
+    for i in order:
+        quad, score, was_cut = quads[i], scores[i], cut[i]
+        for j, (other, other_score, other_cut) in enumerate(merged):
+            if (was_cut or other_cut) and _same_line(quad, other, along, across):
+                merged[j] = (_union(other, quad, along), max(score, other_score), True)
+                break
+        else:
+            merged.append((quad, score, was_cut))
+    if not merged:
+        return np.zeros((0, 4, 2), np.float32), np.zeros(0, np.float32)
+    return np.stack([m[0] for m in merged]), np.array([m[1] for m in merged], np.float32)
+
+
+def _same_line(a: np.ndarray, b: np.ndarray, along: int, across: int) -> bool:
+    def shared(axis: int) -> float:
+        return float(min(a[:, axis].max(), b[:, axis].max()) - max(a[:, axis].min(), b[:, axis].min()))
+
+    thin = min(np.ptp(a[:, across]), np.ptp(b[:, across]))
+    return shared(along) > 0 and shared(across) > 0.6 * thin
+
+
+def _union(first: np.ndarray, second: np.ndarray, along: int) -> np.ndarray:
+    """The quad from the near end of `first` to the far end of whichever reaches farther; corners clockwise."""
+    far = second if second[:, along].max() >= first[:, along].max() else first
+    out = first.copy()
+    ends = (1, 2) if along == 0 else (2, 3)  # the corners on the far side
+    out[list(ends)] = far[list(ends)]
+    return out

@@ -1,0 +1,91 @@
+"""What every test runs under: no network, a home folder of its own, strict jax, two CPU devices.
+
+Set through the environment before jax is imported, so that the processes which tests start have it too.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+REPO = Path(__file__).resolve().parents[1]
+_HOME = tempfile.mkdtemp(prefix="oar_tests_")
+
+os.environ["OAR_HOME"] = _HOME  # never the user's cache
+os.environ["OAR_OFFLINE"] = "1"
+# Mixing float32 with bfloat16 or integers must be written out. Ranks may broadcast: biases are added to [N, H, W, C].
+os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
+os.environ["XLA_FLAGS"] = (
+    f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2".strip()
+)
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(_HOME, ignore_errors=True)
+
+
+# -- no network --------------------------------------------------------------------------------------------------------
+
+
+def _is_here(host: object) -> bool:
+    if host in (None, "", "localhost", b"localhost", socket.gethostname()):
+        return True
+    try:
+        return ipaddress.ip_address(host.decode() if isinstance(host, bytes) else str(host)).is_loopback
+    except ValueError:
+        return False
+
+
+def _guard(host: object) -> None:
+    if not _is_here(host):
+        pytest.fail(f"a test wanted to reach {host!r}: tests run without a network, serve it from 127.0.0.1")
+
+
+class _Socket(socket.socket):
+    def connect(self, address, /):  # type: ignore[no-untyped-def]
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            _guard(address[0])
+        return super().connect(address)
+
+    def connect_ex(self, address, /):  # type: ignore[no-untyped-def]
+        if self.family in (socket.AF_INET, socket.AF_INET6):
+            _guard(address[0])
+        return super().connect_ex(address)
+
+
+_getaddrinfo = socket.getaddrinfo
+
+
+def _guarded_getaddrinfo(host, *args, **kwargs):  # type: ignore[no-untyped-def]
+    _guard(host)
+    return _getaddrinfo(host, *args, **kwargs)
+
+
+socket.socket = _Socket  # type: ignore[misc]
+socket.getaddrinfo = _guarded_getaddrinfo
+
+
+# -- fixtures ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def _same_randomness() -> None:
+    """Every test draws the same parameters and masks, whichever tests ran before it."""
+    if "framework.core.rng" in sys.modules:
+        sys.modules["framework.core.rng"].seed(0)
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of real data and weights: `OAR_SHARED`, or `shared` beside the repository; skips without one."""
+    folder = Path(os.environ.get("OAR_SHARED", REPO.parent / "shared"))
+    if not folder.is_dir():
+        pytest.skip(f"no shared data at {folder}: set OAR_SHARED to the folder that holds data and weights")
+    return folder

@@ -1,0 +1,113 @@
+"""Parity of framework.nn with Paddle 2.6.2: values and gradients of the cases in tools/golden/functional_cases.py."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from framework import nn
+from framework.nn import functional as F
+from framework.nn.functional import lowering
+from tools.golden.functional_cases import CASES, Case, derived
+
+DATA = Path(__file__).parent / "data" / "functional"
+TOLERANCE = 1e-5  # of the largest magnitude in the reference
+_PLATFORMS = ("cpu", "other", "any")
+
+
+@functools.cache
+def reference(group: str) -> dict[str, np.ndarray]:
+    with np.load(DATA / f"{group}.npz") as stored:
+        return dict(stored)
+
+
+def build_layer(case: Case) -> nn.Layer:
+    *wrappers, name = case.op.split(":")[1:]
+    layer = getattr(nn, name)(**case.options)
+    for wrapper in wrappers:
+        layer = getattr(nn.utils, wrapper)(layer)
+    state = {key: derived(case.name, key, shape, 0.5) for key, shape in layer.state_shapes().items()}
+    for key, value in state.items():
+        if key.endswith(("_variance", "weight_g")):
+            value[...] = np.abs(value) + 0.5
+    layer.set_state_dict(state)
+    return layer
+
+
+def run_layer(case: Case, layer: nn.Layer, arrays: dict[str, jax.Array]) -> list[jax.Array]:
+    graphdef, params, buffers = nn.split(layer)
+    arrays = dict(arrays)
+    first = arrays.pop("x")
+    order = [arrays.pop(k) for k in ("key", "value", "memory", "tgt") if k in arrays]
+    out, buffers = nn.apply(graphdef, params, buffers, None, first, *order, **arrays)
+    if case.op.endswith("BatchNorm2D"):
+        return [out, buffers["_mean"], buffers["_variance"]]
+    return jax.tree.leaves(out)
+
+
+def run(case: Case, arrays: dict[str, Any]) -> list[jax.Array]:
+    function = getattr(F, case.op)
+    positional = [arrays[k] for k in ("x", "x1", "x2", "theta") if k in arrays]
+    named = {k: v for k, v in arrays.items() if k not in ("x", "x1", "x2", "theta")}
+    out = function(*positional, **named, **case.options)
+    return list(out) if isinstance(out, tuple) else [out]
+
+
+def values_and_gradients(case: Case, dtype: Any = jnp.float32) -> dict[str, np.ndarray]:
+    """Everything that the reference stores for a case, computed by ours in one compiled call."""
+    layer = build_layer(case) if case.op.startswith("layer:") else None
+    inputs = {}
+    for name, value in case.inputs().items():
+        array = jnp.asarray(value)
+        inputs[name] = array.astype(dtype) if case.arrays[name].grad else array
+
+    def outputs(trained: dict[str, Any], fixed: dict[str, Any]) -> list[jax.Array]:
+        arrays = {name: (trained | fixed)[name] for name in inputs}
+        return run_layer(case, layer, arrays) if layer is not None else run(case, arrays)
+
+    trained = {name: inputs[name] for name in case.differentiated}
+    fixed = {name: value for name, value in inputs.items() if name not in trained}
+
+    @jax.jit
+    def both(trained: dict[str, Any], fixed: dict[str, Any]) -> Any:
+        outs, pull = jax.vjp(lambda t: outputs(t, fixed), trained)
+        cotangents = [jnp.asarray(case.cotangent(i, out.shape), out.dtype) for i, out in enumerate(outs)]
+        if case.op in ("batch_norm", "layer:BatchNorm2D"):  # the new statistics carry no gradient
+            cotangents[1:] = [jnp.zeros_like(c) for c in cotangents[1:]]
+        return outs, pull(cotangents)[0] if trained else {}
+
+    outs, gradients = both(trained, fixed)
+    found = {f"{case.name}/out{i}": np.asarray(out, np.float32) for i, out in enumerate(outs)}
+    return found | {f"{case.name}/grad/{k}": np.asarray(v, np.float32) for k, v in gradients.items()}
+
+
+def assert_close(found: dict[str, np.ndarray], case: Case, tolerance: float) -> None:
+    wanted = {key: value for key, value in reference(case.group).items() if key.startswith(f"{case.name}/")}
+    assert wanted and set(found) == set(wanted)
+    for key, value in wanted.items():
+        assert found[key].shape == value.shape, key
+        error = np.abs(found[key] - value).max(initial=0)
+        assert error <= tolerance * max(1e-3, np.abs(value).max(initial=0)), f"{key}: off by {error}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_values_and_gradients_are_paddles(case: Case) -> None:
+    for platform in _PLATFORMS if case.platforms else ("cpu",):
+        with lowering.platform_scope(platform):
+            assert_close(values_and_gradients(case), case, TOLERANCE)
+
+
+def test_every_stored_case_is_run() -> None:
+    stored = {
+        key.rsplit("/out", 1)[0]
+        for path in DATA.glob("*.npz")
+        for key in reference(path.stem)
+        if "/out" in key
+    }
+    assert stored == {case.name for case in CASES}

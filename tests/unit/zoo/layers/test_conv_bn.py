@@ -1,0 +1,32 @@
+import jax.numpy as jnp
+import numpy as np
+
+from framework.io.named_weights import named_weights
+from framework.nn import functional as F
+from zoo.layers.conv_bn import ConvBN
+
+
+def test_names_activation_and_default_padding() -> None:
+    layer = ConvBN(3, 4, (1, 7), act=F.relu, names=("0", "1")).eval()
+    assert list(layer.state_shapes()) == ["0.weight", "1.weight", "1.bias", "1._mean", "1._variance"]
+    layer.set_state_dict(named_weights(layer.state_shapes()))
+    x = np.random.RandomState(0).standard_normal((1, 2, 9, 3)).astype(np.float32)
+    out = np.asarray(layer(x))
+    assert out.shape == (1, 2, 9, 4) and out.min() == 0.0 and out.max() > 0.1
+
+
+def test_gamma_zero_starts_at_zero_and_one_pixel_works() -> None:
+    layer = ConvBN(3, 4, 3, gamma=0.0).eval()
+    np.testing.assert_array_equal(layer(jnp.ones((1, 1, 1, 3))), np.zeros((1, 1, 1, 4)))
+
+
+def test_deploy_form_of_a_strided_grouped_convolution() -> None:
+    def build(deploy: bool) -> ConvBN:
+        return ConvBN(4, 4, 3, (2, 1), groups=4, act=F.silu, deploy=deploy).eval()  # type: ignore[return-value]
+
+    layer, deployed = build(False), build(True)
+    layer.set_state_dict(named_weights(layer.state_shapes()))
+    deployed.set_state_dict(layer.deploy_state())
+    x = np.random.RandomState(0).standard_normal((2, 5, 6, 4)).astype(np.float32)
+    assert layer(x).shape == (2, 3, 6, 4)
+    np.testing.assert_allclose(deployed(x), layer(x), atol=1e-6)

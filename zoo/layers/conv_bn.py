@@ -1,0 +1,70 @@
+"""A convolution, its batch normalisation and an activation: one biased convolution in deploy form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from framework import nn
+from zoo.layers.reparam import Arrays, fuse_conv_bn
+
+Activation = Callable[[jax.Array], jax.Array]
+
+
+class ConvBN(nn.Layer):
+    """`act(bn(conv(x)))` on [N, H, W, C]; the convolution has no bias in training form.
+
+    Without `padding` a convolution of stride 1 and odd kernel keeps the size. `names` are the attributes of convolution
+    and normalisation, which differ between upstream's classes. `gamma` is where the normalisation's weight starts:
+    0 makes a residual block start as the identity.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, int],
+        stride: int | tuple[int, int] = 1,
+        padding: Any = None,
+        groups: int = 1,
+        act: Activation | None = None,
+        names: tuple[str, str] = ("conv", "bn"),
+        gamma: float = 1.0,
+        deploy: bool = False,
+    ) -> None:
+        super().__init__()
+        if padding is None:
+            kernel = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
+            padding = (kernel[0] // 2, kernel[1] // 2)
+        self.names, self.act, self.deploy = names, act, deploy
+        conv = nn.Conv2D(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            groups=groups,
+            bias_attr=None if deploy else False,
+        )
+        self.add_sublayer(names[0], conv)
+        if not deploy:
+            attr = nn.ParamAttr(initializer=nn.initializer.Constant(gamma))
+            self.add_sublayer(names[1], nn.BatchNorm2D(out_channels, weight_attr=attr))
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        x = getattr(self, self.names[0])(x)
+        if not self.deploy:
+            x = getattr(self, self.names[1])(x)
+        return x if self.act is None else self.act(x)
+
+    def fused(self) -> tuple[np.ndarray, np.ndarray]:
+        """(weight, bias) of the deploy form, from the training form."""
+        conv, bn = (getattr(self, name) for name in self.names)
+        return fuse_conv_bn(conv.weight, None, bn)
+
+    def deploy_state(self) -> Arrays:
+        weight, bias = self.fused()
+        return {f"{self.names[0]}.weight": weight, f"{self.names[0]}.bias": bias}

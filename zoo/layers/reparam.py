@@ -1,0 +1,78 @@
+"""Re-parameterisation: a model of several training branches becomes one of single biased convolutions.
+
+A block that has two forms takes `deploy` in its constructor and defines `deploy_state()`: the arrays of its deploy form
+by name relative to itself. A layer without that method keeps its own arrays and asks its children. So the conversion
+is data: build the deploy form from the same config, and load what `deploy_state` returns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar
+
+import numpy as np
+
+from framework import nn
+from framework.core.errors import WeightError
+from framework.nn.fuse import fold_batch_norm
+
+Arrays = dict[str, np.ndarray]
+_Model = TypeVar("_Model", bound=nn.Layer)
+
+
+def fuse_conv_bn(
+    weight: Any, bias: Any | None, bn: nn.BatchNorm, out_axis: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """(weight, bias) of a convolution with the normalisation behind it folded in; `out_axis=1` for a transposed one."""
+    return fold_batch_norm(
+        weight, bias, bn.weight, bn.bias, bn._mean, bn._variance, epsilon=bn.epsilon, out_axis=out_axis
+    )
+
+
+def centred(kernel: np.ndarray, size: int, dilation: int = 1) -> np.ndarray:
+    """An odd kernel [out, in, k, k], dilated, in the middle of zeros [out, in, size, size]."""
+    reach = dilation * (kernel.shape[2] - 1) + 1
+    start = size // 2 - reach // 2
+    out = np.zeros((*kernel.shape[:2], size, size), kernel.dtype)
+    out[:, :, start : start + reach : dilation, start : start + reach : dilation] = kernel
+    return out
+
+
+def deploy_state(layer: nn.Layer) -> Arrays:
+    """The `state_dict()` of the deploy form of `layer`, computed from its training form."""
+    own = getattr(type(layer), "deploy_state", None)
+    if own is not None:
+        return own(layer)
+    state = {name: np.asarray(parameter.value) for name, parameter in layer._parameters.items()}
+    kept = (name for name in layer._buffers if name not in layer._non_persistable)
+    state.update({name: np.asarray(layer._buffers[name]) for name in kept})
+    for name, child in layer.named_children():
+        state.update(prefixed(name, deploy_state(child)))
+    return state
+
+
+def prefixed(name: str, state: Arrays) -> Arrays:
+    return {f"{name}.{key}": value for key, value in state.items()}
+
+
+def reparameterize(model: _Model) -> _Model:
+    """The deploy form of a model in eval mode, with equal outputs; a model that is in deploy form already is returned.
+
+    Training-only branches (threshold maps, auxiliary heads, attention guidance) are not in it.
+
+    Raises:
+        WeightError: the model's config has no field `deploy`.
+    """
+    config: Any = getattr(model, "config", None)
+    if not hasattr(config, "deploy"):
+        raise WeightError(
+            f"{type(model).__name__} has no deploy form",
+            received=f"the config {type(config).__name__}",
+            allowed="a model whose config has a field `deploy`",
+        )
+    if config.deploy:
+        return model
+    deployed = type(model)(dataclasses.replace(config, deploy=True))  # type: ignore[call-arg]
+    deployed.set_state_dict(deploy_state(model))
+    deployed.eval()
+    return deployed

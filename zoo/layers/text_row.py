@@ -1,0 +1,26 @@
+"""The last pooling of the backbones that read a text line 48 pixels high."""
+
+from __future__ import annotations
+
+import jax
+
+from framework.core.errors import ShapeError
+from framework.nn import functional as F
+
+
+def pool_text_row(x: jax.Array, training: bool, where: str) -> jax.Array:
+    """One row of features: [N, 3, W, C] -> [N, 1, W // 2, C] in eval, [N, 1, 40, C] in training for any height.
+
+    Raises:
+        ShapeError: in eval x does not have the rows of an image 48 pixels high.
+    """
+    if training:
+        return F.adaptive_avg_pool2d(x, (1, 40))
+    if not 3 <= x.shape[1] <= 5:
+        raise ShapeError(
+            f"{where} reads text lines of one height",
+            received=f"{x.shape[1]} rows of features before the last pooling",
+            allowed="3, from an image 48 pixels high",
+            fix="resize the line to a height of 48",
+        )
+    return F.avg_pool2d(x, (3, 2))

@@ -1,0 +1,232 @@
+"""PP-LCNetV3: depthwise separable blocks whose convolutions have several branches in training, with learnable affines.
+
+Paper: PP-LCNet, https://arxiv.org/abs/2109.15099; V3 is described in PaddleOCR's PP-OCRv4 report
+Reference: PaddlePaddle/PaddleOCR ppocr/modeling/backbones/rec_lcnetv3.py
+Differs: nothing in the function computed; the deploy form folds the stem's normalisation too.
+Weights: part of the PP-OCRv4 and PP-OCRv5 mobile models; `state_dict()` has upstream's names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import jax
+import numpy as np
+
+from framework import nn
+from framework.config import register
+from framework.nn import functional as F
+from framework.nn import initializer as I
+from zoo.layers.conv_bn import ConvBN
+from zoo.layers.reparam import Arrays, centred, fuse_conv_bn
+from zoo.layers.squeeze_excite import SqueezeExcite
+from zoo.layers.text_row import pool_text_row
+from zoo.layers.width import scaled_width
+
+Stride = int | tuple[int, int]
+
+NUM_BRANCHES = 4
+# The affines learn at a tenth of the rate (`lab_lr` of the reference).
+_AFFINE_RATE = 0.1
+# Channels of the four maps at scale 1, behind the 1x1 convolutions of `layer_list`
+_MAP_WIDTHS = (16, 24, 56, 480)
+
+
+class Block(NamedTuple):
+    """Widths are those at scale 1; a stride is (vertical, horizontal) where it is a pair."""
+
+    kernel_size: int
+    in_width: int
+    out_width: int
+    stride: Stride = 1
+    squeeze: bool = False
+
+
+def _stages(*strides: Stride) -> dict[str, tuple[Block, ...]]:
+    """NET_CONFIG_det and NET_CONFIG_rec of the reference, which differ in the five strides that are not always 1."""
+    third, fourth, fifth, sixth, last = strides
+    wide = Block(5, 256, 256)
+    return {
+        "blocks2": (Block(3, 16, 32),),
+        "blocks3": (Block(3, 32, 64, third), Block(3, 64, 64)),
+        "blocks4": (Block(3, 64, 128, fourth), Block(3, 128, 128)),
+        "blocks5": (Block(3, 128, 256, fifth), wide, wide, wide, wide),
+        "blocks6": (
+            Block(5, 256, 512, sixth, squeeze=True),
+            Block(5, 512, 512, squeeze=True),
+            Block(5, 512, 512, last),
+            Block(5, 512, 512),
+        ),
+    }
+
+
+STAGES = {"det": _stages(2, 2, 2, 2, 1), "rec": _stages(1, (2, 1), (1, 2), (2, 1), (2, 1))}
+
+
+@dataclass(frozen=True)
+class PPLCNetV3Config:
+    """`det` gives four maps (PP-OCR: scale 0.75), `rec` one row of features (PP-OCR: scale 0.95): see PPLCNetV3."""
+
+    variant: Literal["det", "rec"]
+    scale: float = 1.0
+
+
+class Affine(nn.Layer):
+    """`scale * x + bias` with one learnable number each, which compensate what quantisation shifts."""
+
+    def __init__(self, trainable: bool = True) -> None:
+        super().__init__()
+
+        def attr(value: float) -> nn.ParamAttr:
+            return nn.ParamAttr(
+                initializer=I.Constant(value), learning_rate=_AFFINE_RATE, trainable=trainable
+            )
+
+        self.scale = self.create_parameter((1,), attr(1.0))
+        self.bias = self.create_parameter((1,), attr(0.0))
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.scale * x + self.bias
+
+
+class Activation(nn.Layer):
+    """Hard swish and an affine behind it."""
+
+    def __init__(self, trainable: bool = True) -> None:
+        super().__init__()
+        self.lab = Affine(trainable)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.lab(F.hardswish(x))
+
+
+class LearnableRepLayer(nn.Layer):
+    """A convolution, an affine and an activation; the sum of up to six normalised branches in training form.
+
+    The activation is missing where the stride is the integer 2. A pair such as (2, 1) does not count as one: upstream
+    compares the value that its table holds, so the recogniser activates where the detector does not. A checkpoint has
+    the affine of the activation in either case.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        stride: Stride = 1,
+        groups: int = 1,
+        deploy: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.groups, self.deploy = kernel_size, groups, deploy
+        self.activates = stride != 2
+        self.has_identity = in_channels == out_channels and stride == 1
+        if deploy:
+            padding = kernel_size // 2
+            self.reparam_conv = nn.Conv2D(
+                in_channels, out_channels, kernel_size, stride, padding, groups=groups
+            )
+        else:
+            if self.has_identity:
+                self.identity = nn.BatchNorm2D(in_channels)
+            branch = {"stride": stride, "groups": groups}
+            self.conv_kxk = nn.LayerList(
+                [ConvBN(in_channels, out_channels, kernel_size, **branch) for _ in range(NUM_BRANCHES)]
+            )
+            if kernel_size > 1:
+                self.conv_1x1 = ConvBN(in_channels, out_channels, 1, **branch)
+        self.lab = Affine()
+        if self.activates or not deploy:
+            self.act = Activation(trainable=self.activates)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        if self.deploy:
+            y = self.reparam_conv(x)
+        else:
+            y = sum((conv(x) for conv in self.conv_kxk), 0.0)
+            if self.kernel_size > 1:
+                y = y + self.conv_1x1(x)
+            if self.has_identity:
+                y = y + self.identity(x)
+        y = self.lab(y)
+        return self.act(y) if self.activates else y
+
+    def deploy_state(self) -> Arrays:
+        folded = [conv.fused() for conv in self.conv_kxk]
+        if self.kernel_size > 1:
+            weight, bias = self.conv_1x1.fused()
+            folded.append((centred(weight, self.kernel_size), bias))
+        if self.has_identity:
+            folded.append(fuse_conv_bn(self._unit_kernel(), None, self.identity))
+        affines = {"lab": self.lab} | ({"act.lab": self.act.lab} if self.activates else {})
+        return {
+            "reparam_conv.weight": np.sum([weight for weight, _ in folded], axis=0),
+            "reparam_conv.bias": np.sum([bias for _, bias in folded], axis=0),
+            **{f"{name}.scale": np.asarray(affine.scale) for name, affine in affines.items()},
+            **{f"{name}.bias": np.asarray(affine.bias) for name, affine in affines.items()},
+        }
+
+    def _unit_kernel(self) -> np.ndarray:
+        """The convolution that returns its input."""
+        channels, inputs = self.identity.num_features, self.identity.num_features // self.groups
+        unit = np.zeros((channels, inputs, 1, 1), np.float32)
+        unit[np.arange(channels), np.arange(channels) % inputs] = 1
+        return centred(unit, self.kernel_size)
+
+
+class LCNetV3Block(nn.Layer):
+    """Depthwise convolution with the stride, maybe squeeze-and-excitation, 1x1 convolution."""
+
+    def __init__(self, block: Block, in_channels: int, out_channels: int, deploy: bool = False) -> None:
+        super().__init__()
+        self.squeeze = block.squeeze
+        self.dw_conv = LearnableRepLayer(
+            in_channels, in_channels, block.kernel_size, block.stride, in_channels, deploy
+        )
+        if block.squeeze:
+            self.se = SqueezeExcite(in_channels)
+        self.pw_conv = LearnableRepLayer(in_channels, out_channels, 1, deploy=deploy)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        x = self.dw_conv(x)
+        return self.pw_conv(self.se(x) if self.squeeze else x)
+
+
+@register("backbone", config=PPLCNetV3Config)
+class PPLCNetV3(nn.Layer):
+    """The mobile backbone of PP-OCRv4 and PP-OCRv5, for [N, H, W, 3].
+
+    `det`: returns the maps at strides 4, 8, 16 and 32, and `out_channels` has their widths.
+    `rec`: returns one row [N, 1, T, C] with T = W // 8 in eval; in training T is 40 for any width. `out_channels` is C.
+    """
+
+    def __init__(self, config: PPLCNetV3Config, deploy: bool = False) -> None:
+        super().__init__()
+        self.detects = config.variant == "det"
+
+        def width(value: int) -> int:
+            return scaled_width(value, config.scale, multiple=16)
+
+        self.conv1 = ConvBN(3, width(16), 3, 2, deploy=deploy)
+        stages = STAGES[config.variant]
+        for name, blocks in stages.items():
+            layers = [LCNetV3Block(b, width(b.in_width), width(b.out_width), deploy) for b in blocks]
+            self.add_sublayer(name, nn.Sequential(*layers))
+        if self.detects:
+            maps = [width(blocks[-1].out_width) for blocks in stages.values()][1:]
+            self.out_channels = tuple(int(value * config.scale) for value in _MAP_WIDTHS)
+            self.layer_list = nn.LayerList([nn.Conv2D(*pair, 1) for pair in zip(maps, self.out_channels)])
+        else:
+            self.out_channels = width(512)
+
+    def forward(self, x: jax.Array) -> tuple[jax.Array, ...] | jax.Array:
+        x = self.blocks2(self.conv1(x))  # [N, H/2, W/2, C]
+        maps = []
+        for stage in (self.blocks3, self.blocks4, self.blocks5, self.blocks6):
+            x = stage(x)
+            maps.append(x)
+        if self.detects:
+            # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+            return tuple(conv(x) for conv, x in zip(self.layer_list, maps))
+        return pool_text_row(x, self.training, type(self).__name__)  # [N, 3, W/4, C] -> [N, 1, W/8, C]
