@@ -10,16 +10,16 @@ print(doc.text)
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ocr.predictor import TextReader as TextReader
-    from ocr.predictor import predictor as predictor
+    from ocr.api import TextReader as TextReader
+    from ocr.api import predictor as predictor
     from ocr.results import Document as Document
     from ocr.results import Line as Line
     from ocr.results import Page as Page
     from ocr.results import Word as Word
 
 _WHERE = {
-    "predictor": "ocr.predictor",
-    "TextReader": "ocr.predictor",
+    "predictor": "ocr.api",
+    "TextReader": "ocr.api",
     "Document": "ocr.results",
     "Page": "ocr.results",
     "Line": "ocr.results",

@@ -18,7 +18,6 @@ from framework.core.errors import ConfigError
 from framework.export import PLATFORMS, Artifact, TensorSpec, lower_layer
 from framework.nn import Layer
 from ocr.characters import CharacterSet
-from ocr.models.text_recognizer import greedy
 from ocr.models.weights import load_weights_into
 from ocr.pipeline import PACKAGES, ReadOptions
 from ocr.preprocess import Normalize
@@ -167,7 +166,7 @@ def _recognizer(
         return (normalized(inputs["image"], config.options.normalize, _columns(inputs)),)
 
     def after(out: Any) -> dict[str, Any]:
-        indices, probabilities = greedy(out)
+        indices, probabilities = out
         return {"indices": indices, "probabilities": probabilities}
 
     listed = characters.symbols[1 : -1 if config.use_space_char else None]
@@ -183,6 +182,7 @@ def _recognizer(
         after,
         platforms,
         precisions,
+        method="read",
     )
     artifact.config.update(
         characters=list(listed), space=config.use_space_char, right_to_left=config.right_to_left
@@ -234,6 +234,7 @@ def _stage(
     after: Any,
     platforms: tuple[str, ...],
     precisions: tuple[str, ...],
+    method: str = "__call__",
 ) -> Artifact:
     programs, weights = {}, {}
     for precision in precisions:
@@ -244,6 +245,7 @@ def _stage(
             after,
             platforms,
             precision,  # type: ignore[arg-type]
+            method,
         )
     about = {
         "domain": "ocr",

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from framework.core.errors import TraceError
 
@@ -78,7 +79,7 @@ def next_key() -> jax.Array:
 
 def is_tracing() -> bool:
     """Whether the code runs inside a jax trace, where arrays are placeholders without values."""
-    return isinstance(jnp.zeros(()), jax.core.Tracer)
+    return isinstance(jnp.zeros(()), Tracer)
 
 
 def next_initializer_rng() -> np.random.Generator:

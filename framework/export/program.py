@@ -85,8 +85,9 @@ def lower_layer(
     after: Callable[[Any], dict[str, Any]] | None = None,
     platforms: tuple[str, ...] = PLATFORMS,
     precision: Precision = "float32",
+    method: str = "__call__",
 ) -> tuple[export.Exported, dict[str, np.ndarray]]:
-    """Export a layer in eval mode; returns (program, weights).
+    """Export a layer in eval mode, by its call or another `method`; returns (program, weights).
 
     `before(inputs)` gives the positional arguments of the layer (default: the inputs in order) and `after(out)` the
     named outputs (default: {"output": out}); both become part of the program.
@@ -96,7 +97,12 @@ def lower_layer(
     def fn(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
         args = before(inputs) if before else tuple(inputs.values())
         out, _ = functional_core.apply(
-            graphdef, {n: weights[n] for n in params}, {n: weights[n] for n in buffers}, None, *args
+            graphdef,
+            {n: weights[n] for n in params},
+            {n: weights[n] for n in buffers},
+            None,
+            *args,
+            method=method,
         )
         return after(out) if after else {"output": out}
 

@@ -1,6 +1,6 @@
 """Run a predictor over files, folders, PDFs and videos, and write what it finds: the loop behind tools/infer.py.
 
-A domain's module `<domain>.predictor` gives `open_predictor(...)`, an object whose `pages(items)` takes (image, source,
+A domain's module `<domain>.api` gives `open_predictor(...)`, an object whose `pages(items)` takes (image, source,
 number) and yields results in order, and `export_artifact(...)`. A result has `to_dict()` (plain data for JSON), `draw()`
 (a picture for a still image) and `overlay()` (a picture of the image's own size, for video).
 """
@@ -174,14 +174,14 @@ def run_video(predictor: Predictor, source: Path | int, output_dir: Path, draw: 
 
 
 def _domain(name: Any, where: object) -> Any:
-    """The module `<domain>.predictor`."""
+    """The module `<domain>.api`."""
     domains = ("ocr", "detection", "segmentation", "nlp")
-    if name not in domains or importlib.util.find_spec(f"{name}.predictor") is None:
-        ready = [d for d in domains if importlib.util.find_spec(f"{d}.predictor") is not None]
+    if name not in domains or importlib.util.find_spec(f"{name}.api") is None:
+        ready = [d for d in domains if importlib.util.find_spec(f"{d}.api") is not None]
         raise ConfigError(
             "this domain cannot run models", where=where, received=f"domain: {name}", allowed=", ".join(ready)
         )
-    return importlib.import_module(f"{name}.predictor")
+    return importlib.import_module(f"{name}.api")
 
 
 def open_predictor(

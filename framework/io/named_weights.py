@@ -1,4 +1,4 @@
-"""Weights made from names: what parity tests load into our model and into the reference alike, so that none are shipped."""
+"""Weights made from names: parity tests load the same into our model and into the reference, and none are shipped."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ def named_weights(shapes: Mapping[str, Sequence[int]]) -> dict[str, np.ndarray]:
     """A float32 array for each entry of a state dict, drawn from the CRC of its name.
 
     Equal names and shapes give equal values, whatever else is in the mapping. Scales keep the activations of residual
-    networks of some twenty blocks below a hundred: matrices and kernels as after He's initialisation, depthwise kernels
-    a third of that, vectors called `weight` or `scale` in 0.5 to 1.5, `_variance` in 1 to 3, the rest small around zero.
+    networks of some twenty blocks below a hundred: matrices and kernels as after He's initialisation, depthwise
+    kernels a third of that, vectors called `weight` or `scale` in 0.5 to 1.5, `_variance` in 1 to 3, the rest small
+    around zero.
     """
     return {name: _values(name, tuple(shape)) for name, shape in shapes.items()}
 

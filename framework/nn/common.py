@@ -95,10 +95,10 @@ class Embedding(Layer):
                 received=padding_idx,
                 allowed=f"{-num_embeddings} to {num_embeddings - 1}",
             )
-        weight = self.create_parameter((num_embeddings, embedding_dim), weight_attr)
-        if weight is not None and padding_idx is not None:
-            weight.initializer = _ZeroRow(weight.initializer, padding_idx)
-        self.weight = weight
+        self.weight = self.create_parameter((num_embeddings, embedding_dim), weight_attr)
+        if padding_idx is not None:
+            parameter = self._parameters["weight"]
+            parameter.initializer = _ZeroRow(parameter.initializer, padding_idx)
 
     def forward(self, x: jax.Array) -> jax.Array:
         return F.embedding(x, self.weight, self.padding_idx)

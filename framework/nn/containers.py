@@ -31,7 +31,8 @@ class _Numbered(Layer):
             return self._sub_layers[index]
         layers = list(self._sub_layers.values())
         if isinstance(index, slice):
-            return type(self)(*layers[index]) if isinstance(self, Sequential) else type(self)(layers[index])
+            made: Any = type(self)
+            return made(layers[index])
         return layers[_position(index, len(layers), type(self).__name__)]
 
     def __setitem__(self, index: int | str, layer: Layer) -> None:

@@ -75,7 +75,9 @@ class _Conv(Layer):
             )
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size = _kernel(kernel_size, self._axes, where)
-        self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
+        self.stride: Any = stride
+        self.dilation: Any = dilation
+        self.padding, self.groups = padding, groups
         self.padding_mode = padding_mode
         if self._transposed:
             shape, default = (in_channels, out_channels // groups, *self.kernel_size), None
@@ -169,7 +171,7 @@ class _ConvTranspose(_Conv):
             bias_attr=bias_attr,
             data_format=data_format,
         )
-        self.output_padding = output_padding
+        self.output_padding: Any = output_padding
 
 
 class Conv1DTranspose(_ConvTranspose):

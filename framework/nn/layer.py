@@ -23,6 +23,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from framework.core import rng
 from framework.core.dtypes import narrow
@@ -30,6 +31,12 @@ from framework.core.errors import ShapeError, TraceError, WeightError, nearest
 from framework.nn import initializer as I
 
 _ARRAYS = (jax.Array, np.ndarray)
+
+
+def _concrete(array: Any, dtype: Any = None) -> jax.Array:
+    """An array with values even under a trace, where jnp.asarray would give a placeholder that must not be kept."""
+    with jax.ensure_compile_time_eval():
+        return jnp.asarray(narrow(np.asarray(array)), dtype)
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ class Parameter:
     @property
     def value(self) -> jax.Array:
         if self._value is None:
-            self._value = jnp.asarray(self.initializer(self.rng, self.shape).astype(self.dtype))
+            self._value = _concrete(self.initializer(self.rng, self.shape).astype(self.dtype))
         return self._value
 
     @property
@@ -91,7 +98,7 @@ class Parameter:
             raise ShapeError(
                 "a parameter keeps its shape", received=tuple(np.shape(array)), allowed=self.shape
             )
-        self._value = array if isinstance(array, jax.Array) else jnp.asarray(narrow(array), self.dtype)
+        self._value = array if isinstance(array, jax.Array) else _concrete(array, self.dtype)
 
     def bound(self, value: Any) -> Parameter:
         """A copy that carries `value`, for a functional call."""
@@ -140,8 +147,10 @@ class Layer:
         dtype: Any = "float32",
         is_bias: bool = False,
         default_initializer: I.Initializer | None = None,
-    ) -> Parameter | None:
-        """A parameter to assign to an attribute, or None when `attr` is False.
+    ) -> Any:
+        """A Parameter to assign to an attribute, or None when `attr` is False.
+
+        Typed Any: a type checker takes the attribute for what is assigned, and reading it gives the array.
 
         Without an initializer weights are XavierUniform and biases zero, as in Paddle.
         """
@@ -156,7 +165,7 @@ class Layer:
     def register_buffer(self, name: str, tensor: Any, persistable: bool = True) -> None:
         """A named array that training does not differentiate; a non-persistable one is not in `state_dict()`."""
         self._forget(name)
-        self._buffers[name] = tensor if isinstance(tensor, jax.Array) else jnp.asarray(narrow(tensor))
+        self._buffers[name] = tensor if isinstance(tensor, jax.Array) else _concrete(tensor)
         (self._non_persistable.discard if persistable else self._non_persistable.add)(name)
 
     def add_sublayer(self, name: str, sublayer: Layer) -> Layer:
@@ -181,6 +190,7 @@ class Layer:
             self._forget(name)
             (self._parameters if isinstance(value, Parameter) else self._sub_layers)[name] = value
         elif name in self._parameters and isinstance(value, _ARRAYS):
+            self._refuse_placeholder("parameter", name, value)
             self._parameters[name].set_value(value)
         elif isinstance(value, _ARRAYS):
             self._set_buffer(name, value)
@@ -193,16 +203,19 @@ class Layer:
             self._forget(name)
             self.__dict__[name] = value
 
-    def _set_buffer(self, name: str, value: Any) -> None:
-        if isinstance(value, jax.core.Tracer) and not self._bound:
+    def _refuse_placeholder(self, kind: str, name: str, value: Any) -> None:
+        if isinstance(value, Tracer) and not self._bound:
             raise TraceError(
-                f"the buffer {name!r} of {type(self).__name__} would keep a placeholder of a trace",
+                f"the {kind} {name!r} of {type(self).__name__} would keep a placeholder of a trace",
                 received="an assignment under jit or grad to a layer that lives outside of it",
                 allowed="`nn.apply(graphdef, params, buffers, key, …)`, which returns the new buffers",
                 fix="use nn.apply, jit.to_static or nn.value_and_grad instead of tracing the layer's own call",
             )
+
+    def _set_buffer(self, name: str, value: Any) -> None:
+        self._refuse_placeholder("buffer", name, value)
         if name in self._buffers:
-            self._buffers[name] = value if isinstance(value, jax.Array) else jnp.asarray(narrow(value))
+            self._buffers[name] = value if isinstance(value, jax.Array) else _concrete(value)
         else:  # Paddle: an array assigned to a new attribute is a buffer that is not saved
             self.register_buffer(name, value, persistable=False)
 
@@ -364,7 +377,7 @@ class Layer:
                     layer._parameters[name].set_value(state[key])
                 else:
                     old = layer._buffers[name]
-                    layer._buffers[name] = jnp.asarray(narrow(np.asarray(state[key])), old.dtype)
+                    layer._buffers[name] = _concrete(state[key], old.dtype)
         return missing, unexpected
 
     set_dict = load_dict = set_state_dict

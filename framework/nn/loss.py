@@ -23,7 +23,7 @@ class _Loss(Layer):
         for name in self._arrays:
             self.register_buffer(name, (arrays or {})[name], persistable=False)
 
-    def forward(self, *inputs: jax.Array) -> jax.Array:
+    def forward(self, *inputs: Any) -> jax.Array:
         arrays = {name: getattr(self, name) for name in self._arrays}
         return type(self)._function(*inputs, **self._numbers, **arrays)
 
@@ -169,5 +169,5 @@ class CTCLoss(_Loss):
     def __init__(self, blank: int = 0, reduction: str = "mean") -> None:
         super().__init__(blank=blank, reduction=reduction)
 
-    def forward(self, *inputs: jax.Array, norm_by_times: bool = False) -> jax.Array:
-        return F.ctc_loss(*inputs, norm_by_times=norm_by_times, **self._numbers)
+    def forward(self, *inputs: Any, norm_by_times: bool = False) -> jax.Array:
+        return F.ctc_loss(*inputs, **self._numbers, norm_by_times=norm_by_times)

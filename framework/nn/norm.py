@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from framework.core.errors import ShapeError
 from framework.core.rng import next_initializer_rng
@@ -43,8 +43,8 @@ class BatchNorm(Layer):
         shape = (num_features,)
         self.weight = self.create_parameter(shape, weight_attr, default_initializer=I.Constant(1.0))
         self.bias = self.create_parameter(shape, bias_attr, is_bias=True)
-        self.register_buffer("_mean", jnp.zeros(num_features, jnp.float32))
-        self.register_buffer("_variance", jnp.ones(num_features, jnp.float32))
+        self.register_buffer("_mean", np.zeros(num_features, np.float32))
+        self.register_buffer("_variance", np.ones(num_features, np.float32))
 
     def forward(self, x: jax.Array) -> jax.Array:
         if x.ndim not in self._ranks:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from framework.nn.functional.rnn import GATES, CellWeights, State, stacked
+from framework.nn.functional.rnn import GATES, CellWeights, State, stacked, unwrapped
 from framework.nn.layer import Layer
 
 _NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
@@ -62,14 +62,14 @@ class RNNCellBase(Layer):
     def get_initial_states(self, batch: Any, dtype: Any = jnp.float32) -> Any:
         """Zeros [batch, H]: one array, or (hidden, cell) for an LSTM."""
         zeros = tuple(jnp.zeros((batch, self.hidden_size), dtype) for _ in range(self._states))
-        return zeros if self._states > 1 else zeros[0]
+        return unwrapped(zeros)
 
     def forward(self, inputs: jax.Array, states: Any = None) -> tuple[jax.Array, Any]:
         state = _as_tuple(
             self.get_initial_states(inputs.shape[0], inputs.dtype) if states is None else states
         )
         new = F.rnn_cell(inputs, state, _weights(self), self.mode)
-        return new[0], new if self._states > 1 else new[0]
+        return new[0], unwrapped(new)
 
     def scan(
         self, inputs: jax.Array, state: State, lengths: jax.Array | None, is_reverse: bool, time_major: bool
@@ -142,7 +142,7 @@ class RNN(Layer):
             initial_states = self.cell.get_initial_states(inputs.shape[int(self.time_major)], inputs.dtype)
         state = _as_tuple(initial_states)
         out, last = self.cell.scan(inputs, state, sequence_length, self.is_reverse, self.time_major)
-        return out, last if len(last) > 1 else last[0]
+        return out, unwrapped(last)
 
 
 class BiRNN(Layer):
@@ -163,7 +163,7 @@ class BiRNN(Layer):
             )
             out, last = cell.scan(inputs, _as_tuple(first), sequence_length, bool(i), self.time_major)
             outs.append(out)
-            lasts.append(last if len(last) > 1 else last[0])
+            lasts.append(unwrapped(last))
         return jnp.concatenate(outs, -1), tuple(lasts)
 
 

@@ -10,13 +10,13 @@ import functools
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import WeightError
 from framework.core.rng import next_initializer_rng
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from framework.nn.common import Linear
 from framework.nn.conv import _ConvTranspose
 from framework.nn.layer import Layer, Parameter
 
@@ -131,13 +131,15 @@ def spectral_norm(
     the outputs: 1 for Linear and transposed convolutions, 0 otherwise. Source: Miyato et al. 2018.
     """
     if dim is None:
-        dim = 1 if isinstance(layer, (_ConvTranspose,)) or type(layer).__name__ == "Linear" else 0
+        dim = 1 if isinstance(layer, (_ConvTranspose, Linear)) else 0
     parameter = _take(layer, name)
     setattr(layer, f"{name}_orig", parameter)
     rng = next_initializer_rng()
     rows = parameter.shape[dim]
     for part, size in (("u", rows), ("v", parameter.size // rows)):
         vector = rng.standard_normal(size).astype(np.float32)
-        layer.register_buffer(f"{name}_{part}", jnp.asarray(vector / max(np.linalg.norm(vector), eps)))
-    object.__setattr__(layer, "__class__", _spectral_normed(type(layer), name, int(n_power_iterations), float(eps), dim))
+        layer.register_buffer(f"{name}_{part}", vector / max(np.linalg.norm(vector), eps))
+    object.__setattr__(
+        layer, "__class__", _spectral_normed(type(layer), name, int(n_power_iterations), float(eps), dim)
+    )
     return layer

@@ -30,6 +30,7 @@ class Pyramid(NamedTuple):
 
 
 def upsample(x: jax.Array, scale: int) -> jax.Array:
+    """Every pixel of [N, H, W, C] as `scale` x `scale` equal ones."""
     return F.interpolate(x, scale_factor=scale, mode="nearest")
 
 

@@ -31,6 +31,8 @@ BRANCHES: dict[int, tuple[tuple[int, int], ...]] = {
 
 @dataclass(frozen=True)
 class RepLKFPNConfig:
+    """`kernel_size` is that of the large depthwise convolution on each level."""
+
     kind: Literal["RepLKFPN"] = "RepLKFPN"
     out_channels: int = 96
     kernel_size: Literal[5, 7, 9] = 7

@@ -81,8 +81,15 @@ class CRNN(nn.Layer):
         self.head = CTCHead(CTCHeadConfig(), 2 * config.hidden_size, config.num_classes)
 
     def forward(self, x: jax.Array) -> jax.Array:
+        return self.head(self._sequence(x))
+
+    def read(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Best class and its probability for each column, see CTCHead.read."""
+        return self.head.read(self._sequence(x))
+
+    def _sequence(self, x: jax.Array) -> jax.Array:
         if x.ndim != 4 or x.shape[3] != 3:
             raise ShapeError(
                 "CRNN takes color images", received=x.shape, allowed="[N, 32, W, 3], channels last"
             )
-        return self.head(self.neck(self.backbone(x)))
+        return self.neck(self.backbone(x))

@@ -33,6 +33,8 @@ NECKS = {"RSEFPN": RSEFPN, "RepLKFPN": RepLKFPN, "RepLKPAN": RepLKPAN}
 
 
 class Parts(NamedTuple):
+    """What a detector is made of."""
+
     backbone: Any
     neck: NeckConfig
     head: DBHeadConfig

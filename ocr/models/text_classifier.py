@@ -1,14 +1,16 @@
-"""TextClassifier: whether a text line stands on its head.
+"""TextClassifier: which way up a text line or a page is.
 
-Reference: PaddlePaddle/PaddleOCR configs/cls/cls_mv3.yml, ppocr/modeling/heads/cls_head.py
+Paper: PP-OCR, https://arxiv.org/abs/2009.09941; PP-LCNet, https://arxiv.org/abs/2109.15099
+Reference: PaddlePaddle/PaddleOCR configs/cls/cls_mv3.yml, ppocr/modeling/heads/cls_head.py; PP-LCNet in PaddleClas
 Differs: channels last; forward gives logits in training and in eval, where upstream gives probabilities in eval.
-Weights: official `.pdparams` by name, official exported programs by order; see ocr/models/weights.py.
+    PaddleClas has no `backbone.` and `head.` before the names of a PP-LCNet.
+Weights: official exported programs by order, checkpoints of the v2.0 classifier by name; see ocr/models/weights.py.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import jax
 
@@ -16,21 +18,49 @@ from framework import nn
 from framework.config import Kind, build, register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
+from ocr.models.variants import check_variant
 from zoo.vision.mobilenet_v3 import MobileNetV3RecConfig
+from zoo.vision.pp_lcnet import PPLCNetConfig
 
-_MOBILE_V2 = MobileNetV3RecConfig(scale=0.35)
+
+class Parts(NamedTuple):
+    """What a classifier is made of."""
+
+    backbone: Any
+    num_classes: int
+
+
+_ALONG_THE_LINE = ((2, 1),) * 4
+# Classes: 0 and 180 degrees, or 0, 90, 180 and 270. Strides of PP-LCNet are those of the official exports.
+VARIANTS: dict[str, Parts] = {
+    "ch_ppocr_mobile_v2.0_cls": Parts(MobileNetV3RecConfig(scale=0.35), 2),
+    "PP-LCNet_x0_25_textline_ori": Parts(
+        PPLCNetConfig(scale=0.25, strides=((1, 2), *_ALONG_THE_LINE), last_channels=None), 2
+    ),
+    "PP-LCNet_x1_0_textline_ori": Parts(PPLCNetConfig(strides=((2, 2), *_ALONG_THE_LINE)), 2),
+    "PP-LCNet_x1_0_doc_ori": Parts(PPLCNetConfig(), 4),
+}
 
 
 @dataclass(frozen=True)
 class TextClassifierConfig:
-    """The defaults are ch_ppocr_mobile_v2.0_cls, whose classes are 0 and 180 degrees.
+    """`variant` names the parts; a part given here takes the place of the variant's.
 
     `deploy` builds the form with normalisations folded into the convolutions.
     """
 
-    backbone: Annotated[Any, Kind("backbone")] = _MOBILE_V2
-    num_classes: int = 2
+    variant: str = "ch_ppocr_mobile_v2.0_cls"
+    backbone: Annotated[Any, Kind("backbone")] | None = None
+    num_classes: int | None = None
     deploy: bool = False
+
+    def __post_init__(self) -> None:
+        check_variant("TextClassifier", self.variant, VARIANTS)
+
+    @property
+    def parts(self) -> Parts:
+        default = VARIANTS[self.variant]
+        return Parts(self.backbone or default.backbone, self.num_classes or default.num_classes)
 
 
 class ClassHead(nn.Layer):
@@ -48,7 +78,10 @@ class ClassHead(nn.Layer):
 
 @register("model", config=TextClassifierConfig)
 class TextClassifier(nn.Layer):
-    """[N, H, W, 3] -> logits [N, num_classes]. The official weights were trained on lines of 48 x 192 pixels."""
+    """[N, H, W, 3] -> logits [N, num_classes].
+
+    Official weights take lines of 48 x 192 pixels, those of PP-LCNet lines of 80 x 160 and pages of 224 x 224.
+    """
 
     training_only = ()
     example_shape = (1, 48, 192, 3)
@@ -56,8 +89,9 @@ class TextClassifier(nn.Layer):
     def __init__(self, config: TextClassifierConfig) -> None:
         super().__init__()
         self.config = config
-        self.backbone = build(config.backbone, deploy=config.deploy)
-        self.head = ClassHead(self.backbone.out_channels, config.num_classes)
+        backbone, num_classes = config.parts
+        self.backbone = build(backbone, deploy=config.deploy)
+        self.head = ClassHead(self.backbone.out_channels, num_classes)
 
     def forward(self, x: jax.Array) -> jax.Array:
         if x.ndim != 4 or x.shape[3] != 3:

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from framework import nn
 from framework.config import Kind, build, register
 from framework.core.errors import ShapeError
-from ocr.layers.ctc_head import CTCHeadConfig, EncoderConfig, MultiHead, ReshapeConfig
+from ocr.layers.ctc_head import CTCHeadConfig, EncoderConfig, MultiHead, ReshapeConfig, greedy
 from ocr.layers.nrtr import NRTRConfig
 from ocr.layers.svtr import LightSVTRConfig
 from ocr.layers.svtr_encoder import SVTREncoderConfig
@@ -30,8 +29,12 @@ from zoo.vision.mobilenet_v1_enhance import MobileNetV1EnhanceConfig
 from zoo.vision.pp_lcnet_v3 import PPLCNetV3Config
 from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config
 
+__all__ = ["GuidedLogits", "TextRecognizer", "TextRecognizerConfig", "greedy"]
+
 
 class Parts(NamedTuple):
+    """What a recogniser is made of; `gtc` is built for guided training only."""
+
     backbone: Any
     encoder: EncoderConfig
     head: CTCHeadConfig
@@ -144,6 +147,10 @@ class TextRecognizer(nn.Layer):
     def forward(self, x: jax.Array) -> jax.Array:
         return self.head(self._row(x))  # [N, T, num_classes]
 
+    def read(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """`greedy` of the logits, which are never all in memory: int32 [N, T] and float32 [N, T]."""
+        return self.head.read(self._row(x))
+
     def forward_guided(self, x: jax.Array, tokens: jax.Array) -> GuidedLogits:
         """Both branches; `tokens` int [N, L + 1] are the targets of the decoder, see NRTRDecoder."""
         row = self._row(x)
@@ -155,15 +162,3 @@ class TextRecognizer(nn.Layer):
                 "TextRecognizer takes color images", received=x.shape, allowed="[N, 48, W, 3], channels last"
             )
         return self.backbone(x)  # [N, 1, T, C]
-
-
-def greedy(logits: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The best class of each column and its probability: int32 [N, T] and float32 [N, T] from logits [N, T, C].
-
-    The first of equal logits wins. A column with a NaN gives class 0, the blank, and the probability NaN.
-    """
-    peak = logits.max(-1, keepdims=True)
-    classes = jax.lax.broadcasted_iota(jnp.int32, logits.shape, logits.ndim - 1)
-    # jnp.argmax over thousands of classes takes 2 to 7 ms more on a CPU.
-    indices = jnp.where(logits < peak, logits.shape[-1], classes).min(-1)
-    return indices, 1.0 / jnp.exp(logits - peak).sum(-1)

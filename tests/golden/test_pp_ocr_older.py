@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from framework import nn
 from framework.io.named_weights import named_weights
 from ocr.models.dbnet import DBNet, DBNetConfig
 from ocr.models.text_recognizer import TextRecognizer, TextRecognizerConfig
 from tests.golden.parity import check_stages, spelled, stages
 from zoo.layers.reparam import reparameterize
+from zoo.vision.pp_lcnet_v3 import LearnableRepLayer
 
 DATA = Path(__file__).parent / "data" / "pp_ocr_older"
 # The detector of PP-OCRv4 is that of v5.
@@ -55,3 +57,37 @@ def test_deploy_form_equals_training_form(variant: str) -> None:
     want, ours = (stages(form, [last], x)[last] for form in (model, reparameterize(model)))
     assert want.std() > 0.01
     np.testing.assert_allclose(ours, want, rtol=0, atol=1e-5 * max(1.0, float(np.abs(want).max())))
+
+
+def count(shapes: dict[str, tuple[int, ...]]) -> int:
+    return sum(int(np.prod(shape)) for shape in shapes.values())
+
+
+@pytest.mark.parametrize(
+    ("variant", "trained", "deployed", "exported"),
+    [
+        ("PP-OCRv3_mobile_det", 615978, 573905, 592625),
+        ("PP-OCRv5_mobile_det", 3570810, 1171505, 1171721),
+        ("PP-OCRv3_mobile_rec", 2652257, 2633369, 2652257),
+        ("PP-OCRv4_mobile_rec", 6329629, 2687653, 2690221),
+        ("PP-OCRv5_mobile_rec", 7752589, 4110613, 4113181),
+    ],
+)
+def test_sizes(variant: str, trained: int, deployed: int, exported: int) -> None:
+    """Values in each form; upstream's export re-parameterises the branches and keeps all other normalisations."""
+
+    def make(deploy: bool) -> nn.Layer:
+        if variant.endswith("det"):
+            return DBNet(DBNetConfig(variant, deploy=deploy))
+        return TextRecognizer(TextRecognizerConfig(variant, deploy=deploy))
+
+    model, shapes, folded = make(False), make(False).state_shapes(), make(True).state_shapes()
+    assert (count(shapes), count(folded)) == (trained, deployed)
+    reps = tuple(f"{n}." for n, layer in model.named_sublayers() if isinstance(layer, LearnableRepLayer))
+    kept = {n: s for n, s in shapes.items() if not n.startswith((*reps, "head.thresh."))}
+    kept |= {n: s for n, s in folded.items() if n.startswith(reps)}
+    assert count(kept) == exported
+
+
+def test_the_detector_of_v4_is_that_of_v5() -> None:
+    assert DBNetConfig("PP-OCRv4_mobile_det").parts == DBNetConfig("PP-OCRv5_mobile_det").parts

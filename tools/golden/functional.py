@@ -91,7 +91,9 @@ def run(case: Case, inputs: dict[str, Any]) -> list[Any]:
         numbers = options.get("epsilon", 1e-5), options["num_groups"], "NCHW"
         return [paddle._C_ops.group_norm(inputs["x"], inputs["weight"], inputs["bias"], *numbers)]
     if case.op in ("pad", "interpolate"):
-        options["data_format"] = {3: "NCL" if case.op == "pad" else "NCW", 4: "NCHW", 5: "NCDHW"}[inputs["x"].ndim]
+        options["data_format"] = {3: "NCL" if case.op == "pad" else "NCW", 4: "NCHW", 5: "NCDHW"}[
+            inputs["x"].ndim
+        ]
     if case.op == "prelu":
         return [F.prelu(inputs["x"], inputs["weight"])]
     positional = [inputs.pop(k) for k in list(inputs) if k in ("x", "x1", "x2")]

@@ -94,7 +94,9 @@ def paddle_2(paddle: Any, folder: Path) -> None:
     for protocol in (2, 4):
         paddle.save(model.state_dict(), str(folder / f"state_p{protocol}.pdparams"), protocol=protocol)
     paddle.save({"epoch": 3, "model": dict(model.state_dict())}, str(folder / "nested.pdparams"))
-    paddle.save({"w": paddle.to_tensor([1.0, -2.5, 3.0]).astype("bfloat16")}, str(folder / "bfloat16.pdparams"))
+    paddle.save(
+        {"w": paddle.to_tensor([1.0, -2.5, 3.0]).astype("bfloat16")}, str(folder / "bfloat16.pdparams")
+    )
 
     schedule = paddle.optimizer.lr.StepDecay(0.5, step_size=2)
     optimizer = paddle.optimizer.Adam(schedule, parameters=model.fc.parameters())
@@ -151,7 +153,9 @@ def torch_files(torch: Any, folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)

@@ -67,7 +67,7 @@ def reference(variant: str) -> None:
     keys = "\n".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in sorted(shapes.items()))
     OUT.mkdir(parents=True, exist_ok=True)
     thinned = {name: thin(out) for name, out in stages.items()}
-    np.savez_compressed(OUT / f"{variant}.npz", keys=np.array(keys.encode()), **thinned)
+    np.savez_compressed(OUT / f"{variant}.npz", keys=np.array(keys.encode()), **thinned)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

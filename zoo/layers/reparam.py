@@ -52,6 +52,7 @@ def deploy_state(layer: nn.Layer) -> Arrays:
 
 
 def prefixed(name: str, state: Arrays) -> Arrays:
+    """`state` with the keys that a parent has for its child `name`."""
     return {f"{name}.{key}": value for key, value in state.items()}
 
 

@@ -15,6 +15,7 @@ import jax
 
 from framework import nn
 from framework.config import register
+from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
@@ -174,5 +175,12 @@ class MobileNetV3Rec(nn.Layer):
         self.conv2 = ConvBN(width, self.out_channels, 1, act=F.hardswish, deploy=deploy)
 
     def forward(self, x: jax.Array) -> jax.Array:
-        x = self.blocks(self.conv1(x))  # [N, 2 * H', W/2, C]
-        return F.max_pool2d(self.conv2(x), 2)
+        x = self.conv2(self.blocks(self.conv1(x)))  # [N, 2 * H', W/2, out_channels]
+        if x.shape[1] < 2:
+            raise ShapeError(
+                "the image is too low for MobileNetV3Rec",
+                received=f"{x.shape[1]} row of features before the last pooling",
+                allowed="at least 2",
+                fix="resize the line to the height of the model: 32 for the recogniser, 48 for the classifier",
+            )
+        return F.max_pool2d(x, 2)

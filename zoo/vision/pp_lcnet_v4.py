@@ -17,11 +17,11 @@ import numpy as np
 
 from framework import nn
 from framework.config import register
-from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.reparam import Arrays, centred, fuse_conv_bn
 from zoo.layers.squeeze_excite import SqueezeExcite
+from zoo.layers.text_row import pool_text_row
 
 Stride = int | tuple[int, int]
 
@@ -215,13 +215,4 @@ class PPLCNetV4(nn.Layer):
             maps.append(x)
         if self.detects:
             return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
-        if self.training:
-            return F.adaptive_avg_pool2d(x, (1, 40))
-        if not 3 <= x.shape[1] <= 5:
-            raise ShapeError(
-                "PPLCNetV4 reads text lines of one height",
-                received=f"{x.shape[1]} rows of features before the last pooling",
-                allowed="3, from an image 48 pixels high",
-                fix="resize the line to a height of 48",
-            )
-        return F.avg_pool2d(x, (3, 2))  # [N, 3, W/4, C] -> [N, 1, W/8, C]
+        return pool_text_row(x, self.training, type(self).__name__)  # [N, 3, W/4, C] -> [N, 1, W/8, C]

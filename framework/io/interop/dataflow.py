@@ -108,7 +108,9 @@ _MAIN_SLOTS = ("Out", "Output", "Y")
 
 # Names that exporters invent for constants of their own. A parameter keeps its name through every exporter we know,
 # except where it was folded with something, and folded values are recognised by the operation that uses them.
-_INVENTED = re.compile(r"(?<![a-z])const|(^|[./])helper\.|^auto\.|^p2o\.|^onnx::|^/|^\d*$", re.IGNORECASE)
+_INVENTED = re.compile(
+    r"(?<![a-z])const|(^|[./])helper\.|^auto\.|^p2o\.|^onnx::|^/|^(val_)?\d*$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,12 +212,11 @@ class Dataflow:
     def _add(self, node: Node) -> None:
         op, roles = self._roles(node)
         values = [self._value(name) if name else "" for name in node.inputs]
-        args = {role: value for role, value in zip(roles, values) if value and roles.count(role) == 1}
-        lists = {
-            role: tuple(value for other, value in zip(roles, values) if other == role)
-            for role in roles
-            if roles.count(role) > 1
-        }
+        grouped: dict[str, list[str]] = defaultdict(list)
+        for role, value in zip(roles, values):
+            grouped[role].append(value)
+        args = {role: group[0] for role, group in grouped.items() if len(group) == 1 and group[0]}
+        lists = {role: tuple(group) for role, group in grouped.items() if len(group) > 1}
         lists |= {role: self._lists[value] for role, value in args.items() if value in self._lists}
         outputs = [name for name in node.outputs if name and name not in self.program.parameters]
         main = _main_output(node)

@@ -76,10 +76,14 @@ def weighted_calls(layer: nn.Layer, *examples: Any) -> list[WeightedCall]:
 def _call(name: str, layer: nn.Layer) -> WeightedCall:
     default = "affine" if set(layer._parameters) <= {"scale", "bias"} else type(layer).__name__.lower()
     kind = next((kind for classes, kind in _KINDS if isinstance(layer, classes)), default)
-    back = {ours: theirs for theirs, ours in _LOCAL.get(kind, {}).items()}
-    shapes = {back.get(n, n): p.shape for n, p in layer._parameters.items()}
-    kept = [n for n in layer._buffers if n not in layer._non_persistable]
-    return WeightedCall(name, kind, shapes | {n: layer._buffers[n].shape for n in kept})
+    theirs = {ours: key for key, ours in _LOCAL.get(kind, {}).items()}
+    shapes: dict[str, tuple[int, ...]] = {}
+    for local, parameter in layer._parameters.items():
+        shapes[str(theirs.get(local, local))] = parameter.shape
+    for local, buffer in layer._buffers.items():
+        if local not in layer._non_persistable:
+            shapes[local] = tuple(buffer.shape)
+    return WeightedCall(name, kind, shapes)
 
 
 def match_weights(

@@ -37,7 +37,7 @@ class Node:
     blocks: tuple[tuple[Node, ...], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """A program: `format` is "onnx", "pdmodel" or "pir"; `version` is the opset, Paddle's version or the schema.
 

@@ -7,7 +7,7 @@ carries the weights over, whatever the tensors are called.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,7 +20,7 @@ _MODES = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn", "RNN_RELU": "rnn"}
 _BETWEEN_LAYERS = ("transpose", "reshape", "squeeze")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WeightedOp:
     """One operation with weights in Paddle's names and layouts.
 
@@ -43,7 +43,7 @@ class WeightedOp:
     kind: str
     arrays: dict[str, np.ndarray]
     source: dict[str, str]
-    node: str = field(compare=False)
+    node: str
 
 
 def weighted_ops(program: Program) -> list[WeightedOp]:
@@ -82,6 +82,9 @@ class _Finder:
             "mul": self._mul,
             "add": self._add,
         }
+        for call in self.flow.calls:
+            for inner in self._normalisation(call.out) or ():
+                self._taken.add(self.flow.maker[inner.out])
         for index, call in enumerate(self.flow.calls):
             if index in self._taken:
                 continue
@@ -176,7 +179,7 @@ class _Finder:
         if operands is None:
             return False
         const, other = operands
-        if const.array.size > 1 and self._is_normalised(other):
+        if const.array.size > 1 and self._normalisation(other):
             size = const.array.size
             bias = self._next_add(call, lambda summand, _: _is_vector(summand, size))
             return self._report("layer_norm", call, {"weight": _flat(const), "bias": _flat(bias)})
@@ -193,25 +196,25 @@ class _Finder:
             and self._report("affine", call, {"bias": operands[0]})
         )
 
-    def _is_normalised(self, value: str) -> bool:
-        """Whether the value is (x - mean) / sqrt(mean((x - mean)^2) + eps), spelled out."""
+    def _normalisation(self, value: str) -> tuple[Call, Call] | None:
+        """Square and sum with eps of a value that is (x - mean) / sqrt(mean((x - mean)^2) + eps) in single steps."""
         made = self.flow.made_by
         if not (div := made(value, "div")) or not (root := made(div.args.get("y", ""), "sqrt")):
-            return False
+            return None
         if not (centred := made(div.args.get("x", ""), "sub")) or not (
             add := made(root.args.get("x", ""), "add")
         ):
-            return False
+            return None
         mean = made(centred.args.get("y", ""), "reduce_mean")
-        if mean is None or mean.args.get("x") != centred.args.get("x"):
-            return False
         operands = self._operands(add)
         variance = made(operands[1], "reduce_mean") if operands else None
-        squared = variance.args.get("x", "") if variance else ""
+        if mean is None or mean.args.get("x") != centred.args.get("x") or variance is None:
+            return None
+        squared = variance.args.get("x", "")
         square = made(squared, "pow") or made(squared, "mul")
         if square is None or square.args.get("x") != centred.out:
-            return False
-        return square.op == "pow" or square.args.get("y") == centred.out
+            return None
+        return (square, add) if square.op == "pow" or square.args.get("y") == centred.out else None
 
     def _onnx_rnn(self, call: Call, index: int) -> bool:
         w, r, b = self._const(call, "w"), self._const(call, "r"), self._const(call, "b")

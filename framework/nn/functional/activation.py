@@ -120,7 +120,7 @@ def gelu(x: jax.Array, approximate: bool = False) -> jax.Array:
 
 @functools.partial(jax.jit, static_argnames=("negative_slope",))
 def _leaky_relu(x: jax.Array, negative_slope: float) -> jax.Array:
-    return jnp.where(x > 0, x, x * negative_slope)
+    return jnp.where(x < 0, x * negative_slope, x)
 
 
 def leaky_relu(x: jax.Array, negative_slope: float = 0.01) -> jax.Array:

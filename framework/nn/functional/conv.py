@@ -34,7 +34,7 @@ def pair(value: int | Sequence[int], name: str = "value") -> Pair:
 
 
 def conv_padding(
-    padding: Padding, kernel: Pair, dilation: Pair, stride: Pair, size: tuple[Any, Any] | None
+    padding: Padding, kernel: tuple[int, ...], dilation: Pair, stride: Pair, size: tuple[Any, ...] | None
 ) -> Pads:
     """Explicit ((top, bottom), (left, right)) from Paddle's forms: p, (ph, pw), [t, b, l, r], pairs, SAME, VALID.
 
@@ -78,10 +78,10 @@ def conv_padding(
 
 
 def _dot(x: jax.Array, w: jax.Array, dims: Any, low: bool) -> jax.Array:
-    """dot_general that takes bfloat16 operands when `low` and always accumulates and returns in x's float type."""
+    """dot_general that takes bfloat16 operands when `low`; it accumulates in float32 and returns x's type."""
     out = x.dtype
-    if low and out == jnp.float32:
-        x, w = x.astype(jnp.bfloat16), w.astype(jnp.bfloat16)
+    x = x.astype(jnp.bfloat16) if low and out == jnp.float32 else x
+    w = w.astype(x.dtype)
     wide = jnp.float32 if x.dtype in (jnp.bfloat16, jnp.float16) else None
     return lax.dot_general(x, w, dims, preferred_element_type=wide).astype(out)
 
@@ -117,6 +117,13 @@ def _matmul(x: jax.Array, y: jax.Array, transpose_x: bool, transpose_y: bool, lo
 
 def matmul(x: jax.Array, y: jax.Array, transpose_x: bool = False, transpose_y: bool = False) -> jax.Array:
     """Batched matrix product with Paddle's transpose flags; bfloat16 operands accumulate in float32."""
+    inner = x.shape[-2 if transpose_x and x.ndim > 1 else -1]
+    if inner != y.shape[-1 if transpose_y or y.ndim == 1 else -2]:
+        raise ShapeError(
+            "matmul: the inner axes differ",
+            received=f"x {x.shape}, y {y.shape}, transpose_x={transpose_x}, transpose_y={transpose_y}",
+            allowed="columns of x equal to rows of y",
+        )
     return _matmul(x, y, transpose_x, transpose_y, low=precision() == "bfloat16")
 
 
@@ -124,7 +131,7 @@ def matmul(x: jax.Array, y: jax.Array, transpose_x: bool = False, transpose_y: b
 
 
 def _slices(
-    x: jax.Array, kernel: Pair, stride: Pair, dilation: Pair, out: tuple[Any, Any]
+    x: jax.Array, kernel: tuple[int, ...], stride: Pair, dilation: Pair, out: tuple[Any, ...]
 ) -> list[jax.Array]:
     """The kh*kw shifted views of a padded [N, H, W, C] array, each [N, oh, ow, C]."""
     (sh, sw), (dh, dw) = stride, dilation
@@ -142,7 +149,7 @@ def _slices(
 
 
 def _out_size(
-    size: tuple[Any, Any], kernel: Pair, stride: Pair, dilation: Pair, pads: Pads
+    size: tuple[Any, ...], kernel: tuple[int, ...], stride: Pair, dilation: Pair, pads: Pads
 ) -> tuple[Any, Any]:
     return tuple(  # type: ignore[return-value]
         (n + p[0] + p[1] - (k - 1) * d - 1) // s + 1
@@ -307,6 +314,10 @@ def _conv2d(
         return _plain(x, w, stride, pads, dilation, groups)
 
     plan = conv_plan(x.shape[3], weight.shape[2:], groups, weight.shape[0], stride, dilation)
+    if plan != "pointwise":
+        weight = weight.astype(
+            x.dtype
+        )  # programs of low precision keep the weights of their dots in bfloat16
     if plan == "pointwise":
         y = _pointwise(x, weight, stride, pads, low)  # as good on every platform
     elif plan == "depthwise":
@@ -347,6 +358,13 @@ def conv2d(
         )
     kernel, strides, dilations = weight.shape[2:], pair(stride, "stride"), pair(dilation, "dilation")
     pads = conv_padding(padding, kernel, dilations, strides, x.shape[1:3])
+    for n, k, d, edges in zip(x.shape[1:3], kernel, dilations, pads):
+        if isinstance(n, int) and n + sum(edges) < (k - 1) * d + 1:
+            raise ShapeError(
+                "conv2d: the kernel is larger than the padded image",
+                received=f"x {x.shape}, kernel {kernel}, dilation {dilations}, padding {pads}",
+                allowed=f"at least {(k - 1) * d + 1} pixels, padding included",
+            )
     low = precision() == "bfloat16"
     return _conv2d(x, weight, bias, strides, pads, dilations, groups, lowering.platform(), low)
 

@@ -73,10 +73,10 @@ def _ctc_loss(
     fits = (label_lengths + repeats <= input_lengths) & (input_lengths > 0)
     loss = jnp.where(fits, loss, 0.0)
     if norm_by_times:
-        scaled = loss / jnp.maximum(input_lengths, 1)
+        scaled = loss / jnp.maximum(input_lengths, 1).astype(loss.dtype)
         loss = scaled + lax.stop_gradient(loss - scaled)
     if reduction == "mean":
-        return (loss / jnp.maximum(label_lengths, 1)).mean()
+        return (loss / jnp.maximum(label_lengths, 1).astype(loss.dtype)).mean()
     return reduced(loss, reduction)
 
 

@@ -61,7 +61,7 @@ def _cross_entropy(
             target = (1 - smoothing) * target + smoothing / classes
         kept = jnp.ones(logs.shape[:-1], jnp.float32)
         loss = -(target * logs).sum(-1)
-        weights = kept if weight is None else target @ weight
+        weights = kept if weight is None else target @ weight.astype(jnp.float32)
     else:
         kept = (label != ignore_index).astype(jnp.float32)
         safe = jnp.where(label != ignore_index, label, 0)
@@ -71,6 +71,7 @@ def _cross_entropy(
         if weight is None:
             weights = kept
         else:
+            weight = weight.astype(jnp.float32)
             weights = jnp.take(weight, safe, mode="clip")
             if smoothing:
                 weights = (1 - smoothing) * weights + smoothing * weight.mean()
@@ -190,6 +191,8 @@ def _weighted(loss: jax.Array, weight: jax.Array | None, reduction: str) -> jax.
 def _binary_cross_entropy(
     p: jax.Array, label: jax.Array, weight: jax.Array | None, reduction: str
 ) -> jax.Array:
+    label = label.astype(p.dtype)
+
     def log(value: jax.Array) -> jax.Array:
         # -100 at zero as in Paddle; the inner maximum keeps the gradient there zero instead of infinite.
         return jnp.where(value > 0, jnp.log(jnp.maximum(value, jnp.finfo(value.dtype).tiny)), -100.0)
@@ -267,6 +270,7 @@ def sigmoid_focal_loss(
 
 @functools.partial(jax.jit, static_argnames=("epsilon",))
 def _log_loss(p: jax.Array, label: jax.Array, epsilon: float) -> jax.Array:
+    label = label.astype(p.dtype)
     return -label * jnp.log(p + epsilon) - (1 - label) * jnp.log(1 - p + epsilon)
 
 

@@ -81,7 +81,7 @@ def kl_div(input: jax.Array, label: jax.Array, reduction: str = "mean") -> jax.A
 def _margin_ranking_loss(
     x: jax.Array, other: jax.Array, label: jax.Array, margin: float, reduction: str
 ) -> jax.Array:
-    return reduced(jax.nn.relu(label * (other - x) + margin), reduction)
+    return reduced(jax.nn.relu(label.astype(x.dtype) * (other - x) + margin), reduction)
 
 
 def margin_ranking_loss(

@@ -63,7 +63,7 @@ def choose(on: Platform, cpu: Callable[..., Any], plain: Callable[..., Any], *ar
 
 def conv_plan(
     in_channels: int,
-    kernel_hw: tuple[int, int],
+    kernel_hw: tuple[int, ...],
     groups: int,
     out_channels: int,
     stride: tuple[int, int],

@@ -62,7 +62,7 @@ def _batch_normalise(
 
 
 def _batch_normalise_fwd(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> Any:
-    out = _batch_normalise(x, weight, bias, epsilon)
+    out: Any = _batch_normalise(x, weight, bias, epsilon)
     return out, (x, out[1], lax.rsqrt(out[2] + epsilon), weight, bias)
 
 
@@ -103,22 +103,22 @@ def _batch_norm_train(
     on: Platform,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     channels = x.shape[-1]
-    weight = jnp.ones(channels, jnp.float32) if weight is None else weight
-    bias = jnp.zeros(channels, jnp.float32) if bias is None else bias
+    weight = jnp.ones(channels, jnp.float32) if weight is None else weight.astype(jnp.float32)
+    bias = jnp.zeros(channels, jnp.float32) if bias is None else bias.astype(jnp.float32)
     y, mean, variance = choose(
         on,
-        lambda *a: _batch_normalise(*a, epsilon),
-        lambda *a: _plain_normalise(*a, epsilon),
+        lambda x, w, b: _batch_normalise(x, w, b, epsilon),
+        lambda x, w, b: _plain_normalise(x, w, b, epsilon),
         x,
         weight,
         bias,
     )
     mean, variance = lax.stop_gradient(mean), lax.stop_gradient(variance)
-    return (
-        y,
-        (running_mean * momentum + mean * (1 - momentum)).astype(running_mean.dtype),
-        (running_var * momentum + variance * (1 - momentum)).astype(running_var.dtype),
-    )
+
+    def moved(running: jax.Array, batch: jax.Array) -> jax.Array:
+        return (running.astype(jnp.float32) * momentum + batch * (1 - momentum)).astype(running.dtype)
+
+    return y, moved(running_mean, mean), moved(running_var, variance)
 
 
 @functools.partial(jax.jit, static_argnames=("epsilon",))
@@ -131,10 +131,10 @@ def _batch_norm_eval(
     epsilon: float,
 ) -> jax.Array:
     scale = lax.rsqrt(running_var.astype(jnp.float32) + epsilon)
-    scale = scale if weight is None else scale * weight
-    shift = -running_mean * scale
-    shift = shift if bias is None else shift + bias
-    return (x * scale + shift).astype(x.dtype)
+    scale = scale if weight is None else scale * weight.astype(jnp.float32)
+    shift = -running_mean.astype(jnp.float32) * scale
+    shift = shift if bias is None else shift + bias.astype(jnp.float32)
+    return (x.astype(jnp.float32) * scale + shift).astype(x.dtype)
 
 
 def batch_norm(
@@ -173,8 +173,8 @@ def _standardise(x: jax.Array, axes: tuple[int, ...], epsilon: float) -> jax.Arr
 
 
 def _affine(y: jax.Array, weight: jax.Array | None, bias: jax.Array | None) -> jax.Array:
-    y = y if weight is None else y * weight
-    return y if bias is None else y + bias
+    y = y if weight is None else y * weight.astype(y.dtype)
+    return y if bias is None else y + bias.astype(y.dtype)
 
 
 @functools.partial(jax.jit, static_argnames=("axes", "epsilon"))

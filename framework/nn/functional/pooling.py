@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from framework.core.errors import ShapeError
@@ -23,7 +24,7 @@ _FEW_VIEWS = 16
 
 
 def _windows(
-    size: tuple[Any, Any], kernel: Pair, stride: Pair, pads: Pads, ceil_mode: bool
+    size: tuple[Any, ...], kernel: Pair, stride: Pair, pads: Pads, ceil_mode: bool
 ) -> tuple[Any, Pads]:
     """Output (h, w), and the pads with the rows that ceil mode adds below and to the right."""
     outs, edges = [], []
@@ -31,16 +32,28 @@ def _windows(
         span = n + low + high - k
         out = (-(-span // s) if ceil_mode else span // s) + 1
         if ceil_mode and isinstance(out, int) and (out - 1) * s >= n + low:
-            out -= 1  # a window that would start beyond the input and its left pad is dropped
+            out -= 1  # a window beyond the input and its left pad is dropped; Paddle fills it with -3.4e38 or NaN
+        if isinstance(out, int) and out < 1:
+            raise ShapeError(
+                "the pooling window is larger than the padded input",
+                received=f"size {n}, padding {(low, high)}, window {k}",
+                allowed=f"a window of up to {n + low + high}",
+            )
         extra = (out - 1) * s + k - (n + low + high) if ceil_mode else 0
         outs.append(out)
         edges.append((low, high + (max(extra, 0) if isinstance(extra, int) else extra)))
     return tuple(outs), (edges[0], edges[1])
 
 
+def _check_rank(x: jax.Array) -> None:
+    if x.ndim != 4:
+        raise ShapeError("2-D pooling takes [N, H, W, C]", received=x.shape, allowed="4 axes")
+
+
 def _reduce(x: jax.Array, init: float, op: Any, kernel: Pair, stride: Pair, pads: Pads) -> jax.Array:
+    # The initial value is a numpy constant: with a traced one JAX sees no maximum or sum and has no gradient.
     return lax.reduce_window(
-        x, jnp.asarray(init, x.dtype), op, (1, *kernel, 1), (1, *stride, 1), ((0, 0), *pads, (0, 0))
+        x, np.asarray(init, x.dtype), op, (1, *kernel, 1), (1, *stride, 1), ((0, 0), *pads, (0, 0))
     )
 
 
@@ -83,6 +96,7 @@ def max_pool2d(
 
     `pad_value` is what padding holds: the activation's minimum (0 after a ReLU) keeps int8 quantisation exact.
     """
+    _check_rank(x)
     kernel = pair(kernel_size, "kernel_size")
     strides = kernel if stride is None else pair(stride, "stride")
     pads = conv_padding(padding, kernel, (1, 1), strides, x.shape[1:3])
@@ -139,6 +153,7 @@ def avg_pool2d(
     exclusive: bool = True,
 ) -> jax.Array:
     """Mean over windows. x [N, H, W, C]. With `exclusive` padding does not count in the mean."""
+    _check_rank(x)
     kernel = pair(kernel_size, "kernel_size")
     strides = kernel if stride is None else pair(stride, "stride")
     pads = conv_padding(padding, kernel, (1, 1), strides, x.shape[1:3])
@@ -181,8 +196,7 @@ def _adaptive_pool2d(x: jax.Array, output: tuple[Any, Any], largest: bool) -> ja
 
 
 def _output_size(output_size: int | Sequence[int | None] | None, x: jax.Array) -> tuple[Any, Any]:
-    if x.ndim != 4:
-        raise ShapeError("adaptive pooling takes [N, H, W, C]", received=x.shape, allowed="4 axes")
+    _check_rank(x)
     sizes = (output_size, output_size) if output_size is None or isinstance(output_size, int) else output_size
     return tuple(n if want is None else want for n, want in zip(x.shape[1:3], sizes))  # type: ignore[return-value]
 

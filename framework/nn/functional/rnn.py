@@ -124,5 +124,10 @@ def rnn_scan(
 
 def stacked(states: list[State]) -> Any:
     """[(h,), ...] -> h [layers, N, H]; [(h, c), ...] -> (h, c)."""
-    parts = tuple(jnp.stack(column) for column in zip(*states))
-    return parts if len(parts) > 1 else parts[0]
+    return unwrapped(tuple(jnp.stack(column) for column in zip(*states)))
+
+
+def unwrapped(state: State) -> Any:
+    """The one array of a state, or the tuple where there are two."""
+    first, *others = state
+    return state if others else first

@@ -52,11 +52,8 @@ class _Axis:
             return None
         if self.static:
             whole = self.out // self.size
-            return (
-                whole
-                if whole * self.size == self.out and self.ratio in (None, float(np.float32(1 / whole)))
-                else None
-            )
+            exact = whole > 0 and whole * self.size == self.out and self.ratio == float(np.float32(1 / whole))
+            return whole if exact else None
         return next((k for k in _WHOLE_FACTORS if self.out == self.size * k), None)
 
     def table(self, np_: Any) -> tuple[Any, Any]:
@@ -77,7 +74,7 @@ class _Axis:
         if self.kind == "linear":
             source = np_.maximum(source, np_.float32(0))
             low = np_.minimum(np_.floor(source).astype(np_.int32), last)
-            part = source - low
+            part = source - low.astype(np_.float32)
             return np_.stack([low, np_.minimum(low + 1, last)]), np_.stack([1 - part, part])
         low = np_.floor(source)
         rows = low.astype(np_.int32)[None] + np_.arange(-1, 3)[:, None].astype(np_.int32)
@@ -157,7 +154,8 @@ def _interpolate(x: jax.Array, plans: tuple[_Axis, ...]) -> jax.Array:
     nearest = all(plan.kind == "nearest" for plan in plans)
     wide = x if nearest else x.astype(jnp.float32)
     if all(plan.static for plan in plans) and jnp.issubdtype(wide.dtype, jnp.floating):
-        return _resize_static(wide, plans).astype(x.dtype)
+        resized: Any = _resize_static(wide, plans)
+        return resized.astype(x.dtype)
     return functools.reduce(_resize_axis, plans, wide).astype(x.dtype)
 
 
@@ -234,7 +232,7 @@ def interpolate(
         _Axis(i + 1, n, out, _ratio(n, out, scale, align_corners), _KINDS[mode][0], align_corners, align_mode)
         for i, (n, out, scale) in enumerate(zip(sizes, outs, scales))
     ]
-    plans = [p for p in plans if not (p.size is p.out or p.size == p.out) or p.ratio not in (0.0, 1.0, None)]
+    plans = [p for p in plans if p.size != p.out or p.ratio not in (0.0, 1.0, None)]
     return _interpolate(x, tuple(plans)) if plans else x
 
 
@@ -306,7 +304,7 @@ def _grid_sample(
     x: jax.Array, grid: jax.Array, mode: str, padding_mode: str, align_corners: bool
 ) -> jax.Array:
     n, h, w, c = x.shape
-    table = x.reshape(n, h * w, c)
+    table = x.astype(jnp.float32).reshape(n, h * w, c)
     places = []
     for axis, size in ((1, h), (0, w)):
         value = grid[..., axis].astype(jnp.float32)
@@ -323,7 +321,7 @@ def _grid_sample(
         return jnp.where(inside[..., None], values, 0)
 
     if mode == "nearest":
-        return pick(*(jnp.sign(p) * jnp.floor(jnp.abs(p) + 0.5) for p in (y, x_at)))
+        return pick(*(jnp.sign(p) * jnp.floor(jnp.abs(p) + 0.5) for p in (y, x_at))).astype(x.dtype)
     top, left = jnp.floor(lax.stop_gradient(y)), jnp.floor(lax.stop_gradient(x_at))
     down, right = y - top, x_at - left
     out = (

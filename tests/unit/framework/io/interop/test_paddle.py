@@ -202,8 +202,10 @@ def test_names_are_sorted_as_bytes(source):
 
 @pytest.mark.parametrize(
     ("code", "dtype"),
-    [(0, "bool"), (1, "int16"), (2, "int32"), (3, "int64"), (4, "float16"), (5, "float32"), (6, "float64")]
-    + [(20, "uint8"), (21, "int8"), (22, "bfloat16"), (23, "complex64"), (24, "complex128")],
+    [
+        *enumerate(("bool", "int16", "int32", "int64", "float16", "float32", "float64")),
+        *((20, "uint8"), (21, "int8"), (22, "bfloat16"), (23, "complex64"), (24, "complex128")),
+    ],
 )
 def test_data_types_of_the_stream(source, wire, code, dtype):
     content = bytes(16) + b"\x02\x00\x00\x00" + wire.number(1, code) + np.zeros(1, dtype).tobytes()

@@ -1,0 +1,486 @@
+"""The house rules that a program can check: who imports whom, what stands only where, what is nowhere.
+
+Each message says the rule in words and names the lines that break it.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from framework.config import KINDS, available
+
+REPO = Path(__file__).resolve().parents[2]
+DOMAINS = ("ocr", "detection", "segmentation", "nlp")
+PACKAGES = ("framework", "zoo", *DOMAINS)
+MAY_IMPORT = {
+    "framework": {"framework"},
+    "zoo": {"framework", "zoo"},
+    **{domain: {"framework", "zoo", domain} for domain in DOMAINS},
+    "tools": {"framework", "zoo", *DOMAINS},
+}
+# Inside the framework, at the top of a module; a function may import what it needs (run_check, Artifact.save).
+FRAMEWORK_MAY_IMPORT = {
+    "core": {"core"},
+    "config": {"config", "core"},
+    "vision": {"vision", "core"},
+    "text": {"text", "core"},
+    "nn": {"nn", "core"},
+    "io": {"io", "nn", "core"},
+    "export": {"export", "io", "nn", "core"},
+    "jit": {"jit", "export", "nn", "core"},
+    "inference": {"inference", "export", "jit", "io", "nn", "vision", "config", "core"},
+}
+# Third-party packages and where they may be imported; jax, numpy, yaml and tqdm may be imported everywhere.
+ONLY_HERE = {
+    "flax": ("framework/nn/_nnx.py",),
+    "optax": ("framework/optimizer/",),
+    "cv2": ("framework/vision/",),
+    "pypdfium2": ("framework/vision/",),
+    "PIL": ("framework/vision/", "ocr/exporters/", "tools/docs/"),
+    "pickle": ("framework/io/interop/",),
+    "safetensors": ("framework/io/interop/",),
+    "ml_dtypes": ("framework/io/interop/",),
+    "huggingface_hub": ("zoo/_transfer.py",),
+    "pyclipper": ("ocr/postprocess.py",),
+}
+EVERYWHERE = {"jax", "numpy", "yaml", "tqdm"}
+OFF_THE_INFERENCE_PATH = (
+    "flax",
+    "optax",
+    "onnx",
+    "onnxruntime",
+    "torch",
+    "rapidocr",
+    "ocr.models",
+    "ocr.export",
+)
+MAX_LINES, MAX_TOOL_LINES = 600, 80
+
+
+@dataclass(frozen=True)
+class Source:
+    path: str  # from the repository, with forward slashes
+    text: str
+    tree: ast.Module
+
+    @property
+    def package(self) -> str:
+        return self.path.partition("/")[0]
+
+    def at(self, node: ast.AST, what: str = "") -> str:
+        return f"{self.path}:{getattr(node, 'lineno', 1)} {what}".rstrip()
+
+
+@functools.cache
+def sources(*folders: str) -> tuple[Source, ...]:
+    found = []
+    for path in sorted(file for folder in folders for file in (REPO / folder).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        found.append(Source(path.relative_to(REPO).as_posix(), text, ast.parse(text, str(path))))
+    return tuple(found)
+
+
+def code() -> tuple[Source, ...]:
+    return sources(*PACKAGES)
+
+
+def assert_none(broken: Iterable[str], rule: str) -> None:
+    listed = list(broken)
+    assert not listed, f"{rule}\n  " + "\n  ".join(listed)
+
+
+def imports(source: Source) -> Iterator[tuple[ast.AST, str]]:
+    """Every module that a file imports, inside functions and by importlib too."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            yield from ((node, f"{module}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call) and called(node) == "import_module":
+            yield from ((node, str(name.value)) for name in node.args[:1] if isinstance(name, ast.Constant))
+
+
+def called(call: ast.Call) -> str:
+    """The last part of what is called: `loads` for `pickle.loads(...)`."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
+def dotted(node: ast.AST) -> str:
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else "?"
+
+
+# -- who may import whom -----------------------------------------------------------------------------------------------
+
+
+def test_the_tree_is_read() -> None:
+    assert {"framework/nn/layer.py", "zoo/hub.py", "ocr/pipeline.py"} <= {source.path for source in code()}
+
+
+def test_packages_import_downwards() -> None:
+    ours = {*PACKAGES, "tools", "tests"}
+    broken = [
+        source.at(node, f"imports {name}")
+        for source in sources(*PACKAGES, "tools")
+        for node, name in imports(source)
+        if name.partition(".")[0] in ours - MAY_IMPORT[source.package]
+    ]
+    assert_none(
+        broken,
+        "framework imports neither zoo nor a domain, zoo imports framework only, a domain imports framework and zoo "
+        "and never another domain; none of them imports tools or tests",
+    )
+
+
+def test_framework_imports_downwards() -> None:
+    broken = []
+    for source in sources("framework"):
+        part = source.path.split("/")[1]
+        if part == "__init__.py" or part not in FRAMEWORK_MAY_IMPORT:
+            continue
+        for node, name in imports(Source(source.path, source.text, top_level(source.tree))):
+            top, _, rest = name.partition(".")
+            other = rest.partition(".")[0] if top == "framework" else ""
+            if other in FRAMEWORK_MAY_IMPORT and other not in FRAMEWORK_MAY_IMPORT[part]:
+                broken.append(source.at(node, f"imports {name}"))
+    assert_none(broken, "inside the framework imports go downwards; see FRAMEWORK_MAY_IMPORT in this test")
+    unknown = (
+        {s.path.split("/")[1] for s in sources("framework")} - set(FRAMEWORK_MAY_IMPORT) - {"__init__.py"}
+    )
+    assert not unknown, (
+        f"say in FRAMEWORK_MAY_IMPORT and docs/architecture.md what these may import: {unknown}"
+    )
+
+
+def top_level(tree: ast.Module) -> ast.Module:
+    """The module without the bodies of its functions and classes."""
+    kept = [
+        node
+        for node in tree.body
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    ]
+    return ast.Module(kept, [])
+
+
+def test_imports_are_absolute() -> None:
+    broken = [
+        source.at(node, name) for source in code() for node, name in imports(source) if name.startswith(".")
+    ]
+    assert_none(broken, "imports name the whole module: `from framework.nn.layer import Layer`")
+
+
+def test_third_party_packages_stand_where_they_belong() -> None:
+    broken = []
+    for source in code():
+        for node, name in imports(source):
+            top = name.partition(".")[0]
+            if top in ONLY_HERE:
+                if not source.path.startswith(ONLY_HERE[top]):
+                    broken.append(
+                        source.at(node, f"imports {name}, which stands in {', '.join(ONLY_HERE[top])}")
+                    )
+            elif top and top not in sys.stdlib_module_names and top not in EVERYWHERE and top not in PACKAGES:
+                broken.append(source.at(node, f"imports {name}, which no rule knows"))
+    assert_none(broken, "each third-party package is imported in one place only; see ONLY_HERE in this test")
+
+
+def loaded_by(statement: str, names: Iterable[str]) -> list[str]:
+    """Which of the modules are loaded in a fresh process after the statement."""
+    script = f"import sys; {statement}; print('\\n'.join(m for m in {list(names)!r} if m in sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=REPO,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_config_loads_no_jax() -> None:
+    found = loaded_by("import framework.config", ["jax", "numpy", "cv2"])
+    assert_none(
+        found,
+        "`import framework.config` is light: it loads none of these, directly or through another module",
+    )
+    broken = [
+        source.at(node, f"imports {name}")
+        for source in sources("framework/config")
+        for node, name in imports(source)
+        if name.partition(".")[0] == "jax"
+        or name.startswith(tuple(f"framework.{p}" for p in ("nn", "io", "vision")))
+    ]
+    assert_none(broken, "framework/config imports no jax, not even inside a function")
+
+
+@pytest.mark.parametrize("module", ["ocr.api", "framework.inference.runner"])
+def test_inference_loads_no_training_code(module: str) -> None:
+    found = loaded_by(f"import {module}", OFF_THE_INFERENCE_PATH)
+    assert_none(found, f"{module} runs artifacts: importing it loads neither model code nor these packages")
+
+
+# -- names that a config can ask for -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_are_unique(kind: str, domain: str) -> None:
+    available(kind, (domain, "zoo", "framework"))  # raises where two classes of a kind share a name
+
+
+# -- size and words ----------------------------------------------------------------------------------------------------
+
+
+def test_files_are_short() -> None:
+    broken = [
+        f"{source.path}: {count} lines"
+        for source in sources(*PACKAGES, "tools")
+        if (count := len(source.text.splitlines())) > MAX_LINES
+    ]
+    assert_none(broken, f"a file has one purpose and at most {MAX_LINES} lines; split it")
+
+
+def test_tools_hold_no_logic() -> None:
+    tools = [source for source in sources("tools") if source.path.count("/") == 1]
+    assert len(tools) >= 2
+    broken = [
+        f"{source.path}: {count} lines"
+        for source in tools
+        if (count := len(source.text.splitlines())) > MAX_TOOL_LINES
+    ]
+    broken += [
+        source.at(node, node.name)
+        for source in tools
+        for node in source.tree.body
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert_none(
+        broken,
+        f"tools/*.py parse arguments and call the framework: at most {MAX_TOOL_LINES} lines, no classes; "
+        "logic belongs into a package, where it can be tested and called from Python",
+    )
+
+
+def test_public_names_have_docstrings() -> None:
+    broken = []
+    for source in code():
+        for node in source.tree.body:
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                continue
+            is_overload = any(dotted(item).endswith("overload") for item in node.decorator_list)
+            if not node.name.startswith("_") and not is_overload and not ast.get_docstring(node):
+                broken.append(source.at(node, node.name))
+    assert_none(
+        broken, "every public class and function of a module says in a docstring what its types do not"
+    )
+
+
+def test_modules_have_docstrings() -> None:
+    broken = [source.path for source in code() if source.tree.body and not ast.get_docstring(source.tree)]
+    assert_none(broken, "every module says in one sentence what it is for")
+
+
+def test_nothing_is_left_to_do() -> None:
+    broken = [
+        f"{source.path}:{number} {line.strip()}"
+        for source in sources(*PACKAGES, "tools")
+        for number, line in enumerate(source.text.splitlines(), start=1)
+        if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line)
+    ]
+    bases = {
+        ("framework/nn/layer.py", "Layer.forward"),
+        ("framework/nn/initializer.py", "Initializer.__call__"),
+    }
+    for source in code():
+        for name, function in functions(source.tree):
+            for node in ast.walk(function):
+                raised = isinstance(node, ast.Raise) and node.exc is not None
+                target = (
+                    node.exc.func if raised and isinstance(node.exc, ast.Call) else getattr(node, "exc", None)
+                )
+                if raised and dotted(target) == "NotImplementedError" and (source.path, name) not in bases:
+                    broken.append(source.at(node, name))
+    assert_none(
+        broken, "no stubs and no notes to finish later: what is not there yet is absent, and docs say so"
+    )
+
+
+def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.AST]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.ClassDef):
+            yield from functions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{prefix}{node.name}", node
+
+
+# -- calls that are not made -------------------------------------------------------------------------------------------
+
+
+def calls(source: Source) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(source.tree) if isinstance(node, ast.Call))
+
+
+def keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((item.value for item in call.keywords if item.arg == name), None)
+
+
+def test_no_code_from_data() -> None:
+    broken = []
+    for source in sources(*PACKAGES, "tools"):
+        if source.path.startswith("tools/golden/"):  # they run the references, on files they made themselves
+            continue
+        for call in calls(source):
+            name = dotted(call.func)
+            shell = keyword(call, "shell")
+            if (
+                name in ("eval", "exec", "compile", "__import__", "os.system", "os.popen", "marshal.loads")
+                or re.fullmatch(r"(pickle|dill|joblib|torch)\.loads?", name)
+                or name in ("yaml.unsafe_load", "yaml.full_load")
+                or (shell is not None and not (isinstance(shell, ast.Constant) and shell.value is False))
+                or (name in ("np.load", "numpy.load") and keyword(call, "allow_pickle") is not None)
+            ):
+                broken.append(source.at(call, name))
+    assert_none(
+        broken, "nothing that was read is executed: no eval, exec, unrestricted pickle, shell or os.system"
+    )
+
+
+def is_text_without_encoding(call: ast.Call) -> bool:
+    name = called(call)
+    if keyword(call, "encoding") is not None:
+        return False
+    if name in ("read_text", "write_text") and isinstance(call.func, ast.Attribute):
+        return not (name == "read_text" and call.args) and not (name == "write_text" and len(call.args) > 1)
+    if name != "open" or dotted(call.func) in ("Image.open", "os.open", "webbrowser.open"):
+        return False
+    position = 1 if isinstance(call.func, ast.Name) else 0  # open(path, mode), path.open(mode)
+    mode = call.args[position] if len(call.args) > position else keyword(call, "mode")
+    if mode is None:
+        return isinstance(call.func, ast.Name) or not call.args
+    if not (isinstance(mode, ast.Constant) and isinstance(mode.value, str)):
+        return False
+    return re.fullmatch(r"[rwaxt+]+", mode.value) is not None
+
+
+def test_text_files_name_their_encoding() -> None:
+    broken = [
+        source.at(call)
+        for source in sources(*PACKAGES, "tools", "tests")
+        for call in calls(source)
+        if is_text_without_encoding(call)
+    ]
+    assert_none(broken, 'text is UTF-8 on every system: open, read_text and write_text say encoding="utf-8"')
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("open(p)", True),
+        ("open(p, 'w')", True),
+        ("open(p, 'rb')", False),
+        ("open(p, encoding='utf-8')", False),
+        ("p.open()", True),
+        ("p.open('w', encoding='utf-8')", False),
+        ("p.open('wb')", False),
+        ("p.read_text()", True),
+        ("p.read_text('utf-8')", False),
+        ("p.write_text('x')", True),
+        ("p.write_text('x', encoding='utf-8')", False),
+        ("Image.open(p)", False),
+    ],
+)
+def test_the_encoding_rule(text: str, broken: bool) -> None:
+    call = ast.parse(text).body[0]
+    assert isinstance(call, ast.Expr) and isinstance(call.value, ast.Call)
+    assert is_text_without_encoding(call.value) is broken
+
+
+# -- configuration fields ----------------------------------------------------------------------------------------------
+
+
+def is_dataclass(node: ast.ClassDef) -> bool:
+    return any(
+        dotted(item.func if isinstance(item, ast.Call) else item).endswith("dataclass")
+        for item in node.decorator_list
+    )
+
+
+def is_registered(node: ast.ClassDef) -> bool:
+    return any(isinstance(item, ast.Call) and called(item) == "register" for item in node.decorator_list)
+
+
+def configuration_classes() -> dict[str, tuple[Source, ast.ClassDef]]:
+    """Registered dataclasses, *Config and *Options, and the dataclasses that their fields are made of."""
+    known = {
+        node.name: (source, node)
+        for source in code()
+        for node in source.tree.body
+        if isinstance(node, ast.ClassDef) and is_dataclass(node)
+    }
+    found: dict[str, tuple[Source, ast.ClassDef]] = {}
+    waiting = [
+        name
+        for name, (_, node) in known.items()
+        if is_registered(node) or name.endswith(("Config", "Options"))
+    ]
+    while waiting:
+        name = waiting.pop()
+        if name in known and name not in found:
+            found[name] = known[name]
+            for field in fields(known[name][1]):
+                waiting += [part.id for part in ast.walk(field.annotation) if isinstance(part, ast.Name)]
+    return found
+
+
+def fields(node: ast.ClassDef) -> list[ast.AnnAssign]:
+    return [
+        item for item in node.body if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+    ]
+
+
+def test_every_configuration_field_is_read() -> None:
+    read = {
+        node.attr
+        for source in code()
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+    classes = configuration_classes()
+    assert {"DetectOptions", "ReadingPipeline", "Normalize"} <= set(classes)
+    broken = [
+        source.at(field, f"{name}.{field.target.id}")
+        for name, (source, node) in classes.items()
+        for field in fields(node)
+        if isinstance(field.target, ast.Name) and field.target.id not in read
+    ]
+    assert_none(broken, "a setting that nothing reads is a lie to whoever sets it: use it or take it away")
+
+
+def test_configuration_classes_are_frozen() -> None:
+    broken = []
+    for name, (source, node) in configuration_classes().items():
+        frozen = any(
+            isinstance(item, ast.Call)
+            and dotted(item.func).endswith("dataclass")
+            and isinstance(value := keyword(item, "frozen"), ast.Constant)
+            and value.value is True
+            for item in node.decorator_list
+        )
+        if not frozen:
+            broken.append(source.at(node, name))
+    assert_none(broken, "a configuration is a frozen dataclass: @dataclass(frozen=True)")

@@ -1,0 +1,114 @@
+"""Every file under configs/: it loads, binds, names known weights, builds, and says what its golden text says.
+
+After a change that is meant to change configs, write the golden texts anew and read their diff:
+
+    OAR_UPDATE_GOLDEN=1 python -m pytest tests/config
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+
+from framework import nn
+from framework.config import Kind, bind_section, build, load, parse, resolved
+from framework.config.registry import name_of
+from zoo import hub
+
+REPO = Path(__file__).resolve().parents[2]
+GOLDEN = Path(__file__).parent / "golden"
+CONFIGS = sorted(
+    path.relative_to(REPO / "configs").as_posix()
+    for path in (REPO / "configs").rglob("*.y*ml")
+    if "_base_" not in path.parts
+)
+# The sections that a file can have and what binds them.
+SECTIONS = {kind: Annotated[Any, Kind(kind)] for kind in ("model", "task", "pipeline")}
+
+
+def bound(config: str) -> dict[str, Any]:
+    """The sections of a file, bound with the packages of its domain."""
+    tree = load(REPO / "configs" / config)
+    names = [name for name in tree.value if name != "domain"]
+    unknown = sorted(set(names) - set(SECTIONS))
+    assert not unknown, f"{config}: this test does not know what binds {unknown}; add them to SECTIONS"
+    return {name: bind_section(tree, name, SECTIONS[name]) for name in names}
+
+
+def components(value: Any) -> Iterator[Any]:
+    """Every dataclass in a bound configuration, outermost first."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield value
+        for field in dataclasses.fields(value):
+            yield from components(getattr(value, field.name))
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from components(item)
+    elif isinstance(value, dict):
+        yield from components(list(value.values()))
+
+
+def test_there_are_configs() -> None:
+    assert "ocr/pp_ocrv6_small.yml" in CONFIGS
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_binds(config: str) -> None:
+    sections = bound(config)
+    assert sections, f"{config} asks for nothing: it has none of {', '.join(SECTIONS)}"
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_names_known_weights(config: str) -> None:
+    tree = load(REPO / "configs" / config)
+    entries = hub.entries(tree.value["domain"].value)
+    named = [
+        part.weights
+        for section in bound(config).values()
+        for part in components(section)
+        if getattr(part, "weights", "")
+    ]
+    unknown = [name for name in named if name not in entries]
+    assert not unknown, f"{config} names weights that are not in zoo/weights: {unknown}"
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_models_build(config: str) -> None:
+    """Layers are lazy: a model of any size is built without making a value."""
+    layers = [
+        build(part.model)
+        for section in bound(config).values()
+        for part in components(section)
+        if name_of(type(getattr(part, "model", None))) is not None
+    ]
+    assert layers, f"{config} holds no model"
+    for layer in layers:
+        _, params, _ = nn.abstract(layer)
+        assert params, f"{config}: {type(layer).__name__} has no parameters"
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_equals_golden(config: str) -> None:
+    text = resolved(load(REPO / "configs" / config))
+    golden = (GOLDEN / config).with_suffix(".yml")
+    if os.environ.get("OAR_UPDATE_GOLDEN") == "1":
+        golden.parent.mkdir(parents=True, exist_ok=True)
+        golden.write_text(text, encoding="utf-8", newline="\n")
+    how = "run `OAR_UPDATE_GOLDEN=1 python -m pytest tests/config` and read the diff"
+    assert golden.is_file(), f"{config} has no golden text; {how}"
+    assert text == golden.read_text(encoding="utf-8"), (
+        f"{config} resolves to another text; if that is meant, {how}"
+    )
+    assert parse(text, "golden").plain() == load(REPO / "configs" / config).plain()
+
+
+def test_no_golden_without_a_config() -> None:
+    kept = {path.relative_to(GOLDEN).as_posix() for path in GOLDEN.rglob("*.yml")}
+    assert kept <= {Path(config).with_suffix(".yml").as_posix() for config in CONFIGS}, (
+        "delete what has no config"
+    )

@@ -1,0 +1,113 @@
+import jax
+import numpy as np
+import pytest
+
+from framework import nn
+from framework.core.errors import ShapeError
+from framework.io.named_weights import named_weights
+from zoo.layers.reparam import deploy_state
+from zoo.vision.mobilenet_v3 import (
+    UNITS,
+    MobileNetV3Det,
+    MobileNetV3DetConfig,
+    MobileNetV3Rec,
+    MobileNetV3RecConfig,
+    ResidualUnit,
+    Unit,
+)
+
+
+def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
+    graphdef, params, buffers = nn.abstract(model.eval())
+    image = jax.ShapeDtypeStruct(x, np.float32)
+    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
+    return [leaf.shape for leaf in jax.tree.leaves(out)]
+
+
+def loud_weights(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """Named weights with larger kernels, without which little of the image arrives at the end of so deep a network."""
+    weights = named_weights(shapes)
+    return {name: 1.9 * value if value.ndim == 4 else value for name, value in weights.items()}
+
+
+def test_the_tables_have_the_paper_s_strides() -> None:
+    assert [u.stride for u in UNITS["large"]] == [1, 2, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 2, 1, 1]
+    assert [u.stride for u in UNITS["small"]] == [2, 2, 1, 2, 1, 1, 1, 1, 2, 1, 1]
+
+
+def test_the_detector_gives_four_maps() -> None:
+    model = MobileNetV3Det(MobileNetV3DetConfig())
+    assert model.out_channels == (16, 24, 56, 480)
+    assert shapes(model, (1, 64, 96, 3)) == [(1, 16, 24, 16), (1, 8, 12, 24), (1, 4, 6, 56), (1, 2, 3, 480)]
+    assert shapes(model, (1, 1, 1, 3)) == [(1, 1, 1, c) for c in (16, 24, 56, 480)]
+
+
+def test_names_are_upstream_s() -> None:
+    det = set(MobileNetV3Det(MobileNetV3DetConfig()).state_shapes())
+    assert {
+        "conv.conv.weight",
+        "stage0.0.expand_conv.conv.weight",
+        "stage1.0.mid_se.conv1.bias",
+        "stage2.5.linear_conv.bn._mean",
+        "stage3.3.conv.weight",
+    } <= det
+    assert not any("mid_se" in n for n in MobileNetV3Det(MobileNetV3DetConfig(squeeze=False)).state_shapes())
+    rec = set(MobileNetV3Rec(MobileNetV3RecConfig()).state_shapes())
+    assert {"conv1.bn._variance", "blocks.10.bottleneck_conv.conv.weight", "conv2.conv.weight"} <= rec
+
+
+def test_rows_and_columns_of_the_recogniser() -> None:
+    line = MobileNetV3Rec(MobileNetV3RecConfig(vertical_strides=(1, 2, 2, 2)))
+    assert line.out_channels == 288
+    assert shapes(line, (2, 32, 100, 3)) == [(2, 1, 25, 288)]
+    assert shapes(line, (2, 64, 100, 3)) == [(2, 2, 25, 288)]
+    classifier = MobileNetV3Rec(MobileNetV3RecConfig(scale=0.35))
+    assert classifier.out_channels == 200
+    assert shapes(classifier, (1, 48, 192, 3)) == [(1, 1, 48, 200)]
+
+
+def test_a_line_that_leaves_no_row_is_refused() -> None:
+    with pytest.raises(ShapeError, match=r"too low[\s\S]*1 row of features[\s\S]*32 for the recogniser"):
+        shapes(MobileNetV3Rec(MobileNetV3RecConfig()), (1, 32, 64, 3))
+
+
+def test_the_shortcut_stands_where_the_shape_stays_and_the_stride_is_the_integer_one() -> None:
+    def has_shortcut(width: int, stride: int | tuple[int, int]) -> bool:
+        return ResidualUnit(Unit(3, 16, width, False, "relu", stride), 8, 1.0).shortcut
+
+    assert has_shortcut(8, 1)
+    assert not has_shortcut(16, 1) and not has_shortcut(8, 2) and not has_shortcut(8, (1, 1))
+
+
+def test_a_unit_by_hand() -> None:
+    """One pixel: two convolutions pass x on and ReLU cuts it, the gate is 0.2 * 1 + 0.5, the shortcut adds x."""
+    unit = ResidualUnit(Unit(3, 8, 8, True, "relu", 1), 8, 1.0).eval()
+    state = {name: np.zeros(shape) for name, shape in unit.state_shapes().items()}
+    for name, shape in unit.state_shapes().items():
+        if name.endswith("_variance"):
+            state[name] = np.full(shape, 1 - 1e-5)
+        elif name.endswith("bn.weight"):
+            state[name] = np.ones(shape)
+    for conv in ("expand_conv", "linear_conv"):
+        state[f"{conv}.conv.weight"][:, :, 0, 0] = np.eye(8)
+    state["bottleneck_conv.conv.weight"][:, 0, 1, 1] = 1
+    state["mid_se.conv2.bias"] += 1
+    unit.set_state_dict(state)
+    x = np.array([2.0, -2.0, 0, 0, 0, 0, 0, 0], np.float32).reshape(1, 1, 1, 8)
+    np.testing.assert_allclose(unit(x)[0, 0, 0, :3], [3.4, -2.0, 0.0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["det", "rec"])
+def test_deploy_form(kind: str) -> None:
+    def build(deploy: bool) -> nn.Layer:
+        if kind == "det":
+            return MobileNetV3Det(MobileNetV3DetConfig(scale=0.35), deploy).eval()
+        return MobileNetV3Rec(MobileNetV3RecConfig(scale=0.35), deploy).eval()
+
+    model, deployed = build(False), build(True)
+    model.set_state_dict(loud_weights(model.state_shapes()))
+    deployed.set_state_dict(deploy_state(model))
+    x = np.random.RandomState(0).standard_normal((1, 48, 32, 3)).astype(np.float32)
+    for ours, want in zip(jax.tree.leaves(deployed(x)), jax.tree.leaves(model(x)), strict=True):
+        assert np.ptp(want, (1, 2)).max() > 0.01
+        np.testing.assert_allclose(ours, want, atol=1e-5 * max(1.0, float(np.abs(want).max())))

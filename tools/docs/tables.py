@@ -1,0 +1,86 @@
+"""Write the tables of README.md and docs/*.md anew from configs/ and zoo/weights/.
+
+python tools/docs/tables.py            tests/e2e/test_docs.py fails while they are out of date
+
+A table stands between `<!-- table: NAME -->` and `<!-- end of table -->`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPO))
+
+from framework.config import load
+from zoo import hub
+
+_TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+
+
+def documents() -> list[Path]:
+    return [REPO / "README.md", REPO / "CONTRIBUTING.md", *sorted((REPO / "docs").rglob("*.md"))]
+
+
+def updated(text: str) -> str:
+    """`text` with every table of it written anew."""
+    return _TABLE.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}{match[3]}", text)
+
+
+def readers() -> str:
+    """The reading pipelines: one row for each config of configs/ocr."""
+    rows = []
+    for path in sorted((REPO / "configs" / "ocr").glob("*.yml")):
+        stages = load(path).plain()["pipeline"]
+        entries = [hub.entry(stages[stage]["weights"]) for stage in ("detector", "recognizer")]
+        sizes = [_megabytes(entry) for entry in entries]
+        about = path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ").rstrip(".")
+        here = all(any(s.kind == "package" for s in entry.files["weights"].sources) for entry in entries)
+        place = "in the `ocr` extra" if here else "downloaded at first use"
+        size = f"{sum(sizes):.0f} MB" if None not in sizes else "?"  # type: ignore[arg-type]
+        rows.append((f"`{path.stem}`", about, *map(_score, entries), size, place))
+    return _markdown(("name", "what", "detector", "recogniser", "size", "weights"), rows)
+
+
+def weights() -> str:
+    """Every entry of the hub that is ready to run, and the training checkpoint beside it."""
+    known = hub.entries()
+    rows = []
+    for name, entry in known.items():
+        if entry.form == "deploy":
+            size = _megabytes(entry)
+            trainable = "yes" if f"{name}_pretrained" in known else ""
+            rows.append((f"`{name}`", entry.family, f"{size:.1f}" if size else "?", _score(entry), trainable))
+    return _markdown(("name", "family", "MB", "published score", "checkpoint"), rows)
+
+
+def _megabytes(entry: hub.Entry) -> float | None:
+    return next((source.size / 1e6 for source in entry.files["weights"].sources if source.size), None)
+
+
+def _score(entry: hub.Entry) -> str:
+    return ", ".join(f"{score['metric'].removesuffix(' %')} {score['value']} %" for score in entry.scores)
+
+
+def _markdown(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+TABLES = {"readers": readers, "weights": weights}
+
+
+def main() -> None:
+    for path in documents():
+        old = path.read_text(encoding="utf-8")
+        new = updated(old)
+        if new != old:
+            path.write_text(new, encoding="utf-8", newline="\n")
+            print(f"updated {path.relative_to(REPO)}")
+
+
+if __name__ == "__main__":
+    main()
