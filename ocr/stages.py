@@ -54,8 +54,8 @@ class RecognizeOptions:
 
     normalize: Normalize
     height: int = 48
-    widths: tuple[int, ...] = (160, 320, 480, 640, 960, 1280, 1920, 3200)
-    columns: int = 2560
+    widths: tuple[int, ...] = (96, 128, 160, 192, 256, 320, 384, 512, 640, 768, 960, 1280, 1920, 3200)
+    columns: int = 1280
     batch: int = 8
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from framework.core.errors import OarError
-from framework.inference import runner
+from framework.inference import keep_memory, runner
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -38,6 +38,7 @@ def arguments() -> argparse.ArgumentParser:
 
 def main(argv: list[str] | None = None) -> int:
     args = arguments().parse_args(argv)
+    keep_memory()
     try:
         runner.check_sources(args.image_file, args.image_dir, args.pdf_file, args.video_file)
         predictor = runner.open_predictor(args.config, args.model_dir, args.device, args.precision, args.opt)

@@ -3,6 +3,7 @@
 from framework.inference.engine import Engine as Engine
 from framework.inference.engine import compile_options as compile_options
 from framework.inference.engine import enable_compilation_cache as enable_compilation_cache
+from framework.inference.memory import keep_memory as keep_memory
 from framework.inference.paddle_api import Config as Config
 from framework.inference.paddle_api import PrecisionType as PrecisionType
 from framework.inference.paddle_api import Predictor as Predictor

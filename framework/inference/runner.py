@@ -1,8 +1,8 @@
 """Run a predictor over files, folders, PDFs and videos, and write what it finds: the loop behind tools/infer.py.
 
 A domain's module `<domain>.api` gives `open_predictor(...)`, an object whose `pages(items)` takes (image, source,
-number) and yields results in order, and `export_artifact(...)`. A result has `to_dict()` (plain data for JSON), `draw()`
-(a picture for a still image) and `overlay()` (a picture of the image's own size, for video).
+number) and yields results in order, and `export_artifact(...)`. A result has `to_dict()` (plain data for JSON),
+`draw()` (a picture for a still image) and `overlay()` (a picture of the image's own size, for video).
 """
 
 from __future__ import annotations

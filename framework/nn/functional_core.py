@@ -108,8 +108,9 @@ def graph_def(layer: Layer) -> GraphDef:
 
 def split(layer: Layer) -> tuple[GraphDef, State, State]:
     """(graphdef, params, buffers): the structure and two flat dicts of arrays by dotted name."""
+    graphdef = graph_def(layer)
     params = {name: parameter.value for name, parameter in layer.named_parameters()}
-    return graph_def(layer), params, dict(layer.named_buffers())
+    return graphdef, params, dict(layer.named_buffers())
 
 
 def abstract(

@@ -17,6 +17,8 @@ from ocr.layers.pyramid import Pyramid, RSELayer, join, top_down
 
 @dataclass(frozen=True)
 class RSEFPNConfig:
+    """`out_channels` in the laterals and in the joined result."""
+
     kind: Literal["RSEFPN"] = "RSEFPN"
     out_channels: int = 96
 

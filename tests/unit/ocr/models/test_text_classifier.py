@@ -6,10 +6,11 @@ import pytest
 
 from framework import nn
 from framework.config import Kind, bind
-from framework.core.errors import ShapeError
+from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
 from ocr.models.text_classifier import ClassHead, TextClassifier, TextClassifierConfig
 from zoo.layers.reparam import reparameterize
+from zoo.vision.mobilenet_v3 import MobileNetV3RecConfig
 
 
 def loud_weights(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
@@ -42,10 +43,26 @@ def test_head_by_hand() -> None:
     assert np.asarray(head(x)).tolist() == [[2.0 + 40.0 + 0.5]]
 
 
-def test_names_and_size_of_the_official_classifier() -> None:
-    shapes = TextClassifier(TextClassifierConfig()).state_shapes()
-    assert sum(int(np.prod(shape)) for shape in shapes.values()) == 133628 and len(shapes) == 213
-    assert shapes["head.fc.weight"] == (200, 2) and "backbone.blocks.0.mid_se.conv1.weight" in shapes
+@pytest.mark.parametrize(
+    ("variant", "entries", "values", "classes"),
+    [
+        ("ch_ppocr_mobile_v2.0_cls", 213, 133628, (200, 2)),
+        ("PP-LCNet_x0_25_textline_ori", 145, 79354, (128, 2)),
+        ("PP-LCNet_x1_0_textline_ori", 146, 1685026, (1280, 2)),
+        ("PP-LCNet_x1_0_doc_ori", 146, 1687588, (1280, 4)),
+    ],
+)
+def test_sizes_of_the_official_programs(
+    variant: str, entries: int, values: int, classes: tuple[int, int]
+) -> None:
+    shapes = TextClassifier(TextClassifierConfig(variant)).state_shapes()
+    assert sum(int(np.prod(shape)) for shape in shapes.values()) == values and len(shapes) == entries
+    assert shapes["head.fc.weight"] == classes
+
+
+def test_unknown_variant() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'PP-LCNet_x1_0_textline_ori'"):
+        TextClassifierConfig("PP-LCNet_x1_textline_ori")
 
 
 @pytest.mark.parametrize("shape", [(48, 192, 3), (1, 3, 48, 192), (1, 48, 192, 4)])
@@ -55,6 +72,13 @@ def test_only_color_images(shape: tuple[int, ...]) -> None:
 
 
 def test_binding_from_a_file() -> None:
-    tree = {"type": "TextClassifier", "backbone": {"type": "MobileNetV3Rec", "scale": 0.35}, "deploy": True}
+    tree = {"type": "TextClassifier", "backbone": {"type": "MobileNetV3Rec", "scale": 0.5}, "deploy": True}
     config = bind(tree, Annotated[Any, Kind("model")], ("ocr", "zoo", "framework"))
-    assert config == TextClassifierConfig(deploy=True)
+    assert config.parts == (MobileNetV3RecConfig(scale=0.5), 2) and config.deploy
+    tree = {
+        "type": "TextClassifier",
+        "backbone": {"type": "PPLCNet", "strides": [[2, 2]] * 5},
+        "num_classes": 4,
+    }
+    config = bind(tree, Annotated[Any, Kind("model")], ("ocr", "zoo", "framework"))
+    assert config.parts == TextClassifierConfig("PP-LCNet_x1_0_doc_ori").parts

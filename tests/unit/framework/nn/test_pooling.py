@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from framework import nn
+from framework.core.errors import ShapeError
+from framework.nn import functional as F
+
+X = jnp.arange(16.0).reshape(1, 4, 4, 1)
+
+
+def flat(x):
+    return np.asarray(x).ravel().tolist()
+
+
+def test_layers_by_hand():
+    assert flat(nn.MaxPool2D(2)(X)) == [5, 7, 13, 15]
+    assert flat(nn.AvgPool2D(2)(X)) == [2.5, 4.5, 10.5, 12.5]
+    assert flat(nn.AdaptiveAvgPool2D(1)(X)) == [7.5]
+    assert flat(nn.AdaptiveMaxPool2D(1)(X)) == [15]
+    assert flat(nn.AdaptiveMaxPool2D(2)(X)) == [5, 7, 13, 15]
+    assert flat(nn.AdaptiveAvgPool2D((None, 1))(X)) == [1.5, 5.5, 9.5, 13.5]
+    line = jnp.arange(6.0).reshape(1, 6, 1)
+    assert flat(nn.MaxPool1D(2)(line)) == [1, 3, 5]
+    assert flat(nn.AvgPool1D(3, stride=3)(line)) == [1, 4]
+    assert flat(nn.AvgPool1D(2, padding=1, exclusive=False)(line)) == [0, 1.5, 3.5, 2.5]
+    assert flat(nn.AdaptiveAvgPool1D(2)(line)) == [1, 4]
+    assert flat(nn.AdaptiveMaxPool1D(4)(line)) == [1, 2, 4, 5]
+
+
+def test_padding_of_max_pooling_holds_pad_value():
+    negative = -jnp.ones((1, 2, 2, 1))
+    assert flat(nn.MaxPool2D(3, 2, 1)(negative)) == [-1]
+    assert flat(nn.MaxPool2D(3, 2, 1, pad_value=0.0)(negative)) == [0]
+    assert flat(nn.MaxPool2D(3, 1, 1, pad_value=0.0)(negative)) == [0] * 4
+
+
+def test_a_window_that_lies_in_the_padding_alone_is_dropped():
+    # Paddle returns a third row of -3.4e38 here, and NaN for the average.
+    x = jnp.arange(9.0).reshape(1, 3, 3, 1)
+    assert F.max_pool2d(x, 2, 2, 1, ceil_mode=True).shape == (1, 2, 2, 1)
+    assert np.isfinite(F.avg_pool2d(x, 2, 2, 1, ceil_mode=True)).all()
+
+
+def test_one_pixel_and_an_empty_batch():
+    one = jnp.full((1, 1, 1, 2), 3.0)
+    for layer in (
+        nn.MaxPool2D(3, 1, 1),
+        nn.AvgPool2D(3, 1, 1),
+        nn.AdaptiveAvgPool2D(1),
+        nn.AdaptiveAvgPool2D(2),
+    ):
+        assert set(flat(layer(one))) == {3.0}
+    assert nn.AvgPool2D(2)(jnp.ones((0, 4, 4, 2))).shape == (0, 2, 2, 2)
+
+
+def test_repr():
+    assert repr(nn.MaxPool2D(3, 2, 1)) == "MaxPool2D(kernel_size=3, stride=2, padding=1)"
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (
+            lambda: F.max_pool2d(jnp.ones((1, 2, 2, 1)), 3),
+            "the pooling window is larger than the padded input",
+        ),
+        (
+            lambda: F.avg_pool2d(jnp.ones((1, 2, 2, 1)), 3),
+            "the pooling window is larger than the padded input",
+        ),
+        (lambda: F.max_pool2d(jnp.ones((2, 2, 1)), 2), r"2-D pooling takes \[N, H, W, C\]"),
+        (lambda: F.avg_pool2d(jnp.ones((2, 2, 1)), 2), r"2-D pooling takes \[N, H, W, C\]"),
+        (lambda: F.adaptive_avg_pool2d(jnp.ones((2, 2, 1)), 1), r"2-D pooling takes \[N, H, W, C\]"),
+        (lambda: F.max_pool2d(X, (2, 2, 2)), "kernel_size takes one or two numbers"),
+    ],
+)
+def test_errors(run, message):
+    with pytest.raises(ShapeError, match=message):
+        run()

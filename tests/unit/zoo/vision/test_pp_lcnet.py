@@ -1,0 +1,61 @@
+import jax
+import numpy as np
+import pytest
+
+from framework import nn
+from framework.io.named_weights import named_weights
+from zoo.layers.reparam import deploy_state
+from zoo.vision.pp_lcnet import PPLCNet, PPLCNetConfig
+
+ALONG = ((1, 2), (2, 1), (2, 1), (2, 1), (2, 1))
+
+
+def shape(model: nn.Layer, x: tuple[int, ...]) -> tuple[int, ...]:
+    graphdef, params, buffers = nn.abstract(model.eval())
+    image = jax.ShapeDtypeStruct(x, np.float32)
+    return jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image).shape
+
+
+def test_pooled_or_as_a_map() -> None:
+    assert shape(PPLCNet(PPLCNetConfig()), (2, 224, 224, 3)) == (2, 1, 1, 1280)
+    plain = PPLCNet(PPLCNetConfig(last_channels=None))
+    assert plain.out_channels == 512 and shape(plain, (1, 64, 96, 3)) == (1, 2, 3, 512)
+    line = PPLCNet(PPLCNetConfig(scale=0.25, strides=ALONG, last_channels=None))
+    assert line.out_channels == 128 and shape(line, (1, 80, 160, 3)) == (1, 5, 80, 128)
+    assert shape(line, (1, 1, 1, 3)) == (1, 1, 1, 128)
+
+
+def test_names_are_upstream_s() -> None:
+    names = set(PPLCNet(PPLCNetConfig(scale=0.25)).state_shapes())
+    assert {
+        "conv1.conv.weight",
+        "blocks5.5.dw_conv.bn._mean",
+        "blocks6.1.se.conv2.bias",
+        "blocks2.0.pw_conv.conv.weight",
+        "last_conv.weight",
+    } <= names
+    assert "last_conv.bias" not in names and not any(name.startswith("blocks5.5.se") for name in names)
+
+
+def test_inference_takes_four_fifths_of_the_last_layer() -> None:
+    model = PPLCNet(PPLCNetConfig(scale=0.25, last_channels=1)).eval()
+    state = {name: np.zeros(size) for name, size in model.state_shapes().items()}
+    state |= {name: np.ones(array.shape) for name, array in state.items() if name.endswith("_variance")}
+    state["blocks6.1.pw_conv.bn.bias"] = np.full(128, 3.0)  # hard swish of 3 is 3
+    state["last_conv.weight"][0, 0] = 2
+    model.set_state_dict(state)
+    np.testing.assert_allclose(model(np.ones((1, 32, 32, 3), np.float32)), [[[[0.8 * 6]]]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("last_channels", [None, 32])
+def test_deploy_form(last_channels: int | None) -> None:
+    config = PPLCNetConfig(scale=0.25, strides=ALONG, last_channels=last_channels)
+    model, deployed = (PPLCNet(config, deploy).eval() for deploy in (False, True))
+    weights = named_weights(model.state_shapes())
+    # With larger kernels more of the image arrives at the end.
+    model.set_state_dict({name: 3 * array if array.ndim == 4 else array for name, array in weights.items()})
+    deployed.set_state_dict(deploy_state(model))
+    x = np.random.RandomState(0).standard_normal((3, 32, 16, 3)).astype(np.float32)
+    want = np.asarray(model(x))
+    assert np.ptp(want, 0).max() > 0.01
+    np.testing.assert_allclose(deployed(x), want, atol=1e-5 * max(1.0, np.abs(want).max()))
