@@ -52,7 +52,7 @@ class TextReader:
         return self.reader.pages(self._images(source))
 
     def _images(self, source: Source | Iterable[Source]) -> Iterator[tuple[np.ndarray, str, int]]:
-        if isinstance(source, (list, tuple)) or isinstance(source, Iterator):
+        if isinstance(source, (list, tuple, Iterator)):
             for item in source:
                 yield from self._images(item)
             return
@@ -132,10 +132,12 @@ def predictor(
     path = Path(model)
     if path.is_dir():
         artifact, name = load_artifact(path), path.name
-        artifact = _changed(artifact, settings)
     else:
         config = config_file(model)
-        artifact, name = artifact_of(config, tuple(settings)), config.stem
+        in_program = tuple(setting for setting in settings if not _at_run_time(setting))
+        settings = [setting for setting in settings if _at_run_time(setting)]
+        artifact, name = artifact_of(config, in_program), config.stem
+    artifact = _changed(artifact, settings)
     reader = Reader(artifact, device, precision)
     if lang is not None:
         reader.characters.check_language(lang)
@@ -212,6 +214,12 @@ def _fingerprint(text: str) -> str:
         for file in sorted((_ROOT / folder).rglob("*.py")) + sorted((_ROOT / folder).rglob("*.yml")):
             found.update(file.read_bytes())
     return found.hexdigest()[:16]
+
+
+def _at_run_time(setting: str) -> bool:
+    """Whether a setting is an option that a finished artifact can be run with: all but what is part of the programs."""
+    keys = setting.partition("=")[0].strip().split(".")
+    return "options" in keys and not {"normalize", "height", "size_hw"} & set(keys)
 
 
 def _changed(artifact: Artifact, settings: Sequence[str]) -> Artifact:

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from framework.config import Kind, bind_section, build, dump, load, parse, register, resolved
 from framework.core.errors import ConfigError
 from framework.export import PLATFORMS, Artifact, TensorSpec, lower_layer
+from framework.io.interop import load_program
 from framework.nn import Layer
 from ocr.characters import CharacterSet
 from ocr.models.weights import load_weights_into
@@ -140,8 +141,6 @@ def _detector(config: DetectorConfig, platforms: tuple[str, ...], precisions: tu
 def _recognizer(
     config: RecognizerConfig, platforms: tuple[str, ...], precisions: tuple[str, ...]
 ) -> Artifact:
-    from framework.io.interop import load_program
-
     path = hub.resolve(config.weights, "ocr")
     if config.characters:
         characters = CharacterSet.from_file(
@@ -150,15 +149,7 @@ def _recognizer(
             right_to_left=config.right_to_left,
         )
     else:
-        text = load_program(path).metadata.get("character", "") if path.suffix == ".onnx" else ""
-        if not text:
-            raise ConfigError(
-                "the recogniser has no dictionary",
-                where=path,
-                received="weights that carry none",
-                allowed="pipeline.recognizer.characters: a dictionary file, one symbol a line",
-            )
-        characters = CharacterSet.from_text(text, use_space_char=config.use_space_char, source=str(path))
+        characters = _own_characters(config, path)
     model_config = dataclasses.replace(config.model, num_classes=characters.num_classes)
     model, path = _model(model_config, config.weights)
 
@@ -188,6 +179,23 @@ def _recognizer(
         characters=list(listed), space=config.use_space_char, right_to_left=config.right_to_left
     )
     return artifact
+
+
+def _own_characters(config: RecognizerConfig, path: Path) -> CharacterSet:
+    """The dictionary that comes with the weights: inside an ONNX file, or beside them in the hub."""
+    how = {"use_space_char": config.use_space_char, "right_to_left": config.right_to_left}
+    text = load_program(path).metadata.get("character", "") if path.suffix == ".onnx" else ""
+    if text:
+        return CharacterSet.from_text(text, source=str(path), **how)
+    known = hub.entries("ocr")
+    if config.weights in known and "dict" in known[config.weights].files:
+        return CharacterSet.from_file(hub.fetch(config.weights, "dict"), **how)
+    raise ConfigError(
+        "the recogniser has no dictionary",
+        where=path,
+        received="weights that carry none",
+        allowed="pipeline.recognizer.characters: a dictionary file, one symbol a line",
+    )
 
 
 def _orienter(config: OrienterConfig, platforms: tuple[str, ...], precisions: tuple[str, ...]) -> Artifact:

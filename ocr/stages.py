@@ -33,8 +33,8 @@ class DetectOptions:
 
     normalize: Normalize
     size: DetSize = field(default_factory=DetSize)
-    sides: tuple[int, ...] = (320, 480, 640, 800, 960)
-    shrink: float = 0.93
+    sides: tuple[int, ...] = (320, 416, 512, 608, 704, 832, 960)
+    shrink: float = 0.97
     max_aspect: float = 4.0
     postprocess: DBPostprocess = field(default_factory=DBPostprocess)
 

@@ -58,6 +58,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 @dataclass(frozen=True)
 class Constant(Initializer):
+    """One value everywhere."""
+
     value: float = 0.0
 
     def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
@@ -66,6 +68,8 @@ class Constant(Initializer):
 
 @dataclass(frozen=True)
 class Normal(Initializer):
+    """Normal values."""
+
     mean: float = 0.0
     std: float = 1.0
 
@@ -91,6 +95,8 @@ class TruncatedNormal(Initializer):
 
 @dataclass(frozen=True)
 class Uniform(Initializer):
+    """Values evenly from `low` up to `high`."""
+
     low: float = -1.0
     high: float = 1.0
 

@@ -18,6 +18,11 @@ _REDUCTIONS = ("mean", "sum", "none")
 
 
 def check_reduction(reduction: str, where: str, allowed: tuple[str, ...] = _REDUCTIONS) -> None:
+    """Refuse a reduction that is not in `allowed`.
+
+    Raises:
+        ShapeError: naming `where` and what is allowed.
+    """
     if reduction not in allowed:
         raise ShapeError(
             "unknown reduction", where=where, received=repr(reduction), allowed=", ".join(allowed)

@@ -32,10 +32,11 @@ def test_choose_runs_the_form_for_the_platform():
 def test_a_program_for_several_platforms_keeps_the_forms_of_both():
     shapes = [jax.ShapeDtypeStruct(s, jnp.float32) for s in ((1, 4, 4, 3), (3, 1, 3, 3))]
 
-    def depthwise(x, w):
-        return F.conv2d(x, w, padding=1, groups=3)
-
     for scope, grouped in (("any", True), ("cpu", False), ("other", True)):
+
+        def depthwise(x, w):  # a function of its own each time: jit's cache does not know the scope
+            return F.conv2d(x, w, padding=1, groups=3)
+
         with lowering.platform_scope(scope):
             text = export.export(jax.jit(depthwise), platforms=["cpu", "cuda"])(*shapes).mlir_module()
         assert ("stablehlo.convolution" in text) == grouped, scope
