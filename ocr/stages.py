@@ -54,7 +54,7 @@ class RecognizeOptions:
 
     normalize: Normalize
     height: int = 48
-    widths: tuple[int, ...] = (96, 128, 160, 192, 256, 320, 384, 512, 640, 768, 960, 1280, 1920, 3200)
+    widths: tuple[int, ...] = (160, 192, 256, 320, 384, 512, 640, 768, 960, 1280, 1920, 3200)
     columns: int = 1280
     batch: int = 8
 
@@ -174,15 +174,17 @@ class Recognizer:
         return results  # type: ignore[return-value]
 
     def _plan(self, wanted: Sequence[int]) -> list[tuple[int, int, list[int]]]:
-        """(width, rows of the batch, lines in it), the widest lines first."""
-        order = sorted(range(len(wanted)), key=lambda i: -wanted[i])
+        """(width, rows of the batch, lines in it), the widest lines first; by upstream's rule the narrowest first."""
+        sign = -1 if self.options.widths else 1
+        order = sorted(range(len(wanted)), key=lambda i: sign * wanted[i])
         batches, start = [], 0
         while start < len(order):
-            widest = wanted[order[start]]
             if not self.options.widths:
-                width = max(widest, self.options.height * 320 // 48)
                 rows = min(self.options.batch, len(order) - start)
+                widest = max(wanted[order[start + rows - 1]], self.options.height * 320 // 48)
+                width = -(-widest // 8) * 8
             else:
+                widest = wanted[order[start]]
                 width = next((w for w in self.options.widths if w >= widest), self.options.widths[-1])
                 full = max(1, min(self.options.batch, self.options.columns // width))
                 rows = full if len(order) - start > 1 else 1
