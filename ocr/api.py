@@ -7,8 +7,10 @@ artifact's name holds a fingerprint of config, weights, sources and jax, so a ch
 from __future__ import annotations
 
 import hashlib
+import io
 import logging
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,13 +19,14 @@ import jax
 import numpy as np
 
 import framework
-from framework.core.errors import InputError, OarError, nearest
+from framework.core.errors import ConfigError, InputError, OarError, nearest
 from framework.core.home import home
 from framework.export import Artifact, load_artifact
 from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
-from ocr.pipeline import Reader
+from ocr.pipeline import Reader, ReadOptions
 from ocr.results import Document, Page
+from ocr.stages import DetectOptions, OrientOptions, RecognizeOptions
 
 log = logging.getLogger("oar")
 _ROOT = Path(framework.__file__).resolve().parents[1]
@@ -51,12 +54,15 @@ class TextReader:
         """As a call, page by page: memory does not grow with their number."""
         return self.reader.pages(self._images(source))
 
-    def _images(self, source: Source | Iterable[Source]) -> Iterator[tuple[np.ndarray, str, int]]:
+    def _images(self, source: Any) -> Iterator[tuple[np.ndarray, str, int]]:
+        label = str(source) if isinstance(source, (str, os.PathLike)) else ""
+        if isinstance(source, io.IOBase):  # they are iterators too, of lines
+            label = str(getattr(source, "name", ""))
+            source, _ = vision_image.read_bytes(source, "image or PDF")  # type: ignore[arg-type]
         if isinstance(source, (list, tuple, Iterator)):
             for item in source:
                 yield from self._images(item)
             return
-        label = str(source) if isinstance(source, (str, os.PathLike)) else ""
         if is_pdf(source):
             with PdfReader(source, dpi=self.pdf_dpi) as pages:
                 for number, picture in enumerate(pages, start=1):
@@ -75,8 +81,8 @@ class TextReader:
 
 def is_pdf(source: Any) -> bool:
     """Whether a path or bytes hold a PDF, by content."""
-    if isinstance(source, bytes):
-        return source[:1024].lstrip().startswith(b"%PDF-")
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return bytes(source[:1024]).lstrip().startswith(b"%PDF-")
     if isinstance(source, (str, os.PathLike)) and Path(source).is_file():
         with open(source, "rb") as file:
             return file.read(1024).lstrip().startswith(b"%PDF-")
@@ -118,6 +124,7 @@ def predictor(
     """
     changes = {
         "detector.options.size.limit_side": max_side,
+        "detector.options.size.limit_type": None if max_side is None else "max",
         "detector.options.postprocess.thresh": thresh,
         "detector.options.postprocess.box_thresh": box_thresh,
         "detector.options.postprocess.unclip_ratio": unclip_ratio,
@@ -129,15 +136,22 @@ def predictor(
     if max_side is not None:
         settings.append(f"pipeline.detector.options.sides=[{_sides(max_side)}]")
     settings += overrides
+    in_program = tuple(setting for setting in settings if not _at_run_time(setting))
     path = Path(model)
     if path.is_dir():
+        if in_program:
+            raise ConfigError(
+                "an artifact's programs and weights are made, only its options can be changed",
+                where=path,
+                received=", ".join(in_program),
+                allowed="pipeline.options.…, pipeline.<stage>.options.…, but not normalize, height and size_hw",
+                fix="change it in the config and export again with tools/export_model.py",
+            )
         artifact, name = load_artifact(path), path.name
     else:
         config = config_file(model)
-        in_program = tuple(setting for setting in settings if not _at_run_time(setting))
-        settings = [setting for setting in settings if _at_run_time(setting)]
         artifact, name = artifact_of(config, in_program), config.stem
-    artifact = _changed(artifact, settings)
+    artifact = _changed(artifact, [setting for setting in settings if _at_run_time(setting)])
     reader = Reader(artifact, device, precision)
     if lang is not None:
         reader.characters.check_language(lang)
@@ -187,13 +201,16 @@ def artifact_of(config: Path, overrides: tuple[str, ...] = ()) -> Artifact:
     """The artifact of a config: from OAR_HOME if it was made before, else exported now and kept there."""
     from framework.config import load, resolved
 
-    text = resolved(load(config, overrides))
-    folder = home() / "artifacts" / f"{config.stem}-{_fingerprint(text)}"
+    tree = load(config, overrides)
+    folder = (
+        home() / "artifacts" / f"{config.stem}-{_fingerprint(resolved(tree), _local_files(tree.plain()))}"
+    )
     if folder.is_dir():
         try:
             return load_artifact(folder)
-        except OarError as error:
+        except (OarError, OSError) as error:
             log.warning("the kept artifact cannot be read and is made again: %s", error)
+            shutil.rmtree(folder, ignore_errors=True)
     from ocr.export import export_pipeline, load_pipeline
 
     pipeline, text = load_pipeline(config, overrides)
@@ -201,14 +218,32 @@ def artifact_of(config: Path, overrides: tuple[str, ...] = ()) -> Artifact:
     artifact = export_pipeline(pipeline, config.stem, text)
     try:
         artifact.save(folder)
-    except OSError as error:
+    except (OarError, OSError) as error:
         log.warning("the artifact is not kept: %s", error)
     return artifact
 
 
-def _fingerprint(text: str) -> str:
-    """Of everything that the artifact depends on: settings, sources, jax. Weights are pinned by the hub's sha256."""
+def _local_files(config: Any) -> list[Path]:
+    """The user's own files of weights and dictionaries in a config, with those beside them of the same stem."""
+    stages = config.get("pipeline") if isinstance(config, dict) else None
+    named = [
+        Path(stage[key]).expanduser()
+        for stage in (stages.values() if isinstance(stages, dict) else ())
+        for key in ("weights", "characters")
+        if isinstance(stage, dict) and isinstance(stage.get(key), str) and stage[key]
+    ]
+    return sorted(
+        {b for p in named if p.is_file() for b in p.parent.iterdir() if b.stem == p.stem and b.is_file()}
+    )
+
+
+def _fingerprint(text: str, files: Sequence[Path] = ()) -> str:
+    """Of everything that the artifact depends on: settings, the user's own files, sources, jax. Weights of the hub are
+    pinned by its sha256."""
     found = hashlib.sha256(f"{jax.__version__}\n{text}\n".encode())
+    for path in files:
+        with path.open("rb") as file:
+            found.update(hashlib.file_digest(file, "sha256").digest())
     folders = ("framework/core", "framework/nn", "framework/export", "framework/io/interop", "zoo", "ocr")
     for folder in folders:
         for file in sorted((_ROOT / folder).rglob("*.py")) + sorted((_ROOT / folder).rglob("*.yml")):
@@ -224,7 +259,7 @@ def _at_run_time(setting: str) -> bool:
 
 def _changed(artifact: Artifact, settings: Sequence[str]) -> Artifact:
     """An artifact whose options are changed by settings such as pipeline.detector.options.size.limit_side=640."""
-    from framework.config import from_plain, override
+    from framework.config import bind, from_plain, override
 
     if not settings:
         return artifact
@@ -233,7 +268,20 @@ def _changed(artifact: Artifact, settings: Sequence[str]) -> Artifact:
     tree["pipeline"]["options"] = artifact.config.get("options", {})
     merged = from_plain(tree)
     for setting in settings:
+        first, *below = setting.partition("=")[0].strip().split(".")
+        if first != "pipeline" or below[0] not in tree["pipeline"] or "options" not in below[:2]:
+            raise ConfigError(
+                "the pipeline has no such option",
+                where=f"-o {setting}",
+                received=".".join((first, *below)),
+                allowed="pipeline.options.…, " + ", ".join(f"pipeline.{name}.options.…" for name in stages),
+            )
         merged = override(merged, setting)
+    kinds = {"detector": DetectOptions, "recognizer": RecognizeOptions, "orienter": OrientOptions}
+    nodes = merged.value["pipeline"].value
+    bind(nodes["options"], ReadOptions)  # here, as the nodes still know which -o they are from
+    for name in stages:
+        bind(nodes[name].value["options"], kinds[name])
     data = merged.plain()["pipeline"]
     artifact.config["options"] = data["options"]
     for name, stage in artifact.stages.items():

@@ -210,6 +210,14 @@ class CharacterSet:
         """
         return "".join(reversed(_LEFT_TO_RIGHT.findall(text))) if self.right_to_left else text
 
+    def reading_indices(self, symbols: Sequence[str]) -> list[int]:
+        """The places of `symbols`, left to right as the crop shows them, in the order of `reading_order`."""
+        if not self.right_to_left:
+            return list(range(len(symbols)))
+        places = [place for place, symbol in enumerate(symbols) for _ in symbol]
+        runs = list(_LEFT_TO_RIGHT.finditer("".join(symbols)))
+        return list(dict.fromkeys(p for run in reversed(runs) for p in places[run.start() : run.end()]))
+
     @functools.cached_property
     def _classes(self) -> dict[str, int]:
         return {symbol: index for index, symbol in enumerate(self.symbols) if index != BLANK}

@@ -83,7 +83,9 @@ def load_pipeline(path: str | Path, overrides: tuple[str, ...] = ()) -> tuple[Re
             raise ConfigError(
                 "a reading pipeline has several networks",
                 where=f"-o {override}",
-                allowed="-o pipeline.detector.weights=… and -o pipeline.recognizer.weights=…",
+                received="weights without the network that they are for",
+                allowed="pipeline.detector.weights=…, pipeline.recognizer.weights=…, pipeline.orienter.weights=…",
+                fix="write the whole key",
             )
     tree = load(path, overrides)
     pipeline = bind_section(tree, "pipeline", Annotated[Any, Kind("pipeline")], PACKAGES)
@@ -166,7 +168,7 @@ def _recognizer(
         model,
         path,
         {
-            "image": TensorSpec(("n", config.options.height, "8*w", 3), "uint8"),
+            "image": TensorSpec(("n", config.options.height, "w", 3), "uint8"),
             "width": TensorSpec(("n",), "int32"),
         },
         before,
@@ -174,6 +176,7 @@ def _recognizer(
         platforms,
         precisions,
         method="read",
+        constraints=("w >= 16",),
     )
     artifact.config.update(
         characters=list(listed), space=config.use_space_char, right_to_left=config.right_to_left
@@ -194,7 +197,8 @@ def _own_characters(config: RecognizerConfig, path: Path) -> CharacterSet:
         "the recogniser has no dictionary",
         where=path,
         received="weights that carry none",
-        allowed="pipeline.recognizer.characters: a dictionary file, one symbol a line",
+        allowed="an ONNX file with its dictionary, weights of the hub, or a dictionary file",
+        fix="-o pipeline.recognizer.characters=FILE, one symbol a line",
     )
 
 
@@ -243,6 +247,7 @@ def _stage(
     platforms: tuple[str, ...],
     precisions: tuple[str, ...],
     method: str = "__call__",
+    constraints: tuple[str, ...] = (),
 ) -> Artifact:
     programs, weights = {}, {}
     for precision in precisions:
@@ -254,6 +259,7 @@ def _stage(
             platforms,
             precision,  # type: ignore[arg-type]
             method,
+            constraints,
         )
     about = {
         "domain": "ocr",

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from framework.config import bind
-from framework.core.device import find_device
+from framework.core.device import default_device, find_device
 from framework.core.errors import FormatError
 from framework.export import Artifact
 from framework.inference import Engine, choose_precision
@@ -26,9 +26,11 @@ from ocr.postprocess import Text, apply_orientation
 from ocr.preprocess import crop_lines, turned_lines
 from ocr.results import Char, Line, Page
 from ocr.stages import DetectOptions, Detector, Orienter, OrientOptions, RecognizeOptions, Recognizer
-from ocr.tiles import detect_in_tiles
+from ocr.tiles import detect_in_tiles, split_long
 
 PACKAGES = ("ocr", "zoo", "framework")
+LONGEST = 1.5  # a line that would be squeezed more than this to fit the recogniser is read in parts
+SURE = 0.9  # mean probability of a line's characters: text on its head hardly reaches it
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Reader:
                 allowed="detector, recognizer and, if wanted, orienter",
                 fix="export it with tools/export_model.py from a config of configs/ocr",
             )
-        self.device = find_device(device or _default_device())
+        self.device = find_device(device) if device else default_device()
         self.options = replace(bind(artifact.config.get("options", {}), ReadOptions), **changes)
         detect, recognize = artifact.stages["detector"], artifact.stages["recognizer"]
         self.detector = Detector(
@@ -111,53 +113,89 @@ class Reader:
 
     def pages(self, images: Iterable[tuple[np.ndarray, str, int]]) -> Iterator[Page]:
         """Read (image, source, page number) one after the other; the next one is detected meanwhile."""
+        items = iter(images)
         with ThreadPoolExecutor(1, thread_name_prefix="oar-detect") as pool:
-            waiting = None
-            for image, source, number in images:
-                coming = (pool.submit(self._detect, image), image, source, number)
+            waiting = failure = None
+            while failure is None:
+                coming = None
+                try:
+                    item = next(items, None)
+                    coming = item and (pool.submit(self._detect, item[0]), *item)
+                except Exception as error:  # raised once the pages before it are out
+                    failure = error
                 if waiting is not None:
                     yield self._recognize(*waiting[0].result(), *waiting[1:])
                 waiting = coming
-            if waiting is not None:
-                yield self._recognize(*waiting[0].result(), *waiting[1:])
+                if waiting is None:
+                    break
+        if failure is not None:
+            raise failure
 
     # -- the two halves of a page -----------------------------------------------------------------------------------
 
     def _detect(self, image: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
         started = time.perf_counter()
         quads, _ = detect_in_tiles(self.detector, image, self.detector.options.max_aspect)
-        if len(quads):
-            quads = quads[reading_order(quads)]
+        options = self.recognizer.options
+        if len(quads) and options.widths:
+            quads = split_long(image, quads, LONGEST * options.widths[-1] / options.height)
         return quads, {"detect": time.perf_counter() - started}
 
     def _recognize(
+        self, quads: np.ndarray, seconds: dict[str, float], image: np.ndarray, source: str, number: int
+    ) -> Page:
+        page = self._read(quads, seconds, image, source, number)
+        quarter = _sideways(page.lines)
+        if not quarter:
+            return page
+        # Detectors are trained on horizontal text and run lines of a page on its side into one another. The crops are
+        # cut from the image as it is, with the corners in the order of the upright page.
+        quads, more = self._detect(rotate90(image, -quarter))
+        again = self._read(_turned_back(quads, quarter, image.shape[:2]), more, image, source, number)
+        best = max(again, page, key=lambda p: sum(x.score * sum(map(str.isalnum, x.text)) for x in p.lines))
+        keys = {**page.seconds, **again.seconds}
+        both = {key: page.seconds.get(key, 0.0) + again.seconds.get(key, 0.0) for key in keys}
+        return replace(best, seconds=both)
+
+    def _read(
         self, quads: np.ndarray, seconds: dict[str, float], image: np.ndarray, source: str, number: int
     ) -> Page:
         started = time.perf_counter()
         turned = turned_lines(quads, rotate_ratio=self.options.rotate_ratio)
         crops = crop_lines(image, quads, turned)
         seconds["crop"] = time.perf_counter() - started
-        upside_down = doubtful = np.zeros(len(crops), bool)
+        upside_down = doubtful = unsure = np.zeros(len(crops), bool)
         if self.orienter is not None and crops:
             started = time.perf_counter()
-            crops, upside_down = apply_orientation(crops, self.orienter(crops), self.orienter.options.thresh)
-            # The classifier errs on one line in a hundred. Where it turns the smaller part of a page it must be
-            # confirmed: these lines are read both ways, and the surer reading wins.
-            doubtful = upside_down & (2 * upside_down.sum() <= len(crops))
+            probabilities, thresh = self.orienter(crops), self.orienter.options.thresh
+            crops, upside_down = apply_orientation(crops, probabilities, thresh)
+            # The classifier errs on one line in a hundred. Where it turns some lines of a page and others not, the
+            # fewer must be confirmed: these lines are read both ways, and the surer reading wins.
+            turns_most = 2 * upside_down.sum() > len(crops)
+            doubtful = (upside_down != turns_most) & upside_down.any()
+            unsure = (probabilities.max(axis=1) < thresh) & ~doubtful
             seconds["orient"] = time.perf_counter() - started
         started = time.perf_counter()
         second = np.flatnonzero(doubtful)
         texts = self.recognizer(crops + [rotate90(crops[i], 2) for i in second])
-        for i, other in zip(second, texts[len(crops) :]):
+        others = texts[len(crops) :]
+        for i, other in zip(second, others):
             if other[0].score > texts[i][0].score:
-                texts[i], upside_down[i] = other, False
+                texts[i], upside_down[i] = other, not upside_down[i]
+        # Nor can it tell for every line. One that it left upright and that reads badly may read well on its head.
+        third = [i for i in np.flatnonzero(unsure) if texts[i][0].score < SURE]
+        for i, other in zip(third, self.recognizer([rotate90(crops[i], 2) for i in third])):
+            if other[0].score >= SURE:
+                texts[i], upside_down[i] = other, True
         seconds["recognize"] = time.perf_counter() - started
         started = time.perf_counter()
         lines = [
             self._line(text, steps, share, quad, bool(turn), bool(flip))
             for (text, steps, share), quad, turn, flip in zip(texts, quads, turned, upside_down)
-            if text.text and text.score >= self.options.drop_score
+            if text.text.strip() and text.score >= self.options.drop_score
         ]
+        # Now that it is known which way up each line is: a page on its head starts at its lower edge.
+        lines = [lines[i] for i in reading_order([line.polygon for line in lines])]
         seconds["arrange"] = time.perf_counter() - started
         seconds["total"] = sum(seconds.values())
         height, width = image.shape[:2]
@@ -169,12 +207,30 @@ class Reader:
         spans = np.concatenate([[[0.0, 1.0]], char_spans(text.chars, steps, share)])
         quads = text_quads(spans, quad, rotated_90=turned, rotated_180=upside_down)
         column = turned and _is_column(text, spans[1:], quad)
+        vertical: Any = column or None  # None: worked out from the polygons
         if column:
             quads = upright_quads(quads)
         chars = tuple(
-            Char(char.char, char.score, box) for char, box in zip(text.chars, quads[1:], strict=True)
+            Char(text.chars[i].char, text.chars[i].score, quads[1 + i])
+            for i in self.characters.reading_indices([char.char for char in text.chars])
         )
-        return Line(text.text, text.score, quads[0], words_from_chars(chars), vertical=column or None)
+        return Line(text.text, text.score, quads[0], words_from_chars(chars), vertical=vertical)
+
+
+def _sideways(lines: Sequence[Line]) -> int:
+    """By how many quarters most of the text is turned clockwise, if it is on its side: 1, 3, or 0 for any other."""
+    for quarter in (1, 3):
+        turned = sum(len(x.text) for x in lines if x.orientation == 90 * quarter and not x.vertical)
+        if 2 * turned > sum(len(x.text) for x in lines):
+            return quarter
+    return 0
+
+
+def _turned_back(quads: np.ndarray, quarter: int, size_hw: tuple[int, int]) -> np.ndarray:
+    """Quads [N, 4, 2] of an image that was turned by `-quarter` (1 or 3) quarters, in pixels of the original."""
+    x, y = quads[..., 0], quads[..., 1]
+    height, width = size_hw
+    return np.stack([width - y, x] if quarter == 1 else [y, height - x], axis=-1).astype(np.float32)
 
 
 def _is_column(text: Text, spans: np.ndarray, quad: np.ndarray) -> bool:
@@ -188,10 +244,4 @@ def _is_column(text: Text, spans: np.ndarray, quad: np.ndarray) -> bool:
     edges = np.linalg.norm(quad - np.roll(quad, -1, axis=0), axis=1)
     length, across = max(edges[1], edges[3]), max(edges[0], edges[2], 1.0)
     wide = [ord(char.char[0]) >= 0x2E80 for char in text.chars if char.char.strip()]
-    return bool(wide) and np.mean(wide) > 0.5 and length / across / len(wide) > 0.7
-
-
-def _default_device() -> str:
-    from framework.core.device import get_device
-
-    return get_device()
+    return bool(wide and np.mean(wide) > 0.5 and length / across / len(wide) > 0.7)

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from framework.core.errors import ConfigError
 from framework.inference import Engine
 from framework.vision.image import resize
 from ocr.characters import CharacterSet
 from ocr.postprocess import DBPostprocess, Text, ctc_decode
-from ocr.preprocess import DetSize, Normalize, line_width, pack_lines
+from ocr.preprocess import DetSize, Normalize, pack_lines
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,14 @@ class Detector:
     """Quads of text lines in an image."""
 
     def __init__(self, engine: Engine, options: DetectOptions) -> None:
+        if options.postprocess.box_type != "quad":
+            raise ConfigError(
+                "the reading pipeline cuts lines out along quads",
+                where="detector.options.postprocess.box_type",
+                received=options.postprocess.box_type,
+                allowed="quad",
+                fix="for outlines of curved text call DBPostprocess on the detector's map",
+            )
         self.engine, self.options = engine, options
 
     @property
@@ -105,7 +114,7 @@ def fit_bucket(
     """The size to resize to and the bucket to pad to, for an image that should be seen at `wanted_hw`.
 
     The cheapest bucket that holds the image at `shrink` times that size or larger; the image is scaled to fill it, but
-    not beyond `wanted_hw`. Without such a bucket the largest one, and the image is scaled into it.
+    not beyond `wanted_hw`. Without such a bucket the one that shrinks the image least.
     """
     height, width = wanted_hw
     best: tuple[float, float, tuple[int, int]] | None = None
@@ -158,7 +167,7 @@ class Recognizer:
     def __call__(self, crops: Sequence[np.ndarray]) -> list[tuple[Text, int, float]]:
         """crops [h, w, 3] uint8 RGB -> for each (text, steps of its padded input, share of it that is line)."""
         height = self.options.height
-        wanted = [line_width(crop.shape, height) for crop in crops]
+        wanted = [height * crop.shape[1] / crop.shape[0] for crop in crops]
         running = []
         for width, rows, members in self._plan(wanted):
             batch, widths = pack_lines([crops[i] for i in members], width, height)
@@ -173,7 +182,7 @@ class Recognizer:
                 results[i] = (text, indices.shape[1], share)
         return results  # type: ignore[return-value]
 
-    def _plan(self, wanted: Sequence[int]) -> list[tuple[int, int, list[int]]]:
+    def _plan(self, wanted: Sequence[float]) -> list[tuple[int, int, list[int]]]:
         """(width, rows of the batch, lines in it), the widest lines first; by upstream's rule the narrowest first."""
         sign = -1 if self.options.widths else 1
         order = sorted(range(len(wanted)), key=lambda i: sign * wanted[i])
@@ -181,8 +190,7 @@ class Recognizer:
         while start < len(order):
             if not self.options.widths:
                 rows = min(self.options.batch, len(order) - start)
-                widest = max(wanted[order[start + rows - 1]], self.options.height * 320 // 48)
-                width = -(-widest // 8) * 8
+                width = max(int(wanted[order[start + rows - 1]]), self.options.height * 320 // 48)
             else:
                 widest = wanted[order[start]]
                 width = next((w for w in self.options.widths if w >= widest), self.options.widths[-1])

@@ -1,19 +1,25 @@
 """Detection on very long images: overlapping tiles, and lines that a cut went through joined again.
 
 A panorama of 30,000 x 1,000 pixels scaled to a longest side of 960 would be 32 rows high. So an image whose aspect is
-above `max_aspect` is cut along its longer side into tiles of half that aspect, neighbours sharing a quarter.
+above `max_aspect` is cut along its longer side into tiles of half that aspect, neighbours sharing a quarter. A line so
+long that a recogniser would see it squeezed is cut in turn, between words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
+
+from framework.vision.outlines import cut_quads, quad_sizes
 
 Detect = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 _SHARED = 0.25  # of a tile's length lies in the next tile too
 _TOUCH = 0.01  # of a tile's length: a quad that comes this close to a cut was probably cut
+_GAP = 0.3  # of a line's height: the usual space between words
+_SEARCH = 3.0  # line heights to either side in which a gap is looked for
 
 
 def tile_starts(length: int, tile: int) -> list[int]:
@@ -94,3 +100,49 @@ def _union(first: np.ndarray, second: np.ndarray, along: int) -> np.ndarray:
     ends = (1, 2) if along == 0 else (2, 3)  # the corners on the far side
     out[list(ends)] = far[list(ends)]
     return out
+
+
+def split_long(image: np.ndarray, quads: np.ndarray, longest: float) -> np.ndarray:
+    """Quads [N, 4, 2] of which those longer than `longest` times their height are cut into parts of about one length.
+
+    Each cut goes through the emptiest place near where it should be, in the image [H, W, 3] uint8.
+    """
+    sizes = quad_sizes(quads)
+    counts = np.ceil(sizes.max(axis=1) / (sizes.min(axis=1) * longest)).astype(int)
+    if (counts <= 1).all():
+        return quads
+    parts: list[np.ndarray] = []
+    for quad, count, (height, width) in zip(quads, counts.tolist(), sizes.tolist()):
+        near, far = ((0, 3), (1, 2)) if width >= height else ((0, 1), (3, 2))
+        cuts = [0.0, *(_gap(image, quad, near, far, i / count) for i in range(1, count)), 1.0]
+        parts += [_between(quad, near, far, low, high) for low, high in pairwise(cuts)]
+    return np.stack(parts)
+
+
+def _between(
+    quad: np.ndarray, near: tuple[int, int], far: tuple[int, int], low: float, high: float
+) -> np.ndarray:
+    """The part of a quad from `low` to `high`, shares of the way from its `near` corners to its `far` ones."""
+    out = quad.copy()
+    for a, b in zip(near, far):
+        out[a], out[b] = quad[a] + low * (quad[b] - quad[a]), quad[a] + high * (quad[b] - quad[a])
+    return out
+
+
+def _gap(
+    image: np.ndarray, quad: np.ndarray, near: tuple[int, int], far: tuple[int, int], wanted: float
+) -> float:
+    """Where near `wanted`, a share of the quad's length, the picture changes least across the line."""
+    height, length = sorted(quad_sizes(quad[None])[0].tolist())
+    reach = _SEARCH * height / length
+    low, high = max(wanted - reach, 0.0), min(wanted + reach, 1.0)
+    (crop,) = cut_quads(image, _between(quad, near, far, low, high)[None])
+    ink = np.ptp(crop.astype(np.float32).mean(axis=2), axis=0 if near == (0, 3) else 1)
+    window = max(1, round(_GAP * height))
+    if len(ink) < window:
+        return wanted
+    means = np.convolve(ink, np.full(window, 1 / window), "valid")
+    middles = np.arange(len(means)) + window / 2
+    # Of places that are as empty, the one closest to where it is wanted.
+    best = np.argmin(means + abs(middles / len(ink) - 0.5))
+    return low + (high - low) * float(middles[best]) / len(ink)

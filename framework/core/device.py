@@ -10,12 +10,18 @@ import platform
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import DeviceError
+
+if TYPE_CHECKING:
+    Device = Any  # jaxlib ships no types, so a type checker takes jax.Device for a variable
+else:
+    Device = jax.Device
 
 _KINDS = ("cpu", "gpu", "tpu")
 
@@ -31,7 +37,7 @@ def device_list() -> list[str]:
     return names
 
 
-def find_device(name: str) -> jax.Device:
+def find_device(name: str) -> Device:
     """The jax device called `name`: a kind ("gpu" is its first) or kind:index.
 
     Raises:
@@ -39,32 +45,36 @@ def find_device(name: str) -> jax.Device:
     """
     kind, _, index = name.lower().partition(":")
     kind = {"cuda": "gpu", "rocm": "gpu"}.get(kind, kind)
-    if kind not in _KINDS or not (index.isdigit() or index == ""):
+    if kind not in _KINDS or not (index.isdecimal() or index == ""):
         raise DeviceError("unknown device", received=repr(name), allowed="cpu, gpu, gpu:N, tpu or tpu:N")
     try:
-        devices = jax.local_devices(backend=kind)
-        return devices[int(index or 0)]
+        return jax.local_devices(backend=kind)[int(index or 0)]
     except (RuntimeError, IndexError):
+        there = device_list()
+        no_gpu = kind == "gpu" and not any(device.startswith("gpu") for device in there)
         raise DeviceError(
-            f"there is no device {name!r}",
+            "there is no such device",
             received=repr(name),
-            allowed=", ".join(device_list()),
-            fix='for an NVIDIA GPU: pip install "jax[cuda13]"'
-            if kind == "gpu"
-            else "choose one of the above",
+            allowed=", ".join(there),
+            fix='for an NVIDIA GPU: pip install "jax[cuda13]"' if no_gpu else "choose one of the above",
         ) from None
 
 
-def set_device(name: str) -> jax.Device:
+def set_device(name: str) -> Device:
     """Make `name` the device on which new arrays are placed in this process."""
     device = find_device(name)
     jax.config.update("jax_default_device", device)
     return device
 
 
+def default_device() -> Device:
+    """The jax device on which new arrays are placed: what `set_device` chose, else jax's first."""
+    return next(iter(jnp.zeros(()).devices()))
+
+
 def get_device() -> str:
     """The device on which new arrays are placed, as kind:index."""
-    device = next(iter(jnp.zeros(()).devices()))
+    device = default_device()
     return f"{'gpu' if device.platform in ('cuda', 'rocm', 'gpu') else device.platform}:{device.id}"
 
 
@@ -82,7 +92,7 @@ def cpu_features() -> frozenset[str]:
     return frozenset()
 
 
-def bfloat16_is_fast(device: jax.Device) -> bool:
+def bfloat16_is_fast(device: Device) -> bool:
     """Whether the device multiplies bfloat16 in hardware: GPUs, TPUs, CPUs with AVX512-BF16 or AMX."""
     return device.platform != "cpu" or bool(cpu_features() & {"avx512_bf16", "amx_bf16", "bf16"})
 
@@ -100,11 +110,11 @@ def run_check(verbose: bool = True) -> dict[str, object]:
     Returns what was found; prints it too when `verbose`. Raises what the failing step raises.
     """
     from framework import nn
-    from framework.export import TensorSpec, lower_program
+    from framework.export import TensorSpec, lower_layer
     from framework.inference.engine import Engine
 
     started = time.perf_counter()
-    device = next(iter(jnp.zeros(()).devices()))
+    device = default_device()
     report: dict[str, object] = {
         "python": platform.python_version(),
         "jax": jax.__version__,
@@ -124,25 +134,25 @@ def run_check(verbose: bool = True) -> dict[str, object]:
         nn.update(layer, {name: params[name] - 0.1 * grad for name, grad in grads.items()})
         losses.append(float(loss))
     if not losses[-1] < losses[0]:
-        raise DeviceError("five training steps did not lower the loss", received=losses)
+        raise DeviceError(
+            "five training steps did not lower the loss",
+            where=get_device(),
+            received=losses,
+            fix="another version of jax, or of the device's driver",
+        )
     report["train step"] = f"loss {losses[0]:.3f} -> {losses[-1]:.3f}"
 
-    graphdef, params, buffers = nn.split(layer.eval())
-    expected, _ = nn.apply(graphdef, params, buffers, None, images)
-    program = lower_program(
-        lambda weights, inputs: {
-            "y": nn.apply(
-                graphdef, {n: weights[n] for n in params}, {n: weights[n] for n in buffers}, None, inputs["x"]
-            )[0]
-        },
-        {**params, **buffers},
-        {"x": TensorSpec(("n", "8*h", "8*w", 3), "float32")},
-    )
-    engine = Engine(program, {**params, **buffers}, device=device)
-    error = float(np.abs(engine({"x": np.asarray(images)})["y"] - np.asarray(expected)).max())
+    expected = layer.eval()(images)
+    program, weights = lower_layer(layer, {"x": TensorSpec(("n", "8*h", "8*w", 3))})
+    engine = Engine(program, weights, device)
+    error = float(np.abs(engine({"x": np.asarray(images)})["output"] - np.asarray(expected)).max())
     if not error < 1e-3:
         raise DeviceError(
-            "the exported program differs from the model", received=f"{error:.2e}", allowed="< 1e-3"
+            "the exported program differs from the model",
+            where=get_device(),
+            received=f"{error:.2e}",
+            allowed="< 1e-3",
+            fix="another version of jax, or of the device's driver",
         )
     report["export"] = f"reloaded program differs by {error:.1e}"
     report["seconds"] = round(time.perf_counter() - started, 1)

@@ -7,3 +7,4 @@ from framework.export.program import PLATFORMS as PLATFORMS
 from framework.export.program import TensorSpec as TensorSpec
 from framework.export.program import lower_layer as lower_layer
 from framework.export.program import lower_program as lower_program
+from framework.export.program import size_fits as size_fits

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import tempfile
 from dataclasses import dataclass, field
 from datetime import date
@@ -32,9 +31,11 @@ from framework.core.errors import FormatError
 FORMAT = 1
 CONFIG = "infer_cfg.yml"
 WEIGHTS = "model.safetensors"
+PRECISIONS = ("float32", "bfloat16")
 
 
 def program_file(precision: str) -> str:
+    """The file in an artifact that holds the program of this precision."""
     return "model.jaxexp" if precision == "float32" else f"model.{precision}.jaxexp"
 
 
@@ -54,24 +55,30 @@ class Artifact:
         """Write the folder. It appears whole or not at all; an older artifact of that name is replaced.
 
         Raises:
-            FormatError: `folder` exists and is not an artifact, so it is left alone.
+            FormatError: `folder` exists and holds something else than an artifact, so it is left alone.
         """
         folder = Path(folder)
-        if folder.exists() and any(folder.iterdir()) and not (folder / CONFIG).exists():
+        if foreign := _foreign(folder):
             raise FormatError(
-                "the output folder holds something that is not an artifact",
+                "the output folder holds something that is not part of an artifact",
                 where=folder,
-                received=", ".join(sorted(p.name for p in folder.iterdir())[:5]),
-                allowed=f"a new folder, an empty one, or an artifact (with {CONFIG}) to replace",
-                fix="choose another --output_dir",
+                received=", ".join(foreign[:5]),
+                allowed="a new folder, an empty one, or an artifact to replace",
+                fix="choose another folder, or move these files away",
             )
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as work:
             fresh = Path(work) / "new"
             self._write(fresh)
+            old = Path(work) / "old"
             if folder.exists():
-                os.replace(folder, Path(work) / "old")
-            os.replace(fresh, folder)
+                os.replace(folder, old)
+            try:
+                os.replace(fresh, folder)
+            except OSError:
+                if old.exists() and not folder.exists():
+                    os.replace(old, folder)
+                raise
         return folder
 
     def _write(self, folder: Path) -> None:
@@ -96,7 +103,11 @@ class Artifact:
             "stages": list(self.stages),
             "sha256": files,
         }
-        text = yaml.safe_dump({**head, **self.config}, sort_keys=False, allow_unicode=True, width=110)
+        # A loaded artifact that is written again keeps the age of its programs, and nothing else of its old head.
+        age = {name: self.config[name] for name in ("made_on", "versions") if name in self.config}
+        text = yaml.safe_dump(
+            {**head, **self.config, **head, **age}, sort_keys=False, allow_unicode=True, width=110
+        )
         (folder / CONFIG).write_text(text, encoding="utf-8")
 
 
@@ -109,6 +120,23 @@ def load_artifact(folder: str | Path, verify: bool = False, stages: bool = True)
         FormatError: not an artifact, of another format, damaged, or older than jax reads.
     """
     folder = Path(folder)
+    config = _read_config(folder)
+    _check_files(folder, config["sha256"], verify)
+    programs = {
+        precision: _read_program(folder / program_file(precision), config)
+        for precision in PRECISIONS
+        if program_file(precision) in config["sha256"]
+    }
+    found = {name: load_artifact(folder / name, verify) for name in config["stages"] if stages}
+    weights = {}
+    if WEIGHTS in config["sha256"]:
+        from framework.io.interop import load_weights
+
+        weights = load_weights(folder / WEIGHTS)
+    return Artifact(config, programs, weights, found)
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     if not path.is_file():
         raise FormatError(
@@ -122,7 +150,7 @@ def load_artifact(folder: str | Path, verify: bool = False, stages: bool = True)
             path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         )
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise FormatError("the artifact's config is damaged", where=path, received=str(error)) from None
+        raise _damaged(path, str(error)) from None
     if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise FormatError(
             "an artifact of another format",
@@ -131,28 +159,42 @@ def load_artifact(folder: str | Path, verify: bool = False, stages: bool = True)
             allowed=f"format {FORMAT}",
             fix="export it again with this version of Oar",
         )
-    if verify:
-        _verify(folder, config)
-    programs = {}
-    for precision in ("float32", "bfloat16"):
-        file = folder / program_file(precision)
-        if file.exists():
-            programs[precision] = _read_program(file, config)
-    below = config.get("stages", ()) if stages else ()
-    found = {name: load_artifact(folder / name, verify) for name in below}
-    weights = {}
-    if (folder / WEIGHTS).exists():
-        from framework.io.interop import load_weights
+    for key, kind in (("stages", list), ("sha256", dict), ("versions", dict)):
+        if not isinstance(config.get(key), kind):
+            raise _damaged(path, f"{key}: {config.get(key)!r}")
+    for name in (*config["stages"], *config["sha256"]):
+        if not isinstance(name, str) or name != Path(name).name:
+            raise _damaged(path, f"the name {name!r}, which leads out of the folder")
+    return config
 
-        weights = load_weights(folder / WEIGHTS)
-    return Artifact(config, programs, weights, found)
+
+def _damaged(path: Path, received: str) -> FormatError:
+    return FormatError(
+        "the artifact's config is damaged",
+        where=path,
+        received=received,
+        allowed=f"{CONFIG} as tools/export_model.py wrote it",
+        fix="copy the artifact again or export it anew",
+    )
+
+
+def _foreign(folder: Path) -> list[str]:
+    """What stands at `folder` and would be lost if an artifact took its place, by name."""
+    if not folder.is_dir():
+        return [folder.name] if folder.exists() else []
+    names = sorted(path.name for path in folder.iterdir())
+    try:
+        config = _read_config(folder)
+    except FormatError:
+        return names  # other toolkits call a file infer_cfg.yml too
+    return [name for name in names if name not in {CONFIG, *config["sha256"], *config["stages"]}]
 
 
 def _read_program(file: Path, config: dict[str, Any]) -> export.Exported:
     try:
         return export.deserialize(bytearray(file.read_bytes()))
     except Exception as error:  # jax raises many types here: expired, newer than this jax, truncated
-        made = config.get("versions", {}).get("jax", "?")
+        made = config["versions"].get("jax", "?")
         raise FormatError(
             "this jax cannot read the program",
             where=file,
@@ -167,18 +209,14 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _verify(folder: Path, config: dict[str, Any]) -> None:
-    for name, expected in config.get("sha256", {}).items():
-        if not (folder / name).is_file() or _sha256(folder / name) != expected:
+def _check_files(folder: Path, expected: dict[str, str], verify: bool) -> None:
+    for name, sha256 in expected.items():
+        there = (folder / name).is_file()
+        if not there or (verify and _sha256(folder / name) != sha256):
             raise FormatError(
-                "a file of the artifact is missing or damaged",
+                "a file of the artifact is damaged" if there else "a file of the artifact is missing",
                 where=folder / name,
-                allowed=f"a file with sha256 {expected}",
+                received=f"sha256 {_sha256(folder / name)}" if there else "no such file",
+                allowed=f"sha256 {sha256}",
                 fix="copy the artifact again or export it anew",
             )
-
-
-def remove_artifact(folder: Path) -> None:
-    """Delete an artifact folder; a folder that is none is left alone."""
-    if (folder / CONFIG).is_file():
-        shutil.rmtree(folder)

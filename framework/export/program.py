@@ -7,7 +7,8 @@ in the program; each platform compiles its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,8 @@ import numpy as np
 from jax import export
 
 from framework.core.dtypes import Precision, precision_scope
-from framework.core.errors import ShapeError, TraceError
+from framework.core.errors import ShapeError
+from framework.core.trace import explained_trace
 from framework.nn import functional_core
 from framework.nn.functional.lowering import platform_scope
 from framework.nn.layer import Layer
@@ -32,11 +34,42 @@ class TensorSpec:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        np.dtype(self.dtype)
-        if not all(isinstance(n, str) or n > 0 for n in self.shape):
+        try:
+            np.dtype(self.dtype)
+        except TypeError:
             raise ShapeError(
-                "an input size is positive or symbolic", received=self.shape, allowed='1, "n", "32*h"'
-            )
+                "unknown dtype of an input",
+                received=repr(self.dtype),
+                allowed="float32, int32, uint8, bool, …",
+            ) from None
+        try:
+            if not all(isinstance(n, str) or (isinstance(n, int) and n > 0) for n in self.shape):
+                raise ValueError("a size is neither a positive number nor a name")
+            export.symbolic_shape(",".join(map(str, self.shape)))
+        except ValueError as error:
+            raise ShapeError(
+                "an input size is positive or symbolic",
+                received=f"{self.shape}: {str(error).splitlines()[0]}",
+                allowed='1, "n", "32*h"',
+            ) from None
+
+
+_MULTIPLE = re.compile(r"(?:(\d+)\*)?([A-Za-z_]\w*)")
+
+
+def size_fits(size: int, dim: Any, sizes: dict[str, int]) -> bool:
+    """Whether an array may have `size` where a program or a spec declares `dim`.
+
+    A number is itself; "n" and "32*h" are any positive size and any positive multiple, the same for the same name:
+    `sizes` collects what the names stand for. Other expressions ("2*h + 1") are left to jax, which checks them all.
+    """
+    if isinstance(dim, int):
+        return size == dim
+    found = _MULTIPLE.fullmatch(str(dim).replace(" ", ""))
+    if size <= 0 or not found:
+        return size > 0
+    factor = int(found[1] or 1)
+    return size % factor == 0 and sizes.setdefault(found[2], size // factor) == size // factor
 
 
 def lower_program(
@@ -45,13 +78,23 @@ def lower_program(
     inputs: Mapping[str, TensorSpec],
     platforms: tuple[str, ...] = PLATFORMS,
     precision: Precision = "float32",
+    constraints: Sequence[str] = (),
 ) -> export.Exported:
     """`fn(weights, inputs) -> outputs`, flat dicts by name, as one program for all `platforms`.
 
+    `constraints` such as "w >= 16" say what holds for the symbolic sizes; the caller has to keep to them.
+
     Raises:
-        TraceError: the function branches on a value or does something that cannot be exported.
+        TraceError: the function branches on a value, or on a size that is symbolic; it names the line.
     """
-    scope = export.SymbolicScope()
+    try:
+        scope = export.SymbolicScope(tuple(constraints))
+    except ValueError as error:
+        raise ShapeError(
+            "not a constraint on symbolic sizes",
+            received=f"{list(constraints)}: {str(error).splitlines()[0]}",
+            allowed='"w >= 16", "mod(h, 32) == 0"',
+        ) from None
     arguments = {
         name: jax.ShapeDtypeStruct(
             export.symbolic_shape(",".join(map(str, spec.shape)), scope=scope), np.dtype(spec.dtype)
@@ -59,23 +102,23 @@ def lower_program(
         for name, spec in inputs.items()
     }
     shapes = {name: jax.ShapeDtypeStruct(np.shape(w), w.dtype) for name, w in weights.items()}
+
+    # A function of its own: jit would reuse the trace of `fn` that another precision or platform left.
+    def fresh(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+        return fn(weights, inputs)
+
     with (
-        platform_scope("any" if len(platforms) > 1 else _written_for(platforms[0])),
+        platform_scope(_written_for(platforms)),
         precision_scope(precision),
+        explained_trace(),
     ):
-        try:
-            return export.export(jax.jit(fn), platforms=platforms)(shapes, arguments)
-        except jax.errors.ConcretizationTypeError as error:
-            raise TraceError(
-                "the model cannot be exported: Python asked for the value of an array",
-                received=str(error).splitlines()[0],
-                allowed="operations on arrays; branches on shapes and on plain Python attributes",
-                fix="use framework.jit.cond / while_loop, or decide before the call",
-            ) from error
+        return export.export(jax.jit(fresh), platforms=platforms)(shapes, arguments)
 
 
-def _written_for(platform: str) -> Any:
-    return "cpu" if platform == "cpu" else "other"
+def _written_for(platforms: tuple[str, ...]) -> Any:
+    if len(platforms) > 1:
+        return "any"
+    return "cpu" if "cpu" in platforms else "other"
 
 
 def lower_layer(
@@ -86,16 +129,25 @@ def lower_layer(
     platforms: tuple[str, ...] = PLATFORMS,
     precision: Precision = "float32",
     method: str = "__call__",
+    constraints: Sequence[str] = (),
 ) -> tuple[export.Exported, dict[str, np.ndarray]]:
     """Export a layer in eval mode, by its call or another `method`; returns (program, weights).
+
+    The layer itself stays in the mode it was in.
 
     `before(inputs)` gives the positional arguments of the layer (default: the inputs in order) and `after(out)` the
     named outputs (default: {"output": out}); both become part of the program.
     """
-    graphdef, params, buffers = functional_core.split(layer.eval())
+    modes = [(sublayer, sublayer.training) for sublayer in layer.sublayers(include_self=True)]
+    try:
+        graphdef, params, buffers = functional_core.split(layer.eval())
+    finally:
+        for sublayer, training in modes:
+            sublayer.training = training
+    order = tuple(inputs)  # jit hands a dict over in the order of its sorted names
 
     def fn(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
-        args = before(inputs) if before else tuple(inputs.values())
+        args = before(inputs) if before else tuple(inputs[name] for name in order)
         out, _ = functional_core.apply(
             graphdef,
             {n: weights[n] for n in params},
@@ -107,4 +159,4 @@ def lower_layer(
         return after(out) if after else {"output": out}
 
     weights = {name: np.asarray(value) for name, value in {**params, **buffers}.items()}
-    return lower_program(fn, weights, inputs, platforms, precision), weights
+    return lower_program(fn, weights, inputs, platforms, precision, constraints), weights

@@ -17,10 +17,12 @@ from typing import Any
 import jax
 import numpy as np
 from jax import export
+from jax.experimental.compilation_cache import compilation_cache
 
-from framework.core.device import cpu_features
-from framework.core.errors import DeviceError, ShapeError
+from framework.core.device import Device, cpu_features, default_device
+from framework.core.errors import DeviceError, HubError, ShapeError
 from framework.core.home import home
+from framework.export.program import size_fits
 from framework.nn.functional.lowering import AVX512_COMPILE_OPTIONS, CPU_COMPILE_OPTIONS
 
 log = logging.getLogger("oar")
@@ -32,7 +34,8 @@ def enable_compilation_cache(folder: str | Path | None = None) -> Path | None:
     """Keep compiled programs on disk, so that a second start does not compile again. On by default for engines.
 
     The folder is JAX_COMPILATION_CACHE_DIR, or `OAR_HOME`/compiled/<this kind of CPU>; OAR_COMPILATION_CACHE=off
-    turns it off. It is trusted like code: it is made readable and writable by its owner alone.
+    turns it off. It is trusted like code: where it is not there yet, it is made for its owner alone. A machine without
+    a place for it runs without it, with a warning.
     """
     global _cache_ready
     with _cache_lock:
@@ -42,24 +45,30 @@ def enable_compilation_cache(folder: str | Path | None = None) -> Path | None:
         if folder is None and (_cache_ready or current):
             _cache_ready = True
             return Path(current) if current else None
-        if folder is None:
-            kind = hashlib.sha256(" ".join(sorted(cpu_features())).encode()).hexdigest()[:12]
-            folder = home() / "compiled" / kind
-        folder = Path(folder)
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
+            folder = _made(folder)
+        except (OSError, HubError) as error:
             log.warning("compiled programs are not kept: %s", error)
             _cache_ready = True
             return None
         jax.config.update("jax_compilation_cache_dir", str(folder))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        compilation_cache.reset_cache()  # jax would stay with the folder that it used first
         _cache_ready = True
         return folder
 
 
-def compile_options(device: jax.Device) -> dict[str, Any]:
+def _made(folder: str | Path | None) -> Path:
+    if folder is None:
+        kind = hashlib.sha256(" ".join(sorted(cpu_features())).encode()).hexdigest()[:12]
+        folder = home() / "compiled" / kind
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
+def compile_options(device: Device) -> dict[str, Any]:
     """XLA options for programs on this device; see framework/nn/functional/lowering.py."""
     if device.platform != "cpu":
         return {}
@@ -68,7 +77,7 @@ def compile_options(device: jax.Device) -> dict[str, Any]:
 
 
 class Engine:
-    """Run `program` on numpy inputs by name.
+    """Run `program` on numpy inputs by name. Without `device` on the one that `set_device` chose.
 
     Attributes:
         compile_count: shapes compiled so far (a program found in the compilation cache counts too).
@@ -77,12 +86,12 @@ class Engine:
     def __init__(
         self,
         program: export.Exported,
-        weights: Mapping[str, np.ndarray],
-        device: jax.Device | None = None,
+        weights: Mapping[str, np.ndarray | jax.Array],
+        device: Device | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         enable_compilation_cache()
-        self.device = device or jax.local_devices()[0]
+        self.device = device or default_device()
         kind = self.device.platform
         kinds = {"gpu": ("cuda", "rocm"), "cuda": ("cuda",), "rocm": ("rocm",)}.get(kind, (kind,))
         if not set(kinds) & set(program.platforms):
@@ -108,7 +117,11 @@ class Engine:
         return len(self._compiled)
 
     def __call__(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Outputs by name as numpy arrays; blocks until they are there."""
+        """Outputs by name as numpy arrays, which may be read-only; blocks until they are there.
+
+        Raises:
+            ShapeError: the inputs are not those of the program, by name, dtype or shape.
+        """
         return {name: np.asarray(value) for name, value in self.start(inputs).items()}
 
     def start(self, inputs: Mapping[str, Any]) -> dict[str, jax.Array]:
@@ -118,7 +131,11 @@ class Engine:
         return compiled(self._weights, jax.device_put(arrays, self.device))
 
     def compile(self, shapes: Mapping[str, tuple[int, ...]]) -> Callable[..., Any]:
-        """The program for these input shapes, compiled now if it is not yet."""
+        """The program for these input shapes, compiled now if it is not yet.
+
+        Raises:
+            ShapeError: the program does not take these shapes.
+        """
         key = tuple(sorted((name, tuple(shape)) for name, shape in shapes.items()))
         found = self._compiled.get(key)
         if found is not None:
@@ -130,8 +147,16 @@ class Engine:
                 specs = {
                     name: jax.ShapeDtypeStruct(shapes[name], self.inputs[name].dtype) for name in self.inputs
                 }
-                with jax.default_device(self.device):
-                    lowered = self._function.lower(self._weights, specs)
+                try:
+                    with jax.default_device(self.device):
+                        lowered = self._function.lower(self._weights, specs)
+                except ValueError as error:  # an expression over sizes that size_fits leaves to jax
+                    raise ShapeError(
+                        "the program does not take these shapes",
+                        received=", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())
+                        + f": {str(error).splitlines()[0]}",
+                        allowed=self._signature(),
+                    ) from error
                 self._compiled[key] = self._compile(lowered)
         return self._compiled[key]
 
@@ -146,19 +171,22 @@ class Engine:
                 self._options = {}
         return lowered.compile()
 
+    def _signature(self) -> str:
+        return ", ".join(f"{name} {_shape(aval)} {aval.dtype}" for name, aval in self.inputs.items())
+
     def _checked(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         if set(inputs) != set(self.inputs):
             raise ShapeError(
                 "the program takes other inputs",
                 received=", ".join(sorted(inputs)),
-                allowed=", ".join(f"{n} {_shape(a)} {a.dtype}" for n, a in self.inputs.items()),
+                allowed=self._signature(),
             )
         arrays = {}
         sizes: dict[str, int] = {}
         for name, aval in self.inputs.items():
             array = np.asarray(inputs[name])
             fits = array.ndim == len(aval.shape) and all(
-                _fits(size, dim, sizes) for size, dim in zip(array.shape, aval.shape)
+                size_fits(size, dim, sizes) for size, dim in zip(array.shape, aval.shape)
             )
             if not fits or array.dtype != aval.dtype:
                 raise ShapeError(
@@ -173,13 +201,3 @@ class Engine:
 
 def _shape(aval: Any) -> str:
     return "[" + ", ".join(map(str, aval.shape)) + "]"
-
-
-def _fits(size: int, dim: Any, sizes: dict[str, int]) -> bool:
-    """Whether `size` can be the declared dimension: equal, or a multiple k*name with the same name everywhere."""
-    if isinstance(dim, int):
-        return size == dim
-    factor, _, name = str(dim).rpartition("*")
-    if size <= 0 or (factor and (not factor.isdigit() or size % int(factor))):
-        return not factor.isdigit() and size > 0 if factor else False
-    return sizes.setdefault(name, size // int(factor or 1)) == size // int(factor or 1)

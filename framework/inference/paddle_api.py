@@ -23,7 +23,7 @@ import numpy as np
 
 from framework.core.device import find_device
 from framework.core.dtypes import narrow
-from framework.core.errors import InputError, ShapeError
+from framework.core.errors import InputError, ShapeError, nearest
 from framework.export.artifact import Artifact, load_artifact
 from framework.inference.engine import Engine, enable_compilation_cache
 from framework.inference.precision import choose_precision
@@ -32,6 +32,8 @@ log = logging.getLogger("oar")
 
 
 class PrecisionType(enum.Enum):
+    """The precisions that a `Config` takes; the values are those of `framework.inference.choose_precision`."""
+
     Float32 = "float32"
     Bfloat16 = "bfloat16"
 
@@ -81,7 +83,7 @@ class Config:
         enable_compilation_cache(folder)
 
     def set_batch_buckets(self, sizes: Sequence[int]) -> None:
-        """Pad batches up to one of these sizes, so that few shapes are compiled."""
+        """Pad batches up to one of these sizes, so that few shapes are compiled. Larger batches run as they are."""
         if not sizes or min(sizes) < 1:
             raise InputError("batch buckets are positive numbers", received=list(sizes), allowed="[1, 4, 16]")
         self._buckets = tuple(sorted(sizes))
@@ -93,7 +95,9 @@ class Config:
 
     def __getattr__(self, name: str) -> Any:
         if name not in Config._NO_EFFECT:
-            raise AttributeError(f"Config has no attribute {name!r}")
+            close = nearest(name, (*Config._NO_EFFECT, *vars(Config)))
+            hint = f"; did you mean {close!r}?" if close else ""
+            raise AttributeError(f"Config has no attribute {name!r}{hint}", name=name, obj=self)
 
         def ignored(*args: Any, **kwargs: Any) -> None:
             log.info("Config.%s has no effect: XLA compiles the program", name)
@@ -109,17 +113,20 @@ class Handle:
         self.value: np.ndarray | None = None
 
     def copy_from_cpu(self, array: np.ndarray) -> None:
-        self.value = narrow(np.asarray(array), self.name)
+        self.value = narrow(np.array(array), self.name)
 
-    share_external_data = copy_from_cpu
+    def share_external_data(self, array: np.ndarray) -> None:
+        """As copy_from_cpu without the copy: the array must stay as it is until `run` is done."""
+        self.value = narrow(np.asarray(array), self.name)
 
     def reshape(self, shape: Sequence[int]) -> None:
         """Accepted for Paddle's calling sequence: the shape comes with the array."""
 
     def copy_to_cpu(self) -> np.ndarray:
+        """A copy, which may be written to. Raises: ShapeError before the first run."""
         if self.value is None:
             raise ShapeError("nothing to read yet", where=self.name, fix="call predictor.run() first")
-        return self.value
+        return np.array(self.value)
 
     def shape(self) -> list[int]:
         if self.value is not None:
@@ -161,13 +168,14 @@ class Predictor:
         return list(self._inputs)
 
     def get_output_names(self) -> list[str]:
+        """Sorted, as `run([arrays])` returns them."""
         return list(self._outputs)
 
     def get_input_handle(self, name: str) -> Handle:
-        return self._inputs[name]
+        return _handle(self._inputs, name, "input")
 
     def get_output_handle(self, name: str) -> Handle:
-        return self._outputs[name]
+        return _handle(self._outputs, name, "output")
 
     def clone(self) -> Predictor:
         """A predictor with handles of its own over the same program, weights and compiled shapes."""
@@ -176,28 +184,57 @@ class Predictor:
     def run(self, inputs: Sequence[np.ndarray] | None = None) -> list[np.ndarray] | bool:
         """Without arguments from the input to the output handles (returns True); with arrays it returns arrays."""
         if inputs is not None:
-            return list(
-                self._run(
-                    {n: narrow(np.asarray(a), n) for n, a in zip(self._inputs, inputs, strict=True)}
-                ).values()
-            )
+            if len(inputs) != len(self._inputs):
+                raise ShapeError(
+                    "wrong number of inputs", received=len(inputs), allowed=", ".join(self._inputs)
+                )
+            arrays = {name: narrow(np.asarray(array), name) for name, array in zip(self._inputs, inputs)}
+            return list(self._run(arrays).values())
         missing = [name for name, handle in self._inputs.items() if handle.value is None]
         if missing:
             raise ShapeError(
-                "an input was not set", received=f"nothing for {', '.join(missing)}", fix="copy_from_cpu"
+                "an input was not set",
+                received=f"nothing for {', '.join(missing)}",
+                allowed=", ".join(self._inputs),
+                fix="call get_input_handle(name).copy_from_cpu(array) for each, then run()",
             )
         for name, value in self._run({n: h.value for n, h in self._inputs.items()}).items():
             self._outputs[name].value = value
         return True
 
     def _run(self, arrays: dict[str, Any]) -> dict[str, np.ndarray]:
-        count = len(next(iter(arrays.values())))
+        declared = self._engine.inputs
+        symbols = (a.shape[0] for a in declared.values() if a.shape and not isinstance(a.shape[0], int))
+        batch = str(next(symbols, None))
+        count = next((len(a) for n, a in arrays.items() if a.ndim and _has(declared[n], batch)), 0)
         bucket = next((size for size in self._config._buckets if size >= count), count)
-        if bucket != count:
-            arrays = {n: np.concatenate([a, np.repeat(a[-1:], bucket - count, 0)]) for n, a in arrays.items()}
-        out = self._engine(arrays)
-        return {n: a[:count] if bucket != count and a.shape[:1] == (bucket,) else a for n, a in out.items()}
+        if count == 0 or bucket == count:
+            return self._engine(arrays)
+        padded = {
+            n: np.concatenate([a, np.repeat(a[-1:], bucket - count, 0)]) if _has(declared[n], batch) else a
+            for n, a in arrays.items()
+        }
+        out = self._engine(padded)
+        return {n: a[:count] if _has(self._engine.outputs[n], batch) else a for n, a in out.items()}
+
+
+def _has(aval: Any, batch: str) -> bool:
+    """Whether the first size of an input or output is the batch."""
+    return bool(aval.shape) and str(aval.shape[0]) == batch
+
+
+def _handle(handles: dict[str, Handle], name: str, kind: str) -> Handle:
+    if name not in handles:
+        raise InputError(f"the program has no such {kind}", received=repr(name), allowed=", ".join(handles))
+    return handles[name]
 
 
 def create_predictor(config: Config) -> Predictor:
+    """A predictor for the artifact folder of `config`, on its device and in its precision.
+
+    Raises:
+        FormatError: the folder is no artifact, or one that this jax cannot read.
+        InputError: the artifact is a pipeline of several programs, or has no program of the precision.
+        DeviceError: there is no such device, or the program was not lowered for it.
+    """
     return Predictor(config)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-import jax
-
-from framework.core.device import bfloat16_is_fast
+from framework.core.device import Device, bfloat16_is_fast
 from framework.core.dtypes import Precision
 from framework.core.errors import InputError
 
@@ -15,10 +13,10 @@ PrecisionChoice = Literal["auto", "float32", "bfloat16"]
 
 
 def choose_precision(
-    choice: str, device: jax.Device, available: Iterable[str], bfloat16_holds: bool
+    choice: str, device: Device, available: Iterable[str], bfloat16_holds: bool
 ) -> Precision:
     """The precision to run in. "auto" takes bfloat16 where the device multiplies it in hardware and the model's
-    ledger says that its score holds (`bfloat16_holds`), else float32.
+    ledger says that its score holds (`bfloat16_holds`), and where there is nothing else; else float32.
 
     Raises:
         InputError: unknown choice, or a precision that the artifact has no program for.
@@ -26,7 +24,7 @@ def choose_precision(
     available = list(available)
     if choice == "auto":
         low = bfloat16_holds and "bfloat16" in available and bfloat16_is_fast(device)
-        return "bfloat16" if low else "float32"
+        return "bfloat16" if low or available == ["bfloat16"] else "float32"
     if choice not in ("float32", "bfloat16") or choice not in available:
         raise InputError(
             "this precision is not available",

@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,12 +32,19 @@ Item = tuple[np.ndarray, str, int]
 
 
 class Result(Protocol):
+    """What a predictor makes of one image: plain data for JSON and two pictures, [H, W, 3] uint8 RGB.
+
+    `overlay` is of the image's own size, for video; `draw` may have any size.
+    """
+
     def to_dict(self) -> dict[str, Any]: ...
     def draw(self) -> np.ndarray: ...
     def overlay(self) -> np.ndarray: ...
 
 
 class Predictor(Protocol):
+    """Reads a stream of (image [H, W, 3] uint8 RGB, source, page number) and gives one result each, in order."""
+
     def pages(self, items: Iterable[Item]) -> Iterator[Result]: ...
 
 
@@ -48,7 +56,7 @@ class Report:
     failed: list[tuple[str, str]] = field(default_factory=list)
 
     def summary(self) -> str:
-        lines = [f"{len(self.written)} results in {self.written[0].parent}"] if self.written else []
+        lines = [f"{len(self.written)} files in {self.written[0].parent}"] if self.written else []
         if self.failed:
             lines.append(f"{len(self.failed)} failed:")
             lines += [f"  {message}" for _, message in self.failed]
@@ -61,24 +69,64 @@ class Report:
 
 def write_json(path: Path, data: Any) -> None:
     """Atomically: the file is there whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(json.dumps(data, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+    temporary = vision_image.temporary_beside(path)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder for the results if it is not there. Raises: InputError when that cannot be done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            "the folder for the results cannot be made",
+            where=path,
+            received=error.strerror,
+            fix="choose another --output_dir",
+        ) from error
 
 
 def stems(files: Iterable[Path]) -> dict[Path, str]:
-    """A name for the outputs of each file: its stem, or its whole name where two files share a stem."""
-    files = list(files)
-    count: dict[str, int] = {}
+    """A name for the outputs of each file: its stem, or its whole name where files share a stem, numbered where even
+    that is taken. Names that differ in case alone count as one, as on Windows and macOS."""
+    files = list(dict.fromkeys(files))
+    count = Counter(file.stem.lower() for file in files)
+    names: dict[Path, str] = {}
+    taken: set[str] = set()
     for file in files:
-        count[file.stem.lower()] = count.get(file.stem.lower(), 0) + 1
-    return {file: file.stem if count[file.stem.lower()] == 1 else file.name for file in files}
+        name = base = file.stem if count[file.stem.lower()] == 1 else file.name
+        number = 2
+        while name.lower() in taken:
+            name, number = f"{base}_{number}", number + 1
+        taken.add(name.lower())
+        names[file] = name
+    return names
+
+
+def _spare_source(source: Path, output: Path) -> None:
+    """Raises: InputError when writing `output` would replace the file that is read."""
+    if output.exists() and source.exists() and output.samefile(source):
+        raise InputError(
+            "the drawn result would replace its source",
+            where=source,
+            received=f"results in {output.parent}",
+            allowed="another folder for the results, or no drawings",
+            fix="choose another --output_dir, or --no_draw",
+        )
 
 
 def run_images(predictor: Predictor, files: Iterable[Path], output_dir: Path, draw: bool = True) -> Report:
     """Read every image; a file that cannot be read is reported and the others are read."""
     report = Report()
     names = stems(files)
+    for file, stem in names.items():
+        if draw:
+            _spare_source(file, output_dir / f"{stem}.png")
     waiting: list[str] = []
 
     def items() -> Iterator[Item]:
@@ -124,7 +172,7 @@ def _collect(
     report: Report,
     total: int,
 ) -> None:
-    output_dir.mkdir(parents=True, exist_ok=True)
+    make_folder(output_dir)
     with tqdm(total=total, unit="page", disable=total < 2 or not sys.stderr.isatty()) as bar:
         for result in predictor.pages(items):
             stem = waiting.pop(0)
@@ -139,10 +187,12 @@ def _collect(
 def run_video(predictor: Predictor, source: Path | int, output_dir: Path, draw: bool = True) -> Report:
     """Every frame of a video (or camera): <stem>.jsonl with a line a frame, and <stem>.mp4 at the same frame rate."""
     report = Report()
-    output_dir.mkdir(parents=True, exist_ok=True)
+    make_folder(output_dir)
     stem = source.stem if isinstance(source, Path) else f"camera{source}"
     lines = output_dir / f"{stem}.jsonl"
-    temporary = lines.with_name(f".{lines.name}.{os.getpid()}.tmp")
+    if draw and isinstance(source, Path):
+        _spare_source(source, output_dir / f"{stem}.mp4")
+    temporary = vision_image.temporary_beside(lines)
     writer: VideoWriter | None = None
     try:
         with VideoReader(source) as video, temporary.open("w", encoding="utf-8") as out:
@@ -175,11 +225,18 @@ def run_video(predictor: Predictor, source: Path | int, output_dir: Path, draw: 
 
 def _domain(name: Any, where: object) -> Any:
     """The module `<domain>.api`."""
-    domains = ("ocr", "detection", "segmentation", "nlp")
-    if name not in domains or importlib.util.find_spec(f"{name}.api") is None:
-        ready = [d for d in domains if importlib.util.find_spec(f"{d}.api") is not None]
+    ready = [
+        domain
+        for domain in ("ocr", "detection", "segmentation", "nlp")
+        if importlib.util.find_spec(domain) and importlib.util.find_spec(f"{domain}.api")
+    ]
+    if name not in ready:
         raise ConfigError(
-            "this domain cannot run models", where=where, received=f"domain: {name}", allowed=", ".join(ready)
+            "this domain cannot run models",
+            where=where,
+            received=f"domain: {name}",
+            allowed=", ".join(ready),
+            fix="name one of these under `domain`; what jit.save wrote runs with framework.jit.load",
         )
     return importlib.import_module(f"{name}.api")
 
@@ -208,7 +265,7 @@ def check_sources(
     image_file: str | None, image_dir: str | None, pdf_file: str | None, video_file: str | None
 ) -> None:
     """Before a model is loaded: is there something to read? Raises: InputError."""
-    given = image_file or image_dir or pdf_file or video_file
+    given = next((s for s in (image_file, image_dir, pdf_file, video_file) if s is not None), None)
     path = Path(str(given))
     wants_folder = image_dir is not None
     if not (path.is_dir() if wants_folder else path.is_file()):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.dtypes import narrow, precision
-from framework.core.errors import InputError, ShapeError, TraceError
+from framework.core.errors import InputError, ShapeError
 from framework.core.rng import next_key
-from framework.export import Artifact, TensorSpec, load_artifact, lower_layer
+from framework.core.trace import explained_trace
+from framework.export import Artifact, TensorSpec, load_artifact, lower_layer, size_fits
 from framework.nn import functional_core
 from framework.nn.functional.lowering import platform
 from framework.nn.layer import Layer
-
-_HERE = Path(__file__).resolve().parents[1]  # framework/
 
 
 @dataclass(frozen=True)
@@ -40,45 +38,26 @@ class InputSpec:
 
     def tensor_spec(self, number: int) -> TensorSpec:
         """With every free size given a name of its own; a free first size is the batch, shared by all inputs."""
-        free = lambda axis: "n" if axis == 0 else f"d{number}_{axis}"  # noqa: E731
-        shape = tuple(free(axis) if n is None or n == -1 else n for axis, n in enumerate(self.shape))
+        shape = tuple(
+            ("n" if axis == 0 else f"d{number}_{axis}") if n is None or n == -1 else n
+            for axis, n in enumerate(self.shape)
+        )
         return TensorSpec(shape, self.dtype)
 
-    def check(self, array: Any, where: str) -> None:
-        shape = np.shape(array)
+    def check(self, array: Any, where: str, sizes: dict[str, int] | None = None) -> None:
+        """Raises: ShapeError. `sizes` collects what named sizes stand for, to be shared by the specs of one call."""
+        shape, sizes = np.shape(array), {} if sizes is None else sizes
+        dtype = array.dtype if hasattr(array, "dtype") else np.asarray(array).dtype
         fits = len(shape) == len(self.shape) and all(
-            not isinstance(want, int) or want == -1 or got == want for got, want in zip(shape, self.shape)
+            want is None or want == -1 or size_fits(got, want, sizes) for got, want in zip(shape, self.shape)
         )
-        if not fits or np.dtype(array.dtype) != np.dtype(self.dtype):
+        if not fits or np.dtype(dtype) != np.dtype(self.dtype):
             raise ShapeError(
                 "an argument does not fit its InputSpec",
                 where=where,
-                received=f"{tuple(shape)} {array.dtype}",
+                received=f"{tuple(shape)} {dtype}",
                 allowed=f"{tuple(self.shape)} {self.dtype}",
             )
-
-
-def _user_line(error: BaseException) -> str:
-    """file:line and text of the last frame outside of jax and the framework."""
-    jax_folder = Path(jax.__file__).resolve().parent
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        path = Path(frame.filename).resolve()
-        if _HERE not in path.parents and jax_folder not in path.parents and path.exists():
-            return f"{frame.filename}:{frame.lineno}: {frame.line}"
-    return "an unknown line"
-
-
-def _explained(call: Callable[[], Any]) -> Any:
-    try:
-        return call()
-    except (jax.errors.ConcretizationTypeError, jax.errors.NonConcreteBooleanIndexError) as error:
-        raise TraceError(
-            "Python asked for a value that is only known when the program runs",
-            where=_user_line(error),
-            received=str(error).splitlines()[0],
-            allowed="branches on shapes, on plain attributes and on `self.training`",
-            fix="framework.jit.cond(pred, true_fn, false_fn, …) or framework.jit.while_loop(…); jnp.where for elements",
-        ) from error
 
 
 def to_static(
@@ -86,7 +65,8 @@ def to_static(
 ) -> Any:
     """Compile a Layer or a pure function; also a decorator. The result is called like the original.
 
-    A layer's buffers are updated by each call. It compiles once per shape, dtype and mode (train or eval).
+    A layer's buffers are updated by each call. It compiles once per shape, dtype and mode (train or eval). A method
+    is not compiled by itself: the layer that it belongs to is.
     """
     if target is None:
         return functools.partial(to_static, input_spec=input_spec)
@@ -104,8 +84,9 @@ def _check(specs: Sequence[InputSpec] | None, args: tuple) -> None:
         raise ShapeError(
             "wrong number of arguments", received=len(args), allowed=f"{len(specs)}, as in input_spec"
         )
+    sizes: dict[str, int] = {}
     for number, (spec, arg) in enumerate(zip(specs, args)):
-        spec.check(arg, spec.name or f"argument {number}")
+        spec.check(arg, spec.name or f"argument {number}", sizes)
 
 
 def _arrays(args: Any) -> Any:
@@ -114,20 +95,33 @@ def _arrays(args: Any) -> Any:
 
 
 def _static_function(fn: Callable[..., Any], specs: Sequence[InputSpec] | None) -> Callable[..., Any]:
-    compiled = jax.jit(fn)
+    @functools.partial(jax.jit, static_argnums=0)
+    def compiled(setting: Any, args: Any, kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], Layer):
+            raise InputError(
+                "to_static compiles layers and functions of arrays, not methods",
+                where=getattr(fn, "__qualname__", fn),
+                received=f"an argument that is a {type(args[0]).__name__}",
+                fix="take the decorator off the method and call to_static(layer)",
+            )
         _check(specs, args)
-        args, kwargs = _arrays((args, kwargs))
-        return _explained(lambda: compiled(*args, **kwargs))
+        with explained_trace():
+            return compiled(_setting(), *_arrays((args, kwargs)))
 
     return call
 
 
+def _setting() -> tuple[str, str]:
+    """What operations read from their scopes while they are traced; it only keys the compilation."""
+    return precision(), platform()
+
+
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _apply(graphdef: Any, setting: Any, params: Any, buffers: Any, key: Any, args: Any, kwargs: Any) -> Any:
-    """`setting` (precision, platform) only keys the compilation: operations read it from their scopes."""
     return functional_core.apply(graphdef, params, buffers, key, *args, **kwargs)
 
 
@@ -141,13 +135,21 @@ class _StaticLayer:
         _check(self._specs, args)
         graphdef, params, buffers = functional_core.split(self._layer)
         key = next_key() if self._layer.training else None
-        setting = (precision(), platform())
-        args, kwargs = _arrays((args, kwargs))
-        out, buffers = _explained(lambda: _apply(graphdef, setting, params, buffers, key, args, kwargs))
+        with explained_trace():
+            out, buffers = _apply(graphdef, _setting(), params, buffers, key, *_arrays((args, kwargs)))
         functional_core.update(self._layer, None, buffers)
         return out
 
+    def train(self, mode: bool = True) -> _StaticLayer:
+        self._layer.train(mode)
+        return self
+
+    def eval(self) -> _StaticLayer:
+        return self.train(False)
+
     def __getattr__(self, name: str) -> Any:
+        if name == "_layer":  # a copy asks before it is there
+            raise AttributeError(name)
         return getattr(self._layer, name)
 
 
@@ -155,10 +157,19 @@ def save(layer: Any, path: str | Path, input_spec: Sequence[InputSpec] | None = 
     """Write the layer in eval mode as an artifact folder at `path`; returns the folder.
 
     Raises:
-        InputError: no input_spec, neither here nor at to_static.
+        InputError: no layer, no input_spec (neither here nor at to_static), or two inputs of one name.
+        TraceError: the layer branches on a value; the message names the line.
+        FormatError: the folder holds something that is no artifact.
     """
     if isinstance(layer, _StaticLayer):
         input_spec, layer = input_spec or layer._specs, layer._layer
+    if not isinstance(layer, Layer):
+        raise InputError(
+            "jit.save takes a layer",
+            received=type(layer).__name__,
+            allowed="a Layer, or what to_static made of one",
+            fix="put the function into the forward of a Layer",
+        )
     if not input_spec:
         raise InputError(
             "jit.save needs the shapes of the inputs",
@@ -166,11 +177,13 @@ def save(layer: Any, path: str | Path, input_spec: Sequence[InputSpec] | None = 
             fix="pass input_spec to jit.save or to to_static",
         )
     specs = {s.name or f"x{n}": s.tensor_spec(n) for n, s in enumerate(input_spec)}
-    was_training = layer.training
-    try:
-        program, weights = _explained(lambda: lower_layer(layer, specs, after=_named))
-    finally:
-        layer.train(was_training)
+    if len(specs) < len(input_spec):
+        raise InputError(
+            "two inputs have the same name",
+            received=[s.name for s in input_spec],
+            allowed="one name for each",
+        )
+    program, weights = lower_layer(layer, specs, after=_named)
     config = {"kind": "jit", "model": type(layer).__name__, "inputs": list(specs)}
     return Artifact(config, {"float32": program}, weights).save(path)
 
@@ -192,8 +205,15 @@ class LoadedProgram:
         from framework.inference.engine import Engine
 
         artifact = load_artifact(folder)
-        self.input_names = list(artifact.config["inputs"])
+        if "float32" not in artifact.programs:
+            raise InputError(
+                "this artifact holds no program of its own",
+                where=folder,
+                received=f"stages: {', '.join(artifact.stages) or 'none'}",
+                allowed="what jit.save wrote, or the folder of one stage",
+            )
         self._engine = Engine(artifact.programs["float32"], artifact.weights)
+        self.input_names = list(artifact.config.get("inputs", self._engine.inputs))
 
     def __call__(self, *args: Any) -> Any:
         if len(args) != len(self.input_names):

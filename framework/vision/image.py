@@ -140,7 +140,9 @@ def _decode(data: bytes, where: str, max_pixels: int) -> np.ndarray:
             where=where,
             received=f"{len(data)} bytes that begin with {data[:16]!r}",
             allowed=_FORMATS,
-            fix="convert the file; a name that ends in .png does not make it one",
+            fix="this is a PDF: hand it to --pdf_file"
+            if data[:1024].lstrip().startswith(b"%PDF-")
+            else "convert the file; a name that ends in .png does not make it one",
         )
     try:
         image = opener(io.BytesIO(data))

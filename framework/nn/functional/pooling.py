@@ -58,9 +58,12 @@ def _reduce(x: jax.Array, init: float, op: Any, kernel: Pair, stride: Pair, pads
 
 
 def _separable_max(x: jax.Array, kernel: Pair, pads: Pads, low: float) -> jax.Array:
-    """Stride-1 max pooling: the maximum of shifted rows, then of shifted columns."""
+    """Stride-1 max pooling: the maximum of shifted rows, then of shifted columns.
+
+    Behind a barrier: otherwise what comes before (bias, activation) is computed for every shift again.
+    """
     edges = [(0, 0, 0), (*pads[0], 0), (*pads[1], 0), (0, 0, 0)]
-    x = lax.pad(x, jnp.asarray(low, x.dtype), edges)
+    x = lax.pad(lax.optimization_barrier(x), jnp.asarray(low, x.dtype), edges)
     width, height = x.shape[2] - kernel[1] + 1, x.shape[1] - kernel[0] + 1
     x = functools.reduce(jnp.maximum, [x[:, :, j : j + width] for j in range(kernel[1])])
     return functools.reduce(jnp.maximum, [x[:, i : i + height] for i in range(kernel[0])])

@@ -52,6 +52,27 @@ def test_plans_of_plain_cases():
 
 
 @pytest.mark.parametrize(
+    ("in_channels", "kernel_hw", "groups", "out_channels", "stride", "dilation", "plan"),
+    [
+        (3, (3, 3), 1, 16, (2, 2), (1, 1), "space_to_depth"),
+        (4, (7, 7), 1, 64, (4, 4), (1, 1), "space_to_depth"),
+        (1, (3, 3), 1, 1, (2, 1), (1, 1), "space_to_depth"),  # one channel is no depthwise convolution
+        (5, (3, 3), 1, 16, (2, 2), (1, 1), "plain"),  # too many channels
+        (3, (3, 3), 1, 16, (1, 1), (1, 1), "plain"),
+        (3, (3, 3), 1, 16, (2, 2), (2, 2), "plain"),
+        (3, (1, 1), 1, 16, (2, 2), (1, 1), "pointwise"),
+        (48, (3, 3), 48, 48, (2, 2), (1, 1), "depthwise"),
+        (48, (5, 5), 48, 48, (1, 1), (2, 2), "depthwise"),
+        (48, (1, 1), 48, 48, (1, 1), (1, 1), "depthwise"),
+        (48, (3, 3), 4, 48, (1, 1), (1, 1), "plain"),
+        (48, (1, 1), 4, 48, (1, 1), (1, 1), "plain"),
+    ],
+)
+def test_the_table_of_plans(in_channels, kernel_hw, groups, out_channels, stride, dilation, plan):
+    assert lowering.conv_plan(in_channels, kernel_hw, groups, out_channels, stride, dilation) == plan
+
+
+@pytest.mark.parametrize(
     ("padding", "expected"),
     [
         (1, ((1, 1), (1, 1))),

@@ -1,0 +1,176 @@
+"""Every exporter of OCR results, on the same documents: nothing recognised, everyday, and everything at once."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from ocr.results import Char, Document, Line, Page, Polygon, Word
+
+FOLDER = Path(__file__).resolve().parents[2] / "ocr" / "exporters"
+SIZE = (320, 240)
+
+
+def quad(left: float, top: float, right: float, bottom: float) -> Polygon:
+    return ((left, top), (right, top), (right, bottom), (left, bottom))
+
+
+def line(text: str, left: float, top: float, size: float = 12.0) -> Line:
+    """Words and characters stand one after the other, each character `size` wide."""
+    words, x = [], left
+    for word in text.split(" "):
+        chars = tuple(
+            Char(char, 0.9, quad(x + size * i, top, x + size * (i + 1), top + 2 * size))
+            for i, char in enumerate(word)
+        )
+        end = x + size * len(word)
+        words.append(Word(word, 0.9, quad(x, top, end, top + 2 * size), chars))
+        x = end + size
+    return Line(text, 0.9, quad(left, top, x - size, top + 2 * size), tuple(words))
+
+
+def page(*lines: Line, number: int = 1) -> Page:
+    return Page(lines, SIZE, "scan.png", number, image=np.full((SIZE[1], SIZE[0], 3), 250, np.uint8))
+
+
+def turned(text: str, left: float, top: float, size: float = 12.0) -> Line:
+    """A line without words, read from bottom to top."""
+    right, bottom = left + 2 * size, top + size * len(text)
+    return Line(text, 0.5, ((left, bottom), (left, top), (right, top), (right, bottom)))
+
+
+DOCUMENTS = {
+    "no page": Document(()),
+    "empty page": Document((page(),), "scan.png"),
+    "everyday": Document((page(line("Total 12.50", 10, 20), line("Thank you", 10, 60)),), "scan.png"),
+    "everything": Document(
+        (
+            page(
+                line('<b>&"amp"</b>', 10, 20),
+                line("# *no* `heading`", 10, 60),
+                line("日本 Straße", 10, 100),
+                turned("side", 280, 20),
+            ),
+            page(number=2),
+            page(line("last", 100, 100), number=3),
+        ),
+        "a & b.pdf",
+    ),
+}
+
+
+def lines_of(document: Document) -> list[str]:
+    return [line.text for page in document.pages for line in page.lines]
+
+
+def squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def check_json(document: Document, folder: Path) -> None:
+    assert Document.from_dict(document.to_dict()) == document
+    assert Document.from_dict(json.loads(document.to_json())) == document
+    for page in document.pages:
+        assert Page.from_dict(page.to_dict()) == page
+
+
+def check_paddle(document: Document, folder: Path) -> None:
+    for page, v2, v3 in zip(document.pages, document.to_v2(), document.to_predict_dict(), strict=True):
+        texts = [line.text for line in page.lines]
+        assert [entry[1][0] for entry in v2] == list(v3["rec_texts"]) == texts
+        for line, (corners, (_, score)), polygon, upright in zip(
+            page.lines, v2, v3["rec_polys"], v3["rec_boxes"], strict=True
+        ):
+            points = np.array(line.polygon)
+            assert math.isclose(score, line.score)
+            np.testing.assert_allclose(corners, points)
+            np.testing.assert_allclose(polygon, points, atol=0.5)
+            np.testing.assert_allclose(upright, [*points.min(0), *points.max(0)], atol=1)
+
+
+def check_markdown(document: Document, folder: Path) -> None:
+    text = document.to_markdown().replace("\\", "")
+    for name, sign in (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"), ("&quot;", '"')):
+        text = text.replace(name, sign)
+    assert all(squeezed(line) in squeezed(text) for line in lines_of(document))
+
+
+def parsed(text: str) -> ElementTree.Element:
+    root = ElementTree.fromstring(text.encode("utf-8"))
+    names = [value for node in root.iter() for key, value in node.items() if key in ("id", "ID")]
+    assert len(names) == len(set(names))
+    return root
+
+
+def check_hocr(document: Document, folder: Path) -> None:
+    for chars in (False, True):
+        root = parsed(document.to_hocr(chars=chars))
+        pages = [node for node in root.iter() if node.get("class") == "ocr_page"]
+        found = [node for node in root.iter() if node.get("class") in ("ocr_line", "ocrx_line", "ocr_header")]
+        assert len(pages) == len(document.pages)
+        assert ["".join(node.itertext()).strip() for node in found] == lines_of(document)
+
+
+def check_alto(document: Document, folder: Path) -> None:
+    for chars in (False, True):
+        root = parsed(document.to_alto(chars=chars))
+        local = [(node.tag.rpartition("}")[2], node) for node in root.iter()]
+        assert sum(tag == "Page" for tag, _ in local) == len(document.pages)
+        found = [
+            " ".join(str(child.get("CONTENT")) for child in node if child.tag.endswith("}String"))
+            for tag, node in local
+            if tag == "TextLine"
+        ]
+        assert found == lines_of(document)
+
+
+def check_searchable_pdf(document: Document, folder: Path) -> None:
+    pdfium = pytest.importorskip("pypdfium2", reason="pypdfium2 reads the PDF back")
+    if not document.pages:
+        pytest.skip("a PDF has at least one page; tests/unit/ocr/test_searchable_pdf.py has the error")
+    document.to_searchable_pdf(folder / "out.pdf", dpi=144)
+    with pdfium.PdfDocument(folder / "out.pdf") as pdf:
+        assert len(pdf) == len(document.pages)
+        for index, page in enumerate(document.pages):
+            text = squeezed(pdf[index].get_textpage().get_text_range())
+            assert pdf[index].get_size() == pytest.approx((SIZE[0] / 2, SIZE[1] / 2), abs=0.01)
+            assert all(squeezed(line.text) in text for line in page.lines)
+            assert len(text) == sum(len(squeezed(line.text)) for line in page.lines)
+
+
+def check_drawing(document: Document, folder: Path) -> None:
+    for page in document.pages:
+        assert page.image is not None
+        overlay, both = page.overlay(), page.draw()
+        assert overlay.dtype == both.dtype == np.uint8
+        assert overlay.shape == page.image.shape
+        assert both.shape[0] >= SIZE[1] and both.shape[1] >= 2 * SIZE[0] and both.shape[2] == 3
+        assert (overlay != page.image).any() == bool(page.lines)
+
+
+# By module of ocr/exporters: a new one needs a row.
+CHECKS: dict[str, Callable[[Document, Path], None]] = {
+    "alto": check_alto,
+    "drawing": check_drawing,
+    "hocr": check_hocr,
+    "json": check_json,
+    "markdown": check_markdown,
+    "paddle": check_paddle,
+    "searchable_pdf": check_searchable_pdf,
+}
+
+
+def test_every_exporter_has_a_check() -> None:
+    assert {path.stem for path in FOLDER.glob("[!_]*.py")} == set(CHECKS)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)
+@pytest.mark.parametrize("exporter", CHECKS)
+def test_nothing_is_lost(exporter: str, document: Document, tmp_path: Path) -> None:
+    CHECKS[exporter](document, tmp_path)

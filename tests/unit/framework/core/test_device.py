@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import framework.inference
+from framework.core import device
+from framework.core.errors import DeviceError
+
+
+def test_devices_are_listed_and_found():
+    names = device.device_list()
+    assert "cpu:0" in names
+    for name in names:
+        found = device.find_device(name)
+        assert f"{name.partition(':')[0]}:{found.id}" == name
+    assert device.find_device("CPU") == device.find_device("cpu:0")
+
+
+@pytest.mark.parametrize("name", ["npu", "cpu:x", "cpu:-1", "cpu:²", ""])
+def test_unknown_devices(name: str):
+    with pytest.raises(
+        DeviceError, match=r"unknown device\n  received: .*\n  allowed: cpu, gpu, gpu:N, tpu or tpu:N"
+    ):
+        device.find_device(name)
+
+
+def test_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(
+        DeviceError, match=r"no such device\n  received: 'cpu:99'\n  allowed: cpu:0.*\n.*of the above"
+    ):
+        device.find_device("cpu:99")
+    monkeypatch.setattr(device, "device_list", lambda: ["cpu:0"])
+    with pytest.raises(
+        DeviceError, match=r"received: 'cuda:99'\n  allowed: cpu:0\n.*pip install \"jax\[cuda13\]\""
+    ):
+        device.find_device("cuda:99")
+    monkeypatch.setattr(device, "device_list", lambda: ["cpu:0", "gpu:0"])
+    with pytest.raises(DeviceError, match="choose one of the above"):
+        device.find_device("gpu:99")
+
+
+def test_new_arrays_go_to_the_chosen_device():
+    before = jax.config.jax_default_device  # type: ignore[attr-defined]
+    last = device.device_list()[-1]
+    try:
+        chosen = device.set_device(last)
+        assert jnp.zeros(2).devices() == {chosen} == {device.default_device()}
+        assert device.get_device() == last
+    finally:
+        jax.config.update("jax_default_device", before)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("processor : 0\nflags\t\t: fpu avx512f amx_bf16\nflags : other\n", {"fpu", "avx512f", "amx_bf16"}),
+        ("Features\t: asimd bf16\n", {"asimd", "bf16"}),
+        ("", set()),
+    ],
+)
+def test_instruction_sets_of_linux(text: str, expected: set[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(device.sys, "platform", "linux")
+    monkeypatch.setattr(Path, "read_text", lambda self, **kwargs: text)
+    assert device.cpu_features() == expected
+
+    class Cpu:
+        platform = "cpu"
+
+    assert device.bfloat16_is_fast(Cpu()) == bool(expected)  # type: ignore[arg-type]
+    Cpu.platform = "gpu"
+    assert device.bfloat16_is_fast(Cpu())  # type: ignore[arg-type]
+
+
+def test_instruction_sets_elsewhere(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(device.sys, "platform", "darwin")
+    monkeypatch.setattr(device.platform, "machine", lambda: "arm64")
+    assert device.cpu_features() == {"neon"}
+    monkeypatch.setattr(device.sys, "platform", "win32")
+    assert device.cpu_features() == frozenset()
+
+    def unreadable(self: Path, **kwargs: object) -> str:
+        raise PermissionError
+
+    monkeypatch.setattr(device.sys, "platform", "linux")
+    monkeypatch.setattr(Path, "read_text", unreadable)
+    assert device.cpu_features() == frozenset()
+
+
+def test_cpu_count(monkeypatch: pytest.MonkeyPatch):
+    assert 1 <= device.cpu_count() <= (os.cpu_count() or 1)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert device.cpu_count() == 1
+
+
+def test_run_check_trains_exports_and_reports(capsys: pytest.CaptureFixture[str]):
+    report = device.run_check()
+    assert report["jax"] == jax.__version__ and report["device"] == device.get_device()
+    before, after = str(report["train step"]).removeprefix("loss ").split(" -> ")
+    assert 0 < float(after) < float(before)
+    out = capsys.readouterr().out
+    assert "reloaded program differs by" in out and out.endswith("Oar works on this machine.\n")
+    assert device.run_check(verbose=False).keys() == report.keys()
+    assert capsys.readouterr().out == ""
+
+
+def test_run_check_notices_a_program_that_differs(monkeypatch: pytest.MonkeyPatch):
+    real = framework.inference.engine.Engine
+
+    class Wrong(real):
+        def __call__(self, inputs):
+            return {name: value + 1 for name, value in super().__call__(inputs).items()}
+
+    monkeypatch.setattr(framework.inference.engine, "Engine", Wrong)
+    with pytest.raises(
+        DeviceError, match=r"program differs from the model\n  received: 1\..*\n  allowed: < 1e-3\n"
+    ):
+        device.run_check(verbose=False)
+
+
+def test_run_check_notices_a_model_that_does_not_learn(monkeypatch: pytest.MonkeyPatch):
+    import framework.nn
+
+    monkeypatch.setattr(framework.nn, "update", lambda layer, params: None)
+    with pytest.raises(
+        DeviceError, match=r"did not lower the loss\n  received: \[.*\]\n  what to do: another"
+    ):
+        device.run_check(verbose=False)

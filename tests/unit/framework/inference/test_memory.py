@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from framework.inference import memory
+
+_CODE = "from framework.inference.memory import keep_memory; print(keep_memory())"
+
+
+def test_it_takes_effect_with_glibc_alone():
+    """In a process of its own: the setting is for a whole process."""
+    done = subprocess.run(
+        [sys.executable, "-c", _CODE],
+        cwd=Path(__file__).resolve().parents[4],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=True,
+    )
+    has_mallopt = sys.platform == "linux" and hasattr(ctypes.CDLL(None), "mallopt")
+    assert done.stdout.strip() == str(has_mallopt)
+
+
+@pytest.mark.parametrize(("answers", "expected"), [((1, 1, 1, 1), True), ((1, 0, 1, 1), False)])
+def test_every_setting_is_made_and_must_be_taken(answers, expected, monkeypatch: pytest.MonkeyPatch):
+    made = []
+
+    class Library:
+        def __init__(self, name: None) -> None: ...
+
+        def mallopt(self, name: int, value: int) -> int:
+            made.append((name, value))
+            return answers[len(made) - 1]
+
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(ctypes, "CDLL", Library)
+    assert memory.keep_memory() is expected
+    assert made == [(-4, 0), (-1, 2**31 - 1), (-2, 64 * 1024 * 1024), (-8, 1)]  # glibc's malloc.h
+
+
+def test_elsewhere_it_does_nothing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())  # a C library without mallopt
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert memory.keep_memory() is False
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert memory.keep_memory() is False

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import copy
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from framework.core.errors import DeviceError, InputError, ShapeError
+from framework.export import Artifact, TensorSpec, lower_program
+from framework.inference import Config, PrecisionType, create_predictor
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """b - a * scale, and the mean over the batch: padding shows in it."""
+    program = lower_program(
+        lambda w, i: {
+            "out": i["b"] - i["a"] * i["scale"],
+            "fixed": i["scale"] + w["shift"],
+            "rows": i["a"][:, 0],
+        },
+        {"shift": np.ones(4, np.float32)},
+        {"b": TensorSpec(("n", 4)), "a": TensorSpec(("n", 4)), "scale": TensorSpec((4,))},
+        ("cpu",),
+    )
+    artifact = Artifact(
+        {"inputs": ["b", "a", "scale"]}, {"float32": program}, {"shift": np.ones(4, np.float32)}
+    )
+    return artifact.save(tmp_path_factory.mktemp("paddle") / "net")
+
+
+SCALE = np.full(4, 2, np.float32)
+
+
+def batch(rows: int, value: float) -> np.ndarray:
+    return np.full((rows, 4), value, np.float32)
+
+
+def test_handles(folder: Path):
+    predictor = create_predictor(Config(folder))
+    assert predictor.get_input_names() == ["b", "a", "scale"]
+    assert predictor.get_output_names() == ["fixed", "out", "rows"]
+    b = predictor.get_input_handle("b")
+    assert (b.shape(), b.type()) == ([-1, 4], "float32")
+    for name, array in (("b", batch(2, 7)), ("a", batch(2, 3)), ("scale", SCALE)):
+        handle = predictor.get_input_handle(name)
+        handle.reshape(array.shape)
+        handle.copy_from_cpu(array)
+    assert predictor.run() is True
+    out = predictor.get_output_handle("out").copy_to_cpu()
+    np.testing.assert_array_equal(out, batch(2, 1))
+    assert predictor.get_output_handle("out").shape() == [2, 4]
+    out[:] = 0  # a copy: it can be written to, and the handle keeps its own
+    np.testing.assert_array_equal(predictor.get_output_handle("out").copy_to_cpu(), batch(2, 1))
+
+
+def test_copy_from_cpu_copies_and_share_does_not(folder: Path):
+    predictor = create_predictor(Config(folder))
+    array, shared = batch(1, 7), batch(1, 3)
+    predictor.get_input_handle("b").copy_from_cpu(array)
+    predictor.get_input_handle("a").share_external_data(shared)
+    predictor.get_input_handle("scale").copy_from_cpu(SCALE.astype(np.float64))  # narrowed
+    array[:], shared[:] = 0, 2
+    predictor.run()
+    np.testing.assert_array_equal(predictor.get_output_handle("out").copy_to_cpu(), batch(1, 7 - 2 * 2))
+
+
+def test_arrays_in_arrays_out(folder: Path):
+    fixed, out, rows = create_predictor(Config(folder)).run([batch(1, 7), batch(1, 3), SCALE])
+    assert fixed.tolist() == [3, 3, 3, 3] and out.tolist() == [[1, 1, 1, 1]] and rows.tolist() == [3]
+
+
+def test_clones_share_what_is_compiled_and_run_in_threads(folder: Path):
+    first = create_predictor(Config(folder))
+    clones = [first.clone() for _ in range(8)]
+
+    def work(number: int) -> np.ndarray:
+        predictor = clones[number]
+        for name, array in (("b", batch(2, number)), ("a", batch(2, 1)), ("scale", SCALE)):
+            predictor.get_input_handle(name).copy_from_cpu(array)
+        predictor.run()
+        return predictor.get_output_handle("out").copy_to_cpu()
+
+    with ThreadPoolExecutor(8) as pool:
+        for number, out in enumerate(pool.map(work, range(8))):
+            np.testing.assert_array_equal(out, batch(2, number - 2))
+    assert first._engine.compile_count == 1
+    with pytest.raises(ShapeError, match="nothing to read yet"):
+        first.get_output_handle("out").copy_to_cpu()
+
+
+def test_batch_buckets(folder: Path):
+    config = Config(folder)
+    config.set_batch_buckets([4, 2])
+    predictor = create_predictor(config)
+    for rows, compiled in ((1, 1), (2, 1), (3, 2), (4, 2), (5, 3)):
+        fixed, out, first = predictor.run([batch(rows, 7), batch(rows, 3), SCALE])
+        assert fixed.shape == (4,), "the size of what is no batch stays"
+        np.testing.assert_array_equal(out, batch(rows, 1))
+        assert first.shape == (rows,) and predictor._engine.compile_count == compiled
+    with pytest.raises(InputError, match=r"positive numbers\n  received: \[0, 2\]\n  allowed: \[1, 4, 16\]"):
+        config.set_batch_buckets([0, 2])
+
+
+def test_switches_of_other_engines_have_no_effect(folder: Path, caplog: pytest.LogCaptureFixture):
+    config = Config(str(folder))
+    with caplog.at_level(logging.INFO, "oar"):
+        config.enable_mkldnn()
+        config.switch_ir_optim(True)
+        config.set_cpu_math_library_num_threads(4)
+    assert caplog.text.count("has no effect") == 3
+    assert copy.deepcopy(config).model_dir == folder
+
+
+def test_attributes_that_are_none(folder: Path):
+    with pytest.raises(AttributeError, match="no attribute 'enable_mkldn'; did you mean 'enable_mkldnn'"):
+        Config(folder).enable_mkldn()
+    assert not hasattr(Config(folder), "xyzzy")
+
+
+def test_device_and_precision(folder: Path):
+    config = Config(folder)
+    assert not config.use_gpu() and "on cpu in float32, batch buckets off" in config.summary()
+    config.enable_use_gpu(100, 7, PrecisionType.Bfloat16)
+    assert config.use_gpu() and "on gpu:7 in bfloat16" in config.summary()
+    with pytest.raises(DeviceError, match=r"no such device\n  received: 'gpu:7'"):
+        create_predictor(config)
+    config.disable_gpu()
+    with pytest.raises(
+        InputError, match=r"precision is not available\n  received: 'bfloat16'\n  allowed: auto, float"
+    ):
+        create_predictor(config)
+
+
+def test_a_pipeline_needs_one_of_its_stages(folder: Path, tmp_path: Path):
+    from framework.export import load_artifact
+
+    whole = Artifact({}, stages={"detector": load_artifact(folder)}).save(tmp_path / "pipeline")
+    with pytest.raises(
+        InputError, match=r"several programs\n  received: detector\n  allowed: the folder of one stage"
+    ):
+        create_predictor(Config(whole))
+    assert create_predictor(Config(whole / "detector")).get_input_names() == ["b", "a", "scale"]
+
+
+def test_what_is_wrong_is_named(folder: Path):
+    predictor = create_predictor(Config(folder))
+    with pytest.raises(InputError, match=r"no such input\n  received: 'x'\n  allowed: b, a, scale"):
+        predictor.get_input_handle("x")
+    with pytest.raises(InputError, match=r"no such output\n  received: 'y'\n  allowed: fixed, out, rows"):
+        predictor.get_output_handle("y")
+    with pytest.raises(ShapeError, match=r"wrong number of inputs\n  received: 1\n  allowed: b, a, scale"):
+        predictor.run([batch(1, 1)])
+    with pytest.raises(
+        ShapeError, match=r"not set\n  received: nothing for b, a, scale\n.*\n.*copy_from_cpu"
+    ):
+        predictor.run()
+    with pytest.raises(
+        InputError, match=r"one artifact folder.*\n  received: model.pdmodel, model.pdiparams"
+    ):
+        Config("model.pdmodel", "model.pdiparams")

@@ -1,0 +1,297 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import jax
+import numpy as np
+import pytest
+
+from framework.core.errors import FormatError, InputError
+from framework.export import Artifact
+from ocr import pipeline
+from ocr.pipeline import Reader
+
+HALF = {"mean": [0.5] * 3, "std": [0.5] * 3}
+NAMES = "abcdef"
+
+
+class FakeEngine:
+    """Stands in for a network. Text is drawn by `line`: red 255, green says which letter, blue rises to the right."""
+
+    compile_count = 0
+
+    def __init__(self, answer: Callable) -> None:
+        self.answer, self.calls = answer, 0
+
+    def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        self.calls += 1
+        return self.answer(**inputs)
+
+    start = __call__
+
+
+def text_map(image: np.ndarray, size: np.ndarray) -> dict[str, np.ndarray]:
+    return {"probability": (image[..., 0] > 127).astype(np.float32)}
+
+
+def is_upright(line: np.ndarray, width: int) -> bool:
+    middle = line[line.shape[0] // 2, :width, 2].astype(int)
+    return middle[3 * width // 4] > middle[width // 4]
+
+
+def orientation(image: np.ndarray, width: np.ndarray) -> dict[str, np.ndarray]:
+    down = np.array([w > 0 and not is_upright(line, w) for line, w in zip(image, width)], np.float32)
+    return {"probability": np.stack([1 - down, down], axis=1)}
+
+
+def all_on_their_heads(image: np.ndarray, width: np.ndarray) -> dict[str, np.ndarray]:
+    return {"probability": np.tile(np.float32([0, 1]), (len(image), 1))}
+
+
+def words(image: np.ndarray, width: np.ndarray) -> dict[str, np.ndarray]:
+    """The letter twice, at a quarter and at three quarters of the line; on its head it reads badly."""
+    indices = np.zeros((len(image), image.shape[2] // 8), np.int32)
+    probabilities = np.full(indices.shape, 0.25, np.float32)
+    for row, (line, w) in enumerate(zip(image, width)):
+        if w:
+            letter = round(line[line.shape[0] // 2, w // 2, 1] / 40)
+            for step in (w // 32, 3 * w // 32):
+                indices[row, step] = letter
+                probabilities[row, step] = 0.95 if is_upright(line, w) else 0.6
+    return {"indices": indices, "probabilities": probabilities}
+
+
+def artifact(characters: str = NAMES, right_to_left: bool = False, **options: object) -> Artifact:
+    def stage(**config: object) -> Artifact:
+        return Artifact({"name": "fake", **config})
+
+    return Artifact(
+        {"options": options},
+        stages={
+            "detector": stage(
+                options={"normalize": HALF, "postprocess": {"unclip_ratio": 0.1}, "sides": [320]}
+            ),
+            "recognizer": stage(
+                options={"normalize": HALF},
+                characters=list(characters),
+                space=True,
+                right_to_left=right_to_left,
+            ),
+            "orienter": stage(options={"normalize": HALF, "batch": 4}),
+        },
+    )
+
+
+@pytest.fixture
+def reader(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Reader]:
+    def make(of: Artifact | None = None, orient: Callable = orientation, **changes: object) -> Reader:
+        of = of or artifact()
+        answers = {
+            id(stage): {"detector": text_map, "recognizer": words, "orienter": orient}[name]
+            for name, stage in of.stages.items()
+        }
+        monkeypatch.setattr(Reader, "_engine", lambda self, stage, precision: FakeEngine(answers[id(stage)]))
+        return Reader(of, "cpu", **changes)
+
+    return make
+
+
+def line(letter: int, width: int = 120, height: int = 24) -> np.ndarray:
+    pixels = np.empty((height, width, 3), np.uint8)
+    pixels[..., 0], pixels[..., 1], pixels[..., 2] = 255, 40 * letter, np.linspace(0, 255, width)
+    return pixels
+
+
+def page(*lines: tuple[int, int, np.ndarray], size: int = 320) -> np.ndarray:
+    image = np.zeros((size, size, 3), np.uint8)
+    for left, top, pixels in lines:
+        image[top : top + pixels.shape[0], left : left + pixels.shape[1]] = pixels
+    return image
+
+
+THREE = page((20, 20, line(1)), (20, 80, line(2)), (20, 140, line(3)))
+
+
+def test_lines_words_and_chars_in_the_geometry_of_the_page(reader):
+    result = reader().page(THREE, "scan.png", 7)
+    assert result.text == "aa\nbb\ncc"
+    assert (result.size, result.input, result.page) == ((320, 320), "scan.png", 7) and result.image is THREE
+    assert {"detect", "crop", "orient", "recognize", "arrange", "total"} <= result.seconds.keys()
+    first = result.lines[0]
+    expected = [(20, 20), (140, 20), (140, 44), (20, 44)]
+    assert np.abs(np.array(first.polygon) - expected).max() <= 4
+    assert (first.orientation, first.vertical) == (0, False) and abs(first.score - 0.95) < 1e-6
+    ((word,),) = [first.words]
+    left, right = (np.mean(char.polygon, axis=0) for char in word.chars)
+    assert abs(left[0] - 50) < 8 and abs(right[0] - 110) < 8 and abs(left[1] - 32) < 4
+
+
+def test_an_empty_page(reader):
+    result = reader().page(page())
+    assert result.lines == () and result.text == "" and result.size == (320, 320)
+
+
+def test_drop_score(reader):
+    badly = line(2)
+    badly[..., 2] = 0  # neither way up
+    both = page((20, 20, line(1)), (20, 80, badly))
+    assert reader(drop_score=0.5).page(both).text == "aa\nbb"
+    assert reader(drop_score=0.7).page(both).text == "aa"
+    assert reader(artifact(drop_score=0.99)).page(both).text == ""
+
+
+# -- orientation -------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_on_its_head(reader):
+    result = reader().page(np.ascontiguousarray(THREE[::-1, ::-1]))
+    assert [found.text for found in result.lines] == ["aa", "bb", "cc"]
+    assert {found.orientation for found in result.lines} == {180}
+    assert np.abs(np.array(result.lines[0].polygon[0]) - (300, 300)).max() <= 4  # the text's own top left
+    assert result.lines[0].words[0].chars[0].polygon[0][0] > result.lines[0].words[0].chars[1].polygon[0][0]
+
+
+def test_one_line_on_its_head(reader):
+    turned = page((20, 20, line(1)), (20, 80, line(2)[::-1, ::-1]), (20, 140, line(3)))
+    result = reader().page(turned)
+    found = {line.text: (line.orientation, round(line.score, 2)) for line in result.lines}
+    assert found == {"aa": (0, 0.95), "bb": (180, 0.95), "cc": (0, 0.95)}
+
+
+def test_an_error_of_the_classifier_is_corrected_by_reading(reader):
+    def errs(image: np.ndarray, width: np.ndarray) -> dict[str, np.ndarray]:
+        down = np.array(
+            [abs(float(line[24, w // 2, 1]) - 80) < 20 for line, w in zip(image, width)], np.float32
+        )
+        return {"probability": np.stack([1 - down, down], axis=1)}  # the line "bb", which stands upright
+
+    result = reader(orient=errs).page(THREE)
+    assert [(line.text, line.orientation, round(line.score, 2)) for line in result.lines] == [
+        ("aa", 0, 0.95), ("bb", 0, 0.95), ("cc", 0, 0.95),
+    ]  # fmt: skip
+
+
+def test_without_orientation(reader):
+    of = artifact(orient=False)
+    read = reader(of, all_on_their_heads)
+    assert read.orienter is None and read.page(THREE).text == "aa\nbb\ncc"
+    del of.stages["orienter"]
+    assert reader(of).orienter is None
+
+
+# -- vertical ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_tall_line_is_read_turned(reader):
+    tall = page((20, 20, line(1)), (200, 60, np.rot90(line(2), -1)))  # reads downwards
+    result = reader().page(tall)
+    found = {line.text: (line.orientation, line.vertical) for line in result.lines}
+    assert found == {"aa": (0, False), "bb": (90, False)}
+
+
+def test_a_column_of_upright_characters(reader):
+    """CJK characters that take a square each: characters follow one another downwards, each upright."""
+    column = np.rot90(line(2, width=60, height=30), -1)
+    result = reader(artifact("猫犬鳥魚虫馬"), orient=orientation).page(page((200, 60, column)))
+    (found,) = result.lines
+    assert (found.text, found.vertical) == ("犬犬", True)
+    upper, lower = found.words[0].chars
+    assert np.mean(upper.polygon, axis=0)[1] < np.mean(lower.polygon, axis=0)[1]
+    (x0, y0), (x1, y1) = upper.polygon[:2]
+    assert x1 > x0 and abs(y1 - y0) < 1  # the upper edge runs to the right
+
+
+def test_words_of_right_to_left_lines_are_in_reading_order(reader):
+    read = reader(artifact("אבגד", right_to_left=True))
+    assert read.characters.reading_indices(["א", "ב", "1", "2", "ג"]) == [4, 2, 3, 1, 0]
+
+    def two(image: np.ndarray, width: np.ndarray) -> dict[str, np.ndarray]:
+        out = words(image, width)
+        out["indices"][out["indices"] > 0] = [1, 2]  # א left of ב
+        return out
+
+    read.recognizer.engine.answer = two
+    (found,) = read.page(page((20, 20, line(1)))).lines
+    assert found.text == "בא" == "".join(word.text for word in found.words)
+    first, last = found.words[0].chars
+    assert np.mean(first.polygon, axis=0)[0] > np.mean(last.polygon, axis=0)[0]
+
+
+# -- many pages --------------------------------------------------------------------------------------------------------
+
+
+def pages_of(*letters: int) -> Iterator[tuple[np.ndarray, str, int]]:
+    for number, letter in enumerate(letters, start=1):
+        yield page((20, 20, line(letter))), f"p{letter}", number
+
+
+def test_pages_keep_their_order(reader):
+    results = list(reader().pages(pages_of(3, 1, 2)))
+    assert [(p.text, p.input, p.page) for p in results] == [("cc", "p3", 1), ("aa", "p1", 2), ("bb", "p2", 3)]
+    assert list(reader().pages([])) == []
+
+
+def test_the_next_page_is_detected_while_this_one_is_read(reader):
+    read = reader()
+    second = threading.Event()
+
+    def detect(image: np.ndarray, size: np.ndarray) -> dict[str, np.ndarray]:
+        if read.detector.engine.calls == 2:
+            second.set()
+        return text_map(image, size)
+
+    def recognise(image: np.ndarray, width: np.ndarray) -> dict[str, np.ndarray]:
+        assert second.wait(20), "the second page was not detected while the first was read"
+        return words(image, width)
+
+    read.detector.engine.answer, read.recognizer.engine.answer = detect, recognise
+    assert [p.text for p in read.pages(pages_of(1, 2))] == ["aa", "bb"]
+
+
+def test_pages_before_a_damaged_one_are_given_first(reader):
+    def items() -> Iterator[tuple[np.ndarray, str, int]]:
+        yield from pages_of(1, 2)
+        raise InputError("page 3 is damaged")
+
+    got = []
+    with pytest.raises(InputError, match="page 3 is damaged"):
+        for result in reader().pages(items()):
+            got.append(result.text)
+    assert got == ["aa", "bb"]
+
+
+@pytest.mark.parametrize("stage", ["detector", "recognizer", "orienter"])
+def test_exceptions_of_a_stage_come_out(reader, stage: str):
+    def fails(**inputs: np.ndarray) -> dict[str, np.ndarray]:
+        raise RuntimeError("out of memory")
+
+    read = reader()
+    getattr(read, stage).engine.answer = fails
+    with pytest.raises(RuntimeError, match="out of memory"):
+        list(read.pages(pages_of(1, 2)))
+
+
+def test_pages_may_be_left_early(reader):
+    results = reader().pages(pages_of(1, 2, 3))
+    assert next(results).text == "aa"
+    results.close()
+
+
+# -- opening -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_artifact_that_does_not_read():
+    with pytest.raises(
+        FormatError, match=r"does not read text\n  received: stages: none\n  allowed: detector, recog"
+    ):
+        Reader(Artifact({}))
+
+
+def test_counts_and_device(reader):
+    read = reader()
+    assert read.device == pipeline.default_device() == jax.local_devices(backend="cpu")[0]
+    assert read.compile_count == 0 and read.bucket_count == 1 + 1 + 2 * len(read.recognizer.options.widths)
+    of = artifact()
+    of.stages["detector"].config["options"]["sides"] = []
+    assert reader(of).bucket_count is None

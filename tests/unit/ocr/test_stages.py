@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from framework.core.errors import ConfigError
+from ocr.characters import CharacterSet
+from ocr.postprocess import DBPostprocess
+from ocr.preprocess import Normalize
+from ocr.stages import (
+    DetectOptions,
+    Detector,
+    Orienter,
+    OrientOptions,
+    RecognizeOptions,
+    Recognizer,
+    _fill,
+    fit_bucket,
+)
+
+HALF = Normalize((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+
+
+class FakeEngine:
+    """Answers with `answer(inputs)` and remembers what it was asked."""
+
+    def __init__(self, answer) -> None:  # type: ignore[no-untyped-def]
+        self.answer, self.asked = answer, []
+
+    def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        self.asked.append(inputs)
+        return self.answer(inputs)
+
+    start = __call__
+
+
+@pytest.mark.parametrize(
+    ("wanted", "resized", "bucket"),
+    [
+        ((320, 320), (320, 320), (320, 320)),
+        ((32, 320), (32, 320), (320, 320)),  # padded, never made larger
+        ((321, 320), (320, 319), (320, 320)),  # 0.997 of the size wanted is enough
+        ((330, 320), (330, 320), (640, 320)),  # 0.9697 is not
+        ((640, 600), (640, 600), (640, 640)),
+        ((1000, 500), (640, 320), (640, 320)),  # too large: 0.64 is the most that any allows
+        ((2000, 100), (640, 32), (640, 320)),
+        ((1, 2000), (1, 640), (320, 640)),
+    ],
+)
+def test_fit_bucket(wanted, resized, bucket):
+    for sides in ((320, 640), (640, 320)):
+        assert fit_bucket(wanted, sides, 0.97) == (resized, bucket)
+
+
+# -- detector ----------------------------------------------------------------------------------------------------------
+
+
+def box_map(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    probability = np.zeros(inputs["image"].shape[:3], np.float32)
+    probability[:, 24:72, 48:144] = 0.9
+    probability[:, 200:280, 200:280] = 1  # in the padding
+    return {"probability": probability}
+
+
+def test_the_detector_pads_and_scales_back():
+    engine = FakeEngine(box_map)
+    detector = Detector(engine, DetectOptions(HALF, sides=(320, 640)))  # type: ignore[arg-type]
+    image = np.full((100, 200, 3), 77, np.uint8)
+    quads, scores = detector(image)
+    (asked,) = engine.asked
+    assert asked["image"].shape == (1, 320, 320, 3) and asked["image"].dtype == np.uint8
+    assert asked["size"].tolist() == [[96, 192]] and asked["size"].dtype == np.int32
+    assert (asked["image"][0, :96, :192] == 77).all() and asked["image"].sum() == 77 * 96 * 192 * 3
+    # 95 x 47 pixels grow by area * 1.5 / perimeter = 23.6 on every side; the map is 0.96 of the image.
+    expected = np.array([[25, 0], [174, 0], [174, 99], [25, 99]])
+    assert quads.shape == (1, 4, 2) and quads.dtype == np.float32
+    assert np.abs(quads[0] - expected).max() <= 2 and abs(scores[0] - 0.9) < 0.03  # the mask has a row more
+    assert detector.buckets == 4
+
+
+def test_a_detector_without_sides_sees_every_size():
+    engine = FakeEngine(lambda i: {"probability": np.zeros(i["image"].shape[:3], np.float32)})
+    detector = Detector(engine, DetectOptions(HALF, sides=()))  # type: ignore[arg-type]
+    quads, scores = detector(np.zeros((1, 1, 3), np.uint8))
+    assert engine.asked[0]["image"].shape == (1, 32, 32, 3) and detector.buckets is None
+    assert quads.shape == (0, 4, 2) and scores.shape == (0,)
+
+
+def test_the_pipeline_takes_quads_alone():
+    with pytest.raises(ConfigError, match=r"box_type: .* along quads\n  received: poly\n  allowed: quad\n"):
+        Detector(None, DetectOptions(HALF, postprocess=DBPostprocess(box_type="poly")))  # type: ignore[arg-type]
+
+
+# -- orientation classifier --------------------------------------------------------------------------------------------
+
+
+def brightness(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    share = inputs["image"][:, 0, 0, 0] / np.float32(255)
+    return {"probability": np.stack([1 - share, share], axis=1)}
+
+
+def test_the_orienter_works_in_full_batches():
+    engine = FakeEngine(brightness)
+    orienter = Orienter(engine, OrientOptions(HALF, size_hw=(8, 16), batch=2))  # type: ignore[arg-type]
+    crops = [np.full((4, 6, 3), value, np.uint8) for value in (0, 255, 51)]
+    np.testing.assert_allclose(orienter(crops), [[1, 0], [0, 1], [0.8, 0.2]], atol=1e-6)
+    assert [asked["image"].shape for asked in engine.asked] == [(2, 8, 16, 3)] * 2
+    assert [asked["width"].tolist() for asked in engine.asked] == [[12, 12], [12, 0]]
+    assert orienter([]).shape == (0, 2) and orienter.buckets == 1
+
+
+def test_fill():
+    batch, widths = np.ones((2, 4, 6, 3), np.uint8), np.array([5, 6], np.int32)
+    filled, wide = _fill(batch, widths, 3)
+    assert filled.shape == (3, 4, 6, 3) and filled.dtype == np.uint8 and filled[2].max() == 0
+    assert wide.tolist() == [5, 6, 0] and wide.dtype == np.int32
+    assert _fill(batch, widths, 2)[0] is batch and _fill(batch, widths, 1)[1] is widths
+
+
+# -- recogniser --------------------------------------------------------------------------------------------------------
+
+
+def spell(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A step for each 8 columns; the first one says the class that the line's first pixel names."""
+    rows, _, width, _ = inputs["image"].shape
+    indices, probabilities = np.zeros((rows, width // 8), np.int32), np.ones((rows, width // 8), np.float32)
+    indices[:, 0] = inputs["image"][:, 0, 0, 0]
+    probabilities[:, 0] = 0.5
+    return {"indices": indices, "probabilities": probabilities}
+
+
+def recognizer(**options) -> Recognizer:  # type: ignore[no-untyped-def]
+    how = RecognizeOptions(HALF, **{"widths": (160, 320, 640), "columns": 640, "batch": 3, **options})
+    return Recognizer(FakeEngine(spell), how, CharacterSet.from_symbols("abcdefgh"))  # type: ignore[arg-type]
+
+
+def test_plan():
+    read = recognizer()
+    assert read._plan([]) == []
+    assert read._plan([100]) == [(160, 1, [0])]
+    assert read._plan([160.5]) == [(320, 1, [0])]
+    # 700 is squeezed into 640 columns, alone; two of 320 columns make 640; the rest is padded to three rows.
+    assert read._plan([100, 300, 150, 700, 90]) == [(640, 1, [3]), (320, 2, [1, 2]), (160, 3, [0, 4])]
+    assert read._plan([10] * 4) == [(160, 3, [0, 1, 2]), (160, 1, [3])]  # the last single line
+    assert read.buckets == 6 and recognizer(widths=()).buckets is None
+    wide = {(w, rows) for lengths in ([1], [200] * 5, [900, 5, 5]) for w, rows, _ in read._plan(lengths)}
+    assert len(wide) <= read.buckets
+
+
+def test_plan_of_upstream():
+    plan = recognizer(widths=(), batch=2)._plan([400.9, 10, 330])
+    assert plan == [(330, 2, [1, 2]), (400, 1, [0])]
+    assert recognizer(widths=(), batch=2, height=24)._plan([10]) == [(160, 1, [0])]
+
+
+def test_lines_come_back_in_their_order():
+    read = recognizer()
+    widths = (50, 300, 20, 1000, 160)
+    crops = [np.full((48, w, 3), n + 1, np.uint8) for n, w in enumerate(widths)]
+    results = read(crops)
+    assert [(text.text, text.score, steps) for text, steps, _ in results] == [
+        ("a", 0.5, 20), ("b", 0.5, 40), ("c", 0.5, 20), ("d", 0.5, 80), ("e", 0.5, 40),
+    ]  # fmt: skip
+    assert [share for _, _, share in results] == [50 / 160, 300 / 320, 20 / 160, 1.0, 160 / 320]
+    assert [asked["image"].shape[:3] for asked in read.engine.asked] == [
+        (1, 48, 640),
+        (2, 48, 320),
+        (3, 48, 160),
+    ]
+    assert read([]) == []
+
+
+def test_a_line_of_one_pixel():
+    ((text, steps, share),) = recognizer()([np.full((1, 1, 3), 8, np.uint8)])
+    assert (text.text, steps, share) == ("h", 20, 48 / 160)
