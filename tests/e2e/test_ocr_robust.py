@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import io
-
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -107,8 +106,8 @@ def test_a_turned_page_reads_as_the_upright_one(
     page = read(np.ascontiguousarray(rotate90(receipt, quarter))).pages[0]
     assert words(page) == words(upright)
     assert {line.orientation for line in page.lines} == {90 * quarter}
-    height, width = receipt.shape[:2]
     for line, expected in zip(page.lines, upright.lines, strict=True):
+        height, width = receipt.shape[:2]
         x, y = np.array(expected.polygon).T
         for _ in range(quarter):  # one quarter clockwise: what was below is now on the left
             x, y = height - y, x
