@@ -68,14 +68,17 @@ def detect_in_tiles(detect: Detect, image: np.ndarray, max_aspect: float) -> tup
 def _joined(
     quads: list[np.ndarray], scores: list[float], cut: list[bool], along: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pieces of one line joined: quads of which one was cut, and that overlap along and across."""
+    """Pieces of one line joined: quads that overlap along and across, a little where one was cut, else by half.
+
+    The latter are words of an overlap that one tile saw alone and the other together with what follows.
+    """
     across = 1 - along
     order = sorted(range(len(quads)), key=lambda i: float(quads[i][:, along].min()))
     merged: list[tuple[np.ndarray, float, bool]] = []
     for i in order:
         quad, score, was_cut = quads[i], scores[i], cut[i]
         for j, (other, other_score, other_cut) in enumerate(merged):
-            if (was_cut or other_cut) and _same_line(quad, other, along, across):
+            if _same_line(quad, other, along, across, least=0.0 if was_cut or other_cut else 0.5):
                 merged[j] = (_union(other, quad, along), max(score, other_score), True)
                 break
         else:
@@ -85,12 +88,14 @@ def _joined(
     return np.stack([m[0] for m in merged]), np.array([m[1] for m in merged], np.float32)
 
 
-def _same_line(a: np.ndarray, b: np.ndarray, along: int, across: int) -> bool:
-    def shared(axis: int) -> float:
-        return float(min(a[:, axis].max(), b[:, axis].max()) - max(a[:, axis].min(), b[:, axis].min()))
+def _same_line(a: np.ndarray, b: np.ndarray, along: int, across: int, least: float) -> bool:
+    """Whether two quads stand on one line and share more than `least` of the shorter one's length."""
 
-    thin = min(np.ptp(a[:, across]), np.ptp(b[:, across]))
-    return shared(along) > 0 and shared(across) > 0.6 * thin
+    def shared(axis: int) -> float:
+        common = min(a[:, axis].max(), b[:, axis].max()) - max(a[:, axis].min(), b[:, axis].min())
+        return float(common / max(min(np.ptp(a[:, axis]), np.ptp(b[:, axis])), 1e-6))
+
+    return shared(along) > least and shared(across) > 0.6
 
 
 def _union(first: np.ndarray, second: np.ndarray, along: int) -> np.ndarray:

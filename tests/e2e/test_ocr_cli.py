@@ -193,7 +193,7 @@ EMPTY, LETTER, NOTHING, SLIP = "empty.png", "letter.png", "nothing.png", str(REC
         (["-c", CONFIG, "--video_file", EMPTY], 1, "the video is empty"),
         (["-c", "configs/ocr/pp_ocrv6_smal.yml", "--image_file", SLIP], 2, "pp_ocrv6_small.yml?"),
         (["--model_dir", NOTHING, "--image_file", SLIP], 2, "this is not an artifact folder"),
-        (["-c", CONFIG, "--image_file", SLIP, "--device", "tpu:7"], 2, "there is no device 'tpu:7'"),
+        (["-c", CONFIG, "--image_file", SLIP, "--device", "tpu:7"], 2, "received: 'tpu:7'"),
         (
             ["-c", CONFIG, "--image_file", SLIP, "-o", "pipeline.detector.optionz.x=1"],
             2,

@@ -71,7 +71,7 @@ def as_sixteen_bits(slip: Image.Image) -> bytes:
 
 
 def as_bilevel_tiff(slip: Image.Image) -> bytes:
-    return saved(slip.convert("L").point(lambda v: 255 * (v > 110)).convert("1"), "TIFF")
+    return saved(Image.fromarray(np.asarray(slip.convert("L")) > 110), "TIFF")
 
 
 def as_cmyk(slip: Image.Image) -> bytes:
