@@ -162,7 +162,7 @@ def _models() -> Iterator[Case]:
             ("n", 48, "w", 3),
             shapes=_classes,
             slow=not mobile,
-            gain=1.9 if mobile else 3.0,
+            gain=1.9,
         )
     yield Case(
         "model",
@@ -243,7 +243,7 @@ def _backbones() -> Iterator[Case]:
             **_ANY_PAGE,
             shapes=shapes,
             slow=variant == "map",
-            gain=3.0,
+            gain=2.0,
         )
     yield Case(
         "backbone",
