@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from framework.config import bind
-from framework.core.device import default_device, find_device
+from framework.core.device import cpu_count, default_device, find_device
 from framework.core.errors import FormatError
 from framework.export import Artifact
 from framework.inference import Engine, choose_precision
@@ -86,6 +86,8 @@ class Reader:
             self.orienter = Orienter(
                 self._engine(orient, precision), bind(orient.config["options"], OrientOptions)
             )
+        # One pool for all calls: glibc gives each new thread memory of its own and keeps some of it.
+        self._pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="oar-detect")
 
     def _engine(self, artifact: Artifact, precision: str) -> Engine:
         holds = bool(artifact.config.get("bfloat16_holds", False))
@@ -114,20 +116,19 @@ class Reader:
     def pages(self, images: Iterable[tuple[np.ndarray, str, int]]) -> Iterator[Page]:
         """Read (image, source, page number) one after the other; the next one is detected meanwhile."""
         items = iter(images)
-        with ThreadPoolExecutor(1, thread_name_prefix="oar-detect") as pool:
-            waiting = failure = None
-            while failure is None:
-                coming = None
-                try:
-                    item = next(items, None)
-                    coming = item and (pool.submit(self._detect, item[0]), *item)
-                except Exception as error:  # raised once the pages before it are out
-                    failure = error
-                if waiting is not None:
-                    yield self._recognize(*waiting[0].result(), *waiting[1:])
-                waiting = coming
-                if waiting is None:
-                    break
+        waiting = failure = None
+        while failure is None:
+            coming = None
+            try:
+                item = next(items, None)
+                coming = item and (self._pool.submit(self._detect, item[0]), *item)
+            except Exception as error:  # raised once the pages before it are out
+                failure = error
+            if waiting is not None:
+                yield self._recognize(*waiting[0].result(), *waiting[1:])
+            waiting = coming
+            if waiting is None:
+                break
         if failure is not None:
             raise failure
 
