@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -130,6 +130,9 @@ class Layer:
     """Base of all layers and models. Subclasses define `__init__` (calling `super().__init__()`) and `forward`."""
 
     training: bool
+    state_renames: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Regular expressions and replacements that turn another official spelling of the names below this layer into ours;
+    `set_state_dict` applies them in order to names that it does not know."""
 
     def __init__(self) -> None:
         state = self.__dict__
@@ -330,10 +333,16 @@ class Layer:
 
     def _without_aliases(self, state: Mapping[str, Any]) -> Mapping[str, Any]:
         """`state` under first names only; where both names are present the first one counts."""
-        names = {}
+        names, own = {}, {full for full, *_ in self._state_slots()}
         for path, layer in self.named_sublayers(include_self=True):
             dot = f"{path}." if path else ""
             names |= {dot + alias: dot + name for alias, name in layer.state_aliases().items()}
+            for key in state if layer.state_renames else ():
+                if key.startswith(dot) and key not in own:
+                    renamed = key[len(dot) :]
+                    for pattern, replacement in layer.state_renames:
+                        renamed = re.sub(pattern, replacement, renamed)
+                    names[key] = dot + renamed
         if not names.keys() & state.keys():
             return state
         renamed = {names[key]: value for key, value in state.items() if key in names}

@@ -23,7 +23,7 @@ from framework.core.errors import ShapeError
 from ocr.layers.db_head import DBHead, DBHeadConfig, DBMaps
 from ocr.layers.rep_lk import RepLKFPN, RepLKFPNConfig, RepLKPAN, RepLKPANConfig
 from ocr.layers.rse_fpn import RSEFPN, RSEFPNConfig
-from ocr.models.variants import check_variant
+from zoo.layers.variants import check_variant
 from zoo.vision.mobilenet_v3 import MobileNetV3DetConfig
 from zoo.vision.pp_lcnet_v3 import PPLCNetV3Config
 from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config

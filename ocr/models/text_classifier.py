@@ -18,7 +18,7 @@ from framework import nn
 from framework.config import Kind, build, register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
-from ocr.models.variants import check_variant
+from zoo.layers.variants import check_variant
 from zoo.vision.mobilenet_v3 import MobileNetV3RecConfig
 from zoo.vision.pp_lcnet import PPLCNetConfig
 

@@ -24,7 +24,7 @@ from ocr.layers.ctc_head import CTCHeadConfig, EncoderConfig, MultiHead, Reshape
 from ocr.layers.nrtr import NRTRConfig
 from ocr.layers.svtr import LightSVTRConfig
 from ocr.layers.svtr_encoder import SVTREncoderConfig
-from ocr.models.variants import check_variant
+from zoo.layers.variants import check_variant
 from zoo.vision.mobilenet_v1_enhance import MobileNetV1EnhanceConfig
 from zoo.vision.pp_lcnet_v3 import PPLCNetV3Config
 from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config

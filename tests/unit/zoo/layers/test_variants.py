@@ -1,7 +1,7 @@
 import pytest
 
 from framework.core.errors import ConfigError
-from ocr.models.variants import check_variant
+from zoo.layers.variants import check_variant
 
 
 def test_known_and_unknown_variants() -> None:
