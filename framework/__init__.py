@@ -7,12 +7,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from framework import amp as amp
+    from framework import autograd as autograd
     from framework import config as config
+    from framework import engine as engine
     from framework import export as export
     from framework import inference as inference
     from framework import io as io
     from framework import jit as jit
+    from framework import metric as metric
     from framework import nn as nn
+    from framework import optimizer as optimizer
     from framework import vision as vision
     from framework.core.device import device_list as device_list
     from framework.core.device import get_device as get_device
@@ -21,15 +26,17 @@ if TYPE_CHECKING:
     from framework.core.dtypes import enable_x64 as enable_x64
     from framework.core.rng import rng_scope as rng_scope
     from framework.core.rng import seed as seed
+    from framework.engine.model import Model as Model
     from framework.io.state import load as load
     from framework.io.state import save as save
     from framework.nn.summary import summary as summary
 
-_PACKAGES = ("config", "export", "inference", "io", "jit", "nn", "vision")
+_PACKAGES = ("amp", "autograd", "config", "engine", "export", "inference", "io", "jit", "metric", "nn", "optimizer", "vision")
 _WHERE = {
     **dict.fromkeys(("device_list", "get_device", "run_check", "set_device"), "framework.core.device"),
     **dict.fromkeys(("rng_scope", "seed"), "framework.core.rng"),
     **dict.fromkeys(("load", "save"), "framework.io.state"),
+    "Model": "framework.engine.model",
     "enable_x64": "framework.core.dtypes",
     "summary": "framework.nn.summary",
 }

@@ -6,31 +6,24 @@ artifact's name holds a fingerprint of config, weights, sources and jax, so a ch
 
 from __future__ import annotations
 
-import hashlib
 import io
-import logging
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import jax
 import numpy as np
 
-import framework
-from framework.core.errors import ConfigError, InputError, OarError, nearest
-from framework.core.home import home
+from framework.core.errors import ConfigError, InputError, nearest
 from framework.export import Artifact, load_artifact
+from framework.inference.cache import ROOT, kept_artifact
 from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
 from ocr.pipeline import Reader, ReadOptions
 from ocr.results import Document, Page
 from ocr.stages import DetectOptions, OrientOptions, RecognizeOptions
 
-log = logging.getLogger("oar")
-_ROOT = Path(framework.__file__).resolve().parents[1]
-CONFIGS = _ROOT / "configs" / "ocr"
+CONFIGS = ROOT / "configs" / "ocr"
 
 Source = str | os.PathLike[str] | bytes | BinaryIO | np.ndarray | Any
 
@@ -201,26 +194,14 @@ def artifact_of(config: Path, overrides: tuple[str, ...] = ()) -> Artifact:
     """The artifact of a config: from OAR_HOME if it was made before, else exported now and kept there."""
     from framework.config import load, resolved
 
-    tree = load(config, overrides)
-    folder = (
-        home() / "artifacts" / f"{config.stem}-{_fingerprint(resolved(tree), _local_files(tree.plain()))}"
-    )
-    if folder.is_dir():
-        try:
-            return load_artifact(folder)
-        except (OarError, OSError) as error:
-            log.warning("the kept artifact cannot be read and is made again: %s", error)
-            shutil.rmtree(folder, ignore_errors=True)
-    from ocr.export import export_pipeline, load_pipeline
+    def make() -> Artifact:
+        from ocr.export import export_pipeline, load_pipeline
 
-    pipeline, text = load_pipeline(config, overrides)
-    log.info("preparing %s for this machine (once)", config.stem)
-    artifact = export_pipeline(pipeline, config.stem, text)
-    try:
-        artifact.save(folder)
-    except (OarError, OSError) as error:
-        log.warning("the artifact is not kept: %s", error)
-    return artifact
+        pipeline, text = load_pipeline(config, overrides)
+        return export_pipeline(pipeline, config.stem, text)
+
+    tree = load(config, overrides)
+    return kept_artifact(config.stem, resolved(tree), _local_files(tree.plain()), ("ocr",), make)
 
 
 def _local_files(config: Any) -> list[Path]:
@@ -235,20 +216,6 @@ def _local_files(config: Any) -> list[Path]:
     return sorted(
         {b for p in named if p.is_file() for b in p.parent.iterdir() if b.stem == p.stem and b.is_file()}
     )
-
-
-def _fingerprint(text: str, files: Sequence[Path] = ()) -> str:
-    """Of everything that the artifact depends on: settings, the user's own files, sources, jax. Weights of the hub are
-    pinned by its sha256."""
-    found = hashlib.sha256(f"{jax.__version__}\n{text}\n".encode())
-    for path in files:
-        with path.open("rb") as file:
-            found.update(hashlib.file_digest(file, "sha256").digest())
-    folders = ("framework/core", "framework/nn", "framework/export", "framework/io/interop", "zoo", "ocr")
-    for folder in folders:
-        for file in sorted((_ROOT / folder).rglob("*.py")) + sorted((_ROOT / folder).rglob("*.yml")):
-            found.update(file.read_bytes())
-    return found.hexdigest()[:16]
 
 
 def _at_run_time(setting: str) -> bool:

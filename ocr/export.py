@@ -13,17 +13,18 @@ from typing import Annotated, Any
 import jax
 import jax.numpy as jnp
 
-from framework.config import Kind, bind_section, build, dump, load, parse, register, resolved
+from framework.config import Kind, build, dump, load, parse, register, resolved
 from framework.core.errors import ConfigError
+from framework.engine.experiment import bind_experiment
 from framework.export import PLATFORMS, Artifact, TensorSpec, lower_layer
 from framework.io.interop import load_program
 from framework.nn import Layer
 from ocr.characters import CharacterSet
-from ocr.models.weights import load_weights_into
-from ocr.pipeline import PACKAGES, ReadOptions
+from ocr.pipeline import ReadOptions
 from ocr.preprocess import Normalize
 from ocr.stages import DetectOptions, OrientOptions, RecognizeOptions
 from zoo import hub
+from zoo.loading import load_weights_into
 
 PRECISIONS = ("float32", "bfloat16")
 
@@ -88,8 +89,9 @@ def load_pipeline(path: str | Path, overrides: tuple[str, ...] = ()) -> tuple[Re
                 fix="write the whole key",
             )
     tree = load(path, overrides)
-    pipeline = bind_section(tree, "pipeline", Annotated[Any, Kind("pipeline")], PACKAGES)
-    return pipeline, resolved(tree)
+    experiment = bind_experiment(tree)
+    experiment.require("pipeline")
+    return experiment.pipeline, resolved(tree)
 
 
 def plain(config: Any) -> Any:

@@ -17,7 +17,7 @@ from framework.config import bind
 from framework.core.device import cpu_count, default_device, find_device
 from framework.core.errors import FormatError
 from framework.export import Artifact
-from framework.inference import Engine, choose_precision
+from framework.inference import engine_of
 from framework.vision.image import rotate90
 from ocr.char_boxes import char_spans, text_quads, upright_quads
 from ocr.characters import CharacterSet
@@ -67,7 +67,7 @@ class Reader:
         self.options = replace(bind(artifact.config.get("options", {}), ReadOptions), **changes)
         detect, recognize = artifact.stages["detector"], artifact.stages["recognizer"]
         self.detector = Detector(
-            self._engine(detect, precision), bind(detect.config["options"], DetectOptions)
+            engine_of(detect, self.device, precision), bind(detect.config["options"], DetectOptions)
         )
         self.characters = CharacterSet.from_symbols(
             recognize.config["characters"],
@@ -76,7 +76,7 @@ class Reader:
             source=recognize.config["name"],
         )
         self.recognizer = Recognizer(
-            self._engine(recognize, precision),
+            engine_of(recognize, self.device, precision),
             bind(recognize.config["options"], RecognizeOptions),
             self.characters,
         )
@@ -84,15 +84,10 @@ class Reader:
         self.orienter = None
         if orient is not None and self.options.orient:
             self.orienter = Orienter(
-                self._engine(orient, precision), bind(orient.config["options"], OrientOptions)
+                engine_of(orient, self.device, precision), bind(orient.config["options"], OrientOptions)
             )
         # One pool for all calls: glibc gives each new thread memory of its own and keeps some of it.
         self._pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="oar-detect")
-
-    def _engine(self, artifact: Artifact, precision: str) -> Engine:
-        holds = bool(artifact.config.get("bfloat16_holds", False))
-        chosen = choose_precision(precision, self.device, artifact.programs, holds)
-        return Engine(artifact.programs[chosen], artifact.weights, self.device)
 
     @property
     def _stages(self) -> list[Detector | Orienter | Recognizer]:

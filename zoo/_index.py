@@ -3,7 +3,7 @@
 Each file describes one family:
 
     family: PP-OCRv6
-    domain: ocr                        # ocr | detection | segmentation | nlp
+    domain: ocr                        # zoo | ocr | detection | segmentation | nlp; zoo's serve all domains
     homepage: https://…
     licence: Apache-2.0                # SPDX; an entry may override it
     entries:
@@ -39,7 +39,7 @@ import yaml
 
 from framework.core.errors import ConfigError, nearest
 
-DOMAINS = ("ocr", "detection", "segmentation", "nlp")
+DOMAINS = ("zoo", "ocr", "detection", "segmentation", "nlp")
 FORMS = ("deploy", "trainable")
 HEX = re.compile(r"[0-9a-f]{64}")
 

@@ -54,12 +54,16 @@ _log = logging.getLogger("oar.zoo")
 
 
 def entries(domain: str | None = None) -> dict[str, Entry]:
-    """All entries by name, or those of one domain.
+    """All entries by name, or those that one domain can use: its own and the zoo's.
 
     Raises:
         ConfigError: a file of `zoo/weights` is not well formed.
     """
-    return {name: item for name, item in _index(WEIGHTS_DIR).items() if domain in (None, item.domain)}
+    return {
+        name: item
+        for name, item in _index(WEIGHTS_DIR).items()
+        if domain is None or item.domain in (domain, "zoo")
+    }
 
 
 def entry(name: str) -> Entry:

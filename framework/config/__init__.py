@@ -1,13 +1,14 @@
 """YAML configurations, bound to frozen dataclasses once, at the door. Imports no jax.
 
     tree = load("configs/segmentation/pp_liteseg/x.yml", ["data.train.batch_size=8"])
-    model = build(bind_section(tree, "model", Annotated[Any, Kind("model")]))
+    experiment = bind(tree, Experiment, packages_of(tree))
 
-A file is read by `load` (bases, overrides), its values are bound by `bind` and `bind_section` (types, components by
-name), components are made known by `register`, and `dump`, `resolved` and `schema` write text.
+A file is read by `load` (bases, overrides), its values are bound by `bind` (types, components by name), components are
+made known by `register`, and `dump`, `resolved` and `schema` write text. The sections of a file are the fields of
+`framework.engine.experiment.Experiment`.
 """
 
-from framework.config.bind import Domain, bind, bind_section, packages_of
+from framework.config.bind import Domain, bind, packages_of
 from framework.config.dump import dump, schema
 from framework.config.load import load, override, resolved
 from framework.config.registry import KINDS, Entry, Kind, available, build, find, register
@@ -22,7 +23,6 @@ __all__ = [
     "Where",
     "available",
     "bind",
-    "bind_section",
     "build",
     "dump",
     "find",

@@ -31,8 +31,7 @@ from framework.config.registry import Catalog, Kind, did_you_mean, name_of
 from framework.config.tree import Tree, from_plain
 from framework.core.errors import ConfigError, OarError
 
-Domain = Literal["ocr", "detection", "segmentation", "nlp"]
-SECTIONS = ("domain", "model", "task", "pipeline", "data", "optim", "train", "export", "infer")
+Domain = Literal["zoo", "ocr", "detection", "segmentation", "nlp"]
 
 _T = TypeVar("_T")
 _FAILED: Any = object()  # stands for a value whose error is noted
@@ -63,24 +62,13 @@ def bind(source: Tree | dict | list, hint: Any, packages: Sequence[str] = ()) ->
     return binder.finish(binder.value(source if isinstance(source, Tree) else from_plain(source), hint, ""))
 
 
-def bind_section(tree: Tree, section: str, hint: Any, packages: Sequence[str] | None = None) -> Any:
-    """One top-level section of a file, bound with the packages of its `domain` unless others are given.
-
-    The names of all sections are checked, so that a misspelt one is not silently ignored. Raises like `bind`.
-    """
-    binder = _Binder(packages_of(tree) if packages is None else packages)
-    for name, child in tree.value.items():
-        if name not in SECTIONS:
-            binder.unknown_key(child, name, "", SECTIONS)
-    if section in tree.value:
-        return binder.finish(binder.value(tree.value[section], hint, section))
-    binder.missing_key(tree, section, hint)
-    return binder.finish(_FAILED)
-
-
 def packages_of(tree: Tree) -> tuple[str, ...]:
     """The packages that a configuration file sees: the one that its `domain` names, zoo and framework."""
-    return (bind_section(tree, "domain", Domain, ()), "zoo", "framework")
+    binder = _Binder(())
+    if "domain" not in tree.value:
+        binder.missing_key(tree, "domain", Domain)
+    domain = binder.value(tree.value["domain"], Domain, "domain") if "domain" in tree.value else _FAILED
+    return tuple(dict.fromkeys((binder.finish(domain), "zoo", "framework")))
 
 
 def spell(hint: Any) -> str:

@@ -1,7 +1,9 @@
 """Numbers: 32-bit inside by default, 64-bit integers narrowed with a range check, and the precision of dots.
 
 Paddle's labels are int64. JAX without x64 would narrow them silently; `narrow` does it with a check.
-`precision_scope("bfloat16")` makes matrix products take bfloat16 operands and accumulate in float32.
+`precision_scope("bfloat16")` makes matrix products take bfloat16 operands and accumulate in float32; everything else
+stays float32: that is inference on a CPU. `Autocast` is the policy of training in low precision, where activations
+are low too; framework/amp opens its scope and framework/nn/functional/autocast.py applies it.
 """
 
 from __future__ import annotations
@@ -9,9 +11,11 @@ from __future__ import annotations
 import contextlib
 import contextvars
 from collections.abc import Iterator
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ShapeError
@@ -36,6 +40,43 @@ def precision_scope(value: Precision) -> Iterator[None]:
         yield
     finally:
         _precision.reset(token)
+
+
+@dataclass(frozen=True)
+class Autocast:
+    """Which operations run in low precision; a value that hashes, so it can key a compilation.
+
+    level O1: operations that are mostly products cast their inputs to `dtype`. O2: parameters are read in `dtype` as
+    well, but for layers with `float32_parameters`. Arrays that are kept (parameters, buffers) stay float32 in both.
+    `white` and `black` are the names of functionals that the user moved to low precision or to float32.
+    """
+
+    level: Literal["O1", "O2"]
+    dtype: Literal["bfloat16", "float16"]
+    white: frozenset[str] = frozenset()
+    black: frozenset[str] = frozenset()
+
+    def parameter(self, value: Any) -> Any:
+        """A parameter as operations see it."""
+        return value.astype(self.dtype) if self.level == "O2" and value.dtype == jnp.float32 else value
+
+
+_autocast: contextvars.ContextVar[Autocast | None] = contextvars.ContextVar("oar_autocast", default=None)
+
+
+def autocast() -> Autocast | None:
+    """The policy of low precision here: set by `amp.auto_cast`; None outside of it."""
+    return _autocast.get()
+
+
+@contextlib.contextmanager
+def autocast_scope(value: Autocast | None) -> Iterator[None]:
+    """Within the block operations follow this policy; None switches it off."""
+    token = _autocast.set(value)
+    try:
+        yield
+    finally:
+        _autocast.reset(token)
 
 
 def enable_x64() -> None:

@@ -9,3 +9,4 @@ from framework.inference.paddle_api import PrecisionType as PrecisionType
 from framework.inference.paddle_api import Predictor as Predictor
 from framework.inference.paddle_api import create_predictor as create_predictor
 from framework.inference.precision import choose_precision as choose_precision
+from framework.inference.precision import engine_of as engine_of

@@ -26,7 +26,7 @@ from framework.core.dtypes import narrow
 from framework.core.errors import InputError, ShapeError, nearest
 from framework.export.artifact import Artifact, load_artifact
 from framework.inference.engine import Engine, enable_compilation_cache
-from framework.inference.precision import choose_precision
+from framework.inference.precision import engine_of
 
 log = logging.getLogger("oar")
 
@@ -156,9 +156,7 @@ class Predictor:
                     allowed="the folder of one stage",
                     fix="use the domain's predictor, e.g. ocr.predictor(folder), or Config(folder/stage)",
                 )
-            ledger = bool(self._artifact.config.get("bfloat16_holds", False))
-            precision = choose_precision(config._precision, device, programs, ledger)
-            engine = Engine(programs[precision], self._artifact.weights, device)
+            engine = engine_of(self._artifact, device, config._precision)
         self._engine = engine
         names = self._artifact.config.get("inputs", list(engine.inputs))
         self._inputs = {name: Handle(name, engine.inputs[name]) for name in names}

@@ -16,12 +16,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import numpy as np
 from tqdm import tqdm
 
-from framework.config import load
+from framework.config import Domain, load
 from framework.core.errors import ConfigError, InputError, OarError
 from framework.export import CONFIG, load_artifact
 from framework.vision import image as vision_image
@@ -227,7 +227,7 @@ def _domain(name: Any, where: object) -> Any:
     """The module `<domain>.api`."""
     ready = [
         domain
-        for domain in ("ocr", "detection", "segmentation", "nlp")
+        for domain in get_args(Domain)
         if importlib.util.find_spec(domain) and importlib.util.find_spec(f"{domain}.api")
     ]
     if name not in ready:

@@ -1,0 +1,68 @@
+"""Data and weights: datasets, samplers and the loader; files of weights; readers of other frameworks' files.
+
+The names below are loaded when they are first used: workers of a loader import this package and shall not load jax.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from framework.io.collate import default_collate as default_collate
+    from framework.io.dataset import ChainDataset as ChainDataset
+    from framework.io.dataset import ComposeDataset as ComposeDataset
+    from framework.io.dataset import ConcatDataset as ConcatDataset
+    from framework.io.dataset import Dataset as Dataset
+    from framework.io.dataset import IterableDataset as IterableDataset
+    from framework.io.dataset import Subset as Subset
+    from framework.io.dataset import TensorDataset as TensorDataset
+    from framework.io.dataset import random_split as random_split
+    from framework.io.device import prefetch_to_device as prefetch_to_device
+    from framework.io.loader import DataLoader as DataLoader
+    from framework.io.recipe import Batch as Batch
+    from framework.io.sampler import BatchSampler as BatchSampler
+    from framework.io.sampler import DistributedBatchSampler as DistributedBatchSampler
+    from framework.io.sampler import RandomSampler as RandomSampler
+    from framework.io.sampler import Sampler as Sampler
+    from framework.io.sampler import SequenceSampler as SequenceSampler
+    from framework.io.sampler import SubsetRandomSampler as SubsetRandomSampler
+    from framework.io.sampler import WeightedRandomSampler as WeightedRandomSampler
+    from framework.io.workers import WorkerInfo as WorkerInfo
+    from framework.io.workers import get_worker_info as get_worker_info
+
+_NAMES = {
+    "collate": ("default_collate",),
+    "dataset": (
+        "ChainDataset",
+        "ComposeDataset",
+        "ConcatDataset",
+        "Dataset",
+        "IterableDataset",
+        "Subset",
+        "TensorDataset",
+        "random_split",
+    ),
+    "device": ("prefetch_to_device",),
+    "loader": ("DataLoader",),
+    "recipe": ("Batch",),
+    "sampler": (
+        "BatchSampler",
+        "DistributedBatchSampler",
+        "RandomSampler",
+        "Sampler",
+        "SequenceSampler",
+        "SubsetRandomSampler",
+        "WeightedRandomSampler",
+    ),
+    "workers": ("WorkerInfo", "get_worker_info"),
+}
+_WHERE = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(importlib.import_module(f"framework.io.{_WHERE[name]}"), name)
+    raise AttributeError(f"module 'framework.io' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE})

@@ -12,13 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework.core.dtypes import narrow, precision
+from framework.core.dtypes import narrow
 from framework.core.errors import InputError, ShapeError
 from framework.core.rng import next_key
 from framework.core.trace import explained_trace
 from framework.export import Artifact, TensorSpec, load_artifact, lower_layer, size_fits
 from framework.nn import functional_core
-from framework.nn.functional.lowering import platform
+from framework.nn.functional.lowering import setting
 from framework.nn.layer import Layer
 
 
@@ -96,7 +96,7 @@ def _arrays(args: Any) -> Any:
 
 def _static_function(fn: Callable[..., Any], specs: Sequence[InputSpec] | None) -> Callable[..., Any]:
     @functools.partial(jax.jit, static_argnums=0)
-    def compiled(setting: Any, args: Any, kwargs: Any) -> Any:
+    def compiled(scopes: Any, args: Any, kwargs: Any) -> Any:
         return fn(*args, **kwargs)
 
     @functools.wraps(fn)
@@ -110,18 +110,13 @@ def _static_function(fn: Callable[..., Any], specs: Sequence[InputSpec] | None) 
             )
         _check(specs, args)
         with explained_trace():
-            return compiled(_setting(), *_arrays((args, kwargs)))
+            return compiled(setting(), *_arrays((args, kwargs)))
 
     return call
 
 
-def _setting() -> tuple[str, str]:
-    """What operations read from their scopes while they are traced; it only keys the compilation."""
-    return precision(), platform()
-
-
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _apply(graphdef: Any, setting: Any, params: Any, buffers: Any, key: Any, args: Any, kwargs: Any) -> Any:
+def _apply(graphdef: Any, scopes: Any, params: Any, buffers: Any, key: Any, args: Any, kwargs: Any) -> Any:
     return functional_core.apply(graphdef, params, buffers, key, *args, **kwargs)
 
 
@@ -136,7 +131,7 @@ class _StaticLayer:
         graphdef, params, buffers = functional_core.split(self._layer)
         key = next_key() if self._layer.training else None
         with explained_trace():
-            out, buffers = _apply(graphdef, _setting(), params, buffers, key, *_arrays((args, kwargs)))
+            out, buffers = _apply(graphdef, setting(), params, buffers, key, *_arrays((args, kwargs)))
         functional_core.update(self._layer, None, buffers)
         return out
 

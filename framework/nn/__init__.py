@@ -86,6 +86,9 @@ from framework.nn.pooling import AvgPool1D as AvgPool1D
 from framework.nn.pooling import AvgPool2D as AvgPool2D
 from framework.nn.pooling import MaxPool1D as MaxPool1D
 from framework.nn.pooling import MaxPool2D as MaxPool2D
+from framework.nn.recompute import recompute as recompute
+from framework.nn.recompute import recompute_sequential as recompute_sequential
+from framework.nn.recompute import set_recompute as set_recompute
 from framework.nn.resample import ChannelShuffle as ChannelShuffle
 from framework.nn.resample import CosineSimilarity as CosineSimilarity
 from framework.nn.resample import Fold as Fold

@@ -160,10 +160,10 @@ class ParameterList(Layer):
         return len(self._parameters)
 
     def __iter__(self) -> Iterator[jax.Array]:
-        return (parameter.value for parameter in self._parameters.values())
+        return (getattr(self, name) for name in self._parameters)
 
     def __getitem__(self, index: int) -> jax.Array:
-        return self._parameters[str(_position(index, len(self), "ParameterList"))].value
+        return getattr(self, str(_position(index, len(self), "ParameterList")))
 
     def append(self, parameter: Parameter) -> ParameterList:
         if not isinstance(parameter, Parameter):

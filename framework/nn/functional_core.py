@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from framework.core.dtypes import precision
 from framework.core.errors import WeightError
 from framework.core.rng import next_key, rng_scope
-from framework.nn.functional.lowering import platform
+from framework.nn.functional.lowering import setting
 from framework.nn.layer import Layer, Parameter
 
 _NOT_STATIC = frozenset({"_parameters", "_buffers", "_sub_layers", "_bound"})
@@ -160,6 +160,11 @@ def update(
                 owner._buffers[name] = value
 
 
+def conjugated(grads: Any) -> Any:
+    """Gradients by jax in Paddle's convention: with respect to x + iy it is dL/dx + i dL/dy, a direction of ascent."""
+    return jax.tree.map(lambda g: jnp.conj(g) if jnp.iscomplexobj(g) else g, grads)
+
+
 def value_and_grad(
     layer: Layer, loss_fn: Callable[..., Any], has_aux: bool = False
 ) -> Callable[..., tuple[Any, State]]:
@@ -173,7 +178,7 @@ def value_and_grad(
     @functools.partial(jax.jit, static_argnums=(0, 1))
     def run(
         graphdef: GraphDef,
-        setting: Any,
+        scopes: Any,
         trained: State,
         fixed: State,
         buffers: State,
@@ -187,15 +192,17 @@ def value_and_grad(
             value, aux = out if has_aux else (out, None)
             return value, (dict(bound.named_buffers()), aux)
 
-        return jax.value_and_grad(loss, has_aux=True)(trained)
+        value, grads = jax.value_and_grad(loss, has_aux=True)(trained)
+        return value, conjugated(grads)
 
     def call(*args: Any) -> tuple[Any, State]:
         graphdef, params, buffers = split(layer)
         trainable = {n for n, p in layer.named_parameters() if p.trainable}
         trained = {n: v for n, v in params.items() if n in trainable}
         fixed = {n: v for n, v in params.items() if n not in trainable}
-        setting = (precision(), platform())  # keys the compilation; operations read it from their scopes
-        (value, (new_buffers, aux)), grads = run(graphdef, setting, trained, fixed, buffers, next_key(), args)
+        (value, (new_buffers, aux)), grads = run(
+            graphdef, setting(), trained, fixed, buffers, next_key(), args
+        )
         update(layer, None, new_buffers)
         return ((value, aux) if has_aux else value), grads
 

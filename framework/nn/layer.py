@@ -26,9 +26,10 @@ import numpy as np
 from jax.core import Tracer
 
 from framework.core import rng
-from framework.core.dtypes import narrow
+from framework.core.dtypes import autocast, narrow
 from framework.core.errors import ShapeError, TraceError, WeightError, nearest
 from framework.nn import initializer as I
+from framework.nn.recompute import recompute, record
 
 _ARRAYS = (jax.Array, np.ndarray)
 
@@ -133,6 +134,9 @@ class Layer:
     state_renames: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Regular expressions and replacements that turn another official spelling of the names below this layer into ours;
     `set_state_dict` applies them in order to names that it does not know."""
+    float32_parameters: ClassVar[bool] = False
+    """Whether own parameters stay float32 under `amp.auto_cast(level="O2")`, as those of normalisation do."""
+    _recompute: bool = False  # set on instances by nn.set_recompute
 
     def __init__(self) -> None:
         state = self.__dict__
@@ -217,6 +221,7 @@ class Layer:
 
     def _set_buffer(self, name: str, value: Any) -> None:
         self._refuse_placeholder("buffer", name, value)
+        record(self, name)
         if name in self._buffers:
             self._buffers[name] = value if isinstance(value, jax.Array) else _concrete(value)
         else:  # Paddle: an array assigned to a new attribute is a buffer that is not saved
@@ -225,7 +230,8 @@ class Layer:
     def __getattr__(self, name: str) -> Any:
         state = self.__dict__
         if name in state.get("_parameters", ()):
-            return state["_parameters"][name].value
+            value, policy = state["_parameters"][name].value, autocast()
+            return value if policy is None or self.float32_parameters else policy.parameter(value)
         for registry in ("_buffers", "_sub_layers"):
             if name in state.get(registry, ()):
                 return state[registry][name]
@@ -316,7 +322,10 @@ class Layer:
 
     def state_dict(self) -> dict[str, jax.Array]:
         """Parameters and persistable buffers by dotted name, in Paddle's order."""
-        return {full: getattr(layer, name) for full, layer, _, name in self._state_slots()}
+        return {
+            full: layer._parameters[name].value if registry == "_parameters" else layer._buffers[name]
+            for full, layer, registry, name in self._state_slots()
+        }
 
     def state_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of `state_dict()` without making a value."""
@@ -415,7 +424,10 @@ class Layer:
             changed = hook(self, args)
             if changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
-        out = self.forward(*args, **kwargs)
+        if self._recompute and self.training:
+            out = recompute(self.forward, *args, **kwargs)
+        else:
+            out = self.forward(*args, **kwargs)
         for hook in tuple(self._post_hooks.values()):
             changed = hook(self, args, out)
             out = out if changed is None else changed

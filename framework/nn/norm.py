@@ -24,6 +24,8 @@ class BatchNorm(Layer):
     returns them. `use_global_stats=True` normalises with the running statistics in training too.
     """
 
+    float32_parameters = True
+
     _ranks: tuple[int, ...] = (2, 3, 4, 5)
 
     def __init__(
@@ -106,6 +108,8 @@ class SyncBatchNorm(BatchNorm):
 class LayerNorm(Layer):
     """Normalises the trailing axes `normalized_shape`. weight and bias are flat, as in Paddle."""
 
+    float32_parameters = True
+
     def __init__(
         self,
         normalized_shape: int | Sequence[int],
@@ -131,6 +135,8 @@ class LayerNorm(Layer):
 
 class GroupNorm(Layer):
     """Normalises each of `num_groups` runs of channels of [N, ..., C] over all pixels."""
+
+    float32_parameters = True
 
     def __init__(
         self,
@@ -159,6 +165,8 @@ class InstanceNorm2D(Layer):
 
     `momentum` is accepted for Paddle's sake: there are no running statistics.
     """
+
+    float32_parameters = True
 
     def __init__(
         self,

@@ -56,7 +56,12 @@ def _weight_normed(cls: type[Layer], name: str, dim: _Axis) -> type[Layer]:
     def weight(self: Layer) -> jax.Array:
         return _weight_norm(getattr(self, f"{name}_v"), getattr(self, f"{name}_g"), dim)
 
-    members = {name: property(weight), "__module__": __name__, "_plain": (cls, name, dim)}
+    members = {
+        name: property(weight),
+        "__module__": __name__,
+        "_plain": (cls, name, dim),
+        "float32_parameters": True,  # lengths are taken in float32
+    }
     return type(f"WeightNorm{cls.__name__}", (cls,), members)
 
 
@@ -114,7 +119,12 @@ def _spectral_normed(cls: type[Layer], name: str, iterations: int, eps: float, d
             setattr(self, f"{name}_v", v)
         return cls.forward(self, *args, **kwargs)
 
-    members = {name: property(weight), "forward": forward, "__module__": __name__}
+    members = {
+        name: property(weight),
+        "forward": forward,
+        "__module__": __name__,
+        "float32_parameters": True,  # and so are singular values
+    }
     return type(f"SpectralNorm{cls.__name__}", (cls,), members)
 
 

@@ -11,13 +11,14 @@ import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 
 from framework import nn
-from framework.config import Kind, bind_section, build, load, parse, resolved
+from framework.config import build, load, parse, resolved
 from framework.config.registry import name_of
+from framework.engine.experiment import Experiment, bind_experiment
 from zoo import hub
 
 REPO = Path(__file__).resolve().parents[2]
@@ -27,17 +28,11 @@ CONFIGS = sorted(
     for path in (REPO / "configs").rglob("*.y*ml")
     if "_base_" not in path.parts
 )
-# The sections that a file can have and what binds them.
-SECTIONS = {kind: Annotated[Any, Kind(kind)] for kind in ("model", "task", "pipeline")}
 
 
-def bound(config: str) -> dict[str, Any]:
-    """The sections of a file, bound with the packages of its domain."""
-    tree = load(REPO / "configs" / config)
-    names = [name for name in tree.value if name != "domain"]
-    unknown = sorted(set(names) - set(SECTIONS))
-    assert not unknown, f"{config}: this test does not know what binds {unknown}; add them to SECTIONS"
-    return {name: bind_section(tree, name, SECTIONS[name]) for name in names}
+def bound(config: str) -> Experiment:
+    """The file, bound with the packages of its domain."""
+    return bind_experiment(load(REPO / "configs" / config))
 
 
 def components(value: Any) -> Iterator[Any]:
@@ -59,20 +54,15 @@ def test_there_are_configs() -> None:
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_binds(config: str) -> None:
-    sections = bound(config)
-    assert sections, f"{config} asks for nothing: it has none of {', '.join(SECTIONS)}"
+    experiment = bound(config)
+    assert experiment.pipeline is not None or experiment.model is not None, f"{config} asks for nothing"
 
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_names_known_weights(config: str) -> None:
     tree = load(REPO / "configs" / config)
     entries = hub.entries(tree.value["domain"].value)
-    named = [
-        part.weights
-        for section in bound(config).values()
-        for part in components(section)
-        if getattr(part, "weights", "")
-    ]
+    named = [part.weights for part in components(bound(config)) if getattr(part, "weights", "")]
     unknown = [name for name in named if name not in entries]
     assert not unknown, f"{config} names weights that are not in zoo/weights: {unknown}"
 
@@ -82,8 +72,7 @@ def test_models_build(config: str) -> None:
     """Layers are lazy: a model of any size is built without making a value."""
     layers = [
         build(part.model)
-        for section in bound(config).values()
-        for part in components(section)
+        for part in components(bound(config))
         if name_of(type(getattr(part, "model", None))) is not None
     ]
     assert layers, f"{config} holds no model"

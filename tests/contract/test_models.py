@@ -26,7 +26,7 @@ from zoo.layers.reparam import deploy_state
 
 # Fast to compile: these tests compare values and measure nothing.
 QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-CHECKED_KINDS = ("model", "backbone", "pipeline")  # pipelines: test_pipelines.py
+CHECKED_KINDS = ("model", "backbone", "pipeline", "transform", "dataset")  # the last three: test_<kind>s.py
 
 every = pytest.mark.parametrize("case", CASES, ids=str)
 compiled = pytest.mark.parametrize(

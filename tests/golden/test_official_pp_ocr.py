@@ -21,7 +21,7 @@ from ocr.models.crnn import CRNN, CRNNConfig
 from ocr.models.dbnet import DBNet, DBNetConfig
 from ocr.models.text_classifier import TextClassifier, TextClassifierConfig
 from ocr.models.text_recognizer import greedy
-from ocr.models.weights import load_weights_into
+from zoo.loading import load_weights_into
 from ocr.postprocess import ctc_decode
 from ocr.preprocess import line_width, rec_batch
 

@@ -18,7 +18,7 @@ from framework.io.named_weights import named_weights
 from ocr.layers.nrtr import NRTRConfig, NRTRDecoder
 from ocr.models.dbnet import DBNet, DBNetConfig
 from ocr.models.text_recognizer import TextRecognizer, TextRecognizerConfig, greedy
-from ocr.models.weights import load_weights_into
+from zoo.loading import load_weights_into
 from zoo.layers.reparam import reparameterize
 
 DATA = Path(__file__).parent / "data" / "pp_ocrv6"

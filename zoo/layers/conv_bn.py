@@ -17,9 +17,9 @@ Activation = Callable[[jax.Array], jax.Array]
 class ConvBN(nn.Layer):
     """`act(bn(conv(x)))` on [N, H, W, C]; the convolution has no bias in training form.
 
-    Without `padding` a convolution of stride 1 and odd kernel keeps the size. `names` are the attributes of convolution
-    and normalisation, which differ between upstream's classes. `gamma` is where the normalisation's weight starts:
-    0 makes a residual block start as the identity.
+    Without `padding` a convolution of stride 1 and odd kernel keeps the size, dilated too. `names` are the attributes
+    of convolution and normalisation, which differ between upstream's classes. `gamma` is where the normalisation's
+    weight starts: 0 makes a residual block start as the identity. `initializer` is the kernel's, if not that of Conv2D.
     """
 
     def __init__(
@@ -34,11 +34,13 @@ class ConvBN(nn.Layer):
         names: tuple[str, str] = ("conv", "bn"),
         gamma: float = 1.0,
         deploy: bool = False,
+        dilation: int = 1,
+        initializer: nn.initializer.Initializer | None = None,
     ) -> None:
         super().__init__()
         if padding is None:
             kernel = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
-            padding = (kernel[0] // 2, kernel[1] // 2)
+            padding = (dilation * (kernel[0] // 2), dilation * (kernel[1] // 2))
         self.names, self.act, self.deploy = names, act, deploy
         conv = nn.Conv2D(
             in_channels,
@@ -46,7 +48,9 @@ class ConvBN(nn.Layer):
             kernel_size,
             stride,
             padding,
+            dilation,
             groups=groups,
+            weight_attr=initializer,
             bias_attr=None if deploy else False,
         )
         self.add_sublayer(names[0], conv)

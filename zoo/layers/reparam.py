@@ -8,12 +8,12 @@ is data: build the deploy form from the same config, and load what `deploy_state
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from typing import Any, TypeVar
 
 import numpy as np
 
 from framework import nn
-from framework.core.errors import WeightError
 from framework.nn.fuse import fold_batch_norm
 
 Arrays = dict[str, np.ndarray]
@@ -57,23 +57,19 @@ def prefixed(name: str, state: Arrays) -> Arrays:
 
 
 def reparameterize(model: _Model) -> _Model:
-    """The deploy form of a model in eval mode, with equal outputs; a model that is in deploy form already is returned.
+    """The deploy form of a model in eval mode, with equal outputs; a model that has one form only is returned.
 
-    Training-only branches (threshold maps, auxiliary heads, attention guidance) are not in it.
-
-    Raises:
-        WeightError: the model's config has no field `deploy`.
+    Training-only branches (threshold maps, auxiliary heads, attention guidance) are not in it. A model says that it has
+    two forms by a field `deploy` of its config, a backbone by that argument of its constructor.
     """
     config: Any = getattr(model, "config", None)
-    if not hasattr(config, "deploy"):
-        raise WeightError(
-            f"{type(model).__name__} has no deploy form",
-            received=f"the config {type(config).__name__}",
-            allowed="a model whose config has a field `deploy`",
-        )
-    if config.deploy:
+    if hasattr(config, "deploy"):
+        deployed: Any = type(model)(dataclasses.replace(config, deploy=True))  # type: ignore[call-arg]
+    elif "deploy" in inspect.signature(type(model).__init__).parameters:
+        deployed = type(model)(config, deploy=True)  # type: ignore[call-arg]
+    else:
         return model
-    deployed = type(model)(dataclasses.replace(config, deploy=True))  # type: ignore[call-arg]
+    if deployed.state_shapes() == model.state_shapes():
+        return model
     deployed.set_state_dict(deploy_state(model))
-    deployed.eval()
-    return deployed
+    return deployed.eval()

@@ -15,11 +15,12 @@ class SqueezeExcite(nn.Layer):
     """`x * gate`, the gate [N, 1, 1, C] in 0 to 1 from the mean over all pixels.
 
     `slope` is that of the hard sigmoid: 1/6 as in nn.Hardsigmoid, or 0.2 as in paddle's old functional default, which
-    upstream uses in MobileNetV3 and in the detection necks. With `shortcut` the result is `x + x * gate`.
+    upstream uses in MobileNetV3 and in the detection necks. None takes the sigmoid itself (PP-LCNetV2). With `shortcut`
+    the result is `x + x * gate`.
     """
 
     def __init__(
-        self, channels: int, reduction: int = 4, slope: float = 1 / 6, shortcut: bool = False
+        self, channels: int, reduction: int = 4, slope: float | None = 1 / 6, shortcut: bool = False
     ) -> None:
         super().__init__()
         self.conv1 = nn.Conv2D(channels, channels // reduction, 1)
@@ -28,5 +29,5 @@ class SqueezeExcite(nn.Layer):
 
     def forward(self, x: jax.Array) -> jax.Array:
         gate = self.conv2(F.relu(self.conv1(F.global_avg_pool2d(x))))  # [N, 1, 1, C]
-        gate = F.hardsigmoid(gate, slope=self.slope, offset=0.5)
+        gate = F.sigmoid(gate) if self.slope is None else F.hardsigmoid(gate, slope=self.slope, offset=0.5)
         return x * (1 + gate) if self.shortcut else x * gate

@@ -1,9 +1,12 @@
 """MobileNetV3: inverted residuals with squeeze-and-excitation and hard swish, and its two forms in PP-OCR.
 
 Paper: Howard et al. 2019, https://arxiv.org/abs/1905.02244, tables 1 and 2
-Reference: PaddlePaddle/PaddleOCR ppocr/modeling/backbones/{det,rec}_mobilenet_v3.py
-Differs: every unit has an expansion, also where it keeps the width; the hard sigmoid has slope 0.2. Both as in Paddle.
-Weights: part of the PP-OCRv2 and PP-OCRv3 models; `state_dict()` has upstream's names.
+Reference: PaddlePaddle/PaddleClas ppcls/arch/backbone/legendary_models/mobilenet_v3.py,
+    PaddlePaddle/PaddleOCR ppocr/modeling/backbones/{det,rec}_mobilenet_v3.py, and for `output_stride`
+    PaddlePaddle/PaddleSeg paddleseg/models/backbones/mobilenetv3.py
+Differs: every unit has an expansion, also where it keeps the width; the hard sigmoid has slope 0.2; the last layer is
+    as wide at every scale, and for the small size too. All as in Paddle.
+Weights: `state_dict()` has upstream's names; the classifier takes those of PaddleDetection too.
 """
 
 from __future__ import annotations
@@ -17,8 +20,12 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
+from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
+from zoo.layers.stages import dilated, stage_ends
+from zoo.layers.variants import check_variant
+from zoo.layers.wide_head import WideHead
 from zoo.layers.width import scaled_width
 
 Stride = int | tuple[int, int]
@@ -37,6 +44,7 @@ class Unit(NamedTuple):
     squeeze: bool
     act: Literal["relu", "hardswish"]
     stride: Stride
+    dilation: int = 1
 
 
 STEM_WIDTH = 16
@@ -74,9 +82,41 @@ UNITS: dict[Size, tuple[Unit, ...]] = {
     ),
 }
 LAST_WIDTH: dict[Size, int] = {"large": 960, "small": 576}
+HEAD_WIDTH = 1280  # at every scale
+
+# (table, scale); paper, section 6.1.2, and 0.35 to 1.25 as upstream trained them
+VARIANTS: dict[str, tuple[Size, float]] = {
+    "mobilenetv3_small_x0_35": ("small", 0.35),
+    "mobilenetv3_small_x0_5": ("small", 0.5),
+    "mobilenetv3_small_x0_75": ("small", 0.75),
+    "mobilenetv3_small_x1_0": ("small", 1.0),
+    "mobilenetv3_small_x1_25": ("small", 1.25),
+    "mobilenetv3_large_x0_35": ("large", 0.35),
+    "mobilenetv3_large_x0_5": ("large", 0.5),
+    "mobilenetv3_large_x0_75": ("large", 0.75),
+    "mobilenetv3_large_x1_0": ("large", 1.0),
+    "mobilenetv3_large_x1_25": ("large", 1.25),
+}
+SMALL = "mobilenetv3_small_x0_35"
 
 # The units of the large size with which the detector's maps at strides 8, 16 and 32 begin
 _MAP_STARTS = (3, 6, 12)
+
+
+@dataclass(frozen=True)
+class MobileNetV3Config:
+    """`output_stride` 8 or 16 dilates the units behind that stride instead of striding: for segmentation.
+
+    `deploy` folds the normalisations into convolutions.
+    """
+
+    variant: str = "mobilenetv3_large_x1_0"
+    num_classes: int = 1000
+    output_stride: int = 32
+    deploy: bool = False
+
+    def __post_init__(self) -> None:
+        check_variant("MobileNetV3", self.variant, VARIANTS)
 
 
 @dataclass(frozen=True)
@@ -109,7 +149,14 @@ class ResidualUnit(nn.Layer):
         self.squeeze = unit.squeeze
         self.expand_conv = ConvBN(in_channels, mid, 1, act=act, deploy=deploy)
         self.bottleneck_conv = ConvBN(
-            mid, mid, unit.kernel_size, unit.stride, groups=mid, act=act, deploy=deploy
+            mid,
+            mid,
+            unit.kernel_size,
+            unit.stride,
+            groups=mid,
+            act=act,
+            deploy=deploy,
+            dilation=unit.dilation,
         )
         if unit.squeeze:
             self.mid_se = SqueezeExcite(mid, slope=_SE_SLOPE)
@@ -119,6 +166,55 @@ class ResidualUnit(nn.Layer):
         y = self.bottleneck_conv(self.expand_conv(x))
         y = self.linear_conv(self.mid_se(y) if self.squeeze else y)
         return x + y if self.shortcut else y
+
+
+@register("model", config=MobileNetV3Config)
+@register("backbone", config=MobileNetV3Config)
+class MobileNetV3(WideHead):
+    """[N, H, W, 3] -> logits [N, num_classes], or four maps at strides 4, 8, 16 and 32, or `output_stride` at most."""
+
+    # PaddleDetection numbers the stem and the units together.
+    state_renames = (
+        (r"^conv1\.(?=conv|bn)", "conv."),
+        *((rf"^conv{number + 2}\.", f"blocks.{number}.") for number in range(len(UNITS["large"]))),
+    )
+
+    def __init__(self, config: MobileNetV3Config) -> None:
+        super().__init__()
+        self.config = config
+        size, scale = VARIANTS[config.variant]
+        width = scaled_width(STEM_WIDTH, scale)
+        own = {"act": F.hardswish, "deploy": config.deploy}
+        self.conv = ConvBN(3, width, 3, 2, **own)
+        strides = [int(unit.stride) for unit in UNITS[size]]  # type: ignore[arg-type]
+        self.blocks = nn.Sequential()
+        widths = []
+        for unit, (stride, dilation) in zip(UNITS[size], dilated(strides, config.output_stride)):
+            unit = unit._replace(stride=stride, dilation=dilation)
+            self.blocks.append(layer := ResidualUnit(unit, width, scale, config.deploy))
+            width = layer.out_channels
+            widths.append(width)
+        self.ends = stage_ends(strides)
+        self.features = tuple(
+            Feature(widths[number], min(stride, config.output_stride)) for number, stride in self.ends.items()
+        )
+        if config.num_classes:
+            last = scaled_width(LAST_WIDTH[size], scale)
+            self.last_second_conv = ConvBN(width, last, 1, **own)
+            self.add_head(last, HEAD_WIDTH, config.num_classes, F.hardswish)
+
+    def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
+        x = self.conv(x)  # [N, H/2, W/2, C]
+        maps = []
+        for number, unit in enumerate(self.blocks):
+            x = unit(x)
+            if number in self.ends:
+                maps.append(x)
+        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+
+    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
+        maps = self.forward_features(x)
+        return self.logits(self.last_second_conv(maps[-1])) if self.config.num_classes else maps
 
 
 @register("backbone", config=MobileNetV3DetConfig)

@@ -1,9 +1,12 @@
 """PP-LCNetV3: depthwise separable blocks whose convolutions have several branches in training, with learnable affines.
 
 Paper: PP-LCNet, https://arxiv.org/abs/2109.15099; V3 is described in PaddleOCR's PP-OCRv4 report
-Reference: PaddlePaddle/PaddleOCR ppocr/modeling/backbones/rec_lcnetv3.py
-Differs: nothing in the function computed; the deploy form folds the stem's normalisation too.
-Weights: part of the PP-OCRv4 and PP-OCRv5 mobile models; `state_dict()` has upstream's names.
+Reference: PaddlePaddle/PaddleOCR ppocr/modeling/backbones/rec_lcnetv3.py; for the classifier
+    PaddlePaddle/PaddleClas pull request 2894, commit 78e6025, pp_lcnet_v3.py
+Differs: nothing in the function computed; the deploy form folds the stem's normalisation too. No release of PaddleClas
+    has the classifier: that pull request was never merged.
+Weights: part of the PP-OCRv4 and PP-OCRv5 mobile models, and none of the classifier. `state_dict()` has upstream's
+    names.
 """
 
 from __future__ import annotations
@@ -17,11 +20,14 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from framework.nn import initializer as I
+from zoo.contracts import Feature
+from zoo.layers.affine import Affine
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.reparam import Arrays, centred, fuse_conv_bn
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.text_row import pool_text_row
+from zoo.layers.variants import check_variant
+from zoo.layers.wide_head import WideHead
 from zoo.layers.width import scaled_width
 
 Stride = int | tuple[int, int]
@@ -31,6 +37,7 @@ NUM_BRANCHES = 4
 _AFFINE_RATE = 0.1
 # Channels of the four maps at scale 1, behind the 1x1 convolutions of `layer_list`
 _MAP_WIDTHS = (16, 24, 56, 480)
+_KAIMING = nn.initializer.KaimingNormal()
 
 
 class Block(NamedTuple):
@@ -62,6 +69,23 @@ def _stages(*strides: Stride) -> dict[str, tuple[Block, ...]]:
 
 
 STAGES = {"det": _stages(2, 2, 2, 2, 1), "rec": _stages(1, (2, 1), (1, 2), (2, 1), (2, 1))}
+HEAD_WIDTH = 1280  # at every scale
+
+# Widths of the classifier: that of the PP-OCR detectors, and PPLCNetV3_base of PaddleClas
+VARIANTS: dict[str, float] = {"pplcnetv3_x0_75": 0.75, "pplcnetv3_base": 0.95}
+SMALL = "pplcnetv3_x0_75"
+
+
+@dataclass(frozen=True)
+class PPLCNetV3ClassifierConfig:
+    """`deploy` builds the form with one convolution in place of the branches."""
+
+    variant: str = "pplcnetv3_base"
+    num_classes: int = 1000
+    deploy: bool = False
+
+    def __post_init__(self) -> None:
+        check_variant("PPLCNetV3Classifier", self.variant, VARIANTS)
 
 
 @dataclass(frozen=True)
@@ -72,30 +96,12 @@ class PPLCNetV3Config:
     scale: float = 1.0
 
 
-class Affine(nn.Layer):
-    """`scale * x + bias` with one learnable number each, which compensate what quantisation shifts."""
-
-    def __init__(self, trainable: bool = True) -> None:
-        super().__init__()
-
-        def attr(value: float) -> nn.ParamAttr:
-            return nn.ParamAttr(
-                initializer=I.Constant(value), learning_rate=_AFFINE_RATE, trainable=trainable
-            )
-
-        self.scale = self.create_parameter((1,), attr(1.0))
-        self.bias = self.create_parameter((1,), attr(0.0))
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.scale * x + self.bias
-
-
 class Activation(nn.Layer):
     """Hard swish and an affine behind it."""
 
     def __init__(self, trainable: bool = True) -> None:
         super().__init__()
-        self.lab = Affine(trainable)
+        self.lab = Affine(_AFFINE_RATE, trainable)
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.lab(F.hardswish(x))
@@ -130,13 +136,13 @@ class LearnableRepLayer(nn.Layer):
         else:
             if self.has_identity:
                 self.identity = nn.BatchNorm2D(in_channels)
-            branch = {"stride": stride, "groups": groups}
+            branch = {"stride": stride, "groups": groups, "initializer": _KAIMING}
             self.conv_kxk = nn.LayerList(
                 [ConvBN(in_channels, out_channels, kernel_size, **branch) for _ in range(NUM_BRANCHES)]
             )
             if kernel_size > 1:
                 self.conv_1x1 = ConvBN(in_channels, out_channels, 1, **branch)
-        self.lab = Affine()
+        self.lab = Affine(_AFFINE_RATE)
         if self.activates or not deploy:
             self.act = Activation(trainable=self.activates)
 
@@ -193,8 +199,52 @@ class LCNetV3Block(nn.Layer):
         return self.pw_conv(self.se(x) if self.squeeze else x)
 
 
+class _Stages(WideHead):
+    """The convolutions of every form; `maps` are what `blocks3` to `blocks6` give, and `widths` their channels."""
+
+    def __init__(self, stages: dict[str, tuple[Block, ...]], scale: float, deploy: bool) -> None:
+        super().__init__()
+
+        def width(value: int) -> int:
+            return scaled_width(value, scale, multiple=16)
+
+        self.conv1 = ConvBN(3, width(16), 3, 2, initializer=_KAIMING, deploy=deploy)
+        for name, blocks in stages.items():
+            layers = [LCNetV3Block(b, width(b.in_width), width(b.out_width), deploy) for b in blocks]
+            self.add_sublayer(name, nn.Sequential(*layers))
+        self.widths = tuple(width(blocks[-1].out_width) for blocks in stages.values())[1:]
+
+    def maps(self, x: jax.Array) -> tuple[jax.Array, ...]:
+        x = self.blocks2(self.conv1(x))  # [N, H/2, W/2, C]
+        maps = []
+        for stage in (self.blocks3, self.blocks4, self.blocks5, self.blocks6):
+            x = stage(x)
+            maps.append(x)
+        return tuple(maps)
+
+
+@register("model", config=PPLCNetV3ClassifierConfig)
+@register("backbone", config=PPLCNetV3ClassifierConfig)
+class PPLCNetV3Classifier(_Stages):
+    """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
+
+    def __init__(self, config: PPLCNetV3ClassifierConfig) -> None:
+        super().__init__(STAGES["det"], VARIANTS[config.variant], config.deploy)
+        self.config = config
+        self.features = tuple(Feature(*pair) for pair in zip(self.widths, (4, 8, 16, 32)))
+        if config.num_classes:
+            self.add_head(self.widths[-1], HEAD_WIDTH, config.num_classes, Activation())
+
+    def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
+        return self.maps(x)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+
+    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
+        maps = self.maps(x)
+        return self.logits(maps[-1]) if self.config.num_classes else maps
+
+
 @register("backbone", config=PPLCNetV3Config)
-class PPLCNetV3(nn.Layer):
+class PPLCNetV3(_Stages):
     """The mobile backbone of PP-OCRv4 and PP-OCRv5, for [N, H, W, 3].
 
     `det`: returns the maps at strides 4, 8, 16 and 32, and `out_channels` has their widths.
@@ -202,31 +252,18 @@ class PPLCNetV3(nn.Layer):
     """
 
     def __init__(self, config: PPLCNetV3Config, deploy: bool = False) -> None:
-        super().__init__()
+        super().__init__(STAGES[config.variant], config.scale, deploy)
         self.detects = config.variant == "det"
-
-        def width(value: int) -> int:
-            return scaled_width(value, config.scale, multiple=16)
-
-        self.conv1 = ConvBN(3, width(16), 3, 2, deploy=deploy)
-        stages = STAGES[config.variant]
-        for name, blocks in stages.items():
-            layers = [LCNetV3Block(b, width(b.in_width), width(b.out_width), deploy) for b in blocks]
-            self.add_sublayer(name, nn.Sequential(*layers))
         if self.detects:
-            maps = [width(blocks[-1].out_width) for blocks in stages.values()][1:]
             self.out_channels = tuple(int(value * config.scale) for value in _MAP_WIDTHS)
-            self.layer_list = nn.LayerList([nn.Conv2D(*pair, 1) for pair in zip(maps, self.out_channels)])
+            pairs = zip(self.widths, self.out_channels)
+            self.layer_list = nn.LayerList([nn.Conv2D(*pair, 1) for pair in pairs])
         else:
-            self.out_channels = width(512)
+            self.out_channels = self.widths[-1]
 
     def forward(self, x: jax.Array) -> tuple[jax.Array, ...] | jax.Array:
-        x = self.blocks2(self.conv1(x))  # [N, H/2, W/2, C]
-        maps = []
-        for stage in (self.blocks3, self.blocks4, self.blocks5, self.blocks6):
-            x = stage(x)
-            maps.append(x)
+        maps = self.maps(x)
         if self.detects:
             # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
             return tuple(conv(x) for conv, x in zip(self.layer_list, maps))
-        return pool_text_row(x, self.training, type(self).__name__)  # [N, 3, W/4, C] -> [N, 1, W/8, C]
+        return pool_text_row(maps[-1], self.training, type(self).__name__)  # [N, 3, W/4, C] -> [N, 1, W/8, C]

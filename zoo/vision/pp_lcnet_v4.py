@@ -2,26 +2,32 @@
 
 Paper: PP-OCRv6, https://arxiv.org/abs/2606.13108
 Reference: PaddlePaddle/PaddleOCR ppocr/modeling/backbones/rec_lcnetv4.py
-Differs: nothing in the function computed.
-Weights: part of the PP-OCRv6 detectors and recognisers; `state_dict()` has upstream's names.
+Differs: nothing in the function computed. Upstream has no classifier: ours is the detector's form and the head of
+    PP-LCNet, with GELU, which V4 has everywhere behind the stem.
+Weights: part of the PP-OCRv6 detectors and recognisers; `state_dict()` has upstream's names, which the classifier
+    shares but for its `last_conv` and `fc`.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
+from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
+from zoo.layers.hg_stem import StemBlock
 from zoo.layers.reparam import Arrays, centred, fuse_conv_bn
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.text_row import pool_text_row
+from zoo.layers.variants import check_variant
+from zoo.layers.wide_head import WideHead
 
 Stride = int | tuple[int, int]
 
@@ -68,6 +74,11 @@ SIZES: dict[str, Size] = {
     "rec_medium": _rec((64, 128), (128, 256, 512, 768), ("s", "--s", "-s-s-s-", "-s-")),
 }
 
+# Sizes of the classifier
+VARIANTS: dict[str, str] = {f"pplcnetv4_{size}": f"det_{size}" for size in ("tiny", "small", "medium")}
+SMALL = "pplcnetv4_tiny"
+HEAD_WIDTH = 1280  # as in PP-LCNet
+
 Variant = Literal["det_tiny", "det_small", "det_medium", "rec_tiny", "rec_small", "rec_medium"]
 
 
@@ -76,6 +87,18 @@ class PPLCNetV4Config:
     """`det_*` gives four maps, `rec_*` one row of features: see PPLCNetV4."""
 
     variant: Variant
+
+
+@dataclass(frozen=True)
+class PPLCNetV4ClassifierConfig:
+    """`deploy` builds the form with one convolution in place of the branches."""
+
+    variant: str = "pplcnetv4_small"
+    num_classes: int = 1000
+    deploy: bool = False
+
+    def __post_init__(self) -> None:
+        check_variant("PPLCNetV4Classifier", self.variant, VARIANTS)
 
 
 class RepDWConv(nn.Layer):
@@ -156,47 +179,18 @@ class LCNetV4Block(nn.Layer):
         return x + mixed if self.residual else mixed
 
 
-class StemBlock(nn.Layer):
-    """Two strided 3x3 convolutions with a pooling branch and a convolution branch between them; stride 4 in all."""
+class _Stages(WideHead):
+    """The convolutions of every form; `maps` are what the four stages give, and `widths` their channels."""
 
-    def __init__(self, mid_channels: int, out_channels: int, deploy: bool = False) -> None:
+    def __init__(self, size: Size, stem: str, simple: bool, deploy: bool) -> None:
         super().__init__()
-        mid, half = mid_channels, mid_channels // 2
-        self.stem1 = ConvBN(3, mid, 3, 2, act=F.relu, deploy=deploy)
-        self.stem2a = ConvBN(mid, half, 2, padding="SAME", act=F.relu, deploy=deploy)
-        self.stem2b = ConvBN(half, mid, 2, padding="SAME", act=F.relu, deploy=deploy)
-        self.stem3 = ConvBN(2 * mid, mid, 3, 2, act=F.relu, deploy=deploy)
-        self.stem4 = ConvBN(mid, out_channels, 1, act=F.relu, deploy=deploy)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        x = self.stem1(x)  # [N, H/2, W/2, mid]
-        convolved = self.stem2b(self.stem2a(x))
-        pooled = F.max_pool2d(x, 2, stride=1, padding="SAME", pad_value=0.0)  # 0 is the least that ReLU gives
-        x = jnp.concatenate([pooled, convolved], axis=-1)
-        return self.stem4(self.stem3(x))  # [N, H/4, W/4, out]
-
-
-@register("backbone", config=PPLCNetV4Config)
-class PPLCNetV4(nn.Layer):
-    """The backbone of PP-OCRv6, for [N, H, W, 3].
-
-    `det_*`: returns the maps at strides 4, 8, 16 and 32, and `out_channels` has their widths.
-    `rec_*`: returns one row [N, 1, T, C]; T is W // 8 in eval and 40 in training. `out_channels` is C.
-    """
-
-    def __init__(self, config: PPLCNetV4Config, deploy: bool = False) -> None:
-        super().__init__()
-        size = SIZES[config.variant]
-        self.detects = config.variant.startswith("det")
         mid, width = size.stem
-        if self.detects:
-            self.stem = StemBlock(mid, width, deploy)
-        elif config.variant == "rec_tiny":
-            self.conv1 = nn.Sequential(
-                ConvBN(3, mid, 3, 2, deploy=deploy), nn.GELU(), ConvBN(mid, width, 3, 2, deploy=deploy)
-            )
+        if simple:
+            layers = (ConvBN(3, mid, 3, 2, deploy=deploy), nn.GELU(), ConvBN(mid, width, 3, 2, deploy=deploy))
+            self.add_sublayer(stem, nn.Sequential(*layers))
         else:
-            self.conv1 = StemBlock(mid, width, deploy)
+            conv = functools.partial(ConvBN, act=F.relu, deploy=deploy)
+            self.add_sublayer(stem, StemBlock(mid, width, conv))
         for stage in size.stages:
             blocks = nn.Sequential()
             for number, letter in enumerate(stage.blocks):
@@ -204,15 +198,54 @@ class PPLCNetV4(nn.Layer):
                 blocks.append(LCNetV4Block(width, stage.width, stride, letter == "s", deploy))
                 width = stage.width
             self.add_sublayer(stage.name, blocks)
-        self.stages = tuple(stage.name for stage in size.stages)
-        self.out_channels = tuple(stage.width for stage in size.stages) if self.detects else width
+        self.names = (stem, *(stage.name for stage in size.stages))
+        self.widths = tuple(stage.width for stage in size.stages)
 
-    def forward(self, x: jax.Array) -> tuple[jax.Array, ...] | jax.Array:
-        x = self.stem(x) if self.detects else self.conv1(x)  # [N, H/4, W/4, C]
+    def maps(self, x: jax.Array) -> tuple[jax.Array, ...]:
         maps = []
-        for name in self.stages:
+        for name in self.names:
             x = getattr(self, name)(x)
             maps.append(x)
+        return tuple(maps[1:])  # the stem has stride 4
+
+
+@register("model", config=PPLCNetV4ClassifierConfig)
+@register("backbone", config=PPLCNetV4ClassifierConfig)
+class PPLCNetV4Classifier(_Stages):
+    """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
+
+    def __init__(self, config: PPLCNetV4ClassifierConfig) -> None:
+        super().__init__(SIZES[VARIANTS[config.variant]], "stem", False, config.deploy)
+        self.config = config
+        self.features = tuple(Feature(*pair) for pair in zip(self.widths, (4, 8, 16, 32)))
+        if config.num_classes:
+            self.add_head(self.widths[-1], HEAD_WIDTH, config.num_classes, F.gelu)
+
+    def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
+        return self.maps(x)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+
+    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
+        maps = self.maps(x)
+        return self.logits(maps[-1]) if self.config.num_classes else maps
+
+
+@register("backbone", config=PPLCNetV4Config)
+class PPLCNetV4(_Stages):
+    """The backbone of PP-OCRv6, for [N, H, W, 3].
+
+    `det_*`: returns the maps at strides 4, 8, 16 and 32, and `out_channels` has their widths.
+    `rec_*`: returns one row [N, 1, T, C]; T is W // 8 in eval and 40 in training. `out_channels` is C.
+    """
+
+    def __init__(self, config: PPLCNetV4Config, deploy: bool = False) -> None:
+        detects = config.variant.startswith("det")
+        stem = "stem" if detects else "conv1"
+        super().__init__(SIZES[config.variant], stem, config.variant == "rec_tiny", deploy)
+        self.detects = detects
+        self.out_channels = self.widths if self.detects else self.widths[-1]
+
+    def forward(self, x: jax.Array) -> tuple[jax.Array, ...] | jax.Array:
+        maps = self.maps(x)
         if self.detects:
-            return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
-        return pool_text_row(x, self.training, type(self).__name__)  # [N, 3, W/4, C] -> [N, 1, W/8, C]
+            return maps  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+        return pool_text_row(maps[-1], self.training, type(self).__name__)  # [N, 3, W/4, C] -> [N, 1, W/8, C]

@@ -32,6 +32,7 @@ from framework.nn.functional.activation import thresholded_relu as thresholded_r
 from framework.nn.functional.attention import attend as attend
 from framework.nn.functional.attention import attention_weights as attention_weights
 from framework.nn.functional.attention import scaled_dot_product_attention as scaled_dot_product_attention
+from framework.nn.functional.autocast import under_autocast as _under_autocast
 from framework.nn.functional.common import cosine_similarity as cosine_similarity
 from framework.nn.functional.common import dropout as dropout
 from framework.nn.functional.common import dropout2d as dropout2d
@@ -92,3 +93,7 @@ from framework.nn.functional.sampling import affine_grid as affine_grid
 from framework.nn.functional.sampling import grid_sample as grid_sample
 from framework.nn.functional.sampling import interpolate as interpolate
 from framework.nn.functional.sampling import upsample as upsample
+
+for _name, _function in list(globals().items()):  # every operation listens to amp.auto_cast
+    if not _name.startswith("_") and callable(_function):
+        globals()[_name] = _under_autocast(_function, _name)

@@ -19,6 +19,8 @@ from typing import Any, Literal
 import jax
 from jax import lax
 
+from framework.core.dtypes import Autocast, Precision, autocast, precision
+
 Platform = Literal["cpu", "other", "any"]
 ConvPlan = Literal["plain", "depthwise", "space_to_depth", "pointwise"]
 
@@ -52,6 +54,11 @@ def platform_scope(value: Platform) -> Iterator[None]:
         yield
     finally:
         _platform.reset(token)
+
+
+def setting() -> tuple[Precision, Autocast | None, Platform]:
+    """What operations read from their scopes while they are traced: a static argument of whatever caches a trace."""
+    return precision(), autocast(), platform()
 
 
 def choose(on: Platform, cpu: Callable[..., Any], plain: Callable[..., Any], *args: Any) -> Any:

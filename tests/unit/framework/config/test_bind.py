@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Optional
 
 import pytest
 
-from framework.config import Kind, bind, bind_section, load, packages_of, register
+from framework.config import Kind, bind, load, packages_of, register
 from framework.core.errors import ConfigError, InputError
 
 HERE = (__name__,)
@@ -345,31 +345,14 @@ def test_a_dataclass_without_keys() -> None:
     )
 
 
-def test_sections(tmp_path: Path) -> None:
+def test_the_packages_of_a_file_come_from_its_domain(tmp_path: Path) -> None:
     path = tmp_path / "a.yml"
-    path.write_text("domain: ocr\nmodel: {channels: 4}\n", encoding="utf-8")
-    tree = load(path)
-    assert bind_section(tree, "model", Head) == Head(4)
-    assert packages_of(tree) == ("ocr", "zoo", "framework")
-    with pytest.raises(ConfigError) as caught:
-        bind_section(load(path, ["model.channels=x"]), "model", Head)
-    assert str(caught.value).startswith("command line -o model.channels=x: model.channels: wrong type")
-    with pytest.raises(ConfigError) as caught:
-        bind_section(tree, "task", Head)
-    assert str(caught.value) == (
-        f"{path}:1:1: task: missing key\n  received: a mapping with the keys domain, model\n"
-        "  allowed: a mapping (Head)"
-    )
-
-
-def test_section_names_and_the_domain_are_checked(tmp_path: Path) -> None:
-    path = tmp_path / "a.yml"
-    path.write_text("domain: ocrr\nmodle: {}\n", encoding="utf-8")
-    with pytest.raises(ConfigError) as caught:
-        bind_section(load(path), "model", Head)
-    text = str(caught.value)
-    assert f"{path}:2:1: modle: unknown key" in text
-    assert "allowed: domain, model, task, pipeline, data, optim, train, export, infer" in text
-    assert "did you mean 'model'?" in text
-    assert f"{path}:1:1: domain: wrong value" in text
-    assert "did you mean 'ocr'?" in text
+    path.write_text("domain: ocr\n", encoding="utf-8")
+    assert packages_of(load(path)) == ("ocr", "zoo", "framework")
+    assert packages_of(load(path, ["domain=zoo"])) == ("zoo", "framework")
+    with pytest.raises(ConfigError, match="domain: wrong value") as caught:
+        packages_of(load(path, ["domain=ocrr"]))
+    assert "did you mean 'ocr'?" in str(caught.value)
+    path.write_text("model: {}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="domain: missing key"):
+        packages_of(load(path))

@@ -9,7 +9,7 @@ from framework.config import Kind, bind
 from framework.core.errors import ShapeError
 from framework.io.named_weights import named_weights
 from ocr.models.crnn import CRNN, CRNNConfig
-from ocr.models.weights import load_state_into
+from zoo.loading import load_state_into
 from zoo.layers.reparam import deploy_state, reparameterize
 from zoo.vision.mobilenet_v3 import MobileNetV3RecConfig
 

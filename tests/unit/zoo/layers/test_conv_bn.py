@@ -30,3 +30,13 @@ def test_deploy_form_of_a_strided_grouped_convolution() -> None:
     x = np.random.RandomState(0).standard_normal((2, 5, 6, 4)).astype(np.float32)
     assert layer(x).shape == (2, 3, 6, 4)
     np.testing.assert_allclose(deployed(x), layer(x), atol=1e-6)
+
+
+def test_a_dilated_convolution_keeps_the_size() -> None:
+    layer = ConvBN(1, 1, 3, dilation=2).eval()
+    state = {"conv.weight": np.ones((1, 1, 3, 3)), "bn.weight": np.ones(1), "bn.bias": np.zeros(1)}
+    layer.set_state_dict(state | {"bn._mean": np.zeros(1), "bn._variance": np.full(1, 1 - 1e-5)})
+    x = np.arange(9.0, dtype=np.float32).reshape(1, 3, 3, 1)
+    # Taps two pixels apart: the corners see the four corners, the edges two pixels, the middle itself.
+    want = [[16, 8, 16], [8, 4, 8], [16, 8, 16]]
+    np.testing.assert_allclose(layer(x)[0, ..., 0], want, rtol=1e-6)

@@ -2,10 +2,8 @@ from dataclasses import dataclass
 
 import jax
 import numpy as np
-import pytest
 
 from framework import nn
-from framework.core.errors import WeightError
 from framework.io.named_weights import named_weights
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.reparam import centred, deploy_state, fuse_conv_bn, reparameterize
@@ -64,6 +62,6 @@ def test_reparameterize_keeps_outputs_and_what_has_one_form() -> None:
     assert reparameterize(deployed) is deployed
 
 
-def test_reparameterize_needs_a_config_with_two_forms() -> None:
-    with pytest.raises(WeightError, match=r"Linear has no deploy form[\s\S]*field `deploy`"):
-        reparameterize(nn.Linear(1, 1))
+def test_what_has_one_form_is_its_own_deploy_form() -> None:
+    layer = nn.Linear(1, 1)
+    assert reparameterize(layer) is layer

@@ -3,7 +3,7 @@ import numpy as np
 from zoo.layers.squeeze_excite import SqueezeExcite
 
 
-def gated(x: np.ndarray, slope: float, shortcut: bool) -> np.ndarray:
+def gated(x: np.ndarray, slope: float | None, shortcut: bool) -> np.ndarray:
     layer = SqueezeExcite(4, slope=slope, shortcut=shortcut)
     layer.set_state_dict(
         {
@@ -24,3 +24,9 @@ def test_gate_from_the_mean_by_hand() -> None:
     np.testing.assert_allclose(gated(x, 1 / 6, False)[..., 1], x[..., 1] * (2 / 3), atol=1e-6)
     np.testing.assert_allclose(gated(x, 0.2, True), x + x * by_hand, atol=1e-6)
     assert gated(x[:, :1, :1], 0.2, False).shape == (1, 1, 1, 4)
+
+
+def test_the_sigmoid_itself() -> None:
+    x = np.full((1, 1, 1, 4), 1.5, np.float32)  # sum 6, minus 2 is 4; 4 * (0, 1/4, 9, -9) before the gate
+    by_hand = 1 / (1 + np.exp([0.0, -1.0, -36.0, 36.0]))
+    np.testing.assert_allclose(gated(x, None, False)[0, 0, 0], 1.5 * by_hand, atol=1e-6)

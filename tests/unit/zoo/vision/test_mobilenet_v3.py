@@ -3,11 +3,15 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.core.errors import ShapeError
+from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
+from zoo.contracts import build_backbone
 from zoo.layers.reparam import deploy_state
 from zoo.vision.mobilenet_v3 import (
     UNITS,
+    VARIANTS,
+    MobileNetV3,
+    MobileNetV3Config,
     MobileNetV3Det,
     MobileNetV3DetConfig,
     MobileNetV3Rec,
@@ -111,3 +115,73 @@ def test_deploy_form(kind: str) -> None:
     for ours, want in zip(jax.tree.leaves(deployed(x)), jax.tree.leaves(model(x)), strict=True):
         assert np.ptp(want, (1, 2)).max() > 0.01
         np.testing.assert_allclose(ours, want, atol=1e-5 * max(1.0, float(np.abs(want).max())))
+
+
+# Values in the checkpoints of PaddleClas 2.6 (its models' state_dict()), of which its documents give millions
+PUBLISHED = {
+    "mobilenetv3_small_x0_35": 1_670_226,
+    "mobilenetv3_small_x0_5": 1_908_696,
+    "mobilenetv3_small_x0_75": 2_384_338,
+    "mobilenetv3_small_x1_0": 2_952_102,
+    "mobilenetv3_small_x1_25": 3_642_650,
+    "mobilenetv3_large_x0_35": 2_112_920,
+    "mobilenetv3_large_x0_5": 2_685_790,
+    "mobilenetv3_large_x0_75": 3_930_696,
+    "mobilenetv3_large_x1_0": 5_504_638,
+    "mobilenetv3_large_x1_25": 7_473_948,
+}
+
+
+def state_size(model: nn.Layer) -> int:
+    return sum(int(np.prod(shape)) for shape in model.state_shapes().values())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_classifiers(variant: str) -> None:
+    model = MobileNetV3(MobileNetV3Config(variant))
+    assert state_size(model) == PUBLISHED[variant]
+    assert shapes(model, (2, 224, 224, 3)) == [(2, 1000)]
+    backbone = build_backbone(MobileNetV3Config(variant))
+    want = [(1, 224 // f.stride, 224 // f.stride, f.channels) for f in backbone.features]
+    assert shapes(backbone, (1, 224, 224, 3)) == want
+    assert [f.stride for f in backbone.features] == [4, 8, 16, 32]
+
+
+def test_an_unknown_classifier_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"unknown variant of MobileNetV3[\s\S]*mean 'mobilenetv3_large_x1_0'"
+    ):
+        MobileNetV3Config("mobilenetv3_large_x10")
+
+
+@pytest.mark.parametrize(("output_stride", "strides"), [(8, [4, 8, 8, 8]), (16, [4, 8, 16, 16])])
+def test_maps_for_segmentation(output_stride: int, strides: list[int]) -> None:
+    for size in ("large_x1_0", "small_x1_0"):
+        config = MobileNetV3Config(f"mobilenetv3_{size}", output_stride=output_stride)
+        backbone = build_backbone(config)
+        assert [f.stride for f in backbone.features] == strides
+        want = [(1, 96 // f.stride, 64 // f.stride, f.channels) for f in backbone.features]
+        assert shapes(backbone, (1, 96, 64, 3)) == want
+    # NET_CONFIG["large_os8"] and ["small_os8"] of PaddleSeg for 8
+    if output_stride == 8:
+        large = build_backbone(MobileNetV3Config("mobilenetv3_large_x1_0", output_stride=8))
+        dilations = [unit.bottleneck_conv.conv.dilation for unit in large.blocks]
+        assert dilations == [1] * 7 + [2] * 6 + [4] * 2
+
+
+def test_other_output_strides_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"output_stride[\s\S]*8, 16, 32"):
+        MobileNetV3(MobileNetV3Config(output_stride=4))
+
+
+def test_names_of_paddle_detection() -> None:
+    model = MobileNetV3(MobileNetV3Config("mobilenetv3_small_x0_35", num_classes=3))
+    for ours, theirs in (
+        ("conv.conv.weight", "conv1.conv.weight"),
+        ("conv.bn._mean", "conv1.bn._mean"),
+        ("blocks.0.mid_se.conv1.bias", "conv2.mid_se.conv1.bias"),
+        ("blocks.10.linear_conv.bn._variance", "conv12.linear_conv.bn._variance"),
+    ):
+        value = np.full(model.state_shapes()[ours], 0.5)
+        missing, unexpected = model.set_state_dict({theirs: value}, strict=False)
+        assert ours not in missing and not unexpected, theirs

@@ -3,17 +3,25 @@ import numpy as np
 import pytest
 
 from framework import nn
+from framework.core.errors import ConfigError
 from framework.io.named_weights import named_weights
+from zoo.contracts import build_backbone
 from zoo.layers.reparam import deploy_state
-from zoo.vision.pp_lcnet import PPLCNet, PPLCNetConfig
+from zoo.vision.pp_lcnet import VARIANTS, PPLCNet, PPLCNetClassifier, PPLCNetClassifierConfig, PPLCNetConfig
 
 ALONG = ((1, 2), (2, 1), (2, 1), (2, 1), (2, 1))
 
 
-def shape(model: nn.Layer, x: tuple[int, ...]) -> tuple[int, ...]:
+def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
     graphdef, params, buffers = nn.abstract(model.eval())
     image = jax.ShapeDtypeStruct(x, np.float32)
-    return jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image).shape
+    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
+    return [leaf.shape for leaf in jax.tree.leaves(out)]
+
+
+def shape(model: nn.Layer, x: tuple[int, ...]) -> tuple[int, ...]:
+    (only,) = shapes(model, x)
+    return only
 
 
 def test_pooled_or_as_a_map() -> None:
@@ -59,3 +67,36 @@ def test_deploy_form(last_channels: int | None) -> None:
     want = np.asarray(model(x))
     assert np.ptp(want, 0).max() > 0.01
     np.testing.assert_allclose(deployed(x), want, atol=1e-5 * max(1.0, np.abs(want).max()))
+
+
+# Values in the checkpoints of PaddleClas 2.6 (its models' state_dict()), of which its documents give millions
+PUBLISHED = {
+    "pplcnet_x0_25": 1_523_936,
+    "pplcnet_x0_35": 1_646_930,
+    "pplcnet_x0_5": 1_885_048,
+    "pplcnet_x0_75": 2_365_232,
+    "pplcnet_x1_0": 2_963_464,
+    "pplcnet_x1_5": 4_516_248,
+    "pplcnet_x2_0": 6_543_400,
+    "pplcnet_x2_5": 9_044_920,
+}
+
+
+def state_size(model: nn.Layer) -> int:
+    return sum(int(np.prod(shape)) for shape in model.state_shapes().values())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_classifiers(variant: str) -> None:
+    model = PPLCNetClassifier(PPLCNetClassifierConfig(variant))
+    assert state_size(model) == PUBLISHED[variant]
+    assert shapes(model, (2, 224, 224, 3)) == [(2, 1000)]
+    backbone = build_backbone(PPLCNetClassifierConfig(variant))
+    want = [(1, 224 // f.stride, 224 // f.stride, f.channels) for f in backbone.features]
+    assert shapes(backbone, (1, 224, 224, 3)) == want
+    assert [f.stride for f in backbone.features] == [4, 8, 16, 32]
+
+
+def test_an_unknown_classifier_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"unknown variant of PPLCNetClassifier[\s\S]*mean 'pplcnet_x1_0'"):
+        PPLCNetClassifierConfig("pplcnet_x10")

@@ -3,10 +3,18 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.core.errors import ShapeError
+from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
+from zoo.contracts import build_backbone
 from zoo.layers.reparam import deploy_state
-from zoo.vision.pp_lcnet_v3 import LearnableRepLayer, PPLCNetV3, PPLCNetV3Config
+from zoo.vision.pp_lcnet_v3 import (
+    VARIANTS,
+    LearnableRepLayer,
+    PPLCNetV3,
+    PPLCNetV3Classifier,
+    PPLCNetV3ClassifierConfig,
+    PPLCNetV3Config,
+)
 
 
 def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -115,3 +123,32 @@ def test_deploy_form(out_channels: int, kernel: int, stride: int | tuple[int, in
     want = np.asarray(layer(x))
     assert want.std() > 0.1
     np.testing.assert_allclose(deployed(x), want, atol=2e-6 * np.abs(want).max())
+
+
+# Values in the state_dict() of PPLCNetV3 in PaddleClas's pull request 2894, at the scales 0.75 and 0.95
+PUBLISHED = {
+    "pplcnetv3_x0_75": 5_002_986,
+    "pplcnetv3_base": 6_857_358,
+}
+
+
+def state_size(model: nn.Layer) -> int:
+    return sum(int(np.prod(shape)) for shape in model.state_shapes().values())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_classifiers(variant: str) -> None:
+    model = PPLCNetV3Classifier(PPLCNetV3ClassifierConfig(variant))
+    assert state_size(model) == PUBLISHED[variant]
+    assert shapes(model.eval(), (2, 224, 224, 3)) == [(2, 1000)]
+    backbone = build_backbone(PPLCNetV3ClassifierConfig(variant))
+    want = [(1, 224 // f.stride, 224 // f.stride, f.channels) for f in backbone.features]
+    assert shapes(backbone.eval(), (1, 224, 224, 3)) == want
+    assert [f.stride for f in backbone.features] == [4, 8, 16, 32]
+
+
+def test_an_unknown_classifier_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"unknown variant of PPLCNetV3Classifier[\s\S]*mean 'pplcnetv3_base'"
+    ):
+        PPLCNetV3ClassifierConfig("pplcnetv3_bas")

@@ -3,9 +3,18 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.core.errors import ShapeError
+from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
-from zoo.vision.pp_lcnet_v4 import SIZES, PPLCNetV4, PPLCNetV4Config, RepDWConv
+from zoo.contracts import build_backbone
+from zoo.vision.pp_lcnet_v4 import (
+    SIZES,
+    VARIANTS,
+    PPLCNetV4,
+    PPLCNetV4Classifier,
+    PPLCNetV4ClassifierConfig,
+    PPLCNetV4Config,
+    RepDWConv,
+)
 
 
 def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -85,3 +94,43 @@ def test_deploy_form_of_a_random_rep_dw_conv() -> None:
     deployed.set_state_dict(layer.deploy_state())  # type: ignore[attr-defined]
     x = np.random.RandomState(0).standard_normal((2, 7, 9, 6)).astype(np.float32)
     np.testing.assert_allclose(deployed(x), layer(x), atol=1e-6)
+
+
+# Upstream has no classifier. By hand: the values of the detector's backbone, 1280 times its last width, and
+# 1280 * 1000 + 1000.
+PUBLISHED = {
+    "pplcnetv4_tiny": 1_879_444,
+    "pplcnetv4_small": 4_121_412,
+    "pplcnetv4_medium": 16_605_928,
+}
+
+
+def state_size(model: nn.Layer) -> int:
+    return sum(int(np.prod(shape)) for shape in model.state_shapes().values())
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_classifiers(variant: str) -> None:
+    model = PPLCNetV4Classifier(PPLCNetV4ClassifierConfig(variant))
+    assert state_size(model) == PUBLISHED[variant]
+    assert shapes(model.eval(), (2, 224, 224, 3)) == [(2, 1000)]
+    backbone = build_backbone(PPLCNetV4ClassifierConfig(variant))
+    want = [(1, 224 // f.stride, 224 // f.stride, f.channels) for f in backbone.features]
+    assert shapes(backbone.eval(), (1, 224, 224, 3)) == want
+    assert [f.stride for f in backbone.features] == [4, 8, 16, 32]
+
+
+def test_an_unknown_classifier_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"unknown variant of PPLCNetV4Classifier[\s\S]*mean 'pplcnetv4_tiny'"
+    ):
+        PPLCNetV4ClassifierConfig("pplcnetv4_tin")
+
+
+def test_a_classifier_is_the_detector_s_backbone_and_the_head() -> None:
+    for size in ("tiny", "small", "medium"):
+        backbone = PPLCNetV4(PPLCNetV4Config(f"det_{size}"))  # type: ignore[arg-type]
+        head = 1280 * backbone.out_channels[-1] + 1280 * 1000 + 1000
+        assert state_size(backbone) + head == PUBLISHED[f"pplcnetv4_{size}"]
+        model = PPLCNetV4Classifier(PPLCNetV4ClassifierConfig(f"pplcnetv4_{size}"))
+        assert set(backbone.state_shapes()) < set(model.state_shapes())

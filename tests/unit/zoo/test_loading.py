@@ -10,7 +10,7 @@ from framework.io.interop import load_program, weighted_ops, write_safetensors
 from framework.io.named_weights import named_weights
 from ocr.models.dbnet import DBNet, DBNetConfig
 from ocr.models.text_recognizer import TextRecognizer, TextRecognizerConfig
-from ocr.models.weights import load_state_into, load_weights_into
+from zoo.loading import load_state_into, load_weights_into
 from zoo.layers.reparam import deploy_state
 
 TINY_DET, TINY_REC = "PP-OCRv6_tiny_det", "PP-OCRv6_tiny_rec"

@@ -1,0 +1,95 @@
+"""Dynamic loss scaling: float16 gradients below 6e-8 would vanish, so the loss is multiplied before differentiation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from framework.core.errors import ConfigError
+
+
+class ScalerState(NamedTuple):
+    """What changes from step to step; a pytree, so it is part of the training state and of checkpoints."""
+
+    scale: jax.Array  # [] float32
+    good_steps: jax.Array  # [] int32: finite steps since the scale last changed
+    bad_steps: jax.Array  # [] int32: non-finite steps in a row
+
+
+@dataclass(frozen=True)
+class GradScaler:
+    """Multiplies the loss by a scale that doubles after 2000 finite steps and halves on a non-finite one.
+
+    All methods are pure and run under jit:
+
+        state = scaler.init()
+        scaled_loss = scaler.scale(loss, state)                          # differentiate this
+        grads, finite, state = scaler.unscale_and_update(grads, state)
+        params = jax.tree.map(lambda new, old: jnp.where(finite, new, old), new_params, params)
+
+    A step with a non-finite gradient is skipped by the caller, as in the last line, for parameters, optimizer state
+    and buffers alike. Paddle's `scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()` are these
+    lines: without a tape there is no object that could hold the gradients. bfloat16 has the range of float32 and needs
+    no scaler; `enable=False` makes every method the identity. Source: paddle.amp.GradScaler.
+    """
+
+    enable: bool = True
+    init_loss_scaling: float = 65536.0
+    incr_ratio: float = 2.0
+    decr_ratio: float = 0.5
+    incr_every_n_steps: int = 2000
+    decr_every_n_nan_or_inf: int = 1
+    use_dynamic_loss_scaling: bool = True
+
+    def __post_init__(self) -> None:
+        for name, fits, allowed in (
+            ("init_loss_scaling", self.init_loss_scaling > 0, "more than 0"),
+            ("incr_ratio", self.incr_ratio > 1, "more than 1"),
+            ("decr_ratio", 0 < self.decr_ratio < 1, "between 0 and 1"),
+            ("incr_every_n_steps", self.incr_every_n_steps >= 1, "1 or more"),
+            ("decr_every_n_nan_or_inf", self.decr_every_n_nan_or_inf >= 1, "1 or more"),
+        ):
+            if not fits:
+                raise ConfigError(
+                    "a number of the loss scaling is out of range",
+                    where=f"GradScaler.{name}",
+                    received=getattr(self, name),
+                    allowed=allowed,
+                )
+
+    def init(self) -> ScalerState:
+        """The state before the first step."""
+        scale = self.init_loss_scaling if self.enable else 1.0
+        zero = jnp.zeros((), jnp.int32)
+        return ScalerState(jnp.asarray(scale, jnp.float32), zero, zero)
+
+    def scale(self, loss: jax.Array, state: ScalerState) -> jax.Array:
+        """The loss to differentiate, float32."""
+        return loss.astype(jnp.float32) * state.scale if self.enable else loss
+
+    def unscale_and_update(self, grads: Any, state: ScalerState) -> tuple[Any, jax.Array, ScalerState]:
+        """(gradients of the loss itself, whether all of them are finite, next state). `grads` is any pytree.
+
+        Non-finite gradients are returned as they are.
+        """
+        if not self.enable:
+            return grads, jnp.asarray(True), state
+        inverse = 1.0 / state.scale
+        grads = jax.tree.map(lambda g: (g.astype(jnp.float32) * inverse).astype(g.dtype), grads)
+        finite = jnp.asarray(True)
+        for leaf in jax.tree.leaves(grads):
+            finite &= jnp.isfinite(leaf).all()
+        return grads, finite, self._next(finite, state) if self.use_dynamic_loss_scaling else state
+
+    def _next(self, finite: jax.Array, state: ScalerState) -> ScalerState:
+        good = jnp.where(finite, state.good_steps + 1, 0)
+        bad = jnp.where(finite, 0, state.bad_steps + 1)
+        grow, shrink = good == self.incr_every_n_steps, bad == self.decr_every_n_nan_or_inf
+        larger = state.scale * self.incr_ratio
+        larger = jnp.where(jnp.isfinite(larger), larger, state.scale)
+        smaller = jnp.maximum(state.scale * self.decr_ratio, 1.0)
+        scale = jnp.where(grow, larger, jnp.where(shrink, smaller, state.scale))
+        return ScalerState(scale, jnp.where(grow, 0, good), jnp.where(shrink, 0, bad))

@@ -1,0 +1,65 @@
+"""Run a task's inference over a data set and collect its metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from framework.core.dtypes import narrow
+from framework.engine.task import Task
+from framework.inference.engine import compile_options, enable_compilation_cache
+from framework.io.loader import DataLoader
+from framework.nn.functional_core import GraphDef, State
+
+
+class Evaluator:
+    """Evaluates parameters of one model; the program is compiled once.
+
+    `loader` pads its last batch and marks the padding in `valid`, so that every batch has one shape.
+    """
+
+    def __init__(
+        self,
+        graphdef: GraphDef,
+        task: Task,
+        loader: DataLoader,
+        labels: tuple[str, ...] = (),
+        sharding: Any = None,
+    ) -> None:
+        enable_compilation_cache()
+        self.task, self.loader, self.labels, self.sharding = task, loader, labels, sharding
+
+        def infer(params: State, buffers: State, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+            return task.infer(graphdef.bind(params, buffers), batch)
+
+        device = jax.devices()[0] if sharding is None else next(iter(sharding.device_set))
+        self._infer = jax.jit(infer, compiler_options=compile_options(device))
+
+    def run(self, params: State, buffers: State) -> dict[str, float]:
+        """Scores by name, the one that decides first. `params` and `buffers` are the model's."""
+        metrics = self.task.metrics(self.labels)
+        waiting: list[tuple[dict, dict]] = []
+
+        def collect() -> None:
+            outputs, batch = waiting.pop(0)
+            keep = batch.pop("valid")
+            outputs = {name: np.asarray(value)[keep] for name, value in outputs.items()}
+            batch = {name: value[keep] for name, value in batch.items()}
+            for metric in metrics.values():
+                metric.update(outputs, batch)
+
+        for batch in self.loader.batches(epoch=0):
+            arrays = {name: narrow(value, name) for name, value in batch.data.items() if name != "valid"}
+            placed = jax.device_put(arrays, self.sharding) if self.sharding is not None else arrays
+            waiting.append((self._infer(params, buffers, placed), dict(batch.data)))
+            if len(waiting) > 1:  # the device works on one batch while another is judged
+                collect()
+        while waiting:
+            collect()
+        scores: dict[str, float] = {}
+        for metric in metrics.values():
+            scores |= metric.result()
+        return scores

@@ -1,0 +1,171 @@
+"""The sections of a configuration file: what every domain's training, evaluation, export and inference read.
+
+Components are bound to their own dataclasses; what they are is the domain's business, where they stand is written here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, Literal
+
+from framework.config.bind import bind, packages_of
+from framework.config.registry import Kind
+from framework.config.tree import Tree
+from framework.core.errors import ConfigError
+from framework.optimizer.ema import EMA
+
+Dataset = Annotated[Any, Kind("dataset")]
+Transforms = tuple[Annotated[Any, Kind("transform")], ...]
+
+
+@dataclass(frozen=True)
+class Feed:
+    """One data set on its way to the device.
+
+    `batch_size` counts the samples of a step over all devices. Order and augmentation do not depend on the workers.
+    """
+
+    dataset: Dataset
+    transforms: Transforms = ()
+    batch_size: int = 32
+    num_workers: int = 2
+    worker_mode: Literal["thread", "process"] = "thread"
+
+    def __post_init__(self) -> None:
+        if self.batch_size < 1 or self.num_workers < 0:
+            raise ConfigError(
+                "a feed needs samples",
+                received=f"batch_size {self.batch_size}, num_workers {self.num_workers}",
+                allowed="batch_size from 1, num_workers from 0",
+            )
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is trained on, and what is evaluated."""
+
+    train: Feed | None = None
+    eval: Feed | None = None
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """How long, how precisely, and what is reported. Give `epochs` or `iters`.
+
+    Attributes:
+        log_every: Steps between two lines of the log.
+        eval_every, save_every: Steps; without a number at the end of each epoch. The last step always does both.
+        keep: How many of the latest checkpoints stay; the best one always does.
+        amp: The type of activations and matrix products; parameters stay float32.
+        amp_level: O1 casts operation by operation, O2 everything but normalisations and losses.
+        recompute: A regular expression of sublayers whose activations are computed again in the backward pass.
+        lr_batch_size: The batch size that the learning rate is meant for; it is scaled linearly to the actual one.
+        ema: A moving average of the parameters, which is evaluated and exported instead of them.
+        early_stop: Stop after so many evaluations without a better score.
+        tensorboard: Write scalars, and images where the task draws some, to <run>/tensorboard.
+        profile_step: Record a profile of this step and the two after it to <run>/profile.
+    """
+
+    epochs: int | None = None
+    iters: int | None = None
+    seed: int = 0
+    log_every: int = 10
+    eval_every: int | None = None
+    save_every: int | None = None
+    keep: int = 2
+    amp: Literal["float32", "bfloat16", "float16"] = "float32"
+    amp_level: Literal["O1", "O2"] = "O1"
+    recompute: str | None = None
+    lr_batch_size: int | None = None
+    ema: EMA | None = None
+    early_stop: int | None = None
+    tensorboard: bool = False
+    profile_step: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.epochs is not None and self.iters is not None:
+            raise ConfigError(
+                "training has one length",
+                received=f"epochs {self.epochs} and iters {self.iters}",
+                allowed="one of them",
+                fix="take one out: -o train.epochs=null",
+            )
+        for name in (
+            "epochs",
+            "iters",
+            "log_every",
+            "eval_every",
+            "save_every",
+            "keep",
+            "lr_batch_size",
+            "early_stop",
+        ):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"{name} is too small", received=value, allowed="1 or more")
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """Weights to start from: a name of the hub, a path or an address. Parameters whose names match `skip` (a regular
+    expression, such as "^fc\\." for another number of classes) keep their own initialisation; all others must fit."""
+
+    weights: str
+    skip: str | None = None
+
+
+@dataclass(frozen=True)
+class Input:
+    """Shape and dtype of an exported program's input; a string is a symbolic size such as "n" or "32*h"."""
+
+    shape: tuple[int | str, ...]
+    dtype: str = "uint8"
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """`inputs` replaces what the task exports by default; `precisions` are the programs in the artifact."""
+
+    inputs: dict[str, Input] = field(default_factory=dict)
+    precisions: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
+    bfloat16_holds: bool = False
+
+
+@dataclass(frozen=True)
+class InferOptions:
+    """`transforms` of an image before the program; without them those of `data.eval`."""
+
+    transforms: Transforms | None = None
+    batch_size: int = 8
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A whole file. `weights` are those that evaluation, export and inference run with."""
+
+    domain: str
+    model: Annotated[Any, Kind("model")] | None = None
+    task: Annotated[Any, Kind("task")] | None = None
+    pipeline: Annotated[Any, Kind("pipeline")] | None = None
+    data: Data = Data()
+    optim: Annotated[Any, Kind("optimizer")] | None = None
+    train: TrainOptions = TrainOptions()
+    pretrained: Pretrained | None = None
+    weights: str | None = None
+    export: ExportOptions = ExportOptions()
+    infer: InferOptions = InferOptions()
+
+    def require(self, *sections: str) -> None:
+        """Raises: ConfigError naming the sections that are missing for what is to be done."""
+        missing = [name for name in sections if getattr(self, name) is None]
+        if missing:
+            raise ConfigError(
+                "sections are missing in the configuration",
+                received=", ".join(f.name for f in fields(self) if getattr(self, f.name) is not None),
+                allowed=f"also {', '.join(missing)}",
+            )
+
+
+def bind_experiment(tree: Tree) -> Experiment:
+    """The file as dataclasses, with the packages of its `domain`. Raises: ConfigError with all that is wrong in it."""
+    return bind(tree, Experiment, packages_of(tree))

@@ -1,0 +1,354 @@
+"""Model: Paddle's high-level training of a network, on the Trainer's compiled step.
+
+    model = framework.Model(network)
+    model.prepare(optimizer.Adam(1e-3), nn.CrossEntropyLoss(), framework.metric.Accuracy())
+    model.fit(train_dataset, eval_dataset, batch_size=64, epochs=2)
+    model.evaluate(eval_dataset)
+
+A data set gives tuples: the inputs of the network, then its labels. Source: paddle.Model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from framework.core.errors import ConfigError
+from framework.engine.callbacks import Callback, LogLines
+from framework.engine.evaluator import Evaluator
+from framework.engine.experiment import TrainOptions
+from framework.engine.task import Losses
+from framework.engine.trainer import Trainer
+from framework.io.loader import DataLoader
+from framework.io.recipe import Batch
+from framework.io.state import load, save
+from framework.metric import Metric
+from framework.nn import functional_core
+from framework.nn.layer import Layer, Parameter
+from framework.nn.summary import summary
+from framework.optimizer import Optimizer
+
+
+class _Judge:
+    """One of Paddle's metrics, or the loss, as the engine asks for it."""
+
+    def __init__(self, metric: Metric, labels: int) -> None:
+        self.metric, self.labels = metric, labels
+        self.higher_is_better = metric.higher_is_better
+        metric.reset()
+
+    def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
+        preds = [outputs[f"output{n}"] for n in range(len(outputs))]
+        truth = [batch[f"label{n}"] for n in range(self.labels)]
+        found = self.metric.compute(*preds, *truth)
+        self.metric.update(*(found if isinstance(found, tuple) else (found,)))
+
+    def result(self) -> dict[str, float]:
+        return _named(self.metric)
+
+
+def _named(metric: Metric) -> dict[str, float]:
+    names, values = metric.name(), metric.accumulate()
+    names = [names] if isinstance(names, str) else names
+    return dict(zip(names, map(float, values if isinstance(values, (list, tuple)) else [values])))
+
+
+@dataclass(frozen=True)
+class _Supervised:
+    """A network, a loss of (outputs…, labels…) and metrics, as a Task."""
+
+    inputs: int
+    labels: int
+    loss_fn: Callable[..., Any] | None
+    judges: tuple[Metric, ...]
+
+    def pack(self, sample: Any) -> dict[str, np.ndarray]:
+        fields = sample if isinstance(sample, (tuple, list)) else (sample,)
+        if len(fields) < self.inputs:
+            raise ConfigError(
+                "a sample has too few fields",
+                where="Model",
+                received=len(fields),
+                allowed=f"{self.inputs} inputs and {self.labels} labels",
+            )
+        names = [f"input{n}" for n in range(self.inputs)] + [f"label{n}" for n in range(self.labels)]
+        return {name: np.asarray(value) for name, value in zip(names, fields)}
+
+    def _outputs(self, model: Layer, batch: Mapping[str, jax.Array]) -> tuple:
+        out = model(*(batch[f"input{n}"] for n in range(self.inputs)))
+        return tuple(out) if isinstance(out, (tuple, list)) else (out,)
+
+    def loss(self, model: Layer, batch: Mapping[str, jax.Array]) -> Losses:
+        assert self.loss_fn is not None
+        labels = (batch[f"label{n}"] for n in range(self.labels))
+        found = self.loss_fn(*self._outputs(model, batch), *labels)
+        parts = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+        total = sum(parts[1:], parts[0])
+        return Losses(total, {f"loss{n}": part for n, part in enumerate(parts)} if len(parts) > 1 else {})
+
+    def infer(self, model: Layer, inputs: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+        return {f"output{n}": value for n, value in enumerate(self._outputs(model, inputs))}
+
+    def metrics(self, labels: tuple[str, ...]) -> dict[str, _Judge]:
+        return {str(n): _Judge(metric, self.labels) for n, metric in enumerate(self.judges)}
+
+    def check(self, model: Layer, labels: tuple[str, ...]) -> None:
+        pass
+
+
+class Model:
+    """A network with its training. `network` is the same Layer throughout and has the current values.
+
+    Args:
+        inputs, labels: How many fields of a sample are inputs and labels (numbers, or sequences of InputSpec).
+    """
+
+    def __init__(self, network: Layer, inputs: Any = 1, labels: Any = 1) -> None:
+        self.network = network
+        self._count = tuple(n if isinstance(n, int) else len(n) for n in (inputs, labels))
+        self._optimizer: Optimizer | None = None
+        self._loss: Callable[..., Any] | None = None
+        self._metrics: tuple[Metric, ...] = ()
+        self._amp: dict[str, Any] = {}
+        self._kept: Any = None  # the optimizer's state between two calls of fit
+
+    def prepare(
+        self,
+        optimizer: Optimizer | None = None,
+        loss: Callable[..., Any] | None = None,
+        metrics: Metric | Sequence[Metric] | None = None,
+        amp_configs: str | None = None,
+    ) -> None:
+        """Set what trains and judges the network. `loss` takes outputs and labels and returns a scalar, or several.
+
+        `amp_configs` is "O1" or "O2": bfloat16 activations.
+        """
+        self._optimizer, self._loss = optimizer, loss
+        self._metrics = (metrics,) if isinstance(metrics, Metric) else tuple(metrics or ())
+        if amp_configs not in (None, "O0", "O1", "O2"):
+            raise ConfigError("unknown level", where="Model.prepare", received=amp_configs, allowed="O0, O1, O2")
+        low = amp_configs in ("O1", "O2")
+        self._amp = {"amp": "bfloat16", "amp_level": amp_configs} if low else {}
+        self._kept = None
+
+    def _task(self, judged: bool = True) -> _Supervised:
+        return _Supervised(*self._count, self._loss, self._metrics if judged else ())
+
+    def _ready(self, *needs: str) -> None:
+        missing = [name for name in needs if getattr(self, f"_{name}") in (None, ())]
+        if missing:
+            raise ConfigError(
+                "the model is not prepared for this",
+                received=f"no {', '.join(missing)}",
+                fix="call model.prepare(optimizer, loss, metrics) first",
+            )
+
+    def fit(
+        self,
+        train_data: Any,
+        eval_data: Any = None,
+        batch_size: int = 1,
+        epochs: int = 1,
+        eval_freq: int = 1,
+        log_freq: int = 10,
+        save_dir: str | Path | None = None,
+        save_freq: int = 1,
+        verbose: int = 2,
+        drop_last: bool = False,
+        shuffle: bool = True,
+        num_workers: int = 0,
+        callbacks: Sequence[Callback] = (),
+        num_iters: int | None = None,
+        seed: int = 0,
+    ) -> dict[str, float]:
+        """Train; returns the last scores. `train_data` is a Dataset or a DataLoader; frequencies count epochs.
+
+        `save_dir` gets checkpoints every `save_freq` epochs and `final.safetensors`.
+        """
+        self._ready("optimizer", "loss")
+        task = self._task()
+        train = self._loader(train_data, task, batch_size, num_workers, shuffle=shuffle, drop_last=drop_last, seed=seed)
+        judged = eval_data is not None and self._metrics
+        evaluated = self._loader(eval_data, task, batch_size, num_workers, pad_last=True) if judged else None
+        length = {"iters": num_iters} if num_iters else {"epochs": epochs}
+        options = TrainOptions(
+            **length,
+            seed=seed,
+            log_every=log_freq,
+            eval_every=eval_freq * len(train),
+            save_every=save_freq * len(train),
+            **self._amp,
+        )
+        trainer = Trainer(
+            self.network,
+            task,
+            self._optimizer,
+            train,
+            options,
+            eval=evaluated,
+            folder=Path(save_dir) if save_dir else None,
+            callbacks=[*([LogLines()] if verbose else []), *callbacks],
+            devices=jax.devices()[:1],
+        )
+        if self._kept is not None:
+            trainer.start_from(self._kept)
+        scores = trainer.fit()
+        self._kept = trainer.state.optimizer
+        if save_dir:
+            save(self.network.state_dict(), Path(save_dir) / "final.safetensors")
+        return scores
+
+    def evaluate(self, eval_data: Any, batch_size: int = 1, num_workers: int = 0) -> dict[str, float]:
+        """Scores of the metrics by name, and the mean `loss` where a loss is prepared."""
+        metrics = [*self._metrics, *([_MeanLoss(self._loss)] if self._loss else [])]
+        task = _Supervised(*self._count, self._loss, tuple(metrics))
+        loader = self._loader(eval_data, task, batch_size, num_workers, pad_last=True)
+        graphdef, params, buffers = functional_core.split(self.network.eval())
+        return Evaluator(graphdef, task, loader).run(params, buffers)
+
+    def predict(
+        self, test_data: Any, batch_size: int = 1, num_workers: int = 0, stack_outputs: bool = False
+    ) -> list[Any]:
+        """For each output of the network a list of its batches, or with `stack_outputs` one array."""
+        task = _Supervised(self._count[0], 0, None, (collect := _Collect(),))
+        loader = self._loader(test_data, task, batch_size, num_workers, pad_last=True)
+        graphdef, params, buffers = functional_core.split(self.network.eval())
+        Evaluator(graphdef, task, loader).run(params, buffers)
+        outputs = [list(batches) for batches in zip(*collect.batches)]
+        return [np.concatenate(batches) for batches in outputs] if stack_outputs else outputs
+
+    def _loader(self, data: Any, task: _Supervised, batch_size: int, num_workers: int, **how: Any) -> Any:
+        if isinstance(data, DataLoader):
+            return _Named(data, task, "pad_last" in how)
+        return DataLoader(data, pack=task.pack, batch_size=batch_size, num_workers=num_workers, **how)
+
+    # -- one batch at a time ------------------------------------------------------------------------------------------
+
+    def train_batch(self, inputs: Any, labels: Any) -> float:
+        """One step on one batch of arrays; returns the loss. For loops of one's own; `fit` is faster."""
+        self._ready("optimizer", "loss")
+        assert self._optimizer is not None
+        task = self._task()
+        step = functional_core.value_and_grad(self.network.train(), lambda layer, batch: task.loss(layer, batch).total)
+        loss, grads = step(self._batch(inputs, labels))
+        self._optimizer.step(self.network, grads)
+        return float(loss)
+
+    def eval_batch(self, inputs: Any, labels: Any) -> dict[str, float]:
+        """Scores of one batch of arrays."""
+        self._ready("metrics")
+        task, batch = self._task(), self._batch(inputs, labels)
+        outputs = {k: np.asarray(v) for k, v in task.infer(self.network.eval(), batch).items()}
+        scores: dict[str, float] = {}
+        for judge in task.metrics(()).values():
+            judge.update(outputs, {k: np.asarray(v) for k, v in batch.items()})
+            scores |= judge.result()
+        return scores
+
+    def predict_batch(self, inputs: Any) -> list[np.ndarray]:
+        """The outputs for one batch of arrays."""
+        outputs = self._task().infer(self.network.eval(), self._batch(inputs, ()))
+        return [np.asarray(value) for value in outputs.values()]
+
+    def _batch(self, inputs: Any, labels: Any) -> dict[str, jax.Array]:
+        def listed(value: Any) -> Sequence[Any]:
+            return value if isinstance(value, (tuple, list)) else (value,)
+
+        named = {f"input{n}": jnp.asarray(value) for n, value in enumerate(listed(inputs))}
+        return named | {f"label{n}": jnp.asarray(value) for n, value in enumerate(listed(labels))}
+
+    # -- files and facts ----------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the network's arrays to `path`.safetensors. `framework.jit.save` writes a program."""
+        save(self.network.state_dict(), Path(f"{path}").with_suffix(".safetensors"))
+
+    def load(self, path: str | Path, skip_mismatch: bool = False) -> None:
+        """Read the network's arrays; with `skip_mismatch` only those that fit by name and shape."""
+        path = Path(path)
+        state = load(path if path.suffix else path.with_suffix(".safetensors"))
+        if skip_mismatch:
+            shapes = self.network.state_shapes()
+            state = {k: v for k, v in state.items() if k in shapes and tuple(np.shape(v)) == shapes[k]}
+        self.network.set_state_dict(state, strict=not skip_mismatch)
+
+    def parameters(self) -> list[Parameter]:
+        return self.network.parameters()
+
+    def summary(self, input_size: Any, dtype: str = "float32") -> str:
+        """A table of layers, shapes, parameters and FLOPs; see `framework.summary`."""
+        return str(summary(self.network, input_size, dtype))
+
+
+class _Named:
+    """A user's DataLoader, its batches of fields named as the task reads them."""
+
+    def __init__(self, loader: DataLoader, task: _Supervised, judged: bool) -> None:
+        self.loader, self.task, self.judged = loader, task, judged
+        self.batch_size, self.dataset = loader.batch_size, loader.dataset
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def batches(self, epoch: int, start: int = 0) -> Iterator[Batch]:
+        with contextlib.closing(self.loader.batches(epoch, start)) as batches:
+            for batch in batches:
+                data = self.task.pack(batch.data)
+                if self.judged:
+                    data["valid"] = np.ones(len(data["input0"]), bool)
+                yield dataclasses.replace(batch, data=data)
+
+
+class _MeanLoss(Metric):
+    """The mean of a loss over samples, computed on what inference gave."""
+
+    higher_is_better = False
+
+    def __init__(self, loss_fn: Callable[..., Any] | None) -> None:
+        assert loss_fn is not None
+        self.loss_fn = loss_fn
+
+    def reset(self) -> None:
+        self.total, self.count = 0.0, 0
+
+    def compute(self, *args: Any) -> tuple[float, int]:
+        found = self.loss_fn(*map(jnp.asarray, args))
+        parts = found if isinstance(found, (tuple, list)) else (found,)
+        return sum(float(part) for part in parts), len(args[0])
+
+    def update(self, loss: float, count: int) -> None:
+        self.total, self.count = self.total + loss * count, self.count + count
+
+    def accumulate(self) -> float:
+        return self.total / max(1, self.count)
+
+    def name(self) -> str:
+        return "loss"
+
+
+class _Collect(Metric):
+    """Keeps the outputs of every batch."""
+
+    def reset(self) -> None:
+        self.batches: list[tuple[np.ndarray, ...]] = []
+
+    def compute(self, *outputs: np.ndarray) -> tuple[Any, ...]:
+        return (outputs,)
+
+    def update(self, outputs: tuple[np.ndarray, ...]) -> None:
+        self.batches.append(outputs)
+
+    def accumulate(self) -> list[float]:
+        return []
+
+    def name(self) -> list[str]:
+        return []
+

@@ -1,0 +1,109 @@
+"""The training step: one pure, compiled function whose input state is donated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from framework import amp
+from framework.core.rng import rng_scope
+from framework.core.trace import explained_trace
+from framework.engine.experiment import TrainOptions
+from framework.engine.state import TrainState
+from framework.engine.task import Task
+from framework.inference.engine import compile_options, enable_compilation_cache
+from framework.nn.functional_core import GraphDef, State
+from framework.optimizer.base import Treatment
+
+Log = dict[str, jax.Array]
+Step = Callable[[TrainState, Mapping[str, jax.Array]], tuple[TrainState, Log]]
+
+
+def init_state(
+    params: State,
+    buffers: State,
+    how: Mapping[str, Treatment],
+    optimizer: Any,
+    options: TrainOptions,
+) -> TrainState:
+    """The state before the first step; `how` names the parameters that are trained."""
+    trained = {name: params[name] for name in how}
+    scaler = amp.GradScaler().init() if options.amp == "float16" else {}
+    return TrainState(
+        step=jnp.zeros((), jnp.int32),
+        params=params,
+        buffers=buffers,
+        optimizer=optimizer.init(trained, how),
+        ema=options.ema.init(trained) if options.ema else {},
+        scaler=scaler,
+        lr_factor=jnp.ones((), jnp.float32),
+    )
+
+
+def train_step(
+    graphdef: GraphDef,
+    task: Task,
+    optimizer: Any,
+    schedule: Any,
+    how: Mapping[str, Treatment],
+    options: TrainOptions,
+    device: Any,
+    lr_scale: float = 1.0,
+) -> Step:
+    """`(state, batch) -> (state, log)`; `lr_scale` multiplies the schedule.
+
+    The key of step t is `fold_in(key(seed), t)`, so a resumed run draws the same. The log holds `loss`, its parts, `lr`
+    and `grad_norm`, float32 []. With float16, a step whose gradients are not finite changes nothing but the loss scale.
+    """
+    enable_compilation_cache()
+    scaler = amp.GradScaler() if options.amp == "float16" else None
+    root = jax.random.key(options.seed)
+
+    def loss_of(trained: State, state: TrainState, batch: Mapping[str, jax.Array]) -> tuple[jax.Array, Any]:
+        model = graphdef.bind({**state.params, **trained}, state.buffers)
+        low = options.amp != "float32"
+        with (
+            rng_scope(jax.random.fold_in(root, state.step)),
+            amp.auto_cast(enable=low, level=options.amp_level, dtype=options.amp if low else "bfloat16"),
+            explained_trace(),
+        ):
+            losses = task.loss(model, batch)
+        total = losses.total.astype(jnp.float32)
+        scaled = total if scaler is None else scaler.scale(total, state.scaler)
+        return scaled, (losses, dict(model.named_buffers()))
+
+    def step(state: TrainState, batch: Mapping[str, jax.Array]) -> tuple[TrainState, Log]:
+        trained = {name: state.params[name] for name in how}
+        grads, (losses, buffers) = jax.grad(loss_of, has_aux=True)(trained, state, batch)
+        finite, scaled = None, state.scaler
+        if scaler is not None:
+            grads, finite, scaled = scaler.unscale_and_update(grads, state.scaler)
+        lr = jnp.asarray(schedule.at(state.optimizer["step"]), jnp.float32) * lr_scale * state.lr_factor
+        updated, inner, info = optimizer.update(grads, state.optimizer, trained, lr, how)
+        if finite is not None:
+            keep = lambda new, old: jnp.where(finite, new, old)  # noqa: E731
+            updated = jax.tree.map(keep, updated, trained)
+            inner = jax.tree.map(keep, inner, state.optimizer)
+            buffers = jax.tree.map(keep, buffers, state.buffers)
+        ema = options.ema.update(state.ema, updated) if options.ema else {}
+        log = {
+            "loss": losses.total,
+            **losses.parts,
+            "lr": lr,
+            "grad_norm": info["grad_norm"],
+        }
+        new = TrainState(
+            step=state.step + 1,
+            params={**state.params, **updated},
+            buffers=buffers,
+            optimizer=inner,
+            ema=ema,
+            scaler=scaled,
+            lr_factor=state.lr_factor,
+        )
+        return new, {name: jnp.asarray(value, jnp.float32) for name, value in log.items()}
+
+    return jax.jit(step, donate_argnums=0, compiler_options=compile_options(device))

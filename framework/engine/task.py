@@ -1,0 +1,61 @@
+"""What a domain plugs into the engine: a Task, and the metrics that judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from framework.nn.layer import Layer
+
+Batch = Mapping[str, jax.Array]
+
+
+@dataclass(frozen=True)
+class Losses:
+    """`total` is minimised; `parts` are logged beside it. All are float32 scalars, means over the batch."""
+
+    total: jax.Array
+    parts: Mapping[str, jax.Array] = field(default_factory=dict)
+
+
+jax.tree_util.register_dataclass(Losses, ("total", "parts"), ())
+
+
+class Metric(Protocol):
+    """Collects over an evaluation. `higher_is_better` says which of two first results is the better one."""
+
+    higher_is_better: bool
+
+    def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
+        """Take in one batch: what `Task.infer` gave and what the loader gave, without padded samples."""
+        ...
+
+    def result(self) -> dict[str, float]:
+        """Scores by name, the one that chooses the best checkpoint first."""
+        ...
+
+
+class Task(Protocol):
+    """A frozen dataclass: all that a domain says about training and inference. `loss` and `infer` are pure."""
+
+    def pack(self, sample: Any) -> dict[str, np.ndarray]:
+        """Arrays of fixed shape, for one sample of the data set."""
+        ...
+
+    def loss(self, model: Layer, batch: Batch) -> Losses: ...
+
+    def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
+        """Fixed shapes: this is what is evaluated and exported."""
+        ...
+
+    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
+        """Fresh ones; the first decides which checkpoint is the best."""
+        ...
+
+    def check(self, model: Layer, labels: tuple[str, ...]) -> None:
+        """Raise ConfigError where model and data do not fit, such as other numbers of classes."""
+        ...

@@ -1,0 +1,356 @@
+"""The Trainer: steps, evaluations, checkpoints and the log of one run, on one or several devices.
+
+What is trained is a Task, a Layer and a DataLoader. A run that was killed goes on from its last checkpoint with the
+same numbers: order and augmentation of samples depend on (seed, epoch, index), the keys of a step on (seed, step).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from framework.core.errors import ConfigError, OarError, WeightError
+from framework.engine.callbacks import Callback
+from framework.engine.evaluator import Evaluator
+from framework.engine.experiment import TrainOptions
+from framework.engine.state import TrainState
+from framework.engine.step import init_state, train_step
+from framework.engine.task import Task
+from framework.io.checkpoint import CheckpointStore, flatten, load_checkpoint, unflatten
+from framework.io.device import prefetch_to_device
+from framework.io.loader import DataLoader
+from framework.nn import functional_core
+from framework.nn.layer import Layer
+from framework.optimizer.lr import ReduceOnPlateau
+from framework.optimizer.lr import PlateauState
+from framework.nn.recompute import set_recompute
+
+log = logging.getLogger("oar")
+
+
+class TrainingError(OarError, RuntimeError):
+    """Training cannot go on: the loss is no number any more."""
+
+
+class Trainer:
+    """Trains `model`, in which the trained parameters are afterwards.
+
+    Args:
+        model: The layer; its current values are the start.
+        optimizer: One of framework.optimizer.
+        train, eval: Loaders. `train` drops a last batch that is not full; `eval` pads it.
+        options: Length, precision, intervals.
+        folder: Where checkpoints go (`<folder>/checkpoints`); None keeps none.
+        labels: The names of the classes, for metrics and checkpoints.
+        callbacks: Run in this order.
+        about: Plain data that is kept in every checkpoint.
+        devices: The devices to train on; None takes all of the default kind. The batch is divided among them.
+
+    Raises:
+        ConfigError: the batch cannot be divided among the devices, or nothing says how long to train.
+    """
+
+    def __init__(
+        self,
+        model: Layer,
+        task: Task,
+        optimizer: Any,
+        train: DataLoader,
+        options: TrainOptions,
+        *,
+        eval: DataLoader | None = None,
+        folder: Path | None = None,
+        labels: tuple[str, ...] = (),
+        callbacks: Sequence[Callback] = (),
+        about: dict[str, Any] | None = None,
+        devices: Sequence[jax.Device] | None = None,
+    ) -> None:
+        self.model, self.task, self.train, self.options = model, task, train, options
+        self.labels, self.callbacks, self.about = labels, tuple(callbacks), about or {}
+        self.store = CheckpointStore(folder / "checkpoints", options.keep) if folder else None
+        self.steps_per_epoch = len(train)
+        self.total_steps = _length(options, self.steps_per_epoch)
+        self.stop, self.since_best, self.best_score = False, 0, None
+
+        devices = list(devices or jax.devices())
+        batch = train.batch_size
+        if batch % len(devices):
+            raise ConfigError(
+                "the batch cannot be divided among the devices",
+                where="data.train.batch_size",
+                received=f"{batch} samples for {len(devices)} devices",
+                allowed=f"a multiple of {len(devices)}",
+            )
+        mesh = Mesh(np.array(devices), ("data",))
+        self.replicated = NamedSharding(mesh, PartitionSpec())
+        self.sharded = NamedSharding(mesh, PartitionSpec("data"))
+
+        if options.recompute:
+            set_recompute(model, options.recompute)
+        updates = (
+            max(1, self.total_steps // optimizer.accumulate),
+            max(1, self.steps_per_epoch // optimizer.accumulate),
+        )
+        self.schedule = optimizer.schedule.resolved(*updates)
+        self.plateau = PlateauState(self.schedule) if isinstance(self.schedule, ReduceOnPlateau) else None
+        graphdef, params, buffers = functional_core.split(model.train())
+        self.how = optimizer.trainable(model)
+        # Copies: the step consumes its input, and the model keeps its own arrays until training ends.
+        self.state: TrainState = jax.device_put(
+            init_state(params, buffers, self.how, optimizer, options), self.replicated, may_alias=False
+        )
+        factor = batch / options.lr_batch_size if options.lr_batch_size else 1.0
+        if factor != 1.0:
+            log.info(f"learning rate times {factor:g}: batch size {batch} instead of {options.lr_batch_size}")
+        self.step_fn = train_step(
+            graphdef, task, optimizer, self.schedule, self.how, options, devices[0], factor
+        )
+        self.evaluator = None
+        if eval is not None:
+            self.evaluator = Evaluator(
+                functional_core.graph_def(model.eval()), task, eval, labels, self.replicated
+            )
+        self._sums: dict[str, float] = {}
+        self._pending: deque[tuple[int, tuple, dict]] = deque()
+
+    # -- where the run is -------------------------------------------------------------------------------------------
+
+    @property
+    def step(self) -> int:
+        """Steps done."""
+        return int(self.state.step)
+
+    def evaluated(self) -> dict[str, jax.Array]:
+        """The parameters that are evaluated and exported: averaged where an average is kept."""
+        how, state = self.options.ema, self.state
+        return how.values(state.ema, state.params) if how else state.params
+
+    def _settings(self) -> dict[str, Any]:
+        """What must not change between a run and its resumption, for then the data would be in another order."""
+        return {
+            "batch_size": self.train.batch_size,
+            "samples": len(self.train.dataset),
+            "seed": self.options.seed,
+        }
+
+    def resume(self, folder: Path) -> None:
+        """Go on from a checkpoint folder.
+
+        Raises:
+            WeightError: it is of another model, or of a run with other settings.
+        """
+        saved = load_checkpoint(folder)
+        ours = {**self.state.params, **self.state.buffers}
+        shapes = {name: tuple(a.shape) for name, a in ours.items()}
+        theirs = {name: tuple(a.shape) for name, a in saved.model.items()}
+        if shapes != theirs:
+            differ = sorted(
+                name for name in shapes.keys() | theirs.keys() if shapes.get(name) != theirs.get(name)
+            )
+            raise WeightError(
+                "the checkpoint is of another model",
+                where=folder,
+                received=", ".join(f"{n}: {theirs.get(n, 'missing')}" for n in differ[:5])
+                + f" ({len(differ)} differ)",
+                allowed=f"the {len(shapes)} arrays of this config's model",
+                fix="resume with the config beside the checkpoint, or start from its weights with `pretrained`",
+            )
+        for name, value in self._settings().items():
+            if saved.meta["settings"].get(name) != value:
+                raise WeightError(
+                    f"the run cannot go on with another {name.replace('_', ' ')}",
+                    where=folder,
+                    received=f"{name}: {value}, saved {saved.meta['settings'].get(name)}",
+                    allowed="the data and settings of the run, so that its order of samples goes on",
+                    fix="set it back, or start anew from the checkpoint's model.safetensors with `pretrained`",
+                )
+        rest = unflatten(self._rest(), saved.train, where=folder)
+        params = {name: saved.model[name] for name in self.state.params}
+        buffers = {name: saved.model[name] for name in self.state.buffers}
+        state = TrainState(
+            step=rest["step"], params=params, buffers=buffers, **{k: rest[k] for k in rest if k != "step"}
+        )
+        self.state = jax.device_put(state, self.replicated)
+        self.best_score, self.since_best = saved.meta["best_score"], saved.meta["since_best"]
+        self._sums = dict(saved.meta["sums"])
+        if self.plateau is not None and saved.meta["plateau"] is not None:
+            self.plateau.set_state_dict(saved.meta["plateau"])
+        log.info(f"going on from step {self.step} of {folder}")
+
+    def start_from(self, optimizer: Any) -> None:
+        """Begin with the state that the optimizer had at the end of another training of the same model."""
+        self.state = replace(self.state, optimizer=jax.device_put(optimizer, self.replicated))
+
+    def _rest(self) -> dict[str, Any]:
+        state = self.state
+        return {
+            "step": state.step,
+            "optimizer": state.optimizer,
+            "ema": state.ema,
+            "scaler": state.scaler,
+            "lr_factor": state.lr_factor,
+        }
+
+    def save(self, best: bool = False) -> Path | None:
+        """Write a checkpoint of the state as it is now; its model.safetensors has the evaluated parameters beside."""
+        if self.store is None:
+            return None
+        self._settle(0)
+        model = {**self.state.params, **self.state.buffers}
+        meta = {
+            "epoch": self.step / self.steps_per_epoch,
+            "settings": self._settings(),
+            "best_score": self.best_score,
+            "since_best": self.since_best,
+            "sums": self._sums,
+            "plateau": self.plateau.state_dict() if self.plateau else None,
+            "labels": list(self.labels),
+            **self.about,
+        }
+        return self.store.save(self.step, model, flatten(self._rest()), meta, best)
+
+    # -- the loop ---------------------------------------------------------------------------------------------------
+
+    def fit(self) -> dict[str, float]:
+        """Train to the end; returns the scores of the last evaluation. The model then has the final parameters.
+
+        Raises:
+            TrainingError: the loss or the norm of the gradients is no number; the steps and samples are named.
+        """
+        scores: dict[str, float] = {}
+        options, self._waited = self.options, 0.0
+        self._mark = time.perf_counter(), self.step, 0.0
+        for callback in self.callbacks:
+            callback.on_begin(self)
+        try:
+            while (step := self.step) < self.total_steps and not self.stop:
+                epoch, start = divmod(step, self.steps_per_epoch)
+                waited = self._waited
+                feed = prefetch_to_device(self.train.batches(epoch, start), self.sharded)
+                with contextlib.closing(feed):
+                    for batch in feed:
+                        for callback in self.callbacks:
+                            callback.on_step(self, step)
+                        self.state, values = self.step_fn(self.state, batch.data)
+                        self._pending.append((step, batch.ids, values))
+                        step += 1
+                        self._waited = waited + feed.waited
+                        self._settle(2)
+                        last = step == self.total_steps
+                        if step % options.log_every == 0 or last:
+                            self._report(step)
+                        if self._due(options.eval_every, step) and self.evaluator is not None:
+                            scores = self._evaluate(step)
+                        elif self._due(options.save_every, step) or last:
+                            self.save()
+                        if last or self.stop:
+                            break
+        finally:
+            for callback in self.callbacks:
+                callback.on_end(self)
+        functional_core.update(self.model, self.evaluated(), self.state.buffers)
+        return scores
+
+    def _due(self, every: int | None, step: int) -> bool:
+        return step % (every or self.steps_per_epoch) == 0 or step == self.total_steps
+
+    def _settle(self, in_flight: int) -> None:
+        """Read the logs of all but the last steps: the device stays busy, and a bad step is known two steps later."""
+        while len(self._pending) > in_flight:
+            step, ids, values = self._pending.popleft()
+            numbers = {name: float(value) for name, value in values.items()}
+            scaled = self.options.amp == "float16"  # there gradients may overflow: the step is skipped
+            if not math.isfinite(numbers["loss"]) or not (scaled or math.isfinite(numbers["grad_norm"])):
+                raise TrainingError(
+                    "training has diverged",
+                    where=f"step {step + 1}",
+                    received=", ".join(f"{name} {value:g}" for name, value in numbers.items())
+                    + f"; samples {', '.join(map(str, ids[:8]))}"
+                    + (" …" if len(ids) > 8 else ""),
+                    allowed="finite numbers",
+                    fix="look at these samples, lower the learning rate or clip gradients; "
+                    "--resume goes on from the last checkpoint, which is sound",
+                )
+            for name, value in numbers.items():
+                self._sums[name] = self._sums.get(name, 0.0) + value
+            self._sums["steps"] = self._sums.get("steps", 0) + 1
+
+    def _report(self, step: int) -> None:
+        self._settle(0)
+        count = self._sums.pop("steps")
+        names = sorted(self._sums, key=lambda name: (name != "loss", name in ("lr", "grad_norm")))
+        means = {name: self._sums[name] / count for name in names}
+        now = time.perf_counter()
+        began, first, waited = self._mark
+        seconds = now - began
+        row = {
+            "step": step,
+            "epoch": (step - 1) // self.steps_per_epoch,
+            **means,
+            "samples_per_second": (step - first) * self.train.batch_size / seconds,
+            "wait_share": min(1.0, (self._waited - waited) / seconds),
+        }
+        self._sums, self._mark = {}, (now, step, self._waited)
+        for callback in self.callbacks:
+            callback.on_log(self, row)
+
+    def _evaluate(self, step: int) -> dict[str, float]:
+        self._settle(0)
+        assert self.evaluator is not None
+        began = time.perf_counter()
+        scores = self.evaluator.run(self.evaluated(), self.state.buffers)
+        best = self._better(scores)
+        self.since_best = 0 if best else self.since_best + 1
+        if best:
+            self.best_score = next(iter(scores.values()))
+        if self.plateau is not None and scores:
+            factor = self.plateau.observe(next(iter(scores.values())))
+            placed = jax.device_put(np.float32(factor), self.replicated)
+            self.state = replace(self.state, lr_factor=placed)
+        self.save(best)
+        row = {"step": step, "epoch": (step - 1) // self.steps_per_epoch, **scores, "best": best}
+        for callback in self.callbacks:
+            callback.on_eval(self, {**row, "seconds": time.perf_counter() - began})
+        took = time.perf_counter() - began
+        self._mark = self._mark[0] + took, *self._mark[1:]  # evaluation is no training time
+        return scores
+
+    def _better(self, scores: dict[str, float]) -> bool:
+        """Whether the first score is better than all before; the first metric says which way is up."""
+        if not scores or self.best_score is None:
+            return bool(scores)
+        first = next(iter(self.task.metrics(self.labels).values()))
+        value = next(iter(scores.values()))
+        return value > self.best_score if first.higher_is_better else value < self.best_score
+
+
+def _length(options: TrainOptions, steps_per_epoch: int) -> int:
+    if steps_per_epoch == 0:
+        raise ConfigError(
+            "the data set has fewer samples than a batch",
+            where="data.train",
+            allowed="batch_size up to the number of samples",
+            fix="-o data.train.batch_size=…",
+        )
+    if options.iters is not None:
+        return options.iters
+    if options.epochs is None:
+        raise ConfigError(
+            "nothing says how long to train",
+            where="train",
+            received="neither epochs nor iters",
+            allowed="one of them",
+            fix="-o train.epochs=10",
+        )
+    return options.epochs * steps_per_epoch

@@ -1,0 +1,93 @@
+"""Run one exported image model: pictures in, typed results out, in batches and from several threads.
+
+A domain says how a picture is prepared (the transforms in the artifact) and what the program's outputs mean
+(`interpret`); everything else is here: sources, batches of one shape, the next batch prepared while one runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from framework.inference.engine import Engine
+from framework.vision import image as vision_image
+from framework.vision.sample import Sample
+
+R = TypeVar("R")
+Interpret = Callable[[dict[str, np.ndarray], Sample, np.ndarray], R]
+_ONE_SHOT = np.random.default_rng(0)  # transforms of inference draw nothing from it
+
+
+class ImagePredictor(Generic[R]):
+    """Calls: a path, bytes, a file, an array or a PIL image gives one result; a list of them gives a list.
+
+    Args:
+        interpret: Of the outputs of one picture, the sample as the program saw it and the picture as it was read.
+        transforms: What is done to a picture before the program.
+        batch_size: Pictures of one shape that run together.
+    """
+
+    def __init__(
+        self, engine: Engine, transforms: Sequence[Any], interpret: Interpret[R], batch_size: int = 8
+    ) -> None:
+        self.engine, self.transforms, self.interpret = engine, tuple(transforms), interpret
+        self.batch_size = batch_size
+
+    def __call__(self, source: Any) -> Any:
+        if isinstance(source, (list, tuple)):
+            return list(self.results(self._read(item) for item in source))
+        return next(self.results(iter([self._read(source)])))
+
+    @staticmethod
+    def _read(source: Any) -> tuple[np.ndarray, str]:
+        label = str(source) if isinstance(source, (str, os.PathLike)) else ""
+        return vision_image.read(source), label
+
+    def pages(self, items: Iterable[tuple[np.ndarray, str, int]]) -> Iterator[R]:
+        """One result for each (image, source, number), in order: what `framework.inference.runner` asks for."""
+        return self.results((picture, source) for picture, source, _ in items)
+
+    def results(self, pictures: Iterable[tuple[np.ndarray, str]]) -> Iterator[R]:
+        """One result for each (image [H, W, 3] uint8 RGB, source), in order. Memory does not grow with their number."""
+        waiting: list[tuple[list[tuple[Sample, np.ndarray]], Future]] = []
+        with ThreadPoolExecutor(1, "oar-predict") as device:
+            for group in self._groups(pictures):
+                waiting.append((group, device.submit(self._run, [sample for sample, _ in group])))
+                if len(waiting) > 1:
+                    yield from self._interpreted(*waiting.pop(0))
+            for group, future in waiting:
+                yield from self._interpreted(group, future)
+
+    def _groups(
+        self, pictures: Iterable[tuple[np.ndarray, str]]
+    ) -> Iterator[list[tuple[Sample, np.ndarray]]]:
+        group: list[tuple[Sample, np.ndarray]] = []
+        for picture, source in pictures:
+            sample = Sample(picture, source_size=picture.shape[:2], id=source)
+            for transform in self.transforms:
+                sample = transform(sample, _ONE_SHOT)
+            if group and (len(group) == self.batch_size or group[0][0].image.shape != sample.image.shape):
+                yield group
+                group = []
+            group.append((sample, picture))
+            if self.batch_size == 1:
+                yield group
+                group = []
+        if group:
+            yield group
+
+    def _run(self, samples: list[Sample]) -> dict[str, np.ndarray]:
+        """Full batches and single pictures are the two shapes that are compiled for a size."""
+        images = np.stack([sample.image for sample in samples])
+        if 1 < len(images) < self.batch_size:
+            images = np.concatenate([images, np.repeat(images[-1:], self.batch_size - len(images), axis=0)])
+        return self.engine({"image": images})
+
+    def _interpreted(self, group: list[tuple[Sample, np.ndarray]], future: Future) -> Iterator[R]:
+        outputs = future.result()
+        for number, (sample, picture) in enumerate(group):
+            yield self.interpret({name: value[number] for name, value in outputs.items()}, sample, picture)

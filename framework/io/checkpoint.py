@@ -1,0 +1,217 @@
+"""Checkpoints of a training run: a folder each, that is there whole or not at all.
+
+    <root>/step_00001200/
+      model.safetensors     parameters and buffers by name: what `framework.load` reads and export takes
+      train.safetensors     everything else that training needs to go on: optimizer, averages, scaler
+      state.json            step, position in the data, scores, settings
+    <root>/best.json        the name of the best one; it is never deleted
+
+A folder is written under another name, flushed, and moved into place in one step, so a run that is killed while it
+writes leaves the earlier checkpoints as they were.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from framework.core.errors import FormatError, InputError, WeightError
+from framework.io.interop.safetensors_io import read_safetensors, write_safetensors
+
+MODEL, TRAIN, STATE, BEST = "model.safetensors", "train.safetensors", "state.json", "best.json"
+_FOLDER = re.compile(r"step_(\d{8,})")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What was saved: `model` and `train` hold arrays by name, `meta` is plain data."""
+
+    folder: Path
+    step: int
+    model: dict[str, np.ndarray]
+    train: dict[str, np.ndarray]
+    meta: dict[str, Any]
+
+
+class CheckpointStore:
+    """The checkpoints of one run. The last `keep` stay, and the best."""
+
+    def __init__(self, root: str | Path, keep: int = 2) -> None:
+        self.root, self.keep = Path(root), max(1, keep)
+
+    def steps(self) -> dict[int, Path]:
+        """Step to folder, oldest first."""
+        if not self.root.is_dir():
+            return {}
+        found = {
+            int(match[1]): path
+            for path in self.root.iterdir()
+            if (match := _FOLDER.fullmatch(path.name)) and (path / STATE).is_file()
+        }
+        return dict(sorted(found.items()))
+
+    def last(self) -> Path | None:
+        return next(reversed(self.steps().values()), None)
+
+    def best(self) -> Path | None:
+        marker = self.root / BEST
+        if not marker.is_file():
+            return None
+        folder = self.root / json.loads(marker.read_text(encoding="utf-8"))["folder"]
+        return folder if (folder / STATE).is_file() else None
+
+    def save(
+        self,
+        step: int,
+        model: Mapping[str, Any],
+        train: Mapping[str, Any],
+        meta: Mapping[str, Any],
+        best: bool = False,
+    ) -> Path:
+        """Write one checkpoint, mark it as the best if it is, and delete what need not be kept.
+
+        Raises:
+            InputError: the disk is full or the folder cannot be written; earlier checkpoints are as they were.
+        """
+        folder = self.root / f"step_{step:08d}"
+        work = self.root / f".writing-{folder.name}-{os.getpid()}"
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            for left in self.root.glob(".writing-*"):  # what a killed run left behind
+                shutil.rmtree(left, ignore_errors=True)
+            work.mkdir()
+            write_safetensors(work / MODEL, {name: np.asarray(a) for name, a in model.items()})
+            write_safetensors(work / TRAIN, {name: np.asarray(a) for name, a in train.items()})
+            _write_json(work / STATE, {"step": step, **meta})
+            if folder.exists():  # the same step again, after a resume
+                shutil.rmtree(folder)
+            os.replace(work, folder)
+            if best:
+                _write_json(self.root / BEST, {"folder": folder.name})
+        except OSError as error:
+            shutil.rmtree(work, ignore_errors=True)
+            last = self.last()
+            raise InputError(
+                "the checkpoint could not be written",
+                where=folder,
+                received=f"{error.strerror or error}",
+                allowed="a folder with enough space that may be written to",
+                fix=f"make space and resume; the last whole checkpoint is {last}"
+                if last
+                else "make space and start again; there is no earlier checkpoint",
+            ) from error
+        self._prune()
+        return folder
+
+    def mark_best(self, folder: Path) -> None:
+        """Make a checkpoint that is there the best one."""
+        _write_json(self.root / BEST, {"folder": folder.name})
+        self._prune()
+
+    def _prune(self) -> None:
+        best = self.best()
+        for folder in list(self.steps().values())[: -self.keep]:
+            if folder != best:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def find_checkpoint(path: str | Path, prefer: str = "last") -> Path:
+    """The checkpoint that a path means: one itself, the folder of them, or that of a run (`output/<config>`).
+
+    Args:
+        prefer: "last", or "best", which falls back to the last where nothing was evaluated.
+
+    Raises:
+        InputError: there is none.
+    """
+    path = Path(path)
+    if (path / STATE).is_file():
+        return path
+    for root in (path, path / "checkpoints"):
+        store = CheckpointStore(root)
+        found = (store.best() if prefer == "best" else None) or store.last()
+        if found is not None:
+            return found
+    raise InputError(
+        "there is no checkpoint",
+        where=path,
+        received="nothing at this path" if not path.exists() else "a folder without a whole checkpoint",
+        allowed="output/<config>, its folder checkpoints, or one step_… of it",
+    )
+
+
+def load_checkpoint(folder: str | Path) -> Checkpoint:
+    """Read one checkpoint folder.
+
+    Raises:
+        FormatError: a file is missing or damaged; the message names it.
+    """
+    folder = Path(folder)
+    try:
+        meta = json.loads((folder / STATE).read_text(encoding="utf-8"))
+        step = int(meta.pop("step"))
+    except (OSError, ValueError, KeyError) as error:
+        raise FormatError(
+            "this is no checkpoint",
+            where=folder / STATE,
+            received=str(error),
+            allowed="a folder step_… of a training run",
+            fix="resume from another one of output/<config>/checkpoints",
+        ) from error
+    return Checkpoint(folder, step, read_safetensors(folder / MODEL), read_safetensors(folder / TRAIN), meta)
+
+
+def flatten(tree: Any, prefix: str = "") -> dict[str, Any]:
+    """The leaves of a pytree by path, such as "optimizer/momentum/conv.weight"."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {_name(prefix, path): leaf for path, leaf in leaves}
+
+
+def unflatten(like: Any, arrays: Mapping[str, Any], prefix: str = "", where: object = None) -> Any:
+    """A pytree of the structure of `like`, with the arrays that `flatten` gave.
+
+    Raises:
+        WeightError: entries are missing or of another shape: the settings of the run were others.
+    """
+    leaves, structure = jax.tree_util.tree_flatten_with_path(like)
+    names = [_name(prefix, path) for path, _ in leaves]
+    wrong = [
+        f"{name}: {'missing' if name not in arrays else tuple(np.shape(arrays[name]))}"
+        for name, (_, leaf) in zip(names, leaves)
+        if name not in arrays or np.shape(arrays[name]) != np.shape(leaf)
+    ]
+    own = {name for name in arrays if name.startswith(f"{prefix}/")} if prefix else set(arrays)
+    wrong += [f"{name}: unexpected" for name in sorted(own - set(names))]
+    if wrong:
+        raise WeightError(
+            "the checkpoint was made with other settings",
+            where=where,
+            received=", ".join(wrong[:10]) + (f" and {len(wrong) - 10} more" if len(wrong) > 10 else ""),
+            allowed=f"the {len(names)} arrays of this run's {prefix or 'state'}",
+            fix="resume with the config beside the checkpoint, or start anew from its model.safetensors",
+        )
+    restored = [np.asarray(arrays[name]).astype(leaf.dtype) for name, (_, leaf) in zip(names, leaves)]
+    return jax.tree_util.tree_unflatten(structure, restored)
+
+
+def _name(prefix: str, path: tuple) -> str:
+    parts = [str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path]
+    return "/".join(part for part in (prefix, *parts) if part)
+
+
+def _write_json(path: Path, data: Mapping[str, Any]) -> None:
+    work = path.with_name(f".{path.name}.{os.getpid()}")
+    with work.open("w", encoding="utf-8") as file:
+        json.dump(data, file, ensure_ascii=False, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(work, path)

@@ -1,0 +1,75 @@
+"""Samples to a batch: arrays are stacked, dicts and tuples are gone through field by field."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from framework.core.errors import ConfigError, ShapeError
+
+
+def default_collate(samples: Sequence[Any]) -> Any:
+    """One batch of samples of one structure, as `paddle.io` makes it.
+
+    Arrays and numbers become one array with a new first axis, a mapping a dict, a tuple or list a list of fields;
+    strings and bytes stay a list.
+
+    Raises:
+        ShapeError: arrays of different shapes, or samples of different structures.
+        ConfigError: a sample is something else, such as a `vision.Sample` that nothing packed into arrays.
+    """
+    return _collate(list(samples), ())
+
+
+def _collate(values: list[Any], path: tuple[Any, ...]) -> Any:
+    first = values[0]
+    if isinstance(first, (str, bytes)):
+        return values
+    if isinstance(first, Mapping):
+        if any(not isinstance(value, Mapping) or value.keys() != first.keys() for value in values):
+            keys = {tuple(value) if isinstance(value, Mapping) else type(value).__name__ for value in values}
+            raise _mixed(path, "keys", sorted(map(str, keys)))
+        return {key: _collate([value[key] for value in values], (*path, key)) for key in first}
+    if isinstance(first, (tuple, list)):
+        counts = {
+            len(value) if isinstance(value, (tuple, list)) else type(value).__name__ for value in values
+        }
+        if len(counts) > 1:
+            raise _mixed(path, "numbers of fields", sorted(map(str, counts)))
+        return [_collate(list(field), (*path, place)) for place, field in enumerate(zip(*values))]
+    if isinstance(first, (numbers.Number, np.generic)) or hasattr(first, "__array__"):
+        arrays = [np.asarray(value) for value in values]
+        if len({array.shape for array in arrays}) > 1:
+            place = next(n for n, array in enumerate(arrays) if array.shape != arrays[0].shape)
+            raise ShapeError(
+                "arrays of different shapes cannot be stacked",
+                where=_name(path),
+                received=f"{list(arrays[0].shape)} in the first sample of the batch, "
+                f"{list(arrays[place].shape)} in sample {place + 1}",
+                allowed="one shape",
+                fix="crop, resize or pad in a transform or in `pack`",
+            )
+        return np.stack(arrays)
+    raise ConfigError(
+        "this cannot be put into a batch",
+        where=_name(path),
+        received=type(first).__name__,
+        allowed="arrays, numbers, strings, and dicts, tuples or lists of them",
+        fix="give the loader `pack`, which makes a dict of arrays of a sample, or a `collate_fn`",
+    )
+
+
+def _mixed(path: tuple[Any, ...], what: str, received: object) -> ShapeError:
+    return ShapeError(
+        f"the samples of a batch have different {what}",
+        where=_name(path),
+        received=received,
+        allowed="one structure",
+    )
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    return ".".join(map(str, path)) or "sample"

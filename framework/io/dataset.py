@@ -1,0 +1,191 @@
+"""Datasets: what a loader reads samples from. Names and meaning follow `paddle.io`, with numpy arrays for Tensors."""
+
+from __future__ import annotations
+
+import abc
+import bisect
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from framework.core.errors import ConfigError, ShapeError
+
+
+class Dataset(abc.ABC):
+    """Samples found by their index, 0 to `len(dataset) - 1`.
+
+    With threads as workers (the loader's default) `__getitem__` is called from several threads at once: open files
+    inside of it, or keep one handle a thread. `__getitem__` raises IndexError beyond the end, so that `for sample in
+    dataset` ends.
+    """
+
+    @abc.abstractmethod
+    def __getitem__(self, index: int) -> Any: ...
+
+    @abc.abstractmethod
+    def __len__(self) -> int: ...
+
+
+class IterableDataset(abc.ABC):
+    """Samples that come one after another: a stream, an archive, a log.
+
+    It has no length and no index. A loader reads it with one reader whatever the number of workers, so `__iter__`
+    yields every sample once and need not share the work out. If there is a method `set_epoch(epoch)`, the loader calls
+    it before it iterates.
+    """
+
+    @abc.abstractmethod
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+Dataset.register(IterableDataset)  # isinstance(x, Dataset) holds for both, as in Paddle; nothing is inherited
+
+
+class TensorDataset(Dataset):
+    """Sample i is the tuple of the rows i of some arrays.
+
+    Raises:
+        ShapeError: there is no array, or they differ in their first dimension.
+    """
+
+    def __init__(self, tensors: Sequence[Any]) -> None:
+        self.tensors = tuple(np.asarray(tensor) for tensor in tensors)
+        if len({tensor.shape[:1] for tensor in self.tensors} - {()}) != 1 or any(
+            tensor.ndim == 0 for tensor in self.tensors
+        ):
+            raise ShapeError(
+                "the arrays do not have the same number of rows",
+                where="TensorDataset",
+                received=[tensor.shape for tensor in self.tensors],
+                allowed="one or more arrays [N, ...] with one N",
+            )
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, ...]:
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+
+class ComposeDataset(Dataset):
+    """Sample i is one tuple of all fields of the samples i of several datasets of one length.
+
+    Raises:
+        ConfigError: there is no dataset, one of them has no index, or they differ in length.
+    """
+
+    def __init__(self, datasets: Iterable[Dataset]) -> None:
+        self.datasets = _indexed(datasets, "ComposeDataset")
+        if len({len(dataset) for dataset in self.datasets}) > 1:
+            raise ConfigError(
+                "the datasets differ in length",
+                where="ComposeDataset",
+                received=[len(dataset) for dataset in self.datasets],
+                allowed="one length",
+            )
+
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        fields: list[Any] = []
+        for dataset in self.datasets:
+            sample = dataset[index]
+            fields.extend(sample if isinstance(sample, (tuple, list)) else (sample,))
+        return tuple(fields)
+
+    def __len__(self) -> int:
+        return len(self.datasets[0])
+
+
+class ConcatDataset(Dataset):
+    """The samples of several datasets one after another; negative indices count from the end.
+
+    Raises:
+        ConfigError: there is no dataset, or one of them has no index.
+    """
+
+    def __init__(self, datasets: Iterable[Dataset]) -> None:
+        self.datasets = _indexed(datasets, "ConcatDataset")
+        self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
+
+    def __getitem__(self, index: int) -> Any:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} of a ConcatDataset with {len(self)} samples")
+        index = index + len(self) if index < 0 else index
+        part = bisect.bisect_right(self.cumulative_sizes, index)
+        return self.datasets[part][index - (self.cumulative_sizes[part - 1] if part else 0)]
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+
+class ChainDataset(IterableDataset):
+    """The samples of several iterable datasets one after another.
+
+    Raises:
+        ConfigError: there is no dataset, or one of them is no IterableDataset.
+    """
+
+    def __init__(self, datasets: Iterable[IterableDataset]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets or not all(isinstance(dataset, IterableDataset) for dataset in self.datasets):
+            raise ConfigError(
+                "these datasets cannot be chained",
+                where="ChainDataset",
+                received=[type(dataset).__name__ for dataset in self.datasets],
+                allowed="one or more IterableDatasets",
+                fix="ConcatDataset joins datasets that have an index",
+            )
+
+    def set_epoch(self, epoch: int) -> None:
+        """Hand the epoch to those datasets that ask for it."""
+        for dataset in self.datasets:
+            if hasattr(dataset, "set_epoch"):
+                dataset.set_epoch(epoch)  # pyright: ignore[reportAttributeAccessIssue]
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(self.datasets)
+
+
+class Subset(Dataset):
+    """The samples of `dataset` at `indices`, in that order."""
+
+    def __init__(self, dataset: Dataset, indices: Sequence[int]) -> None:
+        self.dataset, self.indices = dataset, indices
+
+    def __getitem__(self, index: int) -> Any:
+        return self.dataset[int(self.indices[index])]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(dataset: Dataset, lengths: Sequence[int], seed: int = 0) -> list[Subset]:
+    """Cut `dataset` into parts of these lengths that share no sample; one seed gives one split.
+
+    Raises:
+        ConfigError: the lengths are negative or do not add up to the dataset's.
+    """
+    if min(lengths, default=0) < 0 or sum(lengths) != len(dataset):
+        raise ConfigError(
+            "the parts do not make up the dataset",
+            where="random_split",
+            received=f"lengths {list(lengths)}, together {sum(lengths)}",
+            allowed=f"lengths >= 0 that add up to {len(dataset)}",
+        )
+    order = np.random.default_rng(seed).permutation(len(dataset))
+    ends = itertools.accumulate(lengths)
+    return [Subset(dataset, order[end - length : end].tolist()) for end, length in zip(ends, lengths)]
+
+
+def _indexed(datasets: Iterable[Dataset], where: str) -> list[Dataset]:
+    found = list(datasets)
+    if not found or any(isinstance(dataset, IterableDataset) for dataset in found):
+        raise ConfigError(
+            "these datasets cannot be joined",
+            where=where,
+            received=[type(dataset).__name__ for dataset in found],
+            allowed="one or more datasets with an index and a length",
+            fix="ChainDataset joins IterableDatasets",
+        )
+    return found

@@ -1,0 +1,124 @@
+"""Batches onto the device ahead of the step that takes them."""
+
+from __future__ import annotations
+
+import dataclasses
+import queue
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from framework.core.dtypes import narrow
+from framework.io.recipe import Batch
+from framework.io.sampler import check_integer
+
+
+def prefetch_to_device(
+    batches: Iterable[Any], sharding_or_device: Any = None, size: int = 2
+) -> DevicePrefetcher:
+    """Iterates `batches` with their arrays on the device; a thread keeps up to `size` of them there ahead.
+
+    Takes what a DataLoader gives: collated data, or `Batch`es, whose `data` is moved. Arrays of numbers in dicts, lists
+    and tuples are moved, with 64-bit ones narrowed as `framework.core.dtypes.narrow` does; the rest stays as it is.
+    The thread and the loader under it stop when this iterator is exhausted, closed or dropped.
+
+    Args:
+        sharding_or_device: a jax device, or a sharding; with a sharding over several processes the arrays are this
+            process' part of the global ones. None is jax's default device.
+
+    Raises:
+        ConfigError: `size` is smaller than 1.
+        ShapeError: an integer does not fit into 32 bits. This and what `batches` raises comes at the batch concerned.
+    """
+    check_integer("prefetch_to_device.size", size, at_least=1)
+    return DevicePrefetcher(batches, sharding_or_device, size)
+
+
+class DevicePrefetcher(Iterator[Any]):
+    """What `prefetch_to_device` gives.
+
+    `waited` is the time in seconds that the consumer has spent waiting for batches so far: compared with the time of
+    the steps it tells whether loading is the bottleneck.
+    """
+
+    def __init__(self, batches: Iterable[Any], sharding_or_device: Any, size: int) -> None:
+        self.waited = 0.0
+        self._feed = _Feed(size)
+        # The thread knows the feed and not this object, so dropping this object ends it.
+        self._thread = threading.Thread(
+            target=self._feed.run, args=(batches, sharding_or_device), name="oar-to-device", daemon=True
+        )
+        self._thread.start()
+
+    def __next__(self) -> Any:
+        if self._feed.stopped:
+            raise StopIteration
+        started = time.perf_counter()
+        kind, item = self._feed.ready.get()
+        self.waited += time.perf_counter() - started
+        self._feed.room.release()
+        if kind == "batch":
+            return item
+        self.close()
+        if kind == "error":
+            raise item
+        raise StopIteration
+
+    def close(self) -> None:
+        """Stop the thread and what it reads from; batches not taken are dropped."""
+        self._feed.stop()
+        self._thread.join()
+
+    def __del__(self) -> None:
+        self._feed.stop()
+
+
+class _Feed:
+    """What the thread and its consumer share."""
+
+    def __init__(self, size: int) -> None:
+        self.ready: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+        self.room = threading.Semaphore(size)
+        self.stopped = False
+
+    def stop(self) -> None:
+        self.stopped = True
+        self.room.release()
+
+    def run(self, batches: Iterable[Any], target: Any) -> None:
+        try:
+            iterator = iter(batches)
+            try:
+                while self.room.acquire() and not self.stopped:
+                    batch = next(iterator, self)
+                    if batch is self:
+                        break
+                    if isinstance(batch, Batch):
+                        data = _placed(batch.data, target, f"batch {batch.index}")
+                        batch = dataclasses.replace(batch, data=data)
+                    else:
+                        batch = _placed(batch, target, "batch")
+                    self.ready.put(("batch", batch))
+            finally:
+                if hasattr(iterator, "close"):
+                    iterator.close()  # pyright: ignore[reportAttributeAccessIssue]
+            self.ready.put(("end", None))
+        except BaseException as error:
+            self.ready.put(("error", error))
+
+
+def _placed(data: Any, target: Any, where: str) -> Any:
+    if isinstance(data, dict):
+        return {key: _placed(value, target, f"{where}.{key}") for key, value in data.items()}
+    if type(data) in (list, tuple):
+        return type(data)(_placed(value, target, f"{where}.{place}") for place, value in enumerate(data))
+    if not isinstance(data, (np.ndarray, np.generic)) or data.dtype.kind not in "biufc":
+        return data
+    array = narrow(np.asarray(data), where)
+    if isinstance(target, jax.sharding.Sharding):
+        return jax.make_array_from_process_local_data(target, array)
+    return jax.device_put(array, target)

@@ -1,0 +1,247 @@
+"""How a loader makes one batch: what every worker, thread or process, holds a copy of. Imports no jax."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from framework.core.errors import ConfigError, InputError, OarError
+from framework.io.dataset import IterableDataset
+
+_FRAMEWORK = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A batch and where it stands in its epoch.
+
+    `ids` names the samples: their attribute `id` where they have one, else their index. The rows that `pad_last` adds
+    repeat the last id.
+    """
+
+    index: int
+    ids: tuple[str | int, ...]
+    data: Any
+
+
+@dataclass(frozen=True)
+class Job:
+    """One batch to be made: its place in the epoch and the indices (running numbers for a stream) of its samples."""
+
+    index: int
+    epoch: int
+    samples: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One sample that is ready to be collated."""
+
+    id: str | int
+    data: Any
+
+
+Source = Callable[[int], Any]
+"""Gives the raw sample of an index; `END` beyond the end of a stream."""
+
+END = object()
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """Dataset, transforms, packing and collating with the seed: everything that decides what a batch holds."""
+
+    dataset: Any
+    transforms: tuple[Callable[..., Any], ...]
+    pack: Callable[[Any], Any] | None
+    collate: Callable[[Sequence[Any]], Any]
+    seed: int
+    drop_last: bool
+    pad_to: int | None
+
+    def open(self, epoch: int, first: int) -> Source:
+        """The source of raw samples; a stream is read from its running number `first` on."""
+        if isinstance(self.dataset, IterableDataset):
+            return Reader(self.dataset, epoch, first)
+        return self.dataset.__getitem__
+
+    def part(self, source: Source, epoch: int, index: int) -> Part | None:
+        """One sample, transformed and packed; None beyond the end of a stream.
+
+        Raises:
+            OarError: the dataset, a transform or `pack` raised; `where` names the sample and the step.
+        """
+        state = _Step()
+        try:
+            sample = source(index)
+            if sample is END:
+                return None
+            named = getattr(sample, "id", None)
+            state.id = named if isinstance(named, (str, int)) else None
+            sample = self._transformed(sample, np.random.default_rng((self.seed, epoch, index)), None, state)
+            if self.pack is not None:
+                state.step = "pack"
+                sample = self.pack(sample)
+        except Exception as error:
+            name = f"sample {index}" if state.id is None else f"sample {state.id!r} (index {index})"
+            where = f"{name} of {type(self.dataset).__name__}" + (f", {state.step}" if state.step else "")
+            raise named_error(error, where) from error
+        return Part(index if state.id is None else state.id, sample)
+
+    def _transformed(self, sample: Any, rng: np.random.Generator, count: int | None, state: _Step) -> Any:
+        for place, transform in enumerate(self.transforms[:count]):
+            state.step = type(transform).__name__
+            if extra := extra_samples(transform):
+                sample = transform(sample, rng, _Others(self, place, rng, extra, state))
+            else:
+                sample = transform(sample, rng)
+        return sample
+
+    def batch(self, job: Job, parts: Sequence[Part | None]) -> Batch | None:
+        """The parts collated and, with `pad_to`, filled up; None where a stream has ended before the batch.
+
+        Raises:
+            OarError: collating raised; `where` names the batch and its samples.
+        """
+        there = [part for part in parts if part is not None]
+        if not there or (self.drop_last and len(there) < len(parts)):
+            return None
+        count = len(there)
+        if self.pad_to is not None:
+            there += there[-1:] * (self.pad_to - count)
+        ids = tuple(part.id for part in there)
+        try:
+            data = self.collate([part.data for part in there])
+            if self.pad_to is not None:
+                data = _with_valid(data, np.arange(self.pad_to) < count)
+        except Exception as error:
+            listed = ", ".join(map(repr, ids[:8])) + (", ..." if len(ids) > 8 else "")
+            where = f"batch {job.index} of {type(self.dataset).__name__} (samples {listed})"
+            raise named_error(error, where) from error
+        return Batch(job.index, ids, data)
+
+    def make(self, source: Source, job: Job) -> Batch | None:
+        """A whole batch, one sample after another."""
+        return self.batch(job, [self.part(source, job.epoch, index) for index in job.samples])
+
+
+class Reader:
+    """The one reader of a stream. Whoever asks for sample n reads up to it and keeps the others for who wants them."""
+
+    def __init__(self, dataset: IterableDataset, epoch: int, first: int) -> None:
+        self._dataset, self._epoch, self._first = dataset, epoch, first
+        self._lock = threading.Lock()
+        self._iterator: Iterator[Any] | None = None
+        self._read: dict[int, Any] = {}
+        self._next = 0
+        self._failed: BaseException | None = None
+
+    def __call__(self, number: int) -> Any:
+        with self._lock:
+            if self._iterator is None:
+                if hasattr(self._dataset, "set_epoch"):
+                    self._dataset.set_epoch(self._epoch)  # pyright: ignore[reportAttributeAccessIssue]
+                self._iterator = iter(self._dataset)
+            while self._next <= number and self._failed is None:
+                try:
+                    sample = next(self._iterator, END)
+                except Exception as error:  # a stream cannot be read on behind an error
+                    self._failed = error
+                    break
+                if sample is END:
+                    break
+                if self._next >= self._first:
+                    self._read[self._next] = sample
+                self._next += 1
+            if number in self._read:
+                return self._read.pop(number)
+            if self._failed is not None:
+                raise self._failed
+            return END
+
+
+@dataclass
+class _Step:
+    """Where a sample is on its way, for messages."""
+
+    id: str | int | None = None
+    step: str = ""
+
+
+class _Others(Sequence[Any]):
+    """The further samples that a mixing transform takes, each through the transforms that stand before it.
+
+    Their indices and generators are drawn at once, so that nothing depends on which are looked at; they are loaded
+    when they are: a mosaic that is not applied costs no reading.
+    """
+
+    def __init__(self, recipe: Recipe, place: int, rng: np.random.Generator, extra: int, step: _Step) -> None:
+        self._recipe, self._place, self._step = recipe, place, step
+        self._indices = rng.integers(len(recipe.dataset), size=extra).tolist()
+        self._rngs = rng.spawn(extra)
+        self._loaded: dict[int, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return [self[place] for place in range(*number.indices(len(self)))]
+        number = range(len(self))[number]
+        if number not in self._loaded:
+            index, step = self._indices[number], self._step.step
+            self._step.step = f"{step}, its further sample {index}"
+            sample = self._recipe.dataset[index]
+            self._loaded[number] = self._recipe._transformed(
+                sample, self._rngs[number], self._place, self._step
+            )
+            self._step.step = step
+        return self._loaded[number]
+
+
+def extra_samples(transform: Callable[..., Any]) -> int:
+    """How many further samples a transform mixes in: its class attribute `extra`, else none."""
+    return int(getattr(type(transform), "extra", 0))
+
+
+def named_error(error: Exception, where: str) -> OarError:
+    """`error` as an OarError of a sample or batch: one of ours keeps its class, others become an InputError."""
+    if isinstance(error, OarError):
+        parts = (error.received, error.allowed, error.fix)
+        return rebuilt_error(
+            type(error), error.problem, where if error.where is None else f"{where}: {error.where}", *parts
+        )
+    lines = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in lines if _FRAMEWORK not in Path(frame.filename).resolve().parents]
+    at = f" (at {theirs[-1].filename}:{theirs[-1].lineno}: {theirs[-1].line})" if theirs else ""
+    return InputError(
+        "a sample could not be made", where=where, received=f"{type(error).__name__}: {error}{at}"
+    )
+
+
+def rebuilt_error(
+    kind: type[OarError], problem: str, where: object, received: object, allowed: object, fix: str | None
+) -> OarError:
+    """An error of any of our classes from its parts: some classes have a constructor of their own."""
+    error = kind.__new__(kind)
+    OarError.__init__(error, problem, where=where, received=received, allowed=allowed, fix=fix)
+    return error
+
+
+def _with_valid(data: Any, valid: np.ndarray) -> dict[Any, Any]:
+    if not isinstance(data, dict) or "valid" in data:
+        raise ConfigError(
+            "pad_last marks the true samples under the key 'valid'",
+            where="DataLoader.pad_last",
+            received=f"a dict with the keys {', '.join(map(str, data))}"
+            if isinstance(data, dict)
+            else f"a batch that is a {type(data).__name__}",
+            allowed="batches that are dicts without this key",
+        )
+    return {**data, "valid": valid}

@@ -1,0 +1,286 @@
+"""Samplers: the order in which a dataset is read. Names and meaning follow `paddle.io`.
+
+Every order is a function of the seed and the epoch and of nothing else: iterating twice gives the same order until
+`set_epoch` is called. The loader calls it at the beginning of an epoch.
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Iterator, Sequence, Sized
+from typing import Any
+
+import numpy as np
+
+from framework.core.errors import ConfigError, ShapeError
+
+
+class Sampler(abc.ABC):
+    """Indices of samples in some order; `data_source` is anything that has a length."""
+
+    epoch = 0
+
+    def __init__(self, data_source: Any = None) -> None:
+        self.data_source = data_source
+
+    @abc.abstractmethod
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch whose order the next iteration gives."""
+        self.epoch = epoch
+
+
+class SequenceSampler(Sampler):
+    """0, 1, ..., n - 1."""
+
+    data_source: Sized
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler):
+    """All indices in a random order, or with `replacement` `num_samples` independent draws (as many as there are).
+
+    Raises:
+        ConfigError: `num_samples` is given without `replacement`, is not positive, or the seed is negative.
+    """
+
+    data_source: Sized
+
+    def __init__(
+        self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, seed: int = 0
+    ) -> None:
+        super().__init__(data_source)
+        if num_samples is not None and not replacement:
+            raise ConfigError(
+                "without replacement every sample is drawn once",
+                where="RandomSampler.num_samples",
+                received=num_samples,
+                fix="leave num_samples out, or set replacement=True",
+            )
+        if num_samples is not None:
+            check_integer("RandomSampler.num_samples", num_samples, at_least=1)
+        check_integer("RandomSampler.seed", seed, at_least=0)
+        self.replacement, self.seed, self._num_samples = replacement, seed, num_samples
+
+    @property
+    def num_samples(self) -> int:
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        rng, count = order_rng(self.seed, self.epoch), len(self.data_source)
+        if self.replacement and count:
+            return iter(rng.integers(count, size=self.num_samples).tolist())
+        return iter(rng.permutation(count).tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples if len(self.data_source) else 0
+
+
+class WeightedRandomSampler(Sampler):
+    """`num_samples` indices of `weights [N]`, each drawn with a probability in proportion to its weight.
+
+    Raises:
+        ShapeError: `weights` is not one row of finite numbers >= 0.
+        ConfigError: `num_samples` is not positive, or larger than the number of positive weights without
+            `replacement`; the seed is negative.
+    """
+
+    def __init__(
+        self, weights: Sequence[float] | np.ndarray, num_samples: int, replacement: bool = True, seed: int = 0
+    ) -> None:
+        super().__init__()
+        self.weights = np.asarray(weights, np.float64)
+        if (
+            self.weights.ndim != 1
+            or not (np.isfinite(self.weights) & (self.weights >= 0)).all()
+            or not self.weights.any()
+        ):
+            raise ShapeError(
+                "these are no weights of samples",
+                where="WeightedRandomSampler.weights",
+                received=f"{list(self.weights.shape)}, from {self.weights.min(initial=np.inf)} "
+                f"to {self.weights.max(initial=-np.inf)}",
+                allowed="[N] finite numbers >= 0, not all 0",
+            )
+        check_integer("WeightedRandomSampler.num_samples", num_samples, at_least=1)
+        check_integer("WeightedRandomSampler.seed", seed, at_least=0)
+        positive = int(np.count_nonzero(self.weights))
+        if not replacement and num_samples > positive:
+            raise ConfigError(
+                "there are not so many samples to draw without replacement",
+                where="WeightedRandomSampler.num_samples",
+                received=num_samples,
+                allowed=f"at most {positive}, the number of weights above 0",
+            )
+        self.num_samples, self.replacement, self.seed = num_samples, replacement, seed
+
+    def __iter__(self) -> Iterator[int]:
+        rng = order_rng(self.seed, self.epoch)
+        probabilities = self.weights / self.weights.sum()
+        drawn = rng.choice(len(probabilities), self.num_samples, self.replacement, probabilities)
+        return iter(drawn.tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler):
+    """The given indices in a random order.
+
+    Raises:
+        ConfigError: there is no index, or the seed is negative.
+    """
+
+    def __init__(self, indices: Sequence[int], seed: int = 0) -> None:
+        super().__init__()
+        if len(indices) == 0:
+            raise ConfigError(
+                "there is nothing to draw from", where="SubsetRandomSampler.indices", received="no index"
+            )
+        check_integer("SubsetRandomSampler.seed", seed, at_least=0)
+        self.indices, self.seed = indices, seed
+
+    def __iter__(self) -> Iterator[int]:
+        order = order_rng(self.seed, self.epoch).permutation(len(self.indices))
+        return iter([int(self.indices[place]) for place in order])
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class BatchSampler(Sampler):
+    """Lists of `batch_size` indices: of `dataset` in its order or shuffled, or of `sampler`.
+
+    Raises:
+        ConfigError: not exactly one of `dataset` and `sampler`, `shuffle` with a sampler, or a number out of range.
+    """
+
+    def __init__(
+        self,
+        dataset: Sized | None = None,
+        sampler: Any = None,
+        shuffle: bool = False,
+        batch_size: int = 1,
+        drop_last: bool = False,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if (dataset is None) == (sampler is None) or (sampler is not None and shuffle):
+            raise ConfigError(
+                "a batch sampler cuts one order",
+                where="BatchSampler",
+                received=", ".join(
+                    name
+                    for name, given in (("dataset", dataset), ("sampler", sampler), ("shuffle", shuffle))
+                    if given is not None and given is not False
+                )
+                or "neither dataset nor sampler",
+                allowed="dataset, dataset and shuffle, or sampler",
+            )
+        check_integer("BatchSampler.batch_size", batch_size, at_least=1)
+        if sampler is None:
+            assert dataset is not None
+            sampler = RandomSampler(dataset, seed=seed) if shuffle else SequenceSampler(dataset)
+        self.sampler, self.batch_size, self.drop_last = sampler, batch_size, drop_last
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch, here and in the sampler."""
+        super().set_epoch(epoch)
+        if hasattr(self.sampler, "set_epoch"):
+            self.sampler.set_epoch(epoch)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return _cut(iter(self.sampler), self.batch_size, self.drop_last)
+
+    def __len__(self) -> int:
+        return _batches(len(self.sampler), self.batch_size, self.drop_last)
+
+
+class DistributedBatchSampler(Sampler):
+    """The batches of one of several processes that train together.
+
+    The order is filled up from its beginning until every process gets as many samples; then batch i of process 0,
+    batch i of process 1 and so on stand next to one another in it, so that together they are one global batch. The
+    number of processes and the rank are jax's unless they are given.
+
+    Raises:
+        ConfigError: a number is out of range.
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        batch_size: int,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(dataset)
+        if num_replicas is None or rank is None:
+            import jax  # here, because workers of a loader import this module and shall not import jax
+
+            num_replicas = jax.process_count() if num_replicas is None else num_replicas
+            rank = jax.process_index() if rank is None else rank
+        check_integer("DistributedBatchSampler.batch_size", batch_size, at_least=1)
+        check_integer("DistributedBatchSampler.num_replicas", num_replicas, at_least=1)
+        check_integer("DistributedBatchSampler.rank", rank, at_least=0, below=num_replicas)
+        check_integer("DistributedBatchSampler.seed", seed, at_least=0)
+        self.batch_size, self.num_replicas, self.rank = batch_size, num_replicas, rank
+        self.shuffle, self.drop_last, self.seed = shuffle, drop_last, seed
+        self.num_samples = math.ceil(len(dataset) / num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self) -> Iterator[list[int]]:
+        order = np.arange(len(self.data_source))
+        if len(order):
+            order = np.resize(order, self.total_size)  # repeats from the beginning
+        if self.shuffle:
+            order_rng(self.seed, self.epoch).shuffle(order)
+        whole = self.total_size - self.total_size % (self.batch_size * self.num_replicas)
+        mine = order[:whole].reshape(-1, self.num_replicas, self.batch_size)[:, self.rank].ravel()
+        rest = order[whole:].reshape(self.num_replicas, -1)[self.rank]
+        return _cut(iter(np.concatenate([mine, rest]).tolist()), self.batch_size, self.drop_last)
+
+    def __len__(self) -> int:
+        return _batches(self.num_samples, self.batch_size, self.drop_last)
+
+
+def order_rng(seed: int, epoch: int) -> np.random.Generator:
+    """The generator of an epoch's order; the spawn key sets it apart from that of sample 0, (seed, epoch, 0)."""
+    return np.random.default_rng(np.random.SeedSequence((seed, epoch), spawn_key=(0,)))
+
+
+def check_integer(where: str, value: Any, *, at_least: int, below: int | None = None) -> None:
+    """ConfigError unless `value` is an integer in the range."""
+    is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not is_integer or value < at_least or (below is not None and value >= below):
+        raise ConfigError(
+            "a number is out of range",
+            where=where,
+            received=repr(value),
+            allowed=f"a whole number >= {at_least}" + (f" and < {below}" if below is not None else ""),
+        )
+
+
+def _cut(order: Iterator[int], batch_size: int, drop_last: bool) -> Iterator[list[int]]:
+    batch: list[int] = []
+    for index in order:
+        batch.append(index)
+        if len(batch) == batch_size:
+            yield batch
+            batch = []
+    if batch and not drop_last:
+        yield batch
+
+
+def _batches(count: int, batch_size: int, drop_last: bool) -> int:
+    return count // batch_size if drop_last else math.ceil(count / batch_size)

@@ -1,0 +1,157 @@
+"""Threads that make the batches of a loader ahead of its consumer. Imports no jax.
+
+Each takes the next single sample, so all work on the batch that is wanted first, and whoever finishes the last sample
+of a batch collates it.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from framework.io.dataset import IterableDataset
+from framework.io.recipe import Batch, Job, Part, Recipe
+
+InitFn = Callable[[int], Any]
+_STOP_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """What `get_worker_info` tells: this worker's number, how many there are, and its dataset."""
+
+    id: int
+    num_workers: int
+    dataset: Any
+
+
+_here = threading.local()
+
+
+def get_worker_info() -> WorkerInfo | None:
+    """The worker in which this runs; None outside of a loader's workers.
+
+    An IterableDataset has one reader, whatever the number of workers: it is told that it is worker 0 of 1. Threads
+    share one dataset, processes have a copy each.
+    """
+    return getattr(_here, "info", None)
+
+
+def enter_worker(number: int, count: int, dataset: Any, init_fn: InitFn | None) -> None:
+    """Make this thread a worker: what `get_worker_info` gives here, then `init_fn`."""
+    one = isinstance(dataset, IterableDataset)
+    _here.info = WorkerInfo(0 if one else number, 1 if one else count, dataset)
+    if init_fn is not None:
+        init_fn(number)
+
+
+class Pool(Protocol):
+    """Makes batches in the background."""
+
+    def submit(self, job: Job) -> Future[Batch | None]: ...
+
+    def close(self) -> None: ...
+
+
+class Crew:
+    """Threads that run tasks from one queue; a task is called with the number of its thread."""
+
+    def __init__(self, count: int, enter: Callable[[int], None] | None = None) -> None:
+        self._tasks: queue.SimpleQueue[Callable[[int], None] | None] = queue.SimpleQueue()
+        self._stopped = False
+        # Daemons: a program that ends in the middle of an epoch does not wait for them.
+        self._threads = [
+            threading.Thread(
+                target=self._work, args=(number, enter), name=f"oar-loader-{number}", daemon=True
+            )
+            for number in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self, number: int, enter: Callable[[int], None] | None) -> None:
+        if enter is not None:
+            enter(number)
+        while (task := self._tasks.get()) is not None and not self._stopped:
+            task(number)
+
+    def add(self, task: Callable[[int], None]) -> None:
+        self._tasks.put(task)
+
+    def close(self) -> None:
+        """Drop what waits and let each thread end what it is at."""
+        self._stopped = True
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            if not sys.is_finalizing():  # daemons no longer run then
+                thread.join(_STOP_SECONDS)
+
+
+class ThreadPool:
+    """Threads that share the dataset; each task is one sample."""
+
+    def __init__(
+        self, recipe: Recipe, count: int, epoch: int, first_sample: int, init_fn: InitFn | None
+    ) -> None:
+        self._recipe, self._source = recipe, recipe.open(epoch, first_sample)
+        self._count, self._init_fn = count, init_fn
+        self._init_error: Exception | None = None
+        self._crew = Crew(count, self._enter)
+
+    def _enter(self, number: int) -> None:
+        try:
+            enter_worker(number, self._count, self._recipe.dataset, self._init_fn)
+        except Exception as error:
+            self._init_error = error
+
+    def submit(self, job: Job) -> Future[Batch | None]:
+        assembly = _Assembly(self._recipe, job)
+        for place, index in enumerate(job.samples):
+            self._crew.add(lambda _, place=place, index=index: self._sample(assembly, place, index))
+        return assembly.future
+
+    def _sample(self, assembly: _Assembly, place: int, index: int) -> None:
+        try:
+            if self._init_error is not None:
+                raise self._init_error
+            result = self._recipe.part(self._source, assembly.job.epoch, index)
+        except BaseException as error:  # SystemExit too, else the consumer would wait for ever
+            result = error
+        assembly.put(place, result)
+
+    def close(self) -> None:
+        self._crew.close()
+
+
+class _Assembly:
+    """A batch whose samples come in from several threads."""
+
+    def __init__(self, recipe: Recipe, job: Job) -> None:
+        self.job, self.future = job, Future[Batch | None]()
+        self._recipe, self._lock = recipe, threading.Lock()
+        self._parts: list[Part | BaseException | None] = [None] * len(job.samples)
+        self._missing = len(job.samples)
+
+    def put(self, place: int, part: Part | BaseException | None) -> None:
+        self._parts[place] = part
+        with self._lock:
+            self._missing -= 1
+            if self._missing:
+                return
+        # The first error by place, not by time: one run tells the same as another.
+        parts = []
+        for found in self._parts:
+            if isinstance(found, BaseException):
+                self.future.set_exception(found)
+                return
+            parts.append(found)
+        try:
+            self.future.set_result(self._recipe.batch(self.job, parts))
+        except Exception as error:
+            self.future.set_exception(error)

@@ -1,0 +1,130 @@
+"""Recomputation: keep the inputs of a block instead of its activations, and run it again in the backward pass.
+
+It costs one more forward pass of the block and saves the memory of what stands between its layers. The numbers are the
+same to the last bit: the second run is the same program, with the same random keys. Source: Chen et al. 2016.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import jax
+from jax.core import Tracer
+
+from framework.core.errors import ShapeError, WeightError
+from framework.core.rng import is_tracing
+
+if TYPE_CHECKING:
+    from framework.nn.layer import Layer
+
+# (layer, name) -> the buffer before the block wrote it; a block that is traced apart must not leave its placeholders.
+_Journal = dict[tuple[int, str], "tuple[Layer, str, jax.Array | None]"]
+_journal: contextvars.ContextVar[_Journal | None] = contextvars.ContextVar("oar_recompute", default=None)
+
+
+def record(layer: Layer, name: str) -> None:
+    """Called by a layer before one of its buffers changes."""
+    journal = _journal.get()
+    if journal is not None:
+        journal.setdefault((id(layer), name), (layer, name, layer._buffers.get(name)))
+
+
+def recompute(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """`function(*args, **kwargs)`, whose activations are computed again in the backward pass.
+
+    `function` is a layer or any function that calls layers; it returns arrays. Arrays that it reads from outside
+    (parameters) get their gradients, buffers that it changes (BatchNorm's statistics) change once, and random keys
+    come from the surrounding scope as without recomputation. Outside of a trace it is a plain call.
+    Source: paddle.distributed.fleet.utils.recompute.
+    """
+    if not is_tracing() and not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs))):
+        return function(*args, **kwargs)
+    changed: list[tuple[Layer, str]] = []
+
+    def run() -> tuple[Any, list[jax.Array]]:
+        journal: _Journal = {}
+        token = _journal.set(journal)
+        try:
+            out = function(*args, **kwargs)
+            changed[:] = [(layer, name) for layer, name, _ in journal.values()]
+            return out, [layer._buffers[name] for layer, name in changed]
+        finally:
+            _journal.reset(token)
+            for layer, name, before in journal.values():
+                if before is None:
+                    del layer._buffers[name]
+                else:
+                    layer._buffers[name] = before
+
+    out, buffers = jax.checkpoint(run)()
+    for (layer, name), value in zip(changed, buffers):
+        setattr(layer, name, value)
+    return out
+
+
+def recompute_sequential(segments: int, layers: Any, *args: Any) -> Any:
+    """Run a Sequential (or any sequence of layers) in `segments` parts of which all but the last are recomputed.
+
+    The last part keeps its activations: its backward pass comes first. Each layer after the first takes one argument.
+
+    Raises:
+        ShapeError: more segments than layers, or none.
+    """
+    steps = list(layers)
+    if not 1 <= segments <= len(steps):
+        raise ShapeError(
+            "recompute_sequential: wrong number of segments",
+            received=segments,
+            allowed=f"1 to {len(steps)}, the number of layers",
+        )
+
+    def chain(part: list[Any], *inputs: Any) -> Any:
+        first, *others = part
+        return functools.reduce(lambda x, step: step(x), others, first(*inputs))
+
+    size = len(steps) // segments
+    for start in range(0, size * (segments - 1), size):
+        args = (recompute(functools.partial(chain, steps[start : start + size]), *args),)
+    return chain(steps[size * (segments - 1) :], *args)
+
+
+def set_recompute(layer: Layer, pattern: str | None) -> list[str]:
+    """Recompute the sublayers whose dotted name contains the regular expression, in training; returns their names.
+
+    A sublayer below a marked one is part of it and is not marked again. The call replaces earlier marks; None takes
+    them away. The marks are part of the structure that `nn.split` returns: set them before it.
+
+    Raises:
+        WeightError: no sublayer with a forward of its own has such a name.
+    """
+    for sublayer in layer.sublayers(include_self=True):
+        sublayer.__dict__.pop("_recompute", None)
+    if pattern is None:
+        return []
+    callable_ones = [(name, sub) for name, sub in layer.named_sublayers() if _has_forward(sub)]
+    marked: list[str] = []
+    for name, sublayer in callable_ones:
+        inside = any(name.startswith(f"{outer}.") for outer in marked)
+        if not inside and re.search(pattern, name):
+            sublayer.__dict__["_recompute"] = True
+            marked.append(name)
+    if not marked:
+        names = [name for name, _ in callable_ones]
+        raise WeightError(
+            "no sublayer to recompute",
+            where=type(layer).__name__,
+            received=f"the pattern {pattern!r}",
+            allowed=f"a regular expression found in one of {len(names)} names such as {names[:5]}",
+        )
+    return marked
+
+
+def _has_forward(layer: Layer) -> bool:
+    """Whether calling the layer runs it: lists and dicts of layers are only looked up."""
+    from framework.nn.layer import Layer
+
+    return type(layer).forward is not Layer.forward

@@ -1,0 +1,54 @@
+"""Optimizers, learning-rate schedules, clipping, weight decay and the moving average of parameters.
+
+    opt = optimizer.AdamW(learning_rate=optimizer.lr.CosineAnnealingDecay(1e-3, T_max=1000))
+    loss, grads = nn.value_and_grad(layer, loss_fn)(x, y)
+    opt.step(layer, grads)
+
+The only package that imports optax.
+"""
+
+from framework.optimizer import lr
+from framework.optimizer.base import Optimizer, Treatment
+from framework.optimizer.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue, GradClip
+from framework.optimizer.ema import EMA
+from framework.optimizer.optimizers import (
+    SGD,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    Lamb,
+    Lion,
+    Momentum,
+    NAdam,
+    RAdam,
+    RMSProp,
+)
+from framework.optimizer.regularizer import L1Decay, L2Decay, WeightDecay
+
+__all__ = [
+    "EMA",
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "ClipGradByGlobalNorm",
+    "ClipGradByNorm",
+    "ClipGradByValue",
+    "GradClip",
+    "L1Decay",
+    "L2Decay",
+    "Lamb",
+    "Lion",
+    "Momentum",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSProp",
+    "Treatment",
+    "WeightDecay",
+    "lr",
+]

@@ -1,0 +1,393 @@
+"""What all optimizers share: the fields, the treatment of each parameter, the pure update and Paddle's surface.
+
+The pure core is for a compiled, donated training step:
+
+    how = optimizer.trainable(layer)                         # what it trains, and how: {name: Treatment}
+    state = optimizer.init(params, how)                      # params: {name: array} of exactly these names
+    lr = schedule.at(state["step"])
+    params, state, info = optimizer.update(grads, state, params, lr, how)
+
+The eager surface keeps the state of a layer as long as the layer lives:
+
+    optimizer.step(layer, grads)
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, cast
+from weakref import WeakKeyDictionary
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from framework.core.errors import ConfigError, WeightError, nearest
+from framework.io.checkpoint import flatten, unflatten
+from framework.nn.functional_core import update as write_back
+from framework.nn.layer import Layer, ParamAttr
+from framework.optimizer.clip import GradClip
+from framework.optimizer.lr.base import Constant, LRScheduler, Rate
+from framework.optimizer.regularizer import WeightDecay
+
+Arrays = dict[str, jax.Array]
+
+_BLOCK = re.compile(r"^(.*?\.)?(blocks|layers?|stages)\.\d+(\.(blocks|layers?|stages)\.\d+)*(?=\.)")
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """What is done to one parameter: `rate` multiplies the learning rate, `coupled` is added to the gradient,
+    `decoupled` shrinks the parameter by `lr * rate * decoupled` a step, `clip` lets the gradient be clipped."""
+
+    rate: float
+    coupled: WeightDecay
+    decoupled: float
+    clip: bool
+
+
+How = Mapping[str, Treatment]
+
+
+class _Session:
+    """What an optimizer remembers of one layer."""
+
+    def __init__(self, how: How, state: dict[str, Any], run: Callable[..., Any]) -> None:
+        self.how, self.state, self.run = how, state, run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimizer:
+    """Base of the optimizers: frozen dataclasses that hold settings; arrays are in the state.
+
+    A step is Paddle's: gradients are clipped, then weight decay is added, then the rule of the optimizer is applied in
+    float32 whatever the parameters' dtype. Patterns are regular expressions that are searched in dotted names.
+
+    Attributes:
+        learning_rate: A number or a schedule (framework.optimizer.lr).
+        weight_decay: A number is L2; `L1Decay(coeff)`, `L2Decay(coeff)`. `ParamAttr(regularizer=...)` replaces it for a
+            parameter. Optimizers with decoupled decay (AdamW, Lion) take a number only.
+        grad_clip: `GradClip`, or Paddle's `ClipGradByGlobalNorm(1.0)` and the like.
+        no_decay: Parameters of these patterns have no weight decay, unless their ParamAttr asks for it.
+        decay_norm_and_bias: False takes the decay from parameters of less than two dimensions: biases and the scales
+            of normalisations.
+        lr_multipliers: Pattern to factor; the factors of all patterns found in a name, `layer_decay` and
+            `ParamAttr(learning_rate=...)` multiply. A parameter whose factor is 0 is not trained.
+        layer_decay: Layer-wise decay of the learning rate. The numbered blocks (`blocks.3`, `layers.1.blocks.0`,
+            `layer.5`) count from 1 to n in the order of registration; block k has the factor
+            `layer_decay**(n + 1 - k)`, what is registered before the first block `layer_decay**(n + 1)`, what is
+            behind the blocks 1. Source: BEiT (arXiv 2106.08254); PaddleDetection's AdamWDL.
+        frozen: Parameters of these patterns are not trained: no gradient, no state, no part in the gradient's norm.
+        accumulate: The gradients of so many calls are averaged for one step.
+        multi_precision: Keeps a float32 copy of parameters of 16 bits, so that small steps are not lost.
+    """
+
+    learning_rate: Rate = field(kw_only=False)
+    weight_decay: float | WeightDecay | None = None
+    grad_clip: GradClip | None = None
+    no_decay: tuple[str, ...] = ()
+    decay_norm_and_bias: bool = True
+    lr_multipliers: dict[str, float] = field(default_factory=dict)
+    layer_decay: float | None = None
+    frozen: tuple[str, ...] = ()
+    accumulate: int = 1
+    multi_precision: bool = False
+    _sessions: WeakKeyDictionary[Layer, _Session] = field(
+        init=False, repr=False, compare=False, default_factory=WeakKeyDictionary
+    )
+
+    decoupled: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if self.accumulate < 1:
+            raise self.error("accumulate is too small", self.accumulate, "1 or more")
+        if self.layer_decay is not None and not 0 < self.layer_decay <= 1:
+            raise self.error("layer_decay is out of range", self.layer_decay, "above 0, up to 1")
+        if not isinstance(self.learning_rate, LRScheduler) and self.learning_rate < 0:
+            raise self.error("the learning rate is negative", self.learning_rate, "0 or more, or a schedule")
+        for name in ("beta1", "beta2", "rho"):
+            if hasattr(self, name) and not 0 <= getattr(self, name) < 1:
+                raise self.error(f"{name} is out of range", getattr(self, name), "from 0, below 1")
+        for name in ("epsilon", "momentum"):
+            if getattr(self, name, 0.0) < 0:
+                raise self.error(f"{name} is negative", getattr(self, name), "0 or more")
+        if min(self.lr_multipliers.values(), default=0.0) < 0:
+            raise self.error("a factor of lr_multipliers is negative", self.lr_multipliers, "0 or more")
+        for pattern in (*self.no_decay, *self.lr_multipliers, *self.frozen):
+            try:
+                re.compile(pattern)
+            except re.error as problem:
+                raise self.error("a pattern is no regular expression", pattern, str(problem)) from None
+        if self.own_decay.l1 and self.decoupled:
+            raise self.error(
+                "its decay is decoupled",
+                f"weight_decay {self.weight_decay}",
+                "a number, or None for no decay",
+            )
+
+    def error(self, problem: str, received: object, allowed: str) -> ConfigError:
+        return ConfigError(problem, where=type(self).__name__, received=received, allowed=allowed)
+
+    # -- the rule: what a subclass defines ----------------------------------------------------------------------------
+
+    def rule(self) -> optax.GradientTransformation:
+        """Turns gradients into the directions that the parameters take, without the learning rate."""
+        raise NotImplementedError(
+            f"{type(self).__name__} defines neither rule() nor init_rule() and deltas()"
+        )
+
+    def init_rule(self, params: Arrays) -> Any:
+        """The state of the rule, for float32 parameters."""
+        return self.rule().init(params)
+
+    def deltas(
+        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
+    ) -> tuple[Arrays, Any]:
+        """What is taken from each parameter, and the rule's new state; `rates` are the learning rates of each."""
+        directions, state = self.directed(grads, state, params)
+        return {n: rates[n] * (d + how[n].decoupled * params[n]) for n, d in directions.items()}, state
+
+    def directed(self, grads: Arrays, state: Any, params: Arrays) -> tuple[Arrays, Any]:
+        """What `rule` makes of the gradients, and its new state."""
+        with jax.numpy_dtype_promotion("standard"):  # optax mixes its integer counts with floats
+            directions, state = self.rule().update(grads, state, params)
+        return cast(Arrays, directions), state
+
+    @property
+    def own_decay(self) -> WeightDecay:
+        """The optimizer's weight decay, before any exception for a parameter."""
+        return WeightDecay.of(self.weight_decay)
+
+    def decays(self, name: str) -> bool:
+        """Whether the optimizer's own weight decay may apply to this parameter."""
+        return True
+
+    def ratio(self, name: str) -> float:
+        """A factor of the learning rate beside those of the common fields."""
+        return 1.0
+
+    # -- what is done to which parameter ------------------------------------------------------------------------------
+
+    def trainable(self, layer: Layer) -> dict[str, Treatment]:
+        """The parameters of `layer` that this optimizer trains, and how, by name in the order of registration.
+
+        Raises:
+            ConfigError: a pattern of `frozen` or `lr_multipliers` is found in no name; nothing is left to train;
+                `layer_decay` finds no numbered blocks; the regularizer of a ParamAttr is no weight decay.
+        """
+        named = dict(layer.named_parameters())
+        for pattern in (*self.frozen, *self.lr_multipliers):
+            if not any(re.search(pattern, name) for name in named):
+                raise self.error(
+                    "no parameter has a name with this pattern",
+                    repr(pattern),
+                    f"a regular expression found in one of {len(named)} names such as {list(named)[:3]}",
+                )
+        depth = {} if self.layer_decay is None else self._depth_factors(list(named))
+        found = {}
+        for name, parameter in named.items():
+            how = self._treatment(name, parameter.attr, len(parameter.shape), depth.get(name, 1.0))
+            if parameter.trainable and how.rate != 0 and not _found(self.frozen, name):
+                found[name] = how
+        if not found:
+            raise self.error("nothing is left to train", type(layer).__name__, "a trainable parameter")
+        return found
+
+    def _treatment(self, name: str, attr: ParamAttr, rank: int, rate: float) -> Treatment:
+        rate *= attr.learning_rate * self.ratio(name)
+        for pattern, factor in self.lr_multipliers.items():
+            rate *= factor if re.search(pattern, name) else 1.0
+        spared = _found(self.no_decay, name) or (rank < 2 and not self.decay_norm_and_bias)
+        own = self.own_decay if self.decays(name) and not spared else WeightDecay()
+        coupled = WeightDecay.of(attr.regularizer if attr.regularizer is not None or self.decoupled else own)
+        return Treatment(rate, coupled, own.l2 if self.decoupled else 0.0, attr.need_clip)
+
+    def _depth_factors(self, names: list[str]) -> dict[str, float]:
+        """The factor of `layer_decay` for each name."""
+        assert self.layer_decay is not None
+        found = [_BLOCK.match(name) for name in names]
+        blocks = list(dict.fromkeys(match[0] for match in found if match))
+        if not blocks:
+            raise self.error(
+                "layer_decay finds no numbered blocks",
+                f"{len(names)} names such as {names[:3]}",
+                "names such as blocks.0.norm.weight, layers.1.blocks.0.mlp.weight or layer.5.weight",
+            )
+        factors, seen = {}, False
+        for name, match in zip(names, found):
+            seen = seen or match is not None
+            height = len(blocks) - blocks.index(match[0]) if match else 0 if seen else len(blocks) + 1
+            factors[name] = self.layer_decay**height
+        return factors
+
+    # -- the pure core ------------------------------------------------------------------------------------------------
+
+    def init(self, params: Mapping[str, jax.Array], how: How) -> dict[str, Any]:
+        """The state before the first step: a pytree of arrays whose structure never changes.
+
+        `step` (int32 []) counts the steps done, `rule` is the optimizer's own; `master` (float32 copies) is there only
+        with `multi_precision` and parameters of 16 bits, `accumulated` and `micro` only with `accumulate`.
+
+        Raises:
+            WeightError: `params` has other names than `how`.
+        """
+        _same_names(params, how, "params")
+        wide = {name: _wide(params[name]) for name in how}
+        state: dict[str, Any] = {"step": jnp.zeros((), jnp.int32), "rule": self.init_rule(wide)}
+        if master := {n: w for n, w in wide.items() if self.multi_precision and w.dtype != params[n].dtype}:
+            state["master"] = master
+        if self.accumulate > 1:
+            state["accumulated"] = {name: jnp.zeros_like(value) for name, value in wide.items()}
+            state["micro"] = jnp.zeros((), jnp.int32)
+        return state
+
+    def update(
+        self,
+        grads: Mapping[str, jax.Array],
+        state: dict[str, Any],
+        params: Mapping[str, jax.Array],
+        lr: jax.Array | float,
+        how: How,
+    ) -> tuple[Arrays, dict[str, Any], Arrays]:
+        """One step, pure: (new params, new state, info).
+
+        `grads` and `params` have exactly the names of `how`; `lr` is the learning rate of this step, float32 [].
+        `info` holds `grad_norm`, float32 []: the L2 norm of all gradients before clipping (with `accumulate`, of the
+        mean of the gradients so far), and `applied`, bool []: False while gradients are only collected.
+
+        Raises:
+            WeightError: names are missing or unexpected.
+        """
+        _same_names(grads, how, "grads")
+        _same_names(params, how, "params")
+        wide = {name: _wide(grads[name]) for name in how}
+        kept = {name: params[name] for name in how}
+        if self.accumulate == 1:
+            new, after = self._apply(wide, state, kept, lr, how)
+            return new, after, {"grad_norm": optax.global_norm(wide), "applied": jnp.array(True)}
+        before = {name: state[name] for name in state if name not in ("accumulated", "micro")}
+        micro = state["micro"] + 1
+        total = {name: state["accumulated"][name] + grad for name, grad in wide.items()}
+        mean = {name: value / micro.astype(jnp.float32) for name, value in total.items()}
+        last = micro == self.accumulate
+        new, after = jax.lax.cond(
+            last, lambda: self._apply(mean, before, kept, lr, how), lambda: (kept, before)
+        )
+        after["accumulated"] = {name: jnp.where(last, 0, value) for name, value in total.items()}
+        after["micro"] = jnp.where(last, 0, micro)
+        return new, after, {"grad_norm": optax.global_norm(mean), "applied": last}
+
+    def _apply(
+        self, grads: Arrays, state: dict[str, Any], params: Arrays, lr: Any, how: How
+    ) -> tuple[Arrays, dict[str, Any]]:
+        master = state.get("master", {})
+        wide = {name: master[name] if name in master else _wide(params[name]) for name in how}
+        if self.grad_clip is not None:
+            grads = grads | self.grad_clip({name: grads[name] for name in how if how[name].clip})
+        grads = {name: how[name].coupled.added(grads[name], wide[name]) for name in how}
+        rates = {name: lr * jnp.float32(how[name].rate) for name in how}
+        deltas, rule = self.deltas(grads, state["rule"], wide, rates, how)
+        moved = {name: (wide[name] - deltas[name]).astype(wide[name].dtype) for name in how}
+        new = {"step": state["step"] + 1, "rule": rule}
+        if master:
+            new["master"] = {name: moved[name] for name in master}
+        return {name: moved[name].astype(params[name].dtype) for name in how}, new
+
+    # -- Paddle's surface ---------------------------------------------------------------------------------------------
+
+    @property
+    def schedule(self) -> LRScheduler:
+        """The learning rate as a schedule; a number is constant."""
+        rate = self.learning_rate
+        return rate if isinstance(rate, LRScheduler) else Constant(float(rate))
+
+    def step(self, layer: Layer, grads: Mapping[str, jax.Array]) -> Arrays:
+        """Update `layer` in place with the gradients by name, as `nn.value_and_grad` returns them; gives `info`.
+
+        Gradients of parameters that are not trained are ignored. The state is kept as long as the layer lives; when
+        parameters are frozen or freed between steps, that of the others stays.
+
+        Raises:
+            WeightError: the layer has no parameter of a name, or a gradient is missing.
+        """
+        session, named = self._session(layer), dict(layer.named_parameters())
+        if unknown := [name for name in grads if name not in named]:
+            close = nearest(unknown[0], named)
+            raise WeightError(
+                "gradients were given for parameters that the layer has not",
+                where=f"{type(self).__name__}.step",
+                received=unknown[:10],
+                allowed=f"names of the parameters of {type(layer).__name__}",
+                fix=f"did you mean {close!r}?"
+                if close
+                else "use what nn.value_and_grad(layer, ...) returned",
+            )
+        params = {name: named[name].value for name in session.how}
+        grads = {name: grad for name, grad in grads.items() if name in session.how}
+        rate = np.float32(self.get_lr(layer))
+        params, session.state, info = session.run(grads, session.state, params, rate)
+        write_back(layer, params)
+        return info
+
+    def get_lr(self, layer: Layer | None = None) -> float:
+        """The learning rate of the layer's next step; without a layer that of the only one that was stepped, or of
+        step 0 when there was none.
+
+        Raises:
+            ConfigError: several layers were stepped and none is named; the schedule is not resolved.
+        """
+        if layer is None and len(self._sessions) > 1:
+            raise self.error("get_lr needs a layer", f"{len(self._sessions)} layers that were stepped", "one")
+        layer = layer if layer is not None else next(iter(self._sessions), None)
+        session = self._sessions.get(layer) if layer is not None else None
+        return self.schedule.at(int(session.state["step"]) if session is not None else 0)
+
+    def state_dict(self, layer: Layer) -> dict[str, jax.Array]:
+        """The state of a layer as a flat dict by path, such as "rule/mu/conv.weight"."""
+        return flatten(self._session(layer).state)
+
+    def set_state_dict(self, layer: Layer, state: Mapping[str, Any]) -> None:
+        """Continue from what `state_dict` gave. Raises: WeightError listing entries that are missing or do not fit."""
+        session = self._session(layer)
+        session.state = jax.tree.map(jnp.asarray, unflatten(session.state, state, where="set_state_dict"))
+
+    def _session(self, layer: Layer) -> _Session:
+        how, known = self.trainable(layer), self._sessions.get(layer)
+        if known is not None and known.how == how:
+            return known
+        named = dict(layer.named_parameters())
+        state = self.init({name: named[name].value for name in how}, how)
+        if known is not None:
+            fresh = flatten(state)
+            state = unflatten(state, fresh | {n: v for n, v in flatten(known.state).items() if n in fresh})
+        session = _Session(how, state, jax.jit(functools.partial(self.update, how=how)))
+        self._sessions[layer] = session
+        return session
+
+    def resolved(self, total_steps: int, steps_per_epoch: int | None = None) -> Optimizer:
+        """This optimizer with its schedule resolved, see `LRScheduler.resolved`."""
+        return replace(self, learning_rate=self.schedule.resolved(total_steps, steps_per_epoch))
+
+
+def _found(patterns: tuple[str, ...], name: str) -> bool:
+    return any(re.search(pattern, name) for pattern in patterns)
+
+
+def _wide(array: jax.Array) -> jax.Array:
+    """`array` in at least 32 bits."""
+    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
+
+
+def _same_names(given: Mapping[str, Any], how: How, what: str) -> None:
+    missing = [name for name in how if name not in given]
+    unexpected = [name for name in given if name not in how]
+    if missing or unexpected:
+        raise WeightError(
+            f"the names of {what} are not those that are trained",
+            received=f"missing {missing[:10]}, unexpected {unexpected[:10]}",
+            allowed=f"the {len(how)} names of optimizer.trainable(layer)",
+        )

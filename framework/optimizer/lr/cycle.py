@@ -1,0 +1,232 @@
+"""Schedules that rise or come back: warmup, lines, cosines and cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from framework.config.registry import register
+from framework.optimizer.lr.base import Constant, LRScheduler, Rate, called, cosine, power
+from framework.optimizer.lr.plateau import ReduceOnPlateau
+
+# YAML holds no functions: for it this field is always null.
+if TYPE_CHECKING:
+    ScaleFunction = Callable[[Any], Any] | None
+else:
+    ScaleFunction = None
+
+
+@register("schedule")
+@dataclass(frozen=True)
+class LinearWarmup(LRScheduler):
+    """From `start_lr` towards `end_lr` within `warmup_steps`, then `learning_rate`: a number, or a schedule that starts
+    with its step 0 there and, where its length is open, lasts for the rest of the training."""
+
+    learning_rate: Rate
+    warmup_steps: int
+    start_lr: float
+    end_lr: float
+    by_epoch: bool = False
+    counts: ClassVar = ("warmup_steps",)
+
+    def __post_init__(self) -> None:
+        self.check(warmup_steps=0)
+        if not self.start_lr < self.end_lr:
+            raise self.error(
+                "a warmup rises", f"start_lr {self.start_lr}, end_lr {self.end_lr}", "start_lr below end_lr"
+            )
+
+    @property
+    def inner(self) -> LRScheduler:
+        rate = self.learning_rate
+        return rate if isinstance(rate, LRScheduler) else Constant(float(rate))
+
+    def rate(self, step: Any, xp: Any) -> Any:
+        rising = (self.end_lr - self.start_lr) * step / self.warmup_steps + self.start_lr
+        after = self.inner.rate(xp.maximum(step - self.warmup_steps, 0), xp)
+        return xp.where(step < self.warmup_steps, rising, after)
+
+    def open(self) -> list[str]:
+        return super().open() + [f"learning_rate.{name}" for name in self.inner.open()]
+
+    def resolved(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
+        own = super().resolved(total_steps, steps_per_epoch)
+        assert isinstance(own, LinearWarmup)
+        if not self.inner.open():
+            return own
+        return replace(
+            own, learning_rate=self.inner.resolved(total_steps - own.warmup_steps, steps_per_epoch)
+        )
+
+    @property
+    def plateau(self) -> ReduceOnPlateau | None:
+        return self.inner.plateau
+
+
+@register("schedule")
+@dataclass(frozen=True)
+class LinearLR(LRScheduler):
+    """From `lr * start_factor` to `lr * end_factor` in a line of `total_steps`, then constant."""
+
+    learning_rate: float
+    total_steps: int | None = None
+    start_factor: float = 1.0 / 3
+    end_factor: float = 1.0
+    by_epoch: bool = False
+    counts: ClassVar = ("total_steps",)
+    whole: ClassVar = "total_steps"
+
+    def __post_init__(self) -> None:
+        self.check(total_steps=0)
+        if not (0 < self.start_factor <= 1 and 0 <= self.end_factor <= 1):
+            received = f"start_factor {self.start_factor}, end_factor {self.end_factor}"
+            raise self.error("a factor is out of range", received, "start_factor above 0, both up to 1")
+
+    def rate(self, step: Any, xp: Any) -> Any:
+        assert self.total_steps is not None
+        share = xp.minimum(step, self.total_steps) / self.total_steps
+        return self.learning_rate * (self.start_factor + (self.end_factor - self.start_factor) * share)
+
+
+@register("schedule")
+@dataclass(frozen=True)
+class CosineAnnealingDecay(LRScheduler):
+    """Half a cosine from lr to `eta_min` within `T_max` steps, and up again as long after it.
+
+    Source: SGDR (arXiv 1608.03983), eq. 5, without restarts.
+    """
+
+    learning_rate: float
+    T_max: int | None = None
+    eta_min: float = 0.0
+    by_epoch: bool = False
+    counts: ClassVar = ("T_max",)
+    whole: ClassVar = "T_max"
+
+    def __post_init__(self) -> None:
+        self.check(T_max=0)
+
+    def rate(self, step: Any, xp: Any) -> Any:
+        assert self.T_max is not None
+        return cosine(self.learning_rate, self.eta_min, step % (2 * self.T_max) / self.T_max, xp)
+
+
+@register("schedule")
+@dataclass(frozen=True)
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Half a cosine from lr to `eta_min` within `T_0` steps, then again within `T_0 * T_mult`, and so on.
+
+    Source: SGDR (arXiv 1608.03983), eq. 5.
+    """
+
+    learning_rate: float
+    T_0: int
+    T_mult: int = 1
+    eta_min: float = 0.0
+    by_epoch: bool = False
+    counts: ClassVar = ("T_0",)
+
+    def __post_init__(self) -> None:
+        self.check(T_0=0, T_mult=0)
+
+    def rate(self, step: Any, xp: Any) -> Any:
+        if self.T_mult == 1:
+            return cosine(self.learning_rate, self.eta_min, step % self.T_0 / self.T_0, xp)
+        starts, length = [0], self.T_0  # a table: a logarithm would miss restarts by rounding
+        while starts[-1] + length < 2**31:
+            starts.append(starts[-1] + length)
+            length *= self.T_mult
+        at = xp.searchsorted(xp.asarray(starts), step, side="right") - 1
+        since = step - xp.asarray(starts)[at]
+        span = self.T_0 * xp.power(xp.asarray(float(self.T_mult)), at)
+        return cosine(self.learning_rate, self.eta_min, since / span, xp)
+
+
+@register("schedule")
+@dataclass(frozen=True)
+class OneCycleLR(LRScheduler):
+    """Up from `max_learning_rate / divide_factor` within `phase_pct` of the steps and down to `end_learning_rate`.
+
+    With `three_phase` it goes down to the initial rate as fast as it rose, and to the end in the rest. After
+    `total_steps` the last rate stays, where Paddle raises an error. Source: Super-Convergence (arXiv 1708.07120).
+    """
+
+    max_learning_rate: float
+    total_steps: int | None = None
+    divide_factor: float = 25.0
+    end_learning_rate: float = 0.0001
+    phase_pct: float = 0.3
+    anneal_strategy: Literal["cos", "linear"] = "cos"
+    three_phase: bool = False
+    by_epoch: bool = False
+    counts: ClassVar = ("total_steps",)
+    whole: ClassVar = "total_steps"
+
+    def __post_init__(self) -> None:
+        self.check(total_steps=0, divide_factor=0)
+        limit = 0.5 if self.three_phase else 1
+        if not 0 < self.phase_pct < limit:
+            raise self.error("phase_pct is out of range", self.phase_pct, f"above 0, below {limit}")
+        if self.total_steps is not None and self.phase_pct * self.total_steps <= 1 and not self.by_epoch:
+            raise self.error(
+                "the first phase has no step",
+                f"phase_pct {self.phase_pct} of {self.total_steps} steps",
+                "more than one step",
+            )
+
+    def rate(self, step: Any, xp: Any) -> Any:
+        assert self.total_steps is not None
+        first, last = self.phase_pct * self.total_steps - 1, float(self.total_steps - 1)
+        low, top = self.max_learning_rate / self.divide_factor, self.max_learning_rate
+        ends = [0.0, first, 2 * first, last] if self.three_phase else [0.0, first, last]
+        rates = (
+            [low, top, low, self.end_learning_rate]
+            if self.three_phase
+            else [low, top, self.end_learning_rate]
+        )
+        step, rate = xp.minimum(step, last), 0.0
+        for i in reversed(range(len(ends) - 1)):
+            share = (step - ends[i]) / (ends[i + 1] - ends[i])
+            linear = (rates[i + 1] - rates[i]) * share + rates[i]
+            here = linear if self.anneal_strategy == "linear" else cosine(rates[i], rates[i + 1], share, xp)
+            rate = here if i == len(ends) - 2 else xp.where(step <= ends[i + 1], here, rate)
+        return rate
+
+
+@register("schedule")
+@dataclass(frozen=True)
+class CyclicLR(LRScheduler):
+    """Up and down between two rates, in `step_size_up` and `step_size_down` steps (as many by default).
+
+    `triangular2` halves the height with each cycle, `exp_range` multiplies it with `exp_gamma**step`. `scale_fn`
+    (Python only) takes the place of `mode`: it gets the number of the cycle from 1, or the step when `scale_mode` is
+    "iterations". Source: Cyclical Learning Rates (arXiv 1506.01186).
+    """
+
+    base_learning_rate: float
+    max_learning_rate: float
+    step_size_up: int
+    step_size_down: int | None = None
+    mode: Literal["triangular", "triangular2", "exp_range"] = "triangular"
+    exp_gamma: float = 1.0
+    scale_fn: ScaleFunction = None
+    scale_mode: Literal["cycle", "iterations"] = "cycle"
+    by_epoch: bool = False
+    counts: ClassVar = ("step_size_up", "step_size_down")
+
+    def __post_init__(self) -> None:
+        self.check(step_size_up=0, step_size_down=0, exp_gamma=0)
+
+    def rate(self, step: Any, xp: Any) -> Any:
+        up = self.step_size_up
+        down = up if self.step_size_down is None else self.step_size_down
+        cycle, place = step // (up + down), step % (up + down)
+        height = xp.where(place <= up, place / up, (up + down - place) / down)
+        if self.scale_fn is not None:
+            scale = called(self.scale_fn, cycle + 1 if self.scale_mode == "cycle" else step)
+        elif self.mode == "triangular2":
+            scale = power(0.5, cycle, xp)
+        else:
+            scale = power(self.exp_gamma, step, xp) if self.mode == "exp_range" else 1.0
+        return self.base_learning_rate + (self.max_learning_rate - self.base_learning_rate) * height * scale

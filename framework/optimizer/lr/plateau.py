@@ -1,0 +1,105 @@
+"""A learning rate that a metric drives, and the memory of what the metric did so far."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from framework.config.registry import register
+from framework.core.errors import InputError, WeightError
+from framework.optimizer.lr.base import LRScheduler
+
+_KEYS = ("rate", "best", "bad", "cooldown")
+
+
+@register("schedule")
+@dataclass(frozen=True)
+class ReduceOnPlateau(LRScheduler):
+    """Multiplies the rate by `factor` when a metric has not become better for more than `patience` observations.
+
+    `at` gives `learning_rate`; what the metric did to it is the factor of a PlateauState (below), with which the
+    caller multiplies the rate. Better is lower with mode "min", by `threshold` of the best value ("rel") or by
+    `threshold` ("abs"). After a reduction `cooldown` observations count for nothing. A reduction that is not above
+    `epsilon` is not made.
+    """
+
+    learning_rate: float
+    mode: Literal["min", "max"] = "min"
+    factor: float = 0.1
+    patience: int = 10
+    threshold: float = 1e-4
+    threshold_mode: Literal["rel", "abs"] = "rel"
+    cooldown: int = 0
+    min_lr: float = 0.0
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if not (0 < self.factor < 1 and self.learning_rate > 0):
+            received = f"factor {self.factor}, learning_rate {self.learning_rate}"
+            raise self.error("no rate can be reduced", received, "factor above 0, below 1; a positive rate")
+
+    def rate(self, step: Any, xp: Any) -> Any:
+        return self.learning_rate
+
+    @property
+    def plateau(self) -> ReduceOnPlateau:
+        return self
+
+
+class PlateauState:
+    """Follows one metric. `factor` multiplies the scheduled learning rate; `state_dict()` is plain numbers for JSON."""
+
+    def __init__(self, schedule: ReduceOnPlateau) -> None:
+        self.schedule = schedule
+        self.rate = schedule.learning_rate
+        self.best: float | None = None
+        self.bad = self.cooldown = 0
+
+    @property
+    def factor(self) -> float:
+        return self.rate / self.schedule.learning_rate
+
+    def observe(self, metric: float) -> float:
+        """Count one value of the metric; returns the factor from now on. A NaN is no improvement.
+
+        Raises:
+            InputError: the metric is no single number.
+        """
+        how = self.schedule
+        try:
+            value = float(metric)
+        except TypeError:
+            raise InputError(
+                "a plateau needs a number", received=type(metric).__name__, allowed="one number"
+            ) from None
+        if self.cooldown > 0:
+            self.cooldown -= 1
+            return self.factor
+        if not math.isnan(value) and (self.best is None or self._better(value, self.best)):
+            self.best, self.bad = value, 0
+        else:
+            self.bad += 1
+        if self.bad > how.patience:
+            self.cooldown, self.bad = how.cooldown, 0
+            lower = max(self.rate * how.factor, how.min_lr)
+            if self.rate - lower > how.epsilon:
+                self.rate = lower
+        return self.factor
+
+    def _better(self, value: float, best: float) -> bool:
+        how = self.schedule
+        margin = how.threshold * (best if how.threshold_mode == "rel" else 1)
+        return value < best - margin if how.mode == "min" else value > best + margin
+
+    def state_dict(self) -> dict[str, float | None]:
+        return {key: getattr(self, key) for key in _KEYS}
+
+    def set_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from what `state_dict` gave. Raises: WeightError when it holds other keys."""
+        if set(state) != set(_KEYS):
+            raise WeightError(
+                "this is no state of a plateau", received=sorted(state), allowed=", ".join(_KEYS)
+            )
+        for key, value in state.items():
+            setattr(self, key, value)

@@ -1,0 +1,129 @@
+"""Transforms that turn, shift, scale and shear the picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from framework.config.registry import register
+from framework.core.errors import ConfigError
+from framework.vision.image import Interpolation
+from framework.vision.sample import Sample
+from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp
+from framework.vision.transforms.checks import Fill, Range, around, check_fill, check_number, check_range
+from framework.vision.warp import Size, Warp
+
+
+@register("transform")
+@dataclass(frozen=True)
+class RandomRotation:
+    """Turns the picture about its centre, with probability `p`.
+
+    `degrees` are clockwise: a range (least, most), or a number that stands for (-number, number). With `expand` the
+    picture grows to hold all its corners; without, it keeps its size and the corners are cut.
+
+    Raises:
+        ConfigError: a range is empty, or a fill, a share or a probability is out of range.
+    """
+
+    degrees: Range
+    p: float = 1.0
+    expand: bool = False
+    interpolation: Interpolation = "linear"
+    fill: Fill = 0
+    ignore_index: int = IGNORE_INDEX
+    min_visible: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_range(self, "degrees")
+        check_number(self, "p", 0, 1)
+        check_fill(self)
+        check_number(self, "min_visible", 0, 1)
+
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        """The warp for a picture of `size_hw`."""
+        if rng.random() >= self.p:
+            return Warp.identity(size_hw)
+        return Warp.rotate(size_hw, rng.uniform(*around(self.degrees)), expand=self.expand)
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        return apply_warp(
+            sample,
+            self.plan(sample.size_hw, rng),
+            interpolation=self.interpolation,
+            fill=self.fill,
+            ignore_index=self.ignore_index,
+            min_visible=self.min_visible,
+        )
+
+
+@register("transform")
+@dataclass(frozen=True)
+class RandomAffine:
+    """Shears, scales and turns the picture about its centre and then shifts it, with probability `p`; keeps its size.
+
+    `degrees` of the turn are clockwise and `shear` is in degrees along x: ranges (least, most), or a number that
+    stands for (-number, number). `translate` (x, y) are the greatest shifts as shares of width and height.
+
+    Raises:
+        ConfigError: a range is empty, the shear does not lie between -90 and 90 degrees, the scale is not above 0,
+            a share is not from 0 to 1, or a fill or a probability is out of range.
+    """
+
+    degrees: Range = 0.0
+    translate: tuple[float, float] = (0.0, 0.0)
+    scale: tuple[float, float] = (1.0, 1.0)
+    shear: Range = 0.0
+    p: float = 1.0
+    interpolation: Interpolation = "linear"
+    fill: Fill = 0
+    ignore_index: int = IGNORE_INDEX
+    min_visible: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_range(self, "degrees")
+        check_range(self, "shear", -89, 89)
+        check_range(self, "scale", 0, above=True)
+        for share in self.translate:
+            if not 0 <= share <= 1:
+                raise ConfigError(
+                    "this is no share of the picture's sides",
+                    where="RandomAffine.translate",
+                    received=self.translate,
+                    allowed="(x, y), from 0 to 1",
+                )
+        check_number(self, "p", 0, 1)
+        check_fill(self)
+        check_number(self, "min_visible", 0, 1)
+
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        """The warp for a picture of `size_hw`."""
+        if rng.random() >= self.p:
+            return Warp.identity(size_hw)
+        height, width = size_hw
+        turn = np.deg2rad(rng.uniform(*around(self.degrees)))
+        scale = rng.uniform(*self.scale)
+        shear = np.tan(np.deg2rad(rng.uniform(*around(self.shear))))
+        shift_xy = rng.uniform(-1, 1, 2) * self.translate * np.array([width, height])
+        cos, sin = scale * np.cos(turn), scale * np.sin(turn)
+        return about_centre(size_hw, np.array([[cos, -sin], [sin, cos]]) @ [[1, shear], [0, 1]], shift_xy)
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        return apply_warp(
+            sample,
+            self.plan(sample.size_hw, rng),
+            interpolation=self.interpolation,
+            fill=self.fill,
+            ignore_index=self.ignore_index,
+            min_visible=self.min_visible,
+        )
+
+
+def about_centre(size_hw: Size, linear: np.ndarray, shift_xy: np.ndarray) -> Warp:
+    """The warp that applies `linear [2, 2]` with the picture's centre fixed and then shifts by `shift_xy` pixels."""
+    centre = np.array([size_hw[1] / 2, size_hw[0] / 2])
+    matrix = np.eye(3)
+    matrix[:2, :2] = linear
+    matrix[:2, 2] = centre + shift_xy - linear @ centre
+    return Warp(matrix, size_hw, size_hw)

@@ -1,0 +1,110 @@
+"""Transforms of colour and sharpness: they change the image alone, and no geometry."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from framework.config.registry import register
+from framework.core.errors import ConfigError
+from framework.vision.sample import Sample
+from framework.vision.transforms import pixels
+from framework.vision.transforms.checks import Range, around, check_number, check_range
+
+
+@register("transform")
+@dataclass(frozen=True)
+class ColorJitter:
+    """Changes brightness, contrast, saturation and hue by random factors, in random order.
+
+    The first three are ranges (least, most) of the factors of `pixels`, or a number that stands for
+    (max(0, 1 - number), 1 + number). `hue` is a range of shares of the full circle from -0.5 to 0.5, or a number that
+    stands for (-number, number). These are the definitions of torchvision and paddle.vision.
+
+    Raises:
+        ConfigError: a range is empty, a factor is negative, or a hue is out of range.
+    """
+
+    brightness: Range = 0.0
+    contrast: Range = 0.0
+    saturation: Range = 0.0
+    hue: Range = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("brightness", "contrast", "saturation"):
+            if isinstance(getattr(self, name), int | float):
+                check_number(self, name, 0)
+            else:
+                check_range(self, name, 0)
+        check_range(self, "hue", -0.5, 0.5)
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        steps = [
+            (pixels.brightness, _factors(self.brightness), 1.0),
+            (pixels.contrast, _factors(self.contrast), 1.0),
+            (pixels.saturation, _factors(self.saturation), 1.0),
+            (pixels.hue, around(self.hue), 0.0),
+        ]
+        image = sample.image
+        for index in rng.permutation(len(steps)):
+            change, (least, most), unchanged = steps[index]
+            value = rng.uniform(least, most)
+            if value != unchanged:
+                image = change(image, value)
+        return sample.replace(image=image)
+
+
+def _factors(value: Range) -> tuple[float, float]:
+    least, most = around(value, 1.0)
+    return max(0.0, least), most
+
+
+@register("transform")
+@dataclass(frozen=True)
+class RandomGrayscale:
+    """Takes the colours away, with probability `p`; the image keeps three channels.
+
+    Raises:
+        ConfigError: `p` is no probability.
+    """
+
+    p: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_number(self, "p", 0, 1)
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        return sample.replace(image=pixels.grayscale(sample.image)) if rng.random() < self.p else sample
+
+
+@register("transform")
+@dataclass(frozen=True)
+class GaussianBlur:
+    """Blurs with a Gaussian of a random standard deviation from `sigma` (least, most), in pixels.
+
+    `kernel_size` is the side of the square of weights; at the edges the picture is mirrored.
+
+    Raises:
+        ConfigError: the kernel is not odd, or the range is empty or not above 0.
+    """
+
+    kernel_size: int
+    sigma: tuple[float, float] = (0.1, 2.0)
+
+    def __post_init__(self) -> None:
+        check_number(self, "kernel_size", 1)
+        if self.kernel_size % 2 == 0:
+            raise ConfigError(
+                "a kernel with a centre has an odd side",
+                where="GaussianBlur.kernel_size",
+                received=self.kernel_size,
+                allowed="1, 3, 5, ...",
+            )
+        check_range(self, "sigma", 0, above=True)
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        sigma, side = rng.uniform(*self.sigma), self.kernel_size
+        blurred = cv2.GaussianBlur(sample.image, (side, side), sigma, borderType=cv2.BORDER_REFLECT_101)
+        return sample.replace(image=blurred)

@@ -1,0 +1,150 @@
+"""Transforms that keep a part of the picture."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from framework.config.registry import register
+from framework.vision.image import Interpolation
+from framework.vision.sample import Sample
+from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp
+from framework.vision.transforms.checks import Fill, check_fill, check_number, check_range, check_size
+from framework.vision.warp import Size, Warp
+
+
+@register("transform")
+@dataclass(frozen=True)
+class CenterCrop:
+    """Cuts `size_hw` out of the middle; a smaller picture is put into the middle of `fill`.
+
+    Where the middle falls between two pixels, the crop begins at the first of them.
+
+    Raises:
+        ConfigError: a side is smaller than 1, or a fill or a share is out of range.
+    """
+
+    size_hw: Size
+    fill: Fill = 0
+    ignore_index: int = IGNORE_INDEX
+    min_visible: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_size(self)
+        check_fill(self)
+        check_number(self, "min_visible", 0, 1)
+
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        """The warp for a picture of `size_hw`."""
+        top, left = ((side - wanted) // 2 for side, wanted in zip(size_hw, self.size_hw, strict=True))
+        return Warp.crop(size_hw, (left, top, left + self.size_hw[1], top + self.size_hw[0]))
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        return apply_warp(
+            sample,
+            self.plan(sample.size_hw, rng),
+            fill=self.fill,
+            ignore_index=self.ignore_index,
+            min_visible=self.min_visible,
+        )
+
+
+@register("transform")
+@dataclass(frozen=True)
+class RandomCrop:
+    """Cuts `size_hw` out at a random place, of a picture with `padding` pixels of `fill` put around it.
+
+    A side that is still too short is filled up, with the picture at a random place in it.
+
+    Raises:
+        ConfigError: a side is smaller than 1, the padding is negative, or a fill or a share is out of range.
+    """
+
+    size_hw: Size
+    padding: int = 0
+    fill: Fill = 0
+    ignore_index: int = IGNORE_INDEX
+    min_visible: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_size(self)
+        check_number(self, "padding", 0)
+        check_fill(self)
+        check_number(self, "min_visible", 0, 1)
+
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        """The warp for a picture of `size_hw`."""
+        starts = []
+        for side, wanted in zip(size_hw, self.size_hw, strict=True):
+            room = side + 2 * self.padding - wanted
+            starts.append(int(rng.integers(min(0, room), max(0, room) + 1)) - self.padding)
+        top, left = starts
+        return Warp.crop(size_hw, (left, top, left + self.size_hw[1], top + self.size_hw[0]))
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        return apply_warp(
+            sample,
+            self.plan(sample.size_hw, rng),
+            fill=self.fill,
+            ignore_index=self.ignore_index,
+            min_visible=self.min_visible,
+        )
+
+
+@register("transform")
+@dataclass(frozen=True)
+class RandomResizedCrop:
+    """Cuts out a random part of the picture and scales it to `size_hw`: the crop that ImageNet classifiers train on.
+
+    The part has a share of the picture's area from `scale` and width / height from `ratio` (drawn in its logarithm).
+    After ten parts that did not fit, it is the middle of the picture with the nearest possible ratio.
+
+    Source: Szegedy et al., "Going Deeper with Convolutions", section 6.
+
+    Raises:
+        ConfigError: a side is smaller than 1, a range is empty, not above 0 or (`scale`) above 1.
+    """
+
+    size_hw: Size
+    scale: tuple[float, float] = (0.08, 1.0)
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)
+    interpolation: Interpolation = "linear"
+    min_visible: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_size(self)
+        check_range(self, "scale", 0, 1, above=True)
+        check_range(self, "ratio", 0, above=True)
+        check_number(self, "min_visible", 0, 1)
+
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        """The warp for a picture of `size_hw`."""
+        x0, y0, x1, y1 = self._part(size_hw, rng)
+        scale_x, scale_y = self.size_hw[1] / (x1 - x0), self.size_hw[0] / (y1 - y0)
+        matrix = np.array([[scale_x, 0, -x0 * scale_x], [0, scale_y, -y0 * scale_y], [0, 0, 1]])
+        return Warp(matrix, self.size_hw, size_hw)
+
+    def _part(self, size_hw: Size, rng: np.random.Generator) -> tuple[int, int, int, int]:
+        height, width = size_hw
+        least, most = math.log(self.ratio[0]), math.log(self.ratio[1])
+        for _ in range(10):
+            area = height * width * rng.uniform(*self.scale)
+            ratio = math.exp(rng.uniform(least, most))
+            h, w = round(math.sqrt(area / ratio)), round(math.sqrt(area * ratio))
+            if 0 < h <= height and 0 < w <= width:
+                y, x = int(rng.integers(height - h + 1)), int(rng.integers(width - w + 1))
+                return x, y, x + w, y + h
+        ratio = min(max(width / height, self.ratio[0]), self.ratio[1])
+        h, w = min(height, max(1, round(width / ratio))), min(width, max(1, round(height * ratio)))
+        y, x = (height - h) // 2, (width - w) // 2
+        return x, y, x + w, y + h
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        return apply_warp(
+            sample,
+            self.plan(sample.size_hw, rng),
+            interpolation=self.interpolation,
+            min_visible=self.min_visible,
+        )

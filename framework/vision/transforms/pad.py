@@ -1,0 +1,162 @@
+"""Transforms that put a border around the picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from framework.config.registry import register
+from framework.core.errors import ConfigError, ShapeError
+from framework.vision.sample import Sample
+from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp
+from framework.vision.transforms.checks import Fill, check_fill, check_number, check_size
+from framework.vision.warp import Size, Warp
+
+Align = Literal["top_left", "center"]
+
+
+@register("transform")
+@dataclass(frozen=True)
+class Pad:
+    """Adds `padding` pixels (left, top, right, bottom); one number stands for all four.
+
+    Raises:
+        ConfigError: a width is negative, or the fill is out of range.
+    """
+
+    padding: int | tuple[int, int, int, int]
+    fill: Fill = 0
+    ignore_index: int = IGNORE_INDEX
+
+    def __post_init__(self) -> None:
+        if min(self._widths) < 0:
+            raise ConfigError(
+                "a border cannot be negative",
+                where="Pad.padding",
+                received=self.padding,
+                allowed="(left, top, right, bottom) >= 0",
+                fix="CenterCrop and RandomCrop cut pixels away",
+            )
+        check_fill(self)
+
+    @property
+    def _widths(self) -> tuple[int, int, int, int]:
+        one = self.padding
+        return (one, one, one, one) if isinstance(one, int) else one
+
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        """The warp for a picture of `size_hw`."""
+        return Warp.pad(size_hw, *self._widths)
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        warp = self.plan(sample.size_hw, rng)
+        return apply_warp(sample, warp, fill=self.fill, ignore_index=self.ignore_index)
+
+
+@register("transform")
+@dataclass(frozen=True)
+class PadToSize:
+    """Fills the picture up to `size_hw`, with the picture in the top left corner or in the middle.
+
+    Raises:
+        ConfigError: a side is smaller than 1, or the fill is out of range.
+        ShapeError: at a call, the picture is larger.
+    """
+
+    size_hw: Size
+    align: Align = "top_left"
+    fill: Fill = 0
+    ignore_index: int = IGNORE_INDEX
+
+    def __post_init__(self) -> None:
+        check_size(self)
+        check_fill(self)
+
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        """The warp for a picture of `size_hw`."""
+        if size_hw[0] > self.size_hw[0] or size_hw[1] > self.size_hw[1]:
+            raise ShapeError(
+                "the picture is larger than the size that it is to be filled up to",
+                where="PadToSize",
+                received=size_hw,
+                allowed=f"at most {self.size_hw}",
+                fix='put Resize with mode "fit" or a crop before it',
+            )
+        return _filled_up(size_hw, self.size_hw, self.align)
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        warp = self.plan(sample.size_hw, rng)
+        return apply_warp(sample, warp, fill=self.fill, ignore_index=self.ignore_index)
+
+
+@register("transform")
+@dataclass(frozen=True)
+class PadToMultiple:
+    """Fills both sides up to the next multiple, with the picture in the top left corner or in the middle.
+
+    Raises:
+        ConfigError: the multiple is smaller than 1, or the fill is out of range.
+    """
+
+    multiple: int = 32
+    align: Align = "top_left"
+    fill: Fill = 0
+    ignore_index: int = IGNORE_INDEX
+
+    def __post_init__(self) -> None:
+        check_number(self, "multiple", 1)
+        check_fill(self)
+
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        """The warp for a picture of `size_hw`."""
+        height, width = (-(-side // self.multiple) * self.multiple for side in size_hw)
+        return _filled_up(size_hw, (height, width), self.align)
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        warp = self.plan(sample.size_hw, rng)
+        return apply_warp(sample, warp, fill=self.fill, ignore_index=self.ignore_index)
+
+
+@register("transform")
+@dataclass(frozen=True)
+class RandomExpand:
+    """Puts the picture at a random place on a canvas of `fill`, up to `max_ratio` times as high and wide.
+
+    The default fill is the mean of ImageNet.
+
+    Source: Liu et al., "SSD", section 3.6 (the zoom-out that makes small objects).
+
+    Raises:
+        ConfigError: the ratio is smaller than 1, or a fill or a probability is out of range.
+    """
+
+    max_ratio: float = 4.0
+    p: float = 0.5
+    fill: Fill = (124, 116, 104)
+    ignore_index: int = IGNORE_INDEX
+
+    def __post_init__(self) -> None:
+        check_number(self, "max_ratio", 1)
+        check_number(self, "p", 0, 1)
+        check_fill(self)
+
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        """The warp for a picture of `size_hw`."""
+        if rng.random() >= self.p:
+            return Warp.identity(size_hw)
+        ratio = rng.uniform(1, self.max_ratio)
+        extra_h, extra_w = (int(side * ratio) - side for side in size_hw)
+        top, left = int(rng.integers(extra_h + 1)), int(rng.integers(extra_w + 1))
+        return Warp.pad(size_hw, left, top, extra_w - left, extra_h - top)
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        warp = self.plan(sample.size_hw, rng)
+        return apply_warp(sample, warp, fill=self.fill, ignore_index=self.ignore_index)
+
+
+def _filled_up(size_hw: Size, wanted_hw: Size, align: Align) -> Warp:
+    extra_h, extra_w = wanted_hw[0] - size_hw[0], wanted_hw[1] - size_hw[1]
+    top, left = (extra_h // 2, extra_w // 2) if align == "center" else (0, 0)
+    return Warp.pad(size_hw, left, top, extra_w - left, extra_h - top)

@@ -1,0 +1,152 @@
+"""What every registered dataset keeps to, on tiny fixtures. The registry is the test list."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+from framework.config import Kind, available, bind, dump, find, parse
+from framework.core.errors import OarError
+from framework.io.dataset import Dataset
+from framework.vision import image
+from framework.vision.sample import Sample
+from tests.contract.cases import PACKAGES
+from zoo.classification.benchmarks import Cifar10, Mnist
+from zoo.classification.data import ImageFolder, ListFile
+
+REPO = Path(__file__).resolve().parents[2]
+
+
+def image_folder(folder: Path) -> Dataset:
+    for number in range(6):
+        name = f"train/{('cat', 'dog')[number % 2]}/{number}.jpg"
+        image.write(folder / name, np.full((4 + number, 5, 3), 40 * number, np.uint8))
+    return ImageFolder(folder, "train")
+
+
+def list_file(folder: Path) -> Dataset:
+    for number in range(6):
+        image.write(folder / f"{number}.png", np.full((4, 5 + number, 3), 40 * number, np.uint8))
+    text = "".join(f"{number}.png {number % 3}\n" for number in range(6))
+    (folder / "list.txt").write_text(text, encoding="utf-8")
+    return ListFile(folder, folder / "list.txt")
+
+
+def mnist(folder: Path) -> Dataset:
+    pictures = bytes([0, 0, 8, 3, 0, 0, 0, 6, 0, 0, 0, 2, 0, 0, 0, 2]) + bytes(range(24))
+    (folder / "images").write_bytes(pictures)
+    (folder / "labels").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 6]) + bytes(range(6)))
+    return Mnist(folder / "images", folder / "labels")
+
+
+def cifar10(folder: Path) -> Dataset:
+    records = np.random.default_rng(0).integers(0, 256, (6, 3073), dtype=np.uint8)
+    records[:, 0] = range(4, 10)
+    (folder / "test_batch.bin").write_bytes(records.tobytes())
+    return Cifar10(folder, "test")
+
+
+# Each makes a dataset of six samples, its files in the folder.
+FIXTURES: dict[str, Callable[[Path], Dataset]] = {
+    "Cifar10": cifar10,
+    "ImageFolder": image_folder,
+    "ListFile": list_file,
+    "Mnist": mnist,
+}
+COUNT = 6
+every = pytest.mark.parametrize("name", FIXTURES)
+
+
+@pytest.fixture
+def dataset(name: str, tmp_path: Path) -> Any:
+    return FIXTURES[name](tmp_path)
+
+
+def contents(sample: Sample) -> tuple[Any, ...]:
+    assert sample.labels is not None
+    return sample.id, sample.image.tobytes(), sample.image.shape, sample.labels.tolist()
+
+
+def test_every_registered_dataset_has_a_fixture() -> None:
+    assert set(FIXTURES) == set(available("dataset", PACKAGES))
+
+
+@every
+def test_samples(dataset: Any, name: str) -> None:
+    assert type(dataset) is find("dataset", name, PACKAGES).config and isinstance(dataset, Dataset)
+    assert len(dataset) == COUNT
+    samples = list(dataset)  # ends by IndexError
+    assert len(samples) == COUNT and len({sample.id for sample in samples}) == COUNT
+    names = dataset.class_names
+    assert isinstance(names, tuple) and all(isinstance(one, str) and one for one in names)
+    for sample in samples:
+        assert isinstance(sample, Sample) and isinstance(sample.id, str)
+        assert sample.image.dtype == np.uint8 and sample.image.shape[2] == 3
+        assert isinstance(sample.labels, np.ndarray) and sample.labels.dtype.kind == "i"
+        assert ((sample.labels >= 0) & (sample.labels < len(names))).all()
+    assert len({sample.image.tobytes() for sample in samples}) == COUNT
+
+
+@every
+def test_indices(dataset: Any) -> None:
+    assert contents(dataset[np.int64(2)]) == contents(dataset[2]) == contents(dataset[2 - COUNT])
+    for index in (COUNT, -COUNT - 1):
+        with pytest.raises(IndexError):
+            dataset[index]
+
+
+@every
+def test_a_sample_is_not_changed_through_another(dataset: Any) -> None:
+    before = contents(dataset[1])
+    sample = dataset[1]
+    sample.image[...] = 0
+    assert contents(dataset[1]) == before
+
+
+@every
+def test_threads_read_the_same(dataset: Any) -> None:
+    with ThreadPoolExecutor(8) as pool:  # the first use, too, is from several threads
+        found = list(pool.map(lambda index: contents(dataset[index % COUNT]), range(20 * COUNT)))
+    assert found[:COUNT] == [contents(sample) for sample in dataset]
+    assert all(one == found[index % COUNT] for index, one in enumerate(found))
+
+
+@every
+def test_pickles_are_small_and_hold_the_settings(dataset: Any) -> None:
+    fresh = pickle.dumps(dataset)
+    want = [contents(sample) for sample in dataset]
+    assert pickle.dumps(dataset) == fresh and len(fresh) < 1000
+    copy = pickle.loads(fresh)
+    assert copy == dataset and [contents(sample) for sample in copy] == want
+
+
+@every
+def test_it_comes_back_from_its_configuration(dataset: Any) -> None:
+    tree = parse(dump(dataset), "dumped.yml")
+    assert bind(tree, Annotated[Any, Kind("dataset")], PACKAGES) == dataset
+
+
+@every
+def test_files_are_not_touched_before_the_first_use(name: str, dataset: Any, tmp_path: Path) -> None:
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        path.unlink()
+    copy = pickle.loads(pickle.dumps(dataset))
+    with pytest.raises(OarError):
+        len(copy)
+
+
+def test_workers_load_no_jax() -> None:
+    """A loader's processes unpickle datasets and transforms: importing these must be light."""
+    modules = {**available("dataset", PACKAGES), **available("transform", PACKAGES)}.values()
+    script = f"import sys, {', '.join(sorted(set(modules)))}; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], cwd=REPO, check=False).returncode == 0

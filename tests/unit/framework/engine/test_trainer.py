@@ -1,0 +1,218 @@
+"""The Trainer on a problem of 24 points: it learns, resumes to the bit, and says what is wrong."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+from framework.core.errors import ConfigError, InputError, WeightError
+from framework.engine.callbacks import Callback, EarlyStop, LogLines, MetricsFile
+from framework.engine.trainer import TrainingError
+from framework.io.checkpoint import find_checkpoint
+from framework.optimizer import EMA, Momentum
+from framework.optimizer.lr import PolynomialDecay, ReduceOnPlateau
+from tests.unit.framework.engine.conftest import Points
+
+
+class Rows(Callback):
+    """Keeps what is logged."""
+
+    def __init__(self, stop_at: int | None = None) -> None:
+        self.rows, self.evals, self.stop_at = [], [], stop_at
+
+    def on_step(self, trainer, step):
+        if step == self.stop_at:
+            raise KeyboardInterrupt
+
+    def on_log(self, trainer, row):
+        self.rows.append({k: v for k, v in row.items() if k not in ("samples_per_second", "wait_share")})
+
+    def on_eval(self, trainer, row):
+        self.evals.append(row)
+
+
+def test_it_learns_and_the_model_has_the_result(make):
+    rows = Rows()
+    trainer = make(epochs=30, callbacks=[rows], dropout=0.0)
+    scores = trainer.fit()
+    assert scores == {"accuracy": scores["accuracy"], "count": 10.0} and scores["accuracy"] >= 0.8
+    assert rows.rows[-1]["loss"] < 0.5 * rows.rows[0]["loss"]
+    assert rows.rows[0]["lr"] == pytest.approx(0.1) and set(rows.rows[0]) >= {"largest", "grad_norm"}
+    for name, parameter in trainer.model.named_parameters():
+        assert np.array_equal(parameter.value, trainer.state.params[name])
+    assert [row["step"] for row in rows.rows] == list(range(1, 181))
+
+
+@pytest.mark.parametrize("workers", [0, 2, 4])
+def test_a_killed_run_goes_on_bit_for_bit(make, tmp_path: Path, workers: int):
+    whole = Rows()
+    options = {"save_every": 4, "eval_every": 6, "ema": EMA(0.9), "log_every": 3}
+    straight = make(callbacks=[whole], folder=tmp_path / "a", **options)
+    straight.fit()
+    broken = Rows(stop_at=10)
+    with pytest.raises(KeyboardInterrupt):
+        make(callbacks=[broken], folder=tmp_path / "b", **options).fit()
+    resumed = Rows()
+    trainer = make(callbacks=[resumed], folder=tmp_path / "b", workers=workers, **options)
+    trainer.resume(find_checkpoint(tmp_path / "b"))
+    assert trainer.step == 8
+    trainer.fit()
+    assert [row for row in whole.rows if row["step"] > 8] == resumed.rows
+    assert [r["accuracy"] for r in whole.evals][1:] == [r["accuracy"] for r in resumed.evals]
+    for name, value in straight.state.params.items():
+        assert np.array_equal(value, trainer.state.params[name]), name
+
+
+def test_two_devices_give_the_numbers_of_one(make):
+    results = []
+    for devices in (jax.devices()[:1], jax.devices()[:2]):
+        rows = Rows()
+        make(callbacks=[rows], devices=devices, epochs=2).fit()
+        results.append([row["loss"] for row in rows.rows])
+    np.testing.assert_allclose(*results, rtol=1e-5)
+
+
+def test_the_batch_must_be_divisible_and_the_length_known(make):
+    with pytest.raises(ConfigError, match="cannot be divided among the devices"):
+        make(devices=list(jax.devices()[:2]) + [jax.devices()[0]])
+    with pytest.raises(ConfigError, match="nothing says how long to train"):
+        make(epochs=None)
+    with pytest.raises(ConfigError, match="fewer samples than a batch"):
+        make(dataset=Points(3))
+
+
+def test_a_loss_that_is_no_number_names_step_and_samples(make, tmp_path: Path):
+    bad = Points()
+    bad.points[7] = np.nan
+    with pytest.raises(TrainingError, match="training has diverged") as caught:
+        make(dataset=bad, folder=tmp_path, save_every=1).fit()
+    assert "step " in str(caught.value) and "7" in str(caught.value).partition("samples")[2]
+    assert "--resume" in str(caught.value)
+    saved = find_checkpoint(tmp_path)
+    from framework.io.checkpoint import load_checkpoint
+
+    assert all(np.isfinite(a).all() for a in load_checkpoint(saved).model.values())
+
+
+def test_resuming_something_else(make, tmp_path: Path):
+    make(folder=tmp_path, epochs=1).fit()
+    folder = find_checkpoint(tmp_path)
+    with pytest.raises(WeightError, match="another samples") as caught:
+        make(dataset=Points(20)).resume(folder)
+    assert "samples: 20, saved 24" in str(caught.value)
+    with pytest.raises(WeightError, match="made with other settings"):
+        make(optimizer=Momentum(0.1, 0.9), ema=EMA(0.9)).resume(folder)
+    other = make()
+    other.state.params["extra"] = other.state.params["0.bias"]
+    with pytest.raises(WeightError, match="of another model") as caught:
+        other.resume(folder)
+    assert "extra: missing" in str(caught.value)
+    with pytest.raises(InputError, match="there is no checkpoint"):
+        find_checkpoint(tmp_path / "nowhere")
+
+
+def test_best_and_last_are_kept(make, tmp_path: Path):
+    trainer = make(folder=tmp_path, epochs=6, keep=2, eval_every=6)
+    trainer.fit()
+    steps = list(trainer.store.steps())
+    assert steps[-2:] == [30, 36] and len(steps) <= 3
+    assert trainer.store.best() in trainer.store.steps().values()
+
+
+def test_the_metrics_file_forgets_what_is_trained_again(make, tmp_path: Path):
+    path = tmp_path / "metrics.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        make(callbacks=[MetricsFile(path), Rows(stop_at=10)], folder=tmp_path, save_every=4).fit()
+    trainer = make(callbacks=[MetricsFile(path)], folder=tmp_path, save_every=4)
+    trainer.resume(find_checkpoint(tmp_path))
+    trainer.fit()
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [row["step"] for row in rows if row["kind"] == "train"] == list(range(1, 19))
+    assert [row["step"] for row in rows if row["kind"] == "eval"] == [6, 12, 18]
+
+
+def test_lines_of_the_log(make, caplog):
+    with caplog.at_level(logging.INFO, "oar"):
+        make(callbacks=[LogLines()], epochs=1, log_every=3, lr_batch_size=2).fit()
+    text = caplog.text
+    assert "learning rate times 2: batch size 4 instead of 2" in text
+    assert "step 3/6" in text and "samples/s" in text and "eta 0:00:0" in text and "data wait" in text
+    assert "eval  accuracy" in text and "(best so far)" in text
+
+
+def test_early_stop(make):
+    rows = Rows()
+    trainer = make(callbacks=[rows, EarlyStop(2)], epochs=50, optimizer=Momentum(0.0, 0.9))
+    trainer.fit()
+    assert [row["best"] for row in rows.evals] == [True, False, False] and trainer.step == 18
+
+
+def test_a_plateau_lowers_the_rate(make, tmp_path: Path):
+    rows = Rows()
+    schedule = ReduceOnPlateau(0.1, mode="max", factor=0.5, patience=0)
+    trainer = make(callbacks=[rows], epochs=4, optimizer=Momentum(schedule, 0.0), folder=tmp_path)
+    trainer.fit()
+    rates = sorted({round(row["lr"], 6) for row in rows.rows}, reverse=True)
+    assert rates[0] == 0.1 and rates[1] == 0.05
+    again = make(epochs=5, optimizer=Momentum(schedule, 0.0))
+    again.resume(find_checkpoint(tmp_path))
+    assert again.plateau.state_dict() == trainer.plateau.state_dict()
+
+
+def test_schedules_span_the_training(make):
+    rows = Rows()
+    make(callbacks=[rows], epochs=2, optimizer=Momentum(PolynomialDecay(0.1, None, end_lr=0.0), 0.0)).fit()
+    np.testing.assert_allclose([row["lr"] for row in rows.rows], 0.1 * (1 - np.arange(12) / 12), rtol=1e-5)
+
+
+def test_accumulation_is_one_large_batch(make):
+    rows = Rows()
+    trainer = make(callbacks=[rows], epochs=2, optimizer=Momentum(0.1, 0.0, accumulate=2), dropout=0.0)
+    trainer.fit()
+    assert trainer.step == 12 and int(trainer.state.optimizer["step"]) == 6
+
+
+def test_float16_skips_steps_that_overflow(make):
+    rows = Rows()
+    trainer = make(callbacks=[rows], epochs=2, amp="float16")
+    trainer.fit()
+    assert float(trainer.state.scaler.scale) > 0 and all(np.isfinite(row["loss"]) for row in rows.rows)
+
+
+def test_bfloat16_and_recompute_learn_alike(make):
+    losses = []
+    for options in ({}, {"amp": "bfloat16"}, {"recompute": r"^0$"}):
+        rows = Rows()
+        make(callbacks=[rows], epochs=2, **options).fit()
+        losses.append([row["loss"] for row in rows.rows])
+    np.testing.assert_allclose(losses[1], losses[0], rtol=0.05)
+    np.testing.assert_allclose(losses[2], losses[0], rtol=1e-6)
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(make, tmp_path: Path, monkeypatch):
+    from framework.io import checkpoint
+
+    trainer = make(folder=tmp_path, epochs=1)
+    trainer.fit()
+    before = find_checkpoint(tmp_path)
+    shutil.copytree(before, tmp_path / "copy")
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "write_safetensors", full)
+    more = make(folder=tmp_path, epochs=2)
+    more.resume(before)
+    with pytest.raises(InputError, match="the checkpoint could not be written") as caught:
+        more.fit()
+    assert "No space left" in str(caught.value) and str(before) in str(caught.value)
+    assert find_checkpoint(tmp_path) == before
+    assert not list((tmp_path / "checkpoints").glob(".writing-*"))
+    for file in before.iterdir():
+        assert file.read_bytes() == (tmp_path / "copy" / file.name).read_bytes()

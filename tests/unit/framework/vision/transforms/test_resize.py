@@ -1,0 +1,70 @@
+"""framework.vision.transforms.resize: sizes by hand, and all fields in the same scale."""
+
+import numpy as np
+import pytest
+
+from framework.vision.sample import Sample
+from framework.vision.transforms import RandomScale, Resize
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def picture(height: int, width: int) -> Sample:
+    return Sample(np.full((height, width, 3), 50, np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("mode", "wanted", "size", "expected"),
+    [
+        ("exact", (7, 5), (20, 30), (7, 5)),
+        ("short", (10, 10), (20, 30), (10, 15)),
+        ("short", (10, 10), (30, 20), (15, 10)),
+        ("short", (256, 256), (333, 500), (256, 384)),  # 384.4
+        ("long", (10, 10), (20, 30), (7, 10)),  # 6.67
+        ("long", (10, 10), (1, 100), (1, 10)),  # a side never vanishes
+        ("fit", (10, 40), (20, 30), (10, 15)),
+        ("fit", (40, 10), (20, 30), (7, 10)),
+        ("fit", (40, 60), (20, 30), (40, 60)),
+        ("short", (4, 4), (1, 1), (4, 4)),
+    ],
+)
+def test_sizes(mode, wanted, size, expected):
+    out = Resize(wanted, mode=mode)(picture(*size), rng())
+    assert out.size_hw == expected == out.image.shape[:2]
+    assert (out.image == 50).all()
+
+
+def test_fields_are_scaled():
+    sample = Sample(
+        np.zeros((2, 4, 3), np.uint8),
+        mask=np.array([[0, 0, 1, 1], [0, 0, 2, 2]], np.uint8),
+        boxes=np.array([[1, 0, 3, 2]], np.float32),
+    )
+    out = Resize((4, 2))(sample, rng())
+    assert out.boxes.tolist() == [[0.5, 0, 1.5, 4]]
+    assert out.mask.tolist() == [[0, 1], [0, 1], [0, 2], [0, 2]]
+
+
+def test_interpolation():
+    image = np.repeat(np.array([[[0], [100]]], np.uint8), 3, axis=2)
+    near = Resize((1, 4), interpolation="nearest")(Sample(image), rng()).image[0, :, 0]
+    linear = Resize((1, 4))(Sample(image), rng()).image[0, :, 0]
+    assert near.tolist() == [0, 0, 100, 100] and linear.tolist() == [0, 25, 75, 100]
+
+
+def test_random_scale():
+    free = RandomScale((0.5, 2.0))
+    sizes = [free.plan((100, 200), rng(seed)).size_hw for seed in range(200)]
+    assert all(50 <= h <= 200 and 100 <= w <= 400 for h, w in sizes) and len(set(sizes)) > 50
+    assert all(abs(w - 2 * h) <= 2 for h, w in sizes)
+    stepped = RandomScale((0.5, 2.0), step=0.1)
+    assert {stepped.plan((10, 10), rng(seed)).size_hw[0] for seed in range(500)} == set(range(5, 21))
+    # The end is not reached by whole steps.
+    assert {RandomScale((1, 2), step=0.4).plan((10, 10), rng(s)).size_hw[0] for s in range(99)} == {
+        10,
+        14,
+        18,
+    }
+    assert RandomScale((2, 2))(picture(3, 1), rng()).size_hw == (6, 2)

@@ -1,0 +1,72 @@
+import jax
+import numpy as np
+import pytest
+
+from framework import nn
+from framework.core.errors import ConfigError
+from zoo.contracts import Feature, build_backbone
+from zoo.vision.cifar_resnet import VARIANTS, BasicBlock, CifarResNet, CifarResNetConfig
+
+# Exact: by hand from the paper's table. In millions: the paper's table 6.
+PARAMETERS = {
+    "resnet20": (269_722, 0.27),
+    "resnet32": (464_154, 0.46),
+    "resnet44": (658_586, 0.66),
+    "resnet56": (853_018, 0.85),
+    "resnet110": (1_727_962, 1.7),
+}
+
+
+def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
+    graphdef, params, buffers = nn.abstract(model.eval())
+    image = jax.ShapeDtypeStruct(x, np.float32)
+    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
+    return [leaf.shape for leaf in jax.tree.leaves(out)]
+
+
+def test_one_convolution_of_the_count_by_hand() -> None:
+    """n = 3: 27 * 16 + 6 of 9 * 16 * 16, then 9 * 16 * 32 and 5 of 9 * 32 * 32, and so on; norms; 64 * 10 + 10."""
+    convs = 27 * 16 + 6 * 9 * 16**2 + 9 * 16 * 32 + 5 * 9 * 32**2 + 9 * 32 * 64 + 5 * 9 * 64**2
+    norms = 2 * (7 * 16 + 6 * 32 + 6 * 64)
+    assert convs + norms + 650 == PARAMETERS["resnet20"][0]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_parameters_and_shapes(variant: str) -> None:
+    model = CifarResNet(CifarResNetConfig(variant))
+    exact, published = PARAMETERS[variant]
+    assert sum(int(np.prod(parameter.shape)) for parameter in model.parameters()) == exact
+    assert abs(exact / 1e6 - published) < (0.05 if variant == "resnet110" else 0.005)
+    assert shapes(model, (2, 32, 32, 3)) == [(2, 10)]
+
+
+def test_maps_without_classes() -> None:
+    model = build_backbone(CifarResNetConfig("resnet20"))
+    assert model.features == (Feature(16, 1), Feature(32, 2), Feature(64, 4))
+    assert shapes(model, (1, 9, 32, 3)) == [(1, 9, 32, 16), (1, 5, 16, 32), (1, 3, 8, 64)]
+
+
+def test_option_a_by_hand() -> None:
+    """A branch that gives 0: every second pixel stays, one channel of zeros on either side."""
+    block = BasicBlock(2, 4, 2)
+    state = {name: np.zeros(shape, np.float32) for name, shape in block.state_shapes().items()}
+    block.set_state_dict(state | {name: np.ones(4) for name in state if name.endswith("_variance")})
+    x = np.arange(1.0, 19.0, dtype=np.float32).reshape(1, 3, 3, 2)
+    want = np.zeros((1, 2, 2, 4))
+    want[..., 1:3] = x[:, ::2, ::2]
+    np.testing.assert_array_equal(block.eval()(x), want)
+
+
+def test_one_pixel() -> None:
+    graphdef, params, buffers = nn.split(CifarResNet(CifarResNetConfig(num_classes=3)).eval())
+    out = jax.jit(lambda x: nn.apply(graphdef, params, buffers, None, x)[0])(
+        np.ones((1, 1, 1, 3), np.float32)
+    )
+    assert out.shape == (1, 3) and np.isfinite(out).all()
+
+
+def test_unknown_variant() -> None:
+    with pytest.raises(
+        ConfigError, match=r"unknown variant of CifarResNet[\s\S]*resnet110[\s\S]*did you mean 'resnet32'"
+    ):
+        CifarResNet(CifarResNetConfig("resnet21"))

@@ -1,0 +1,71 @@
+import jax
+import numpy as np
+import pytest
+
+from framework import nn
+from framework.core.errors import ConfigError, ShapeError
+from zoo.contracts import Feature, build_backbone
+from zoo.vision.mit import VARIANTS, MixVisionTransformer, MixVisionTransformerConfig
+
+
+def shapes(model: nn.Layer, image: tuple[int, ...]) -> list[tuple[int, ...]]:
+    graphdef, params, buffers = nn.abstract(model.eval())
+    x = jax.ShapeDtypeStruct(image, np.float32)
+    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, x)
+    return [one.shape for one in jax.tree.leaves(out)]
+
+
+@pytest.mark.parametrize(
+    ("variant", "count"),
+    # counted on PaddleSeg 2.8's MixVisionTransformer_B0 to B5; the paper rounds them in table 1a
+    [
+        ("mit_b0", 3_319_392),
+        ("mit_b1", 13_151_424),
+        ("mit_b2", 24_196_288),
+        ("mit_b3", 44_072_128),
+        ("mit_b4", 60_842_688),
+        ("mit_b5", 81_443_008),
+    ],
+)
+def test_published_sizes(variant: str, count: int) -> None:
+    model = build_backbone(MixVisionTransformerConfig(variant))
+    assert sum(p.size for p in model.parameters()) == count
+    widths = VARIANTS[variant].widths
+    assert model.features == tuple(Feature(c, s) for c, s in zip(widths, (4, 8, 16, 32)))
+    assert shapes(model, (1, 512, 1024, 3)) == [
+        (1, 512 // s, 1024 // s, c) for c, s in zip(widths, (4, 8, 16, 32))
+    ]
+
+
+def test_table_is_complete_and_the_classifier_adds_its_layer() -> None:
+    assert list(VARIANTS) == [f"mit_b{i}" for i in range(6)]
+    model = MixVisionTransformer(MixVisionTransformerConfig(num_classes=7))
+    assert shapes(model, (2, 224, 224, 3)) == [(2, 7)]
+    assert sum(p.size for p in model.parameters()) == 3_319_392 + 257 * 7
+
+
+def test_logits_are_the_head_on_the_mean_of_the_last_map() -> None:
+    model = MixVisionTransformer(MixVisionTransformerConfig(num_classes=2))
+    last = np.zeros((1, 1, 2, 256), np.float32)
+    last[0, 0, :, 3] = 1, 5
+    model.forward_features = lambda x: (last,)  # type: ignore[method-assign]
+    weight = np.zeros((256, 2), np.float32)
+    weight[3] = 2, -1
+    model.head.weight, model.head.bias = weight, np.array([0.5, 0], np.float32)
+    np.testing.assert_allclose(model(np.zeros((1, 32, 32, 3), np.float32)), [[6.5, -3]], rtol=1e-6)
+
+
+def test_smallest_image() -> None:
+    model = MixVisionTransformer(MixVisionTransformerConfig(num_classes=0))
+    assert shapes(model, (1, 29, 29, 3))[-1] == (1, 1, 1, 256)
+    with pytest.raises(ShapeError) as error:
+        shapes(model, (1, 64, 28, 3))
+    assert str(error.value) == (
+        "MixVisionTransformer: the image is too small for the reductions of the attention\n"
+        "  received: height 64, width 28\n  allowed: both at least 29"
+    )
+
+
+def test_unknown_variant() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'mit_b3'"):
+        MixVisionTransformer(MixVisionTransformerConfig("mitb3"))

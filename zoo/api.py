@@ -1,0 +1,140 @@
+"""`predictor(...)`: the short way in to classifiers of pictures.
+
+from zoo import predictor
+
+classify = predictor("pp_lcnet_x0_25_clothing")
+print(classify("shirt.jpg").label)
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from framework.config import Kind, bind
+from framework.core.errors import FormatError, InputError, nearest
+from framework.export import Artifact, load_artifact
+from framework.inference import engine_of
+from framework.inference.cache import ROOT
+from framework.inference.image_predictor import ImagePredictor
+from framework.vision.sample import Sample
+from zoo.classification.results import Classification, interpret
+
+CONFIGS = ROOT / "configs" / "zoo"
+PACKAGES = ("zoo", "framework")
+
+
+def predictor(
+    model: str | os.PathLike[str],
+    *,
+    device: str | None = None,
+    precision: str = "auto",
+    top: int = 5,
+    overrides: Sequence[str] = (),
+) -> ImagePredictor[Classification]:
+    """An object that classifies pictures: `classify("a.jpg")` gives a Classification, a list of pictures a list.
+
+    Args:
+        model: The name of a config in configs/zoo, a config file, or an artifact folder.
+        device: "cpu", "gpu", "gpu:1", …; None is jax's default.
+        precision: "float32", "bfloat16" or "auto".
+        top: How many classes a result holds.
+        overrides: Settings of the config, as `-o` of the tools.
+
+    Raises:
+        InputError: no such model. HubError: weights are neither here nor reachable.
+    """
+    artifact = find_artifact(model, CONFIGS, tuple(overrides))
+    if artifact.config.get("domain") != "zoo" or "labels" not in artifact.config:
+        raise FormatError(
+            "this artifact does not classify pictures",
+            where=str(model),
+            received=f"domain: {artifact.config.get('domain')}",
+            allowed="one that tools/export_model.py wrote from a config of configs/zoo",
+        )
+    labels = tuple(artifact.config["labels"])
+
+    def classified(outputs: dict[str, np.ndarray], sample: Sample, picture: np.ndarray) -> Classification:
+        classes = interpret(outputs["scores"], labels, top)
+        return Classification(str(sample.id), picture.shape[:2], classes, picture)
+
+    return image_predictor(artifact, classified, device, precision)
+
+
+def image_predictor(artifact: Artifact, interpret: Any, device: str | None, precision: str) -> ImagePredictor:
+    """The predictor of an artifact that `zoo.export` made."""
+    hint = tuple[Annotated[Any, Kind("transform")], ...]
+    transforms = bind(artifact.config["transforms"], hint, PACKAGES)
+    engine = engine_of(artifact, device, precision)
+    return ImagePredictor(engine, transforms, interpret, artifact.config["batch_size"])
+
+
+def find_artifact(model: str | os.PathLike[str], configs: Path, overrides: tuple[str, ...]) -> Artifact:
+    """The artifact of a folder, of a config file, or of the name of a config anywhere below `configs`."""
+    path = Path(model)
+    if path.is_dir():
+        if overrides:
+            raise InputError(
+                "an artifact's program is made already",
+                where=path,
+                received=", ".join(overrides),
+                fix="change the config and export again with tools/export_model.py",
+            )
+        return load_artifact(path)
+    return artifact_of(config_file(model, configs), overrides)
+
+
+def config_file(model: str | os.PathLike[str], configs: Path) -> Path:
+    """The config file of a name or a path. Raises: InputError with the known names."""
+    if Path(model).suffix in (".yml", ".yaml"):
+        return Path(model)
+    known = {path.stem: path for path in sorted(configs.rglob("*.yml"))}
+    if str(model) not in known:
+        close = nearest(str(model), known)
+        raise InputError(
+            "there is no such model",
+            received=repr(str(model)),
+            allowed=f"{', '.join(known)}; a config file (.yml); or an artifact folder",
+            fix=f"did you mean {close!r}?" if close else None,
+        )
+    return known[str(model)]
+
+
+def artifact_of(config: Path, overrides: tuple[str, ...] = ()) -> Artifact:
+    """The artifact of a config: from OAR_HOME if it was made before, else exported now and kept there."""
+    from framework.config import load, resolved
+    from framework.inference.cache import kept_artifact
+
+    def make() -> Artifact:
+        return export_artifact(str(config), overrides)
+
+    tree = load(config, overrides)
+    plain = tree.plain()
+    weights = Path(str(plain.get("weights") or Path("output") / config.stem)).expanduser()
+    if weights.is_dir():
+        from framework.io.checkpoint import find_checkpoint
+
+        folder = find_checkpoint(weights, prefer="best")
+        files = sorted(path for path in folder.iterdir() if path.is_file())
+    else:
+        files = [weights] if weights.is_file() else []
+    return kept_artifact(config.stem, resolved(tree), files, (str(plain.get("domain", "zoo")),), make)
+
+
+def open_predictor(
+    config: str | None, model_dir: str | None, device: str | None, precision: str, overrides: tuple[str, ...]
+) -> ImagePredictor[Classification]:
+    """What tools/infer.py runs."""
+    chosen = model_dir if model_dir is not None else str(config)
+    return predictor(chosen, device=device, precision=precision, overrides=overrides)
+
+
+def export_artifact(config: str, overrides: tuple[str, ...]) -> Artifact:
+    """What tools/export_model.py writes."""
+    from zoo.export import export_experiment
+
+    return export_experiment(Path(config), overrides)

@@ -1,0 +1,358 @@
+"""Pictures in files with one class each: in folders by class, in a zip of such folders, or in a list.
+
+Nothing is read before the first `len(dataset)` or `dataset[i]`; then all names are read and checked at once. A pickled
+dataset carries its settings alone, and its copy reads the names anew. `dataset[i]` may be called from several threads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import threading
+import zipfile
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from framework.config.registry import register
+from framework.core.errors import ConfigError, InputError
+from framework.io.dataset import Dataset
+from framework.vision import image
+from framework.vision.sample import Sample
+
+_SPLITS = {"train", "val", "valid", "validation", "test"}
+_MAX_UNNAMED = 1_000_000  # classes without a file of names; a greater label is a slip
+_SHOWN = 5  # of a long list of bad entries, a message names so many
+
+
+class LazyDataset(Dataset):
+    """A frozen dataclass that keeps what it has read in cached properties, which are not pickled."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        settings = {field.name for field in dataclasses.fields(self)}  # pyright: ignore[reportArgumentType]
+        return {name: value for name, value in vars(self).items() if name in settings}
+
+
+class _Index(NamedTuple):
+    names: list[str]  # from the folder or in the archive
+    labels: np.ndarray  # [N] int32
+    class_names: tuple[str, ...]
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class ImageFolder(LazyDataset):
+    """Pictures at `<root>/<split>/<class>/.../x.jpg`; the folder's name is the class.
+
+    `root` or `<root>/<split>.zip` may be a zip of class folders, which is read where it is. Classes are numbered in
+    the order of their sorted names, or as in `labels_file`: one class a line, of which some may have no folder here.
+    Folders and files whose names begin with a dot are left out.
+
+    Raises:
+        ConfigError: an extension does not begin with a dot.
+        InputError: at the first use, there is no such folder or archive, there is no class folder in it, some class
+            folders hold no picture, or are not in `labels_file`. At an access, the picture cannot be read.
+    """
+
+    root: Path
+    split: str = ""
+    labels_file: Path | None = None
+    extensions: tuple[str, ...] = image.SUFFIXES
+
+    def __post_init__(self) -> None:
+        if not self.extensions or any(not suffix.startswith(".") for suffix in self.extensions):
+            raise ConfigError(
+                "these are no file extensions",
+                where="ImageFolder.extensions",
+                received=self.extensions,
+                allowed='one or more, each with its dot: ".jpg"',
+            )
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes by index."""
+        return self._index.class_names
+
+    def __len__(self) -> int:
+        return len(self._index.names)
+
+    def __getitem__(self, index: int) -> Sample:
+        name, label = self._index.names[index], self._index.labels[index]
+        where = self._place / name
+        picture = _read(where if self._archive is None else self._archive.read(name), where, "delete it")
+        return Sample(picture, labels=np.asarray(label), id=str(where))
+
+    @cached_property
+    def _place(self) -> Path:
+        """The folder of the class folders, or the archive."""
+        root = Path(self.root)
+        folder = root / self.split
+        packed = Path(f"{folder}.zip")
+        if folder.is_dir() or (root.is_file() and zipfile.is_zipfile(root)):
+            return folder if folder.is_dir() else root
+        if self.split and packed.is_file() and zipfile.is_zipfile(packed):
+            return packed
+        raise InputError(
+            "there is no such folder or zip archive",
+            where=folder,
+            allowed="a folder of class folders, or a zip of them",
+            fix=f"check root and split; the current folder is {Path.cwd()}",
+        )
+
+    @cached_property
+    def _archive(self) -> _Archive | None:
+        return None if self._place.is_dir() else _Archive(self._place)
+
+    @cached_property
+    def _index(self) -> _Index:
+        if self._archive is None:
+            found = _walk(self._place)
+        else:
+            inside = self._place == Path(self.root) and self.split
+            found = self._archive.members(f"{self.split.strip('/')}/" if inside else "")
+        suffixes = tuple(suffix.lower() for suffix in self.extensions)
+        pictures = {
+            name: [file for file in found[name] if file.lower().endswith(suffixes)] for name in sorted(found)
+        }
+        if not pictures:
+            raise InputError(
+                "there are no class folders",
+                where=self._place,
+                allowed="<class>/<picture>, one folder a class",
+                fix="set split to the folder between root and the class folders"
+                if self.split == ""
+                else None,
+            )
+        if empty := [name for name, files in pictures.items() if not files]:
+            raise InputError(
+                f"{len(empty)} of {len(pictures)} class folders hold no picture",
+                where=self._place,
+                received=_some(empty),
+                allowed=f"files that end in {', '.join(self.extensions)}",
+                fix="remove the folders, or set extensions",
+            )
+        if set(pictures) <= _SPLITS:
+            raise InputError(
+                "the class folders have the names of parts of a data set",
+                where=self._place,
+                received=_some(list(pictures)),
+                allowed="<root>/<split>/<class>/<picture>",
+                fix=f"set split, for example to {next(iter(pictures))!r}",
+            )
+        class_names = tuple(pictures)
+        if self.labels_file is not None:
+            class_names = read_class_names(self.labels_file)
+            self._check_classes(class_names, pictures)
+        number = {name: index for index, name in enumerate(class_names)}
+        labels = np.repeat([number[name] for name in pictures], [len(files) for files in pictures.values()])
+        names = [file for files in pictures.values() for file in files]
+        return _Index(names, labels.astype(np.int32), class_names)
+
+    def _check_classes(self, class_names: Sequence[str], folders: Iterable[str]) -> None:
+        twice = sorted({name for name in class_names if class_names.count(name) > 1})
+        unknown = [name for name in folders if name not in set(class_names)]
+        if twice or unknown:
+            raise InputError(
+                "labels_file names a class twice" if twice else "there are folders of unknown classes",
+                where=self.labels_file if twice else self._place,
+                received=_some(twice or unknown),
+                allowed="one class a line, each once" if twice else f"the classes in {self.labels_file}",
+            )
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class ListFile(LazyDataset):
+    """Pictures named in a text file, a line each: `path label`, as PaddleClas' train_list.txt.
+
+    Paths are relative to `root`; labels are class indices from 0. What follows the last `separator` of a line is the
+    label, so paths may hold blanks. `labels_file` has the name of class i on its line i, with or without the number in
+    front; without the file the classes are called "0", "1", ... up to the greatest label.
+
+    Raises:
+        ConfigError: the separator is empty.
+        InputError: at the first use, the list cannot be read, is empty, has lines that are no `path label`, labels
+            outside the classes, or pictures that are not there. At an access, the picture cannot be read.
+    """
+
+    root: Path
+    list_file: Path
+    labels_file: Path | None = None
+    separator: str = " "
+
+    def __post_init__(self) -> None:
+        if not self.separator:
+            raise ConfigError(
+                "the separator is empty", where="ListFile.separator", allowed="a blank, a tab, ..."
+            )
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes by index."""
+        return self._index.class_names
+
+    def __len__(self) -> int:
+        return len(self._index.names)
+
+    def __getitem__(self, index: int) -> Sample:
+        where = Path(self.root) / self._index.names[index]
+        picture = _read(where, where, f"take it out of {self.list_file}")
+        return Sample(picture, labels=np.asarray(self._index.labels[index]), id=str(where))
+
+    @cached_property
+    def _index(self) -> _Index:
+        class_names = None if self.labels_file is None else read_class_names(self.labels_file)
+        limit = _MAX_UNNAMED if class_names is None else len(class_names)
+        names, labels, bad = [], [], []
+        for number, line in enumerate(_lines(self.list_file, "list of pictures"), start=1):
+            if not line.strip():
+                continue
+            name, separator, text = line.strip().rpartition(self.separator)
+            label = int(text) if text.strip().isdecimal() else None
+            if not separator or not name.strip() or label is None:
+                bad.append(f"{self.list_file}:{number}: {line.strip()[:80]!r} is no path and class index")
+            elif label >= limit:
+                bad.append(f"{self.list_file}:{number}: label {label}")
+            else:
+                names.append(name.strip())
+                labels.append(label)
+        if bad:
+            raise InputError(
+                f"{len(bad)} lines of the list cannot be used",
+                received=_some(bad, "\n    "),
+                allowed=f"path, {self.separator!r}, label 0 to {limit - 1}"
+                + (f" (the classes in {self.labels_file})" if self.labels_file else ""),
+                fix="set separator if the columns are separated by something else, or correct the lines",
+            )
+        if not names:
+            raise InputError("the list names no picture", where=self.list_file, allowed="a line a picture")
+        self._check_files(names)
+        if class_names is None:
+            class_names = tuple(str(index) for index in range(max(labels) + 1))
+        return _Index(names, np.array(labels, np.int32), class_names)
+
+    def _check_files(self, names: list[str]) -> None:
+        # One listing a folder: asking for each of a million files would take minutes on a network drive.
+        listings: dict[str, set[str]] = {}
+        missing = []
+        for name in names:
+            folder, file = os.path.split(os.path.join(self.root, name))
+            if folder not in listings:
+                listings[folder] = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+            # Some file systems take a name in another case than they list it in.
+            if file not in listings[folder] and not os.path.isfile(os.path.join(folder, file)):
+                missing.append(name)
+        if missing:
+            raise InputError(
+                f"{len(missing)} of the {len(names)} pictures in {self.list_file} are not there",
+                where=self.root,
+                received=_some(missing),
+                fix="check root, unpack the pictures, or take the lines out of the list",
+            )
+
+
+def read_class_names(path: Path) -> tuple[str, ...]:
+    """The names in a text file, one a line: `cat`, or `0 cat` where every line begins with its own number.
+
+    Raises:
+        InputError: the file cannot be read, is empty, or has an empty line between others.
+    """
+    names = [line.strip() for line in _lines(path, "list of classes")]
+    while names and not names[-1]:
+        names.pop()
+    if not names or not all(names):
+        raise InputError(
+            "a class has no name" if names else "the list of classes is empty",
+            where=f"{path}:{names.index('') + 1}" if names else path,
+            allowed="one name a line",
+        )
+    columns = [name.split(maxsplit=1) for name in names]
+    if all(len(column) == 2 and column[0] == str(index) for index, column in enumerate(columns)):
+        return tuple(name for _, name in columns)
+    return tuple(names)
+
+
+class _Archive:
+    """A zip of pictures: one open file, read by one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._lock = path, threading.Lock()
+        self._file = zipfile.ZipFile(path)
+
+    def members(self, prefix: str) -> dict[str, list[str]]:
+        """The files below `prefix` by their class folder."""
+        found: dict[str, list[str]] = {}
+        for entry in sorted(self._file.namelist()):
+            parts = PurePosixPath(entry[len(prefix) :]).parts
+            hidden = any(part.startswith(".") or part == "__MACOSX" for part in parts)
+            if not entry.startswith(prefix) or hidden or not parts or (len(parts) == 1 and entry[-1] != "/"):
+                continue
+            files = found.setdefault(parts[0], [])
+            if entry[-1] != "/":
+                files.append(entry)
+        return found
+
+    def read(self, name: str) -> bytes:
+        try:
+            with self._lock:
+                return self._file.read(name)
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            RuntimeError,
+            NotImplementedError,
+            OSError,
+            EOFError,
+        ) as error:
+            raise InputError(
+                "a picture cannot be taken out of the archive",
+                where=self._path / name,
+                received=error,
+                fix="test the archive with a zip program, and copy or download it again",
+            ) from error
+
+
+def _walk(root: Path) -> dict[str, list[str]]:
+    """All files below each folder in `root`, as paths from `root`, sorted."""
+    found: dict[str, list[str]] = {}
+    with os.scandir(root) as entries:
+        classes = sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
+    for name in classes:
+        files = found[name] = []
+        for folder, subfolders, file_names in os.walk(root / name, followlinks=True):
+            subfolders[:] = sorted(sub for sub in subfolders if sub[0] != ".")
+            inside = os.path.relpath(folder, root)
+            files += [os.path.join(inside, file) for file in sorted(file_names) if file[0] != "."]
+    return found
+
+
+def _read(source: Path | bytes, where: Path, way_out: str) -> np.ndarray:
+    try:
+        return image.read(source)
+    except InputError as error:
+        raise InputError(
+            f"a picture of the data set cannot be read: {error.problem}",
+            where=where,
+            received=error.received,
+            allowed=error.allowed,
+            fix=f"repair the file, or {way_out}",
+        ) from error
+
+
+def _lines(path: Path, what: str) -> list[str]:
+    try:
+        return image.check_file(path, what).read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"the {what} is not UTF-8", where=path, received=error.reason, fix="save it as UTF-8"
+        ) from error
+
+
+def _some(names: Sequence[str], separator: str = ", ") -> str:
+    more = f"{separator}and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return separator.join(names[:_SHOWN]) + more

@@ -1,0 +1,150 @@
+"""Image classification: one class a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from framework import nn
+from framework.config import register
+from framework.core.errors import ConfigError, InputError
+from framework.core.rng import next_key
+from framework.engine.task import Batch, Losses, Metric
+from framework.metric import top_k_correct
+from framework.nn import functional as F
+from framework.vision.sample import Sample
+
+
+@dataclass(frozen=True)
+class Normalize:
+    """(x / 255 - mean) / std of R, G, B; `bgr` feeds the channels in the other order. The defaults are ImageNet's."""
+
+    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
+    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+    bgr: bool = False
+
+    def __call__(self, images: jax.Array) -> jax.Array:
+        """[N, H, W, 3] uint8 to float32."""
+        x = images[..., ::-1] if self.bgr else images
+        mean, std = jnp.asarray(self.mean, jnp.float32), jnp.asarray(self.std, jnp.float32)
+        return x.astype(jnp.float32) * (1 / (255 * std)) - mean / std
+
+
+@register("task")
+@dataclass(frozen=True)
+class ImageClassification:
+    """Cross-entropy on the logits [N, num_classes] of a model.
+
+    Attributes:
+        topk: The accuracies that are reported; the first chooses the best checkpoint.
+        label_smoothing: Share of the target that is spread over all classes.
+        mixup, cutmix: Alpha of the Beta distribution that mixes pairs of a batch; 0 is off. With both, each batch
+            takes one of them at random. Source: https://arxiv.org/abs/1710.09412, https://arxiv.org/abs/1905.04899
+    """
+
+    normalize: Normalize = field(default_factory=Normalize)
+    topk: tuple[int, ...] = (1, 5)
+    label_smoothing: float = 0.0
+    mixup: float = 0.0
+    cutmix: float = 0.0
+
+    def __post_init__(self) -> None:
+        if (
+            not self.topk
+            or min(self.topk) < 1
+            or not 0 <= self.label_smoothing < 1
+            or min(self.mixup, self.cutmix) < 0
+        ):
+            raise ConfigError(
+                "this is no classification",
+                received=f"topk {list(self.topk)}, label_smoothing {self.label_smoothing}, mixup {self.mixup}, "
+                f"cutmix {self.cutmix}",
+                allowed="topk from 1, 0 <= label_smoothing < 1, mixup and cutmix from 0",
+            )
+
+    def pack(self, sample: Sample) -> dict[str, np.ndarray]:
+        if sample.labels is None or sample.labels.ndim != 0:
+            raise InputError(
+                "a sample has no class",
+                where=sample.id,
+                received="no label" if sample.labels is None else f"{len(sample.labels)} labels",
+                allowed="one class index for the whole picture",
+            )
+        return {"image": sample.image, "label": np.asarray(sample.labels, np.int32)}
+
+    def loss(self, model: nn.Layer, batch: Batch) -> Losses:
+        images, target = self.normalize(batch["image"]), None
+        if self.mixup or self.cutmix:
+            images, other, share = self._mixed(images)
+            logits = model(images)
+            label = batch["label"]
+            target = share * self._loss(logits, label) + (1 - share) * self._loss(logits, label[other])
+        else:
+            logits = model(images)
+            target = self._loss(logits, batch["label"])
+        hits = (logits.argmax(axis=-1) == batch["label"]).mean(dtype=jnp.float32)
+        return Losses(target, {"accuracy": hits})
+
+    def _loss(self, logits: jax.Array, label: jax.Array) -> jax.Array:
+        return F.cross_entropy(logits, label, label_smoothing=self.label_smoothing)
+
+    def _mixed(self, images: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """(images, index of the other one of each pair, share [] of the first)."""
+        key = next_key()
+        order, beta, where, choice = jax.random.split(key, 4)
+        other = jax.random.permutation(order, images.shape[0])
+        cut = jax.random.bernoulli(
+            choice, float(self.cutmix > 0) / (float(self.cutmix > 0) + float(self.mixup > 0))
+        )
+        alpha = jnp.where(cut, self.cutmix, self.mixup)
+        share = jax.random.beta(beta, alpha, alpha)
+        height, width = images.shape[1:3]
+        side = jnp.sqrt(1 - share)
+        centre = jax.random.uniform(where, (2,))
+        rows, columns = jnp.arange(height) + 0.5, jnp.arange(width) + 0.5
+        in_rows = jnp.abs(rows / height - centre[0]) < side / 2
+        in_columns = jnp.abs(columns / width - centre[1]) < side / 2
+        patch = (in_rows[:, None] & in_columns[None, :])[None, :, :, None]
+        pasted = jnp.where(patch, images[other], images)
+        blended = share * images + (1 - share) * images[other]
+        kept = 1 - patch.mean(dtype=jnp.float32)
+        return jnp.where(cut, pasted, blended), other, jnp.where(cut, kept, share)
+
+    def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
+        """{"scores": probabilities [N, num_classes]}."""
+        return {"scores": F.softmax(model(self.normalize(inputs["image"])).astype(jnp.float32))}
+
+    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
+        return {"accuracy": TopAccuracy(self.topk)}
+
+    def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
+        count = getattr(getattr(model, "config", None), "num_classes", None)
+        if labels and count is not None and count != len(labels):
+            raise ConfigError(
+                "the model and the data have different numbers of classes",
+                where="model.num_classes",
+                received=f"{count} for the {len(labels)} classes {', '.join(labels[:5])}{' …' if len(labels) > 5 else ''}",
+                allowed=str(len(labels)),
+                fix=f"-o model.num_classes={len(labels)}",
+            )
+
+
+class TopAccuracy:
+    """Shares of samples whose label is among the best k classes."""
+
+    higher_is_better = True
+
+    def __init__(self, topk: tuple[int, ...]) -> None:
+        self.topk, self.hits, self.count = topk, [0] * len(topk), 0
+
+    def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
+        correct = top_k_correct(outputs["scores"], batch["label"], max(self.topk))
+        self.hits = [old + int(correct[:, :k].any(axis=1).sum()) for old, k in zip(self.hits, self.topk)]
+        self.count += len(correct)
+
+    def result(self) -> dict[str, float]:
+        return {f"top{k}": hits / max(1, self.count) for k, hits in zip(self.topk, self.hits)}

@@ -1,0 +1,178 @@
+"""CSPResNet: RepVGG blocks with residuals inside cross-stage partial stages, each with channel attention.
+
+Paper: PP-YOLOE, https://arxiv.org/abs/2203.16250, section 2.2; the weight of the 1x1 branch is PP-YOLOE+'s
+Reference: PaddlePaddle/PaddleDetection ppdet/modeling/backbones/cspresnet.py with `use_large_stem`, as in all PP-YOLOE
+Differs: nothing in the function computed; all four maps are returned. Upstream has no classifier: with `num_classes` a
+    linear layer stands behind the mean over all pixels. The deploy form folds every normalisation.
+Weights: `state_dict()` has upstream's names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from framework import nn
+from framework.config import register
+from framework.nn import functional as F
+from framework.nn import initializer as I
+from zoo.contracts import Feature
+from zoo.layers.conv_bn import ConvBN
+from zoo.layers.reparam import Arrays, centred
+from zoo.layers.variants import check_variant
+
+# At multipliers of 1
+STEM_WIDTH, WIDTHS, DEPTHS = 64, (128, 256, 512, 1024), (3, 6, 6, 3)
+
+
+class Size(NamedTuple):
+    """Multipliers of blocks and channels."""
+
+    depth: float
+    width: float
+
+
+# depth_mult and width_mult of configs/ppyoloe of PaddleDetection
+VARIANTS: dict[str, Size] = {
+    "s": Size(0.33, 0.5),
+    "m": Size(0.67, 0.75),
+    "l": Size(1.0, 1.0),
+    "x": Size(1.33, 1.25),
+}
+SMALL = "s"
+
+
+@dataclass(frozen=True)
+class CSPResNetConfig:
+    """`use_alpha` weighs the 1x1 branches with a learned number: PP-YOLOE+ has it, PP-YOLOE has not."""
+
+    variant: str = "s"
+    num_classes: int = 0
+    use_alpha: bool = True
+
+
+class RepVGGBlock(nn.Layer):
+    """`silu(3x3 + alpha * 1x1)`, each branch normalised; one biased 3x3 in deploy form.
+
+    An alpha of 0 or below counts as 1: upstream asks `if alpha`, which in Paddle means above 0, in training, in
+    inference and when it folds the branches. Official weights are made with that.
+    """
+
+    def __init__(self, channels: int, use_alpha: bool, deploy: bool = False) -> None:
+        super().__init__()
+        self.use_alpha, self.deploy = use_alpha, deploy
+        if deploy:
+            self.conv = nn.Conv2D(channels, channels, 3, padding=1)
+            return
+        self.conv1 = ConvBN(channels, channels, 3)
+        self.conv2 = ConvBN(channels, channels, 1)
+        if use_alpha:
+            self.alpha = self.create_parameter((1,), I.Constant(1.0))
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        if self.deploy:
+            return F.silu(self.conv(x))
+        y = self.conv2(x)
+        if self.use_alpha:
+            y = y * jnp.where(self.alpha > 0, self.alpha, 1)
+        return F.silu(self.conv1(x) + y)
+
+    def deploy_state(self) -> Arrays:
+        alpha = np.asarray(self.alpha) if self.use_alpha and self.alpha > 0 else np.ones(1, np.float32)
+        (weight, bias), (point, point_bias) = self.conv1.fused(), self.conv2.fused()
+        return {"conv.weight": weight + alpha * centred(point, 3), "conv.bias": bias + alpha * point_bias}
+
+
+class BasicBlock(nn.Layer):
+    """3x3 convolution and RepVGG block beside a residual."""
+
+    def __init__(self, channels: int, use_alpha: bool, deploy: bool = False) -> None:
+        super().__init__()
+        self.conv1 = ConvBN(channels, channels, 3, act=F.silu, deploy=deploy)
+        self.conv2 = RepVGGBlock(channels, use_alpha, deploy)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return x + self.conv2(self.conv1(x))
+
+
+class EffectiveSE(nn.Layer):
+    """`x * hardsigmoid(fc(mean of x))`: squeeze-and-excitation without the narrow middle.
+
+    Paper: CenterMask, https://arxiv.org/abs/1911.06667
+    """
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.fc = nn.Conv2D(channels, channels, 1)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return x * F.hardsigmoid(self.fc(F.global_avg_pool2d(x)))
+
+
+class CSPResStage(nn.Layer):
+    """Stride 2, then half of the channels around the blocks and half through them, attention, 1x1 convolution."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, depth: int, use_alpha: bool, deploy: bool = False
+    ) -> None:
+        super().__init__()
+        middle = (in_channels + out_channels) // 2
+        own = {"act": F.silu, "deploy": deploy}
+        self.conv_down = ConvBN(in_channels, middle, 3, 2, **own)
+        self.conv1 = ConvBN(middle, middle // 2, 1, **own)
+        self.conv2 = ConvBN(middle, middle // 2, 1, **own)
+        self.blocks = nn.Sequential(*(BasicBlock(middle // 2, use_alpha, deploy) for _ in range(depth)))
+        self.attn = EffectiveSE(middle)
+        self.conv3 = ConvBN(middle, out_channels, 1, **own)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        x = self.conv_down(x)
+        x = jnp.concatenate([self.conv1(x), self.blocks(self.conv2(x))], axis=-1)
+        return self.conv3(self.attn(x))
+
+
+@register("model", config=CSPResNetConfig)
+@register("backbone", config=CSPResNetConfig)
+class CSPResNet(nn.Layer):
+    """[N, H, W, 3] -> maps at strides 4, 8, 16 and 32, or logits [N, num_classes].
+
+    Raises:
+        ConfigError: the variant is unknown.
+    """
+
+    def __init__(self, config: CSPResNetConfig, deploy: bool = False) -> None:
+        super().__init__()
+        check_variant("CSPResNet", config.variant, VARIANTS)
+        self.config, size = config, VARIANTS[config.variant]
+        channels, *widths = (round(width * size.width) for width in (STEM_WIDTH, *WIDTHS))
+        self.stem = nn.Sequential(
+            ("conv1", ConvBN(3, channels // 2, 3, 2, act=F.silu, deploy=deploy)),
+            ("conv2", ConvBN(channels // 2, channels // 2, 3, act=F.silu, deploy=deploy)),
+            ("conv3", ConvBN(channels // 2, channels, 3, act=F.silu, deploy=deploy)),
+        )
+        self.stages = nn.Sequential()
+        for width, depth in zip(widths, DEPTHS):
+            depth = max(round(depth * size.depth), 1)
+            self.stages.append(CSPResStage(channels, width, depth, config.use_alpha, deploy))
+            channels = width
+        self.features = tuple(Feature(width, 4 * 2**stage) for stage, width in enumerate(widths))
+        if config.num_classes:
+            self.fc = nn.Linear(channels, config.num_classes)
+
+    def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
+        x = self.stem(x)  # [N, H/2, W/2, C]
+        maps = []
+        for stage in self.stages:
+            x = stage(x)
+            maps.append(x)
+        return tuple(maps)
+
+    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
+        maps = self.forward_features(x)
+        if not self.config.num_classes:
+            return maps
+        return self.fc(F.global_avg_pool2d(maps[-1])[:, 0, 0])

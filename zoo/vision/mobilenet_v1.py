@@ -1,0 +1,146 @@
+"""MobileNetV1: depthwise separable convolutions.
+
+Paper: Howard et al. 2017, https://arxiv.org/abs/1704.04861, table 1
+Reference: PaddlePaddle/PaddleClas ppcls/arch/backbone/legendary_models/mobilenet_v1.py
+Differs: nothing in the function computed.
+Weights: `state_dict()` has the names of PaddleClas; those of PaddleDetection, paddle.vision and of the PyTorch network
+    of RetinaFace (github.com/bubbliiiing/retinaface-pytorch, `slope` 0.1) are taken too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+
+from framework import nn
+from framework.config import register
+from framework.nn import functional as F
+from zoo.contracts import Feature
+from zoo.layers.conv_bn import Activation, ConvBN
+from zoo.layers.stages import stage_ends
+from zoo.layers.variants import check_variant
+
+# Width multipliers; paper, table 7
+VARIANTS: dict[str, float] = {
+    "mobilenetv1_x0_25": 0.25,
+    "mobilenetv1_x0_5": 0.5,
+    "mobilenetv1_x0_75": 0.75,
+    "mobilenetv1_x1_0": 1.0,
+}
+SMALL = "mobilenetv1_x0_25"
+
+STEM_WIDTH = 32
+# (width behind the block at scale 1, stride); paper, table 1
+BLOCKS: tuple[tuple[int, int], ...] = (
+    (64, 1),
+    (128, 2),
+    (128, 1),
+    (256, 2),
+    (256, 1),
+    (512, 2),
+    *((512, 1),) * 5,
+    (1024, 2),
+    (1024, 1),
+)
+
+_KAIMING = nn.initializer.KaimingNormal()
+
+
+@dataclass(frozen=True)
+class MobileNetV1Config:
+    """`slope` is that of the activation below zero: 0 is ReLU. `deploy` folds the normalisations into convolutions."""
+
+    variant: str = "mobilenetv1_x1_0"
+    num_classes: int = 1000
+    slope: float = 0.0
+    deploy: bool = False
+
+    def __post_init__(self) -> None:
+        check_variant("MobileNetV1", self.variant, VARIANTS)
+
+
+@dataclass(frozen=True)
+class _LeakyReLU:
+    slope: float
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return F.leaky_relu(x, self.slope)
+
+
+class DepthwiseSeparable(nn.Layer):
+    """Depthwise 3x3 convolution with the stride, 1x1 convolution."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, stride: int, act: Activation, deploy: bool = False
+    ) -> None:
+        super().__init__()
+        own = {"act": act, "initializer": _KAIMING, "deploy": deploy}
+        self.depthwise_conv = ConvBN(in_channels, in_channels, 3, stride, groups=in_channels, **own)
+        self.pointwise_conv = ConvBN(in_channels, out_channels, 1, **own)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.pointwise_conv(self.depthwise_conv(x))
+
+
+def _other_names() -> tuple[tuple[str, str], ...]:
+    numbered = ("2_1", "2_2", "3_1", "3_2", "4_1", "4_2", *(f"5_{i}" for i in range(1, 7)), "6")
+    stages = (*((1, i) for i in range(1, 6)), *((2, i) for i in range(6)), *((3, i) for i in range(2)))
+    return (
+        # PaddleDetection and paddle.vision
+        (r"^conv1\.", "conv."),
+        *((rf"^conv{name}\._", f"blocks.{number}.") for number, name in enumerate(numbered)),
+        (r"\._conv\.", ".conv."),
+        (r"\._batch_norm\.", ".bn."),
+        (r"^(conv|blocks\.\d+\.\w+)\.0\.", r"\1.conv."),
+        (r"^(conv|blocks\.\d+\.\w+)\.1\.", r"\1.bn."),
+        # retinaface-pytorch
+        (r"^stage1\.0\.0\.", "conv.conv."),
+        (r"^stage1\.0\.1\.", "conv.bn."),
+        *((rf"^stage{stage}\.{i}\.", f"blocks.{number}.") for number, (stage, i) in enumerate(stages)),
+        (r"^(blocks\.\d+)\.0\.", r"\1.depthwise_conv.conv."),
+        (r"^(blocks\.\d+)\.1\.", r"\1.depthwise_conv.bn."),
+        (r"^(blocks\.\d+)\.3\.", r"\1.pointwise_conv.conv."),
+        (r"^(blocks\.\d+)\.4\.", r"\1.pointwise_conv.bn."),
+    )
+
+
+@register("model", config=MobileNetV1Config)
+@register("backbone", config=MobileNetV1Config)
+class MobileNetV1(nn.Layer):
+    """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
+
+    state_renames = _other_names()
+
+    def __init__(self, config: MobileNetV1Config) -> None:
+        super().__init__()
+        self.config = config
+        scale, deploy = VARIANTS[config.variant], config.deploy
+        act = _LeakyReLU(config.slope) if config.slope else F.relu
+        width = int(STEM_WIDTH * scale)
+        self.conv = ConvBN(3, width, 3, 2, act=act, initializer=_KAIMING, deploy=deploy)
+        self.blocks = nn.Sequential()
+        widths = []
+        for at_scale_1, stride in BLOCKS:
+            widths.append(int(at_scale_1 * scale))
+            self.blocks.append(DepthwiseSeparable(width, widths[-1], stride, act, deploy))
+            width = widths[-1]
+        self.ends = stage_ends([stride for _, stride in BLOCKS])
+        self.features = tuple(Feature(widths[number], stride) for number, stride in self.ends.items())
+        if config.num_classes:
+            self.fc = nn.Linear(width, config.num_classes, weight_attr=_KAIMING)
+
+    def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
+        x = self.conv(x)  # [N, H/2, W/2, C]
+        maps = []
+        for number, block in enumerate(self.blocks):
+            x = block(x)
+            if number in self.ends:
+                maps.append(x)
+        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+
+    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
+        maps = self.forward_features(x)
+        if not self.config.num_classes:
+            return maps
+        return self.fc(F.global_avg_pool2d(maps[-1])[:, 0, 0])

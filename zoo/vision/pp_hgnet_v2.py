@@ -1,0 +1,221 @@
+"""PP-HGNetV2: blocks that join the outputs of all their layers, light ones in the last two stages.
+
+Paper: none; RT-DETR, https://arxiv.org/abs/2304.08069, builds on it, and upstream describes it in PaddleClas
+    docs/en/models/PP-HGNetV2_en.md
+Reference: PaddlePaddle/PaddleClas ppcls/arch/backbone/legendary_models/pp_hgnet_v2.py
+Differs: nothing in the function computed.
+Weights: `state_dict()` has upstream's names. L, X and H of RT-DETR are B4, B5 and B6.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from framework import nn
+from framework.config import register
+from framework.nn import functional as F
+from zoo.contracts import Feature
+from zoo.layers.affine import Affine
+from zoo.layers.conv_bn import ConvBN
+from zoo.layers.hg_stem import StemBlock
+from zoo.layers.reparam import Arrays
+from zoo.layers.variants import check_variant
+from zoo.layers.wide_head import WideHead
+
+_KAIMING = nn.initializer.KaimingNormal()
+# The affines learn at a hundredth of the rate (`lab_lr` of the reference).
+_AFFINE_RATE = 0.01
+HEAD_WIDTH = 2048
+
+
+class Stage(NamedTuple):
+    """Channels of the layers within a block, channels behind it, and number of blocks."""
+
+    mid: int
+    out: int
+    blocks: int
+
+
+class Size(NamedTuple):
+    """`stem` is (middle, out) channels, `layers` are those of each block. The affine helps the smaller sizes."""
+
+    stem: tuple[int, int]
+    layers: int
+    affine: bool
+    stages: tuple[Stage, Stage, Stage, Stage]
+
+
+def _size(stem: tuple[int, int], layers: int, affine: bool, *stages: tuple[int, int, int]) -> Size:
+    first, second, third, fourth = (Stage(*stage) for stage in stages)
+    return Size(stem, layers, affine, (first, second, third, fourth))
+
+
+# `stage_config` of PPHGNetV2_B0 to _B6 in the reference
+VARIANTS: dict[str, Size] = {
+    "pphgnetv2_b0": _size((16, 16), 3, True, (16, 64, 1), (32, 256, 1), (64, 512, 2), (128, 1024, 1)),
+    "pphgnetv2_b1": _size((24, 32), 3, True, (32, 64, 1), (48, 256, 1), (96, 512, 2), (192, 1024, 1)),
+    "pphgnetv2_b2": _size((24, 32), 4, True, (32, 96, 1), (64, 384, 1), (128, 768, 3), (256, 1536, 1)),
+    "pphgnetv2_b3": _size((24, 32), 5, True, (32, 128, 1), (64, 512, 1), (128, 1024, 3), (256, 2048, 1)),
+    "pphgnetv2_b4": _size((32, 48), 6, False, (48, 128, 1), (96, 512, 1), (192, 1024, 3), (384, 2048, 1)),
+    "pphgnetv2_b5": _size((32, 64), 6, False, (64, 128, 1), (128, 512, 2), (256, 1024, 5), (512, 2048, 2)),
+    "pphgnetv2_b6": _size((48, 96), 6, False, (96, 192, 2), (192, 512, 3), (384, 1024, 6), (768, 2048, 3)),
+}
+SMALL = "pphgnetv2_b0"
+_KERNEL_SIZES = (3, 3, 5, 5)
+_FIRST_LIGHT = 2  # number of the first stage with light layers
+
+
+@dataclass(frozen=True)
+class PPHGNetV2Config:
+    """`use_lab` puts a learnable affine behind each activation; None does as the variant does.
+
+    `deploy` folds the normalisations into convolutions.
+    """
+
+    variant: str = "pphgnetv2_b4"
+    num_classes: int = 1000
+    use_lab: bool | None = None
+    deploy: bool = False
+
+    def __post_init__(self) -> None:
+        check_variant("PPHGNetV2", self.variant, VARIANTS)
+
+
+class ConvBNAct(ConvBN):
+    """Convolution, normalisation, ReLU and maybe an affine."""
+
+    def __init__(self, *args: Any, use_lab: bool, **kwargs: Any) -> None:
+        super().__init__(*args, act=F.relu, initializer=_KAIMING, **kwargs)
+        self.use_lab = use_lab
+        if use_lab:
+            self.lab = Affine(_AFFINE_RATE)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        x = super().forward(x)
+        return self.lab(x) if self.use_lab else x
+
+    def deploy_state(self) -> Arrays:
+        state = super().deploy_state()
+        if self.use_lab:
+            state |= {"lab.scale": np.asarray(self.lab.scale), "lab.bias": np.asarray(self.lab.bias)}
+        return state
+
+
+class LightConv(nn.Layer):
+    """1x1 convolution without activation, depthwise convolution with it."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: int, use_lab: bool, deploy: bool
+    ) -> None:
+        super().__init__()
+        self.conv1 = ConvBN(in_channels, out_channels, 1, initializer=_KAIMING, deploy=deploy)
+        self.conv2 = ConvBNAct(
+            out_channels, out_channels, kernel_size, groups=out_channels, use_lab=use_lab, deploy=deploy
+        )
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.conv2(self.conv1(x))
+
+
+class HGBlock(nn.Layer):
+    """Layers in a row; the input and the outputs of all are joined and reduced by two 1x1 convolutions."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        stage: Stage,
+        kernel_size: int,
+        layers: int,
+        light: bool,
+        residual: bool,
+        use_lab: bool,
+        deploy: bool,
+    ) -> None:
+        super().__init__()
+        self.residual = residual
+        own = {"use_lab": use_lab, "deploy": deploy}
+        make = LightConv if light else ConvBNAct
+        inputs = [in_channels, *[stage.mid] * (layers - 1)]
+        self.layers = nn.LayerList([make(width, stage.mid, kernel_size, **own) for width in inputs])
+        joined, half = in_channels + layers * stage.mid, stage.out // 2
+        self.aggregation_squeeze_conv = ConvBNAct(joined, half, 1, **own)
+        self.aggregation_excitation_conv = ConvBNAct(half, stage.out, 1, **own)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        outs = [x]
+        for layer in self.layers:
+            outs.append(layer(outs[-1]))
+        y = self.aggregation_squeeze_conv(jnp.concatenate(outs, axis=-1))
+        y = self.aggregation_excitation_conv(y)
+        return x + y if self.residual else y
+
+
+class HGStage(nn.Layer):
+    """Maybe a strided depthwise convolution, then blocks, residual but for the first."""
+
+    def __init__(self, number: int, in_channels: int, size: Size, use_lab: bool, deploy: bool) -> None:
+        super().__init__()
+        stage = size.stages[number]
+        self.downsamples = number > 0
+        if self.downsamples:
+            own = {"groups": in_channels, "initializer": _KAIMING, "deploy": deploy}
+            self.downsample = ConvBN(in_channels, in_channels, 3, 2, **own)
+        light, kernel = number >= _FIRST_LIGHT, _KERNEL_SIZES[number]
+        self.blocks = nn.Sequential()
+        for index in range(stage.blocks):
+            width = stage.out if index else in_channels
+            block = HGBlock(width, stage, kernel, size.layers, light, index > 0, use_lab, deploy)
+            self.blocks.append(block)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.blocks(self.downsample(x) if self.downsamples else x)
+
+
+@register("model", config=PPHGNetV2Config)
+@register("backbone", config=PPHGNetV2Config)
+class PPHGNetV2(WideHead):
+    """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
+
+    def __init__(self, config: PPHGNetV2Config) -> None:
+        super().__init__()
+        self.config = config
+        size = VARIANTS[config.variant]
+        self.use_lab = size.affine if config.use_lab is None else config.use_lab
+        own = {"use_lab": self.use_lab, "deploy": config.deploy}
+        mid, width = size.stem
+        # Behind an affine zero is not the least value.
+        least = -float("inf") if self.use_lab else 0.0
+        self.stem = StemBlock(mid, width, functools.partial(ConvBNAct, **own), least)
+        self.stages = nn.LayerList()
+        for number, stage in enumerate(size.stages):
+            self.stages.append(HGStage(number, width, size, **own))
+            width = stage.out
+        self.features = tuple(
+            Feature(stage.out, stride) for stage, stride in zip(size.stages, (4, 8, 16, 32))
+        )
+        if config.num_classes:
+            self.add_head(width, HEAD_WIDTH, config.num_classes, F.relu, dropout=0.0, initializer=_KAIMING)
+            if self.use_lab:
+                self.lab = Affine(_AFFINE_RATE)
+
+    def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
+        x = self.stem(x)  # [N, H/4, W/4, C]
+        maps = []
+        for stage in self.stages:
+            x = stage(x)
+            maps.append(x)
+        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+
+    def widened(self, x: jax.Array) -> jax.Array:
+        x = super().widened(x)
+        return self.lab(x) if self.use_lab else x
+
+    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
+        maps = self.forward_features(x)
+        return self.logits(maps[-1]) if self.config.num_classes else maps

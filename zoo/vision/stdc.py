@@ -1,0 +1,133 @@
+"""STDC: blocks whose convolutions get narrower, the output being all their results side by side.
+
+Paper: https://arxiv.org/abs/2104.13188
+Reference: PaddleSeg paddleseg/models/backbones/stdcnet.py (blocks of type "cat"); classifier: MichaelFan01/STDC-Seg
+    nets/stdcnet.py, the authors' code, as PaddleSeg has none
+Differs: the authors' classifier holds a batch normalisation `bn` that it never calls, which is not here. The pooling in
+    blocks of stride 2 leaves padding out of its averages, as PaddleSeg's does and the authors' does not.
+Weights: PaddleSeg's PP_STDCNet1 and PP_STDCNet2, to be loaded with num_classes=0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from framework import nn
+from framework.config import register
+from framework.nn import functional as F
+from framework.nn import initializer as I
+from zoo.contracts import Feature
+from zoo.layers.conv_bn import ConvBN
+from zoo.layers.variants import check_variant
+
+
+class Size(NamedTuple):
+    """Blocks of the stages at strides 8, 16 and 32."""
+
+    blocks: tuple[int, int, int]
+
+
+# Paper, table 1
+VARIANTS: dict[str, Size] = {"stdc1": Size((2, 2, 2)), "stdc2": Size((4, 5, 3))}
+SMALL = "stdc1"
+
+_WIDTHS = (32, 64, 256, 512, 1024)  # at strides 2, 4, 8, 16 and 32
+_DROPOUT = 0.2
+
+
+@dataclass(frozen=True)
+class STDCConfig:
+    """`stdc1` is the smaller network."""
+
+    variant: str = "stdc1"
+    num_classes: int = 1000
+
+    def __post_init__(self) -> None:
+        check_variant("STDC", self.variant, VARIANTS)
+
+
+class DenseConcat(nn.Layer):
+    """1x1 to half of `out_channels`, then 3x3 to a quarter, an eighth and an eighth, all four concatenated.
+
+    With `halve` a depthwise 3x3 of stride 2 stands behind the 1x1, and average pooling brings the 1x1's own share to
+    that size.
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, halve: bool) -> None:
+        super().__init__()
+        half = out_channels // 2
+        self.conv_list = nn.LayerList([ConvBN(in_channels, half, 1, act=F.relu)])
+        self.halve = halve
+        if halve:
+            depthwise = nn.Conv2D(half, half, 3, stride=2, padding=1, groups=half, bias_attr=False)
+            self.avd_layer = nn.Sequential(depthwise, nn.BatchNorm2D(half))
+        widths = (half, out_channels // 4, out_channels // 8, out_channels // 8)
+        for before, width in pairwise(widths):
+            self.conv_list.append(ConvBN(before, width, 3, act=F.relu))
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        first, *others = self.conv_list
+        x = share = first(x)
+        if self.halve:
+            x, share = self.avd_layer(x), F.avg_pool2d(x, 3, stride=2, padding=1)
+        shares = [share]
+        for conv in others:
+            x = conv(x)
+            shares.append(x)
+        return jnp.concatenate(shares, axis=-1)
+
+
+@register("model", config=STDCConfig)
+@register("backbone", config=STDCConfig)
+class STDC(nn.Layer):
+    """Contract: zoo/contracts.py. `features` are the maps at strides 2, 4, 8, 16 and 32."""
+
+    # Upstream's sublayer of the same name is reached through `named_children()`.
+    features = tuple(Feature(width, 2 ** (i + 1)) for i, width in enumerate(_WIDTHS))
+
+    def __init__(self, config: STDCConfig) -> None:
+        super().__init__()
+        self.config = config
+        blocks = nn.Sequential(
+            ConvBN(3, _WIDTHS[0], 3, 2, act=F.relu), ConvBN(_WIDTHS[0], _WIDTHS[1], 3, 2, act=F.relu)
+        )
+        self.ends = [1, 2]  # how many of `blocks` come before each map
+        width = _WIDTHS[1]
+        for count, wider in zip(VARIANTS[config.variant].blocks, _WIDTHS[2:]):
+            for number in range(count):
+                blocks.append(DenseConcat(width, wider, halve=number == 0))
+                width = wider
+            self.ends.append(len(blocks))
+        self.add_sublayer("features", blocks)
+        if config.num_classes:
+            normal = I.Normal(0.0, 0.001)
+            self.conv_last = ConvBN(width, width, 1, act=F.relu)
+            self.fc = nn.Linear(width, width, weight_attr=normal, bias_attr=False)
+            self.dropout = nn.Dropout(_DROPOUT)
+            self.linear = nn.Linear(width, config.num_classes, weight_attr=normal, bias_attr=False)
+        for _, parameter in self.named_parameters():
+            if len(parameter.shape) == 4:  # He's scale by the outputs, as the authors train
+                fan_out = parameter.shape[0] * math.prod(parameter.shape[2:])
+                parameter.initializer = I.Normal(0.0, math.sqrt(2 / fan_out))
+
+    def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
+        maps = []
+        blocks: Any = dict(self.named_children())["features"]
+        for number, block in enumerate(blocks, start=1):
+            x = block(x)
+            if number in self.ends:
+                maps.append(x)
+        return tuple(maps)
+
+    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
+        maps = self.forward_features(x)
+        if not self.config.num_classes:
+            return maps
+        x = F.global_avg_pool2d(jnp.square(self.conv_last(maps[-1])))[:, 0, 0]  # [N, 1024]
+        return self.linear(self.dropout(F.relu(self.fc(x))))
