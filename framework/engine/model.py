@@ -134,7 +134,9 @@ class Model:
         self._optimizer, self._loss = optimizer, loss
         self._metrics = (metrics,) if isinstance(metrics, Metric) else tuple(metrics or ())
         if amp_configs not in (None, "O0", "O1", "O2"):
-            raise ConfigError("unknown level", where="Model.prepare", received=amp_configs, allowed="O0, O1, O2")
+            raise ConfigError(
+                "unknown level", where="Model.prepare", received=amp_configs, allowed="O0, O1, O2"
+            )
         low = amp_configs in ("O1", "O2")
         self._amp = {"amp": "bfloat16", "amp_level": amp_configs} if low else {}
         self._kept = None
@@ -175,7 +177,9 @@ class Model:
         """
         self._ready("optimizer", "loss")
         task = self._task()
-        train = self._loader(train_data, task, batch_size, num_workers, shuffle=shuffle, drop_last=drop_last, seed=seed)
+        train = self._loader(
+            train_data, task, batch_size, num_workers, shuffle=shuffle, drop_last=drop_last, seed=seed
+        )
         judged = eval_data is not None and self._metrics
         evaluated = self._loader(eval_data, task, batch_size, num_workers, pad_last=True) if judged else None
         length = {"iters": num_iters} if num_iters else {"epochs": epochs}
@@ -237,7 +241,9 @@ class Model:
         self._ready("optimizer", "loss")
         assert self._optimizer is not None
         task = self._task()
-        step = functional_core.value_and_grad(self.network.train(), lambda layer, batch: task.loss(layer, batch).total)
+        step = functional_core.value_and_grad(
+            self.network.train(), lambda layer, batch: task.loss(layer, batch).total
+        )
         loss, grads = step(self._batch(inputs, labels))
         self._optimizer.step(self.network, grads)
         return float(loss)
@@ -351,4 +357,3 @@ class _Collect(Metric):
 
     def name(self) -> list[str]:
         return []
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -70,7 +71,7 @@ def train_step(
             amp.auto_cast(enable=low, level=options.amp_level, dtype=options.amp if low else "bfloat16"),
             explained_trace(),
         ):
-            losses = task.loss(model, batch)
+            losses = task.loss(model, {**batch, "step": state.step})
         total = losses.total.astype(jnp.float32)
         scaled = total if scaler is None else scaler.scale(total, state.scaler)
         return scaled, (losses, dict(model.named_buffers()))
@@ -84,11 +85,15 @@ def train_step(
         lr = jnp.asarray(schedule.at(state.optimizer["step"]), jnp.float32) * lr_scale * state.lr_factor
         updated, inner, info = optimizer.update(grads, state.optimizer, trained, lr, how)
         if finite is not None:
-            keep = lambda new, old: jnp.where(finite, new, old)  # noqa: E731
+            keep = functools.partial(jnp.where, finite)
             updated = jax.tree.map(keep, updated, trained)
             inner = jax.tree.map(keep, inner, state.optimizer)
             buffers = jax.tree.map(keep, buffers, state.buffers)
-        ema = options.ema.update(state.ema, updated) if options.ema else {}
+        ema = state.ema
+        if options.ema is not None:
+            applied = info["applied"] if finite is None else info["applied"] & finite
+            keep = functools.partial(jnp.where, applied)
+            ema = jax.tree.map(keep, options.ema.update(ema, updated), ema)
         log = {
             "loss": losses.total,
             **losses.parts,

@@ -46,7 +46,9 @@ class Task(Protocol):
         """Arrays of fixed shape, for one sample of the data set."""
         ...
 
-    def loss(self, model: Layer, batch: Batch) -> Losses: ...
+    def loss(self, model: Layer, batch: Batch) -> Losses:
+        """`batch` has what `pack` gave, stacked, and `step`, int32 []: the steps done."""
+        ...
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """Fixed shapes: this is what is evaluated and exported."""

@@ -32,9 +32,8 @@ from framework.io.device import prefetch_to_device
 from framework.io.loader import DataLoader
 from framework.nn import functional_core
 from framework.nn.layer import Layer
-from framework.optimizer.lr import ReduceOnPlateau
-from framework.optimizer.lr import PlateauState
 from framework.nn.recompute import set_recompute
+from framework.optimizer.lr import PlateauState
 
 log = logging.getLogger("oar")
 
@@ -103,7 +102,8 @@ class Trainer:
             max(1, self.steps_per_epoch // optimizer.accumulate),
         )
         self.schedule = optimizer.schedule.resolved(*updates)
-        self.plateau = PlateauState(self.schedule) if isinstance(self.schedule, ReduceOnPlateau) else None
+        watched = self.schedule.plateau
+        self.plateau = PlateauState(watched) if watched is not None else None
         graphdef, params, buffers = functional_core.split(model.train())
         self.how = optimizer.trainable(model)
         # Copies: the step consumes its input, and the model keeps its own arrays until training ends.

@@ -218,14 +218,17 @@ def _data(batches: Generator[Batch, None, None]) -> Iterator[Any]:
 
 def _indices(chunk: Any, sampler: Any) -> list[int]:
     try:
-        return [operator.index(index) for index in chunk]
+        indices = [operator.index(index) for index in chunk]
     except TypeError:
+        indices = []
+    if not indices:
         raise ConfigError(
             "this is no batch of indices",
             where=f"{type(sampler).__name__} of the DataLoader",
             received=repr(chunk)[:80],
-            allowed="lists of whole numbers",
-        ) from None
+            allowed="lists of whole numbers, not empty",
+        )
+    return indices
 
 
 def _refuse(chosen: str, given: dict[str, Any], reason: str) -> None:

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import ConfigError, InputError, OarError
-from framework.io.recipe import Batch, Job, Recipe, Source, named_error, rebuilt_error
-from framework.io.workers import Crew, InitFn, enter_worker
+from framework.io.recipe import Batch, Job, Recipe, Source, rebuilt_error
+from framework.io.workers import Crew, InitFn, enter_worker, start_error
 
 _ALIGN = 64
 _SHM = Path("/dev/shm")
@@ -113,12 +113,10 @@ def serve(connection: Connection) -> None:
             job: Job = connection.recv()
             try:
                 if source is None:
-                    enter_worker(setup.number, setup.count, setup.recipe.dataset, setup.init_fn)
-                    source = setup.recipe.open(setup.epoch, setup.first_sample)
+                    source = _started(setup)
                 batch = setup.recipe.make(source, job)
-            except Exception as error:
-                ours = error if isinstance(error, OarError) else named_error(error, f"worker {setup.number}")
-                connection.send(_Failure.of(ours))
+            except OarError as error:
+                connection.send(_Failure.of(error))
                 continue
             arrays, nbytes = _placed(None if batch is None else batch.data)
             if nbytes > (0 if segment is None else segment.size):
@@ -135,6 +133,14 @@ def serve(connection: Connection) -> None:
             connection.send(batch)
     if segment is not None:
         segment.close()
+
+
+def _started(setup: _Setup) -> Source:
+    try:
+        enter_worker(setup.number, setup.count, setup.recipe.dataset, setup.init_fn)
+    except Exception as error:
+        raise start_error(setup.number, error) from error
+    return setup.recipe.open(setup.epoch, setup.first_sample)
 
 
 def _placed(data: Any) -> tuple[list[tuple[_InSegment, np.ndarray]], int]:

@@ -91,7 +91,7 @@ class Recipe:
         except Exception as error:
             name = f"sample {index}" if state.id is None else f"sample {state.id!r} (index {index})"
             where = f"{name} of {type(self.dataset).__name__}" + (f", {state.step}" if state.step else "")
-            raise named_error(error, where) from error
+            raise named_error(error, where, "a sample could not be made") from error
         return Part(index if state.id is None else state.id, sample)
 
     def _transformed(self, sample: Any, rng: np.random.Generator, count: int | None, state: _Step) -> Any:
@@ -123,7 +123,7 @@ class Recipe:
         except Exception as error:
             listed = ", ".join(map(repr, ids[:8])) + (", ..." if len(ids) > 8 else "")
             where = f"batch {job.index} of {type(self.dataset).__name__} (samples {listed})"
-            raise named_error(error, where) from error
+            raise named_error(error, where, "a batch could not be made") from error
         return Batch(job.index, ids, data)
 
     def make(self, source: Source, job: Job) -> Batch | None:
@@ -210,8 +210,8 @@ def extra_samples(transform: Callable[..., Any]) -> int:
     return int(getattr(type(transform), "extra", 0))
 
 
-def named_error(error: Exception, where: str) -> OarError:
-    """`error` as an OarError of a sample or batch: one of ours keeps its class, others become an InputError."""
+def named_error(error: Exception, where: str, problem: str) -> OarError:
+    """`error` as an OarError that says where: one of ours keeps its class and problem, others become InputErrors."""
     if isinstance(error, OarError):
         parts = (error.received, error.allowed, error.fix)
         return rebuilt_error(
@@ -220,9 +220,7 @@ def named_error(error: Exception, where: str) -> OarError:
     lines = traceback.extract_tb(error.__traceback__)
     theirs = [frame for frame in lines if _FRAMEWORK not in Path(frame.filename).resolve().parents]
     at = f" (at {theirs[-1].filename}:{theirs[-1].lineno}: {theirs[-1].line})" if theirs else ""
-    return InputError(
-        "a sample could not be made", where=where, received=f"{type(error).__name__}: {error}{at}"
-    )
+    return InputError(problem, where=where, received=f"{type(error).__name__}: {error}{at}")
 
 
 def rebuilt_error(

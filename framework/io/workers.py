@@ -14,8 +14,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from framework.core.errors import OarError
 from framework.io.dataset import IterableDataset
-from framework.io.recipe import Batch, Job, Part, Recipe
+from framework.io.recipe import Batch, Job, Part, Recipe, named_error
 
 InitFn = Callable[[int], Any]
 _STOP_SECONDS = 5.0
@@ -48,6 +49,13 @@ def enter_worker(number: int, count: int, dataset: Any, init_fn: InitFn | None) 
     _here.info = WorkerInfo(0 if one else number, 1 if one else count, dataset)
     if init_fn is not None:
         init_fn(number)
+
+
+def start_error(number: int, error: Exception) -> OarError:
+    """What is raised for every batch when a worker's `worker_init_fn` failed."""
+    named = named_error(error, f"worker {number} of the DataLoader", "a worker could not start")
+    named.__cause__ = error
+    return named
 
 
 class Pool(Protocol):
@@ -108,7 +116,7 @@ class ThreadPool:
         try:
             enter_worker(number, self._count, self._recipe.dataset, self._init_fn)
         except Exception as error:
-            self._init_error = error
+            self._init_error = start_error(number, error)
 
     def submit(self, job: Job) -> Future[Batch | None]:
         assembly = _Assembly(self._recipe, job)

@@ -236,12 +236,12 @@ class Optimizer:
             WeightError: `params` has other names than `how`.
         """
         _same_names(params, how, "params")
-        wide = {name: _wide(params[name]) for name in how}
-        state: dict[str, Any] = {"step": jnp.zeros((), jnp.int32), "rule": self.init_rule(wide)}
-        if master := {n: w for n, w in wide.items() if self.multi_precision and w.dtype != params[n].dtype}:
+        full = {name: wide(params[name]) for name in how}
+        state: dict[str, Any] = {"step": jnp.zeros((), jnp.int32), "rule": self.init_rule(full)}
+        if master := {n: w for n, w in full.items() if self.multi_precision and w.dtype != params[n].dtype}:
             state["master"] = master
         if self.accumulate > 1:
-            state["accumulated"] = {name: jnp.zeros_like(value) for name, value in wide.items()}
+            state["accumulated"] = {name: jnp.zeros_like(value) for name, value in full.items()}
             state["micro"] = jnp.zeros((), jnp.int32)
         return state
 
@@ -264,14 +264,14 @@ class Optimizer:
         """
         _same_names(grads, how, "grads")
         _same_names(params, how, "params")
-        wide = {name: _wide(grads[name]) for name in how}
+        full = {name: wide(grads[name]) for name in how}
         kept = {name: params[name] for name in how}
         if self.accumulate == 1:
-            new, after = self._apply(wide, state, kept, lr, how)
-            return new, after, {"grad_norm": optax.global_norm(wide), "applied": jnp.array(True)}
+            new, after = self._apply(full, state, kept, lr, how)
+            return new, after, {"grad_norm": optax.global_norm(full), "applied": jnp.array(True)}
         before = {name: state[name] for name in state if name not in ("accumulated", "micro")}
         micro = state["micro"] + 1
-        total = {name: state["accumulated"][name] + grad for name, grad in wide.items()}
+        total = {name: state["accumulated"][name] + grad for name, grad in full.items()}
         mean = {name: value / micro.astype(jnp.float32) for name, value in total.items()}
         last = micro == self.accumulate
         new, after = jax.lax.cond(
@@ -285,13 +285,13 @@ class Optimizer:
         self, grads: Arrays, state: dict[str, Any], params: Arrays, lr: Any, how: How
     ) -> tuple[Arrays, dict[str, Any]]:
         master = state.get("master", {})
-        wide = {name: master[name] if name in master else _wide(params[name]) for name in how}
+        full = {name: master[name] if name in master else wide(params[name]) for name in how}
         if self.grad_clip is not None:
             grads = grads | self.grad_clip({name: grads[name] for name in how if how[name].clip})
-        grads = {name: how[name].coupled.added(grads[name], wide[name]) for name in how}
+        grads = {name: how[name].coupled.added(grads[name], full[name]) for name in how}
         rates = {name: lr * jnp.float32(how[name].rate) for name in how}
-        deltas, rule = self.deltas(grads, state["rule"], wide, rates, how)
-        moved = {name: (wide[name] - deltas[name]).astype(wide[name].dtype) for name in how}
+        deltas, rule = self.deltas(grads, state["rule"], full, rates, how)
+        moved = {name: (full[name] - deltas[name]).astype(full[name].dtype) for name in how}
         new = {"step": state["step"] + 1, "rule": rule}
         if master:
             new["master"] = {name: moved[name] for name in master}
@@ -377,9 +377,9 @@ def _found(patterns: tuple[str, ...], name: str) -> bool:
     return any(re.search(pattern, name) for pattern in patterns)
 
 
-def _wide(array: jax.Array) -> jax.Array:
-    """`array` in at least 32 bits."""
-    return array.astype(jnp.promote_types(array.dtype, jnp.float32))
+def wide(array: jax.Array) -> jax.Array:
+    """`array` in at least 32 bits, a new array where that is another dtype."""
+    return array.astype(jnp.float32) if jnp.finfo(array.dtype).bits < 32 else array
 
 
 def _same_names(given: Mapping[str, Any], how: How, what: str) -> None:

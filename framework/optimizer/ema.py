@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from framework.core.errors import ConfigError, WeightError
+from framework.optimizer.base import wide
 
 Arrays = dict[str, jax.Array]
 
@@ -56,7 +57,7 @@ class EMA:
         kept = {n: p for n, p in params.items() if not any(re.search(e, n) for e in self.exclude)}
         plain = self.rule == "plain"
         # A copy: the average and the parameters are donated to the same step.
-        first = {n: jnp.array(p if plain else jnp.zeros_like(p), _wide(p)) for n, p in kept.items()}
+        first = {n: jnp.array(wide(p)) if plain else jnp.zeros_like(wide(p)) for n, p in kept.items()}
         return {
             "average": first,
             "weight": jnp.full((), float(plain), jnp.float32),
@@ -97,16 +98,7 @@ class EMA:
 
     def values(self, state: dict[str, Any], params: Mapping[str, jax.Array]) -> Arrays:
         """`params` with the averages in the place of the averaged ones; `params` itself before the first update."""
-        weight = state["weight"]
-        return {
-            n: jnp.where(weight > 0, state["average"][n] / jnp.where(weight > 0, weight, 1), p).astype(
-                p.dtype
-            )
-            if n in state["average"]
-            else p
-            for n, p in params.items()
-        }
-
-
-def _wide(array: jax.Array) -> Any:
-    return jnp.promote_types(array.dtype, jnp.float32)
+        begun = state["weight"] > 0
+        weight = jnp.where(begun, state["weight"], 1)
+        means = {n: (a / weight).astype(params[n].dtype) for n, a in state["average"].items()}
+        return {n: jnp.where(begun, means[n], p) if n in means else p for n, p in params.items()}

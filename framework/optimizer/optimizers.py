@@ -47,13 +47,13 @@ def _adam(beta1: float, beta2: float, epsilon: float) -> optax.GradientTransform
     def init(params: Any) -> Any:
         return {"count": jnp.zeros((), jnp.int32), "moment1": _zeros(params), "moment2": _zeros(params)}
 
-    def update(grads: Any, state: Any, params: Any = None) -> Any:
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
         count = state["count"] + 1
         time = count.astype(jnp.float32)
-        moment1 = _averaged(state["moment1"], grads, beta1)
-        moment2 = _averaged(state["moment2"], grads, beta2, 2)
+        moment1 = _averaged(state["moment1"], updates, beta1)
+        moment2 = _averaged(state["moment2"], updates, beta2, 2)
         first, root = _one_minus_power(beta1, time), jnp.sqrt(_one_minus_power(beta2, time))
-        found = {n: moment1[n] / first / (jnp.sqrt(moment2[n]) / root + epsilon) for n in grads}
+        found = {n: moment1[n] / first / (jnp.sqrt(moment2[n]) / root + epsilon) for n in updates}
         return found, {"count": count, "moment1": moment1, "moment2": moment2}
 
     return optax.GradientTransformation(init, update)

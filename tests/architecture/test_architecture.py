@@ -31,13 +31,20 @@ MAY_IMPORT = {
 FRAMEWORK_MAY_IMPORT = {
     "core": {"core"},
     "config": {"config", "core"},
-    "vision": {"vision", "core"},
+    "vision": {"vision", "config", "core"},
     "text": {"text", "core"},
     "nn": {"nn", "core"},
     "io": {"io", "nn", "core"},
     "export": {"export", "io", "nn", "core"},
     "jit": {"jit", "export", "nn", "core"},
     "inference": {"inference", "export", "jit", "io", "nn", "vision", "config", "core"},
+    "metric": {"metric", "core"},
+    "optimizer": {"optimizer", "config", "io", "nn", "core"},
+    "amp": {"amp", "nn", "core"},
+    "autograd": {"autograd", "nn", "core"},
+    "engine": {
+        *("engine", "optimizer", "amp", "metric", "inference", "export", "io", "vision", "nn", "config", "core"),
+    },
 }
 # Third-party packages and where they may be imported; jax, numpy, yaml and tqdm may be imported everywhere.
 ONLY_HERE = {
@@ -50,6 +57,9 @@ ONLY_HERE = {
     "safetensors": ("framework/io/interop/",),
     "ml_dtypes": ("framework/io/interop/",),
     "huggingface_hub": ("zoo/_transfer.py",),
+    "filelock": ("zoo/workflow.py",),
+    "tensorboardX": ("framework/engine/callbacks.py",),
+    "orbax": ("framework/io/sharded.py",),
     "pyclipper": ("ocr/postprocess.py",),
 }
 EVERYWHERE = {"jax", "numpy", "yaml", "tqdm"}

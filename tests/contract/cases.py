@@ -6,12 +6,15 @@ A new class or variant is a new row here; `test_models.py` fails until it has on
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from framework import nn
-from framework.config import build
+from framework.config import available, build
+from framework.config.registry import find
 from ocr.models import dbnet, text_classifier, text_recognizer
 from ocr.models.crnn import CRNNConfig
 from ocr.models.dbnet import DBNetConfig
@@ -66,10 +69,17 @@ class Case:
         return f"{self.name}-{self.variant}" if self.variant else self.name
 
     def build(self, deploy: bool = False, full: bool = False) -> nn.Layer:
+        """The model, or with `deploy` its deploy form: the model itself where it has one form only."""
         config = self.full if full else self.small
-        if self.kind == "backbone":
-            return build(config, deploy=deploy)
-        return build(dataclasses.replace(config, deploy=deploy))
+        if hasattr(config, "deploy"):
+            return build(dataclasses.replace(config, deploy=deploy))
+        return build(config, deploy=deploy) if self.two_forms else build(config)
+
+    @property
+    def two_forms(self) -> bool:
+        layer = find(self.kind, self.name, PACKAGES).layer
+        assert layer is not None
+        return hasattr(self.full, "deploy") or "deploy" in inspect.signature(layer.__init__).parameters
 
 
 def _halved(size: int, times: int) -> int:
@@ -257,7 +267,39 @@ def _backbones() -> Iterator[Case]:
     )
 
 
-CASES = (*_models(), *_backbones())
+def _class_scores(layer: nn.Layer, n: int, h: int, w: int) -> list[Shape]:
+    return [(n, layer.config.num_classes)]
+
+
+# What differs from the usual row of a classifier, by class.
+_CLASSIFIERS: dict[str, dict[str, Any]] = {
+    "VisionTransformer": {
+        "config": {"image_size": 64},
+        "image": (2, 64, 64, 3),
+        "other": (1, 64, 64, 3),
+        "symbolic": ("n", 64, 64, 3),
+    },
+}
+
+
+def _classifiers() -> Iterator[Case]:
+    """Every variant of every backbone with a classifier (zoo/contracts.py); the smallest is compiled."""
+    for name in available("model", ("zoo",)):
+        entry = find("model", name, PACKAGES)
+        module = sys.modules[entry.module]
+        if not hasattr(module, "SMALL"):
+            continue
+        own = dict(_CLASSIFIERS.get(name, {}))
+        config = own.pop("config", {})
+        for variant in module.VARIANTS:
+            sized = entry.config(variant=variant, num_classes=_CLASSES, **config)
+            row = {**_PAGE, "symbolic": ("n", "32*h", "32*w", 3), "shapes": _class_scores, **own}
+            small = sized if variant == module.SMALL else None
+            yield Case("model", name, variant, sized, small, **row)
+
+
+CASES = (*_models(), *_backbones(), *_classifiers())
+CLASSIFIERS = tuple(case for case in CASES if case.shapes is _class_scores)
 
 # Names within a class that a file can ask for: every one has a row.
 VARIANTS: dict[str, set[str]] = {

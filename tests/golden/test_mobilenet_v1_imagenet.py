@@ -27,7 +27,9 @@ MEAN, STD = np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224,
 
 def crop(path: Path) -> np.ndarray:
     """RGB, short side 256, the central 224 x 224."""
-    image = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR)[..., ::-1]
+    decoded = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR)
+    assert decoded is not None, path
+    image = decoded[..., ::-1]
     height, width = image.shape[:2]
     scale = 256 / min(height, width)
     image = cv2.resize(image, (round(width * scale), round(height * scale)), interpolation=cv2.INTER_LINEAR)

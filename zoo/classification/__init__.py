@@ -1,0 +1,1 @@
+"""Image classification: data sets, the task and its results."""

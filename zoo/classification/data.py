@@ -25,6 +25,14 @@ from framework.io.dataset import Dataset
 from framework.vision import image
 from framework.vision.sample import Sample
 
+_ZIP_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    RuntimeError,
+    OSError,
+    EOFError,
+)  # RuntimeError: a password is needed
+_GET_ZIP_AGAIN = "test the archive with a zip program, and copy or download it again"
 _SPLITS = {"train", "val", "valid", "validation", "test"}
 _MAX_UNNAMED = 1_000_000  # classes without a file of names; a greater label is a slip
 _SHOWN = 5  # of a long list of bad entries, a message names so many
@@ -56,7 +64,8 @@ class ImageFolder(LazyDataset):
     Raises:
         ConfigError: an extension does not begin with a dot.
         InputError: at the first use, there is no such folder or archive, there is no class folder in it, some class
-            folders hold no picture, or are not in `labels_file`. At an access, the picture cannot be read.
+            folders hold no picture, are not in `labels_file` or are called train, val or test. At an access, the
+            picture cannot be read.
     """
 
     root: Path
@@ -282,7 +291,12 @@ class _Archive:
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, threading.Lock()
-        self._file = zipfile.ZipFile(path)
+        try:
+            self._file = zipfile.ZipFile(path)
+        except _ZIP_ERRORS as error:
+            raise InputError(
+                "the archive is damaged", where=path, received=error, fix=_GET_ZIP_AGAIN
+            ) from error
 
     def members(self, prefix: str) -> dict[str, list[str]]:
         """The files below `prefix` by their class folder."""
@@ -301,19 +315,12 @@ class _Archive:
         try:
             with self._lock:
                 return self._file.read(name)
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            RuntimeError,
-            NotImplementedError,
-            OSError,
-            EOFError,
-        ) as error:
+        except _ZIP_ERRORS as error:
             raise InputError(
                 "a picture cannot be taken out of the archive",
                 where=self._path / name,
                 received=error,
-                fix="test the archive with a zip program, and copy or download it again",
+                fix=_GET_ZIP_AGAIN,
             ) from error
 
 
@@ -324,7 +331,7 @@ def _walk(root: Path) -> dict[str, list[str]]:
         classes = sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
     for name in classes:
         files = found[name] = []
-        for folder, subfolders, file_names in os.walk(root / name, followlinks=True):
+        for folder, subfolders, file_names in os.walk(root / name):
             subfolders[:] = sorted(sub for sub in subfolders if sub[0] != ".")
             inside = os.path.relpath(folder, root)
             files += [os.path.join(inside, file) for file in sorted(file_names) if file[0] != "."]

@@ -1,7 +1,7 @@
 """PP-HGNetV2: blocks that join the outputs of all their layers, light ones in the last two stages.
 
 Paper: none; RT-DETR, https://arxiv.org/abs/2304.08069, builds on it, and upstream describes it in PaddleClas
-    docs/en/models/PP-HGNetV2_en.md
+    docs/zh_CN/models/ImageNet1k/PP-HGNetV2.md
 Reference: PaddlePaddle/PaddleClas ppcls/arch/backbone/legendary_models/pp_hgnet_v2.py
 Differs: nothing in the function computed.
 Weights: `state_dict()` has upstream's names. L, X and H of RT-DETR are B4, B5 and B6.

@@ -28,7 +28,8 @@ def additive_mask(mask: jax.Array) -> jax.Array:
 def _attention_weights(
     query: jax.Array, key: jax.Array, mask: jax.Array | None, is_causal: bool, low: bool
 ) -> jax.Array:
-    """softmax(q k' / sqrt(D) + mask) in float32. query [N, Tq, H, D], key [N, Tk, H, D] -> [N, H, Tq, Tk]."""
+    """softmax(q k' / sqrt(D) + mask) computed in float32, in the type of query. -> [N, H, Tq, Tk]."""
+    out = query.dtype
     query = query * (1 / math.sqrt(query.shape[-1]))
     if low:
         query, key = query.astype(jnp.bfloat16), key.astype(jnp.bfloat16)
@@ -40,7 +41,7 @@ def _attention_weights(
         # Query i sees the keys up to i; with a cache the last query sees all keys.
         row = lax.broadcasted_iota(jnp.int32, shape, 0) + (shape[1] - shape[0])
         scores = jnp.where(row >= lax.broadcasted_iota(jnp.int32, shape, 1), scores, _HIDDEN)
-    return jax.nn.softmax(scores, -1)
+    return jax.nn.softmax(scores, -1).astype(out)
 
 
 @functools.partial(jax.jit, static_argnames=("low",))
@@ -56,7 +57,7 @@ def _attention_values(weights: jax.Array, value: jax.Array, low: bool) -> jax.Ar
 def attention_weights(
     query: jax.Array, key: jax.Array, attn_mask: jax.Array | None = None, is_causal: bool = False
 ) -> jax.Array:
-    """The weights of attention, float32: query [N, Tq, H, D], key [N, Tk, H, D] -> [N, H, Tq, Tk]."""
+    """The weights of attention in query's type: query [N, Tq, H, D], key [N, Tk, H, D] -> [N, H, Tq, Tk]."""
     if query.ndim != 4 or key.ndim != 4 or query.shape[2:] != key.shape[2:]:
         raise ShapeError(
             "attention: query and key do not agree",
@@ -83,7 +84,7 @@ def scaled_dot_product_attention(
     weights = attention_weights(query, key, attn_mask, is_causal)
     if training and dropout_p > 0:
         kept = jax.random.bernoulli(next_key(), 1 - dropout_p, weights.shape)
-        weights = jnp.where(kept, weights / (1 - dropout_p), 0)
+        weights = jnp.where(kept, weights / (1 - dropout_p), 0).astype(weights.dtype)
     return attend(weights, value)
 
 

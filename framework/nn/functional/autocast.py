@@ -2,7 +2,8 @@
 
 `amp.auto_cast` opens the scope; without it a call passes through untouched. Inside it
 
-* WHITE operations, which are mostly products, cast their float inputs to the low type and return it;
+* WHITE operations, which are mostly products, cast their float inputs to the low type and return it (attention takes
+  its softmax in float32 in between);
 * BLACK operations, which sum many terms or take exponents, cast low inputs to float32 and return that;
 * all others compute in the type of their inputs. Normalisation is among them: it takes its statistics in float32 and
   returns the type of its input, and so do resizing and sampling.

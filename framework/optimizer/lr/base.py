@@ -38,7 +38,7 @@ class LRScheduler:
         Raises:
             ConfigError: the schedule counts epochs or the whole training, and `resolved` was not called.
         """
-        if found := self.open():
+        if found := self.open_ends():
             raise ConfigError(
                 "the schedule has open ends",
                 where=type(self).__name__,
@@ -51,7 +51,7 @@ class LRScheduler:
                 return jnp.asarray(self.rate(step, jnp), jnp.float32)
         return float(self.rate(int(step), np))
 
-    def open(self) -> list[str]:
+    def open_ends(self) -> list[str]:
         """What `resolved` has yet to fill in."""
         found = ["by_epoch"] if getattr(self, "by_epoch", False) else []
         return found + ([self.whole] if self.whole and getattr(self, self.whole) is None else [])

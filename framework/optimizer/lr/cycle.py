@@ -47,13 +47,13 @@ class LinearWarmup(LRScheduler):
         after = self.inner.rate(xp.maximum(step - self.warmup_steps, 0), xp)
         return xp.where(step < self.warmup_steps, rising, after)
 
-    def open(self) -> list[str]:
-        return super().open() + [f"learning_rate.{name}" for name in self.inner.open()]
+    def open_ends(self) -> list[str]:
+        return super().open_ends() + [f"learning_rate.{name}" for name in self.inner.open_ends()]
 
     def resolved(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
         own = super().resolved(total_steps, steps_per_epoch)
         assert isinstance(own, LinearWarmup)
-        if not self.inner.open():
+        if not self.inner.open_ends():
             return own
         return replace(
             own, learning_rate=self.inner.resolved(total_steps - own.warmup_steps, steps_per_epoch)

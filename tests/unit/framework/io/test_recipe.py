@@ -178,7 +178,7 @@ def test_errors_name_dataset_pack_and_mixed_in_samples() -> None:
 
 
 def test_errors_with_a_constructor_of_their_own() -> None:
-    error = named_error(MissingExtraError("x", "nlp", "y"), "sample 1")
+    error = named_error(MissingExtraError("x", "nlp", "y"), "sample 1", "unused")
     assert isinstance(error, MissingExtraError) and error.where == "sample 1"
     again = rebuilt_error(type(error), error.problem, error.where, None, None, error.fix)
     assert str(again) == str(error) and isinstance(again, OarError)

@@ -11,6 +11,7 @@ from framework import amp, nn
 from framework.core import rng
 from framework.core.errors import ShapeError, WeightError
 from framework.nn import functional as F
+from framework.nn.functional.lowering import CPU_RECOMPUTE_OPTIONS
 
 X = jnp.asarray(np.random.default_rng(0).standard_normal((6, 4)), jnp.float32)
 
@@ -167,6 +168,7 @@ def test_an_exception_inside_leaves_the_buffers():
     assert mean.tolist() == after["norm._mean"].tolist() == [0, 0, 0, 0]
 
 
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="the compile option is the CPU's")
 def test_it_saves_memory():
     """Eight blocks of which each makes an array eight times as wide as its input."""
 
@@ -183,10 +185,11 @@ def test_it_saves_memory():
         nn.set_recompute(net, pattern)
         graphdef, params, buffers = nn.split(net)
         loss = lambda p, x: jnp.square(nn.apply(graphdef, p, buffers, None, x)[0]).sum()  # noqa: E731
-        compiled = jax.jit(jax.grad(loss)).lower(params, jnp.ones((512, 32))).compile()
+        lowered = jax.jit(jax.grad(loss)).lower(params, jnp.ones((512, 32)))
+        compiled = lowered.compile(compiler_options=CPU_RECOMPUTE_OPTIONS)
         return compiled.memory_analysis().temp_size_in_bytes
 
-    assert temporary_bytes(r"^\d$") < 0.6 * temporary_bytes(None)
+    assert temporary_bytes(r"^\d$") < 0.4 * temporary_bytes(None)
 
 
 def test_errors():

@@ -154,6 +154,13 @@ def test_damaged_archive(folder, tmp_path):
     assert "train.zip" in failed[0] and "test the archive" in failed[0]
 
 
+def test_archive_without_its_directory(folder, tmp_path):
+    split = pack(folder / "train", tmp_path / "train.zip")
+    split.write_bytes(split.read_bytes().replace(b"PK\x01\x02", b"PK\xff\xff"))
+    with pytest.raises(InputError, match=r"train.zip: the archive is damaged[\s\S]*test the archive"):
+        len(ImageFolder(split))
+
+
 def test_pickles_carry_settings_alone(folder, tmp_path):
     split = pack(folder / "train", tmp_path / "train.zip")
     for dataset in (ImageFolder(folder, "train"), ImageFolder(split)):

@@ -1,3 +1,4 @@
+import jax.numpy as jnp
 import numpy as np
 
 from framework.nn import functional as F
@@ -23,7 +24,7 @@ def test_the_head_by_hand() -> None:
     head.set_state_dict(state | {"fc.bias": np.array([0.0, 1.0])})
     head.eval()
     # means 2 and 1 over two pixels: 2 + 2 * 1 = 4, of which inference keeps four fifths
-    x = np.array([[1.0, 1.0], [3.0, 1.0]], np.float32).reshape(1, 2, 1, 2)
+    x = jnp.array([[1.0, 1.0], [3.0, 1.0]]).reshape(1, 2, 1, 2)
     np.testing.assert_allclose(head.widened(x), [[[[3.2]]]], rtol=1e-6)
     np.testing.assert_allclose(head.logits(x), [[3.2, -2.2]], rtol=1e-6)
 

@@ -101,3 +101,9 @@ def test_other_official_spellings(names: tuple[str, ...]) -> None:
     for other in names[1:]:
         missing, unexpected = model.set_state_dict({other: np.full(shape, 0.5)}, strict=False)
         assert names[0] not in missing and not unexpected, other
+
+
+def test_depthwise_kernels_start_by_their_own_fan() -> None:
+    model = MobileNetV1(MobileNetV1Config("mobilenetv1_x1_0", num_classes=0))
+    kernel = np.asarray(model.blocks[12].depthwise_conv.conv.weight)  # 1024 kernels of nine taps
+    assert abs(float(kernel.std()) - (2 / 9) ** 0.5) < 0.02

@@ -130,7 +130,7 @@ def test_an_unknown_classifier_is_refused() -> None:
 def test_a_classifier_is_the_detector_s_backbone_and_the_head() -> None:
     for size in ("tiny", "small", "medium"):
         backbone = PPLCNetV4(PPLCNetV4Config(f"det_{size}"))  # type: ignore[arg-type]
-        head = 1280 * backbone.out_channels[-1] + 1280 * 1000 + 1000
+        head = 1280 * backbone.widths[-1] + 1280 * 1000 + 1000
         assert state_size(backbone) + head == PUBLISHED[f"pplcnetv4_{size}"]
         model = PPLCNetV4Classifier(PPLCNetV4ClassifierConfig(f"pplcnetv4_{size}"))
         assert set(backbone.state_shapes()) < set(model.state_shapes())

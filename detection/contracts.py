@@ -1,0 +1,43 @@
+"""What every detector takes and gives."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import jax
+
+from framework.engine.task import Losses
+
+
+class Targets(NamedTuple):
+    """Ground truth of a batch, padded to M objects. Boxes are xyxy in pixels of the network's input."""
+
+    boxes: jax.Array
+    """[N, M, 4] float32"""
+    labels: jax.Array
+    """[N, M] int32"""
+    valid: jax.Array
+    """[N, M] bool: False is padding, or an object to ignore"""
+    step: jax.Array
+    """[] int32: training steps done"""
+
+
+class Detections(NamedTuple):
+    """The K best boxes of each picture, best first; a score of 0 marks padding."""
+
+    boxes: jax.Array
+    """[N, K, 4] float32 xyxy in pixels of the network's input"""
+    scores: jax.Array
+    """[N, K] float32 in [0, 1]"""
+    labels: jax.Array
+    """[N, K] int32"""
+
+
+class Detector(Protocol):
+    """A Layer on normalised images [N, H, W, 3] float32. `loss` and `detect` are pure and of fixed shapes."""
+
+    def forward(self, images: jax.Array) -> Any: ...
+
+    def loss(self, images: jax.Array, targets: Targets) -> Losses: ...
+
+    def detect(self, images: jax.Array) -> Detections: ...

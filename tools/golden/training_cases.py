@@ -1,0 +1,54 @@
+"""A whole training for the parity test: weights, batches, settings. Needs numpy alone: all sides use it."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+STEPS, BATCH, SIDE, CLASSES = 50, 8, 64, 10
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+MOMENTUM, DECAY = 0.9, 1e-3
+
+
+class Case(NamedTuple):
+    """A learning rate for each step: a warmup that goes over into a cosine, or steps where `boundaries` are given."""
+
+    rate: float
+    warmup: int = 0
+    boundaries: tuple[int, ...] = ()
+
+
+CASES = {"warmup_cosine": Case(0.02, warmup=10), "piecewise": Case(0.01, boundaries=(20, 40))}
+
+
+def weights(shapes: Mapping[str, Sequence[int]]) -> dict[str, np.ndarray]:
+    """A fresh network: each entry of the state dict drawn from the CRC of its name, in the scale that training starts
+    from. Matrices are [in, out]."""
+    return {name: _weight(name, tuple(shape)) for name, shape in shapes.items()}
+
+
+def _weight(name: str, shape: tuple[int, ...]) -> np.ndarray:
+    rng = np.random.RandomState(zlib.crc32(name.encode("utf-8")))
+    if len(shape) == 4:
+        values = rng.standard_normal(shape) * math.sqrt(2 / math.prod(shape[1:]))
+    elif len(shape) == 2:
+        values = rng.uniform(-1, 1, shape) / math.sqrt(shape[0])
+    else:
+        values = np.full(shape, float(name.endswith((".weight", "._variance"))))
+    return values.astype(np.float32)
+
+
+def samples() -> tuple[np.ndarray, np.ndarray]:
+    """Images [STEPS * BATCH, SIDE, SIDE, 3] uint8 in the order they are trained on, and their classes.
+
+    Each class has a pattern of its own under the noise, so there is something to learn.
+    """
+    rng = np.random.RandomState(11)
+    patterns = rng.randint(0, 256, (CLASSES, 8, 8, 3)).repeat(SIDE // 8, 1).repeat(SIDE // 8, 2)
+    labels = rng.randint(0, CLASSES, STEPS * BATCH)
+    noise = rng.normal(0, 60, (len(labels), SIDE, SIDE, 3))
+    return (0.4 * patterns[labels] + 76 + noise).clip(0, 255).astype(np.uint8), labels
