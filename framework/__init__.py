@@ -31,7 +31,20 @@ if TYPE_CHECKING:
     from framework.io.state import save as save
     from framework.nn.summary import summary as summary
 
-_PACKAGES = ("amp", "autograd", "config", "engine", "export", "inference", "io", "jit", "metric", "nn", "optimizer", "vision")
+_PACKAGES = (
+    "amp",
+    "autograd",
+    "config",
+    "engine",
+    "export",
+    "inference",
+    "io",
+    "jit",
+    "metric",
+    "nn",
+    "optimizer",
+    "vision",
+)
 _WHERE = {
     **dict.fromkeys(("device_list", "get_device", "run_check", "set_device"), "framework.core.device"),
     **dict.fromkeys(("rng_scope", "seed"), "framework.core.rng"),

@@ -17,6 +17,7 @@ from framework.engine.state import TrainState
 from framework.engine.task import Task
 from framework.inference.engine import compile_options, enable_compilation_cache
 from framework.nn.functional_core import GraphDef, State
+from framework.nn.functional.lowering import CPU_RECOMPUTE_OPTIONS
 from framework.optimizer.base import Treatment
 
 Log = dict[str, jax.Array]
@@ -111,4 +112,7 @@ def train_step(
         )
         return new, {name: jnp.asarray(value, jnp.float32) for name, value in log.items()}
 
-    return jax.jit(step, donate_argnums=0, compiler_options=compile_options(device))
+    compiler = compile_options(device)
+    if options.recompute and device.platform == "cpu":
+        compiler = {**compiler, **CPU_RECOMPUTE_OPTIONS}
+    return jax.jit(step, donate_argnums=0, compiler_options=compiler)

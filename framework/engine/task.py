@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
+from framework.core.errors import ConfigError
 from framework.nn.layer import Layer
 
 Batch = Mapping[str, jax.Array]
@@ -61,3 +62,17 @@ class Task(Protocol):
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:
         """Raise ConfigError where model and data do not fit, such as other numbers of classes."""
         ...
+
+
+def check_classes(model: Layer, labels: tuple[str, ...]) -> None:
+    """Raises: ConfigError where the model's config has another `num_classes` than the data have labels."""
+    count = getattr(getattr(model, "config", None), "num_classes", None)
+    if labels and count is not None and count != len(labels):
+        shown = ", ".join(labels[:5]) + (" …" if len(labels) > 5 else "")
+        raise ConfigError(
+            "the model and the data have different numbers of classes",
+            where="model.num_classes",
+            received=f"{count} for the {len(labels)} classes {shown}",
+            allowed=str(len(labels)),
+            fix=f"-o model.num_classes={len(labels)}",
+        )

@@ -26,8 +26,9 @@ class DataLoader:
     A sample goes from `dataset[index]` through each transform, called as `transform(sample, rng)` with
     `numpy.random.default_rng((seed, epoch, index))`, through `pack` and into `collate_fn`. A transform whose class has
     an attribute `extra` is called as `transform(sample, rng, others)` with that many further samples of the dataset,
-    drawn by `rng` and put through the transforms before it. So a batch depends on the seed, the epoch and its place,
-    and not on `num_workers` or `worker_mode`.
+    drawn by `rng` and put through the transforms before it. One whose class has `per_batch = True` gets a generator
+    seeded by (seed, epoch, place of the batch), in the same state for each sample of the batch: so all get one size.
+    So a batch depends on the seed, the epoch and its place, and not on `num_workers` or `worker_mode`.
 
     `for batch in loader` gives collated batches, of the epoch chosen by `set_epoch` (0 at first, and the same order
     each time until it is called). `batches` gives them with their ids, from any place on.

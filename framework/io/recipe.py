@@ -71,20 +71,22 @@ class Recipe:
             return Reader(self.dataset, epoch, first)
         return self.dataset.__getitem__
 
-    def part(self, source: Source, epoch: int, index: int) -> Part | None:
-        """One sample, transformed and packed; None beyond the end of a stream.
+    def part(self, source: Source, job: Job, index: int) -> Part | None:
+        """One sample of a batch, transformed and packed; None beyond the end of a stream.
 
         Raises:
             OarError: the dataset, a transform or `pack` raised; `where` names the sample and the step.
         """
-        state = _Step()
+        state = _Step((self.seed, job.epoch, job.index))
         try:
             sample = source(index)
             if sample is END:
                 return None
             named = getattr(sample, "id", None)
             state.id = named if isinstance(named, (str, int)) else None
-            sample = self._transformed(sample, np.random.default_rng((self.seed, epoch, index)), None, state)
+            sample = self._transformed(
+                sample, np.random.default_rng((self.seed, job.epoch, index)), None, state
+            )
             if self.pack is not None:
                 state.step = "pack"
                 sample = self.pack(sample)
@@ -99,6 +101,8 @@ class Recipe:
             state.step = type(transform).__name__
             if extra := extra_samples(transform):
                 sample = transform(sample, rng, _Others(self, place, rng, extra, state))
+            elif once_a_batch(transform):
+                sample = transform(sample, _batch_rng(state.batch, place))
             else:
                 sample = transform(sample, rng)
         return sample
@@ -128,7 +132,7 @@ class Recipe:
 
     def make(self, source: Source, job: Job) -> Batch | None:
         """A whole batch, one sample after another."""
-        return self.batch(job, [self.part(source, job.epoch, index) for index in job.samples])
+        return self.batch(job, [self.part(source, job, index) for index in job.samples])
 
 
 class Reader:
@@ -168,8 +172,9 @@ class Reader:
 
 @dataclass
 class _Step:
-    """Where a sample is on its way, for messages."""
+    """Where a sample is on its way: in which batch (seed, epoch, number), and for messages in which step."""
 
+    batch: tuple[int, int, int]
     id: str | int | None = None
     step: str = ""
 
@@ -208,6 +213,16 @@ class _Others(Sequence[Any]):
 def extra_samples(transform: Callable[..., Any]) -> int:
     """How many further samples a transform mixes in: its class attribute `extra`, else none."""
     return int(getattr(type(transform), "extra", 0))
+
+
+def once_a_batch(transform: Callable[..., Any]) -> bool:
+    """Whether a transform does the same to all samples of a batch: its class attribute `per_batch`."""
+    return bool(getattr(type(transform), "per_batch", False))
+
+
+def _batch_rng(batch: tuple[int, int, int], place: int) -> np.random.Generator:
+    """A new generator at each call, so that all samples draw the same; the spawn key sets it apart from theirs."""
+    return np.random.default_rng(np.random.SeedSequence(batch, spawn_key=(1, place)))
 
 
 def named_error(error: Exception, where: str, problem: str) -> OarError:

@@ -128,7 +128,7 @@ class ThreadPool:
         try:
             if self._init_error is not None:
                 raise self._init_error
-            result = self._recipe.part(self._source, assembly.job.epoch, index)
+            result = self._recipe.part(self._source, assembly.job, index)
         except BaseException as error:  # SystemExit too, else the consumer would wait for ever
             result = error
         assembly.put(place, result)

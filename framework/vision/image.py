@@ -155,14 +155,14 @@ def _decode(data: bytes, where: str, max_pixels: int) -> np.ndarray:
     opaque_png = image.mode in ("1", "L", "RGB") and "transparency" not in image.info
     plain_png = image.format == "PNG" and (opaque_png or image.mode.startswith("I")) and _png_is_whole(data)
     if plain_jpeg or plain_png:
-        bgr = None
+        rgb = None
         with contextlib.suppress(cv2.error):
-            bgr = cv2.imdecode(
-                np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
+            rgb = cv2.imdecode(
+                np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB | cv2.IMREAD_IGNORE_ORIENTATION
             )
         # OpenCV refuses some files that other viewers show; Pillow has the last word and the better message.
-        if bgr is not None and bgr.shape[1::-1] == image.size:
-            return _orient(cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB), _orientation(image))
+        if rgb is not None and rgb.shape[1::-1] == image.size:
+            return _orient(rgb, _orientation(image))
     return _from_pil(image, where, data)
 
 

@@ -38,6 +38,9 @@ class Sample:
     """The picture's text, or one text an object."""
     valid: np.ndarray | None = None
     """`[K]` bool: False marks objects to ignore (crowds, unreadable text)."""
+    areas: np.ndarray | None = None
+    """`[K]` float32: what annotators measured of the objects, in pixels of the picture as it was read. No transform
+    changes them: metrics sort objects into small and large by them."""
     warp: Warp | None = None
     """From the picture as it was read to `image`; None stands for no change."""
     source_size: tuple[int, int] | None = None
@@ -53,6 +56,7 @@ class Sample:
             ("keypoints", (3,)),
             ("labels", (0, 1)),
             ("valid", (1,)),
+            ("areas", (1,)),
         ):
             array = getattr(self, name)
             if array is not None and array.ndim not in ranks:
@@ -64,7 +68,7 @@ class Sample:
                 )
         counts = {
             name: len(value)
-            for name in ("mask", "boxes", "polygons", "keypoints", "labels", "text", "valid")
+            for name in ("mask", "boxes", "polygons", "keypoints", "labels", "text", "valid", "areas")
             if (value := getattr(self, name)) is not None and not _of_the_picture(value, name)
         }
         if len(set(counts.values())) > 1:

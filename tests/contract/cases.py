@@ -21,6 +21,7 @@ from ocr.models.dbnet import DBNetConfig
 from ocr.models.text_classifier import TextClassifierConfig
 from ocr.models.text_recognizer import TextRecognizerConfig
 from zoo.vision import pp_lcnet_v3, pp_lcnet_v4
+from zoo.vision.lenet import LeNetConfig
 from zoo.vision.mobilenet_v1_enhance import MobileNetV1EnhanceConfig
 from zoo.vision.mobilenet_v3 import MobileNetV3DetConfig, MobileNetV3RecConfig
 from zoo.vision.pp_lcnet import PPLCNetConfig
@@ -185,6 +186,18 @@ def _models() -> Iterator[Case]:
         ("n", 32, "4*w", 3),
         shapes=_crnn_logits,
         gain=1.9,
+    )
+
+    yield Case(
+        "model",
+        "LeNet",
+        "",
+        LeNetConfig(),
+        LeNetConfig(_CLASSES),
+        (2, 28, 28, 3),
+        (1, 28, 28, 3),
+        ("n", 28, 28, 3),
+        shapes=lambda layer, n, h, w: [(n, layer.config.num_classes)],
     )
 
 

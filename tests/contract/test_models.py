@@ -27,7 +27,7 @@ from zoo.layers.reparam import deploy_state
 
 # Fast to compile: these tests compare values and measure nothing.
 QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-CHECKED_KINDS = ("model", "backbone", "pipeline", "transform", "dataset")  # the last three: test_<kind>s.py
+CHECKED_KINDS = ("model", "backbone", "pipeline", "transform", "dataset", "optimizer", "schedule", "task")
 
 # The other sizes of a classifier differ in numbers alone; `test_features` builds them all.
 every = pytest.mark.parametrize(
@@ -141,7 +141,9 @@ def test_shapes_and_dtypes_at_the_published_size(case: Case, mode: str) -> None:
         assert {name: b.shape for name, b in after.items()} == {name: b.shape for name, b in buffers.items()}
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.kind == "model" and case.variant in PUBLISHED], ids=str)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.kind == "model" and case.variant in PUBLISHED], ids=str
+)
 def test_published_size(case: Case) -> None:
     deploy, values = PUBLISHED[case.variant]
     shapes = case.build(deploy=deploy, full=True).state_shapes()

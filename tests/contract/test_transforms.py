@@ -19,9 +19,11 @@ SEEDS = range(6)
 # Rows that surely do something, with each switch that changes the way the result is computed.
 CASES: dict[str, list[Any]] = {
     "AutoAugment": [T.AutoAugment()],
+    "BatchRandomResize": [T.BatchRandomResize((40, 64, (50, 60)), random_interpolation=True)],
     "CenterCrop": [T.CenterCrop((40, 80)), T.CenterCrop((41, 31))],
     "ColorJitter": [T.ColorJitter(0.4, 0.4, 0.4, 0.1)],
     "GaussianBlur": [T.GaussianBlur(3)],
+    "LetterBox": [T.LetterBox((60, 60)), T.LetterBox((40, 90), align="top_left")],
     "Pad": [T.Pad((1, 2, 3, 4), fill=None), T.Pad(5, fill=(1, 2, 3))],
     "PadToMultiple": [T.PadToMultiple(32), T.PadToMultiple(50, align="center")],
     "PadToSize": [T.PadToSize((60, 72)), T.PadToSize((90, 80), align="center")],
@@ -30,10 +32,12 @@ CASES: dict[str, list[Any]] = {
     "RandomApply": [T.RandomApply((T.Pad(3), T.RandomHorizontalFlip()), p=0.9)],
     "RandomChoice": [T.RandomChoice((T.Pad(3), T.RandomHorizontalFlip(p=1)))],
     "RandomCrop": [T.RandomCrop((40, 60)), T.RandomCrop((60, 40), padding=4)],
+    "RandomDistort": [T.RandomDistort()],
     "RandomErasing": [T.RandomErasing(p=1, scale=(0.02, 0.05)), T.RandomErasing(p=1, fill="noise")],
     "RandomExpand": [T.RandomExpand(2, p=1)],
     "RandomGrayscale": [T.RandomGrayscale(p=1)],
     "RandomHorizontalFlip": [T.RandomHorizontalFlip(p=1, keypoint_flip_pairs=((0, 1),))],
+    "RandomIoUCrop": [T.RandomIoUCrop(), T.RandomIoUCrop((0.3,), allow_no_crop=False)],
     "RandomResizedCrop": [T.RandomResizedCrop((96, 96), (0.5, 1)), T.RandomResizedCrop((50, 40), (0.8, 1))],
     "RandomRotation": [T.RandomRotation(30), T.RandomRotation(30, expand=True)],
     "RandomScale": [T.RandomScale((0.8, 2)), T.RandomScale((1, 2), step=0.25)],
@@ -43,10 +47,17 @@ CASES: dict[str, list[Any]] = {
         *(T.Resize((60, 60), mode=mode) for mode in ("short", "long", "fit")),
         T.Resize((40, 60), interpolation="area"),
     ],
+    "ResizeShort": [T.ResizeShort(60, 100), T.ResizeShort(40, 50)],
+}
+# Called with further samples; what they do to the objects of several pictures is in the unit tests.
+MIXING: dict[str, list[Any]] = {
+    "MixUp": [T.MixUp(), T.MixUp(p=0.5)],
+    "Mosaic": [T.Mosaic((64, 80)), T.Mosaic((2, 2)), T.Mosaic((65, 33), p=0.5, min_visible=0.3)],
 }
 # Not random, or random only in whether they do anything.
 FIXED = (
     T.CenterCrop,
+    T.LetterBox,
     T.Pad,
     T.PadToMultiple,
     T.PadToSize,
@@ -54,20 +65,26 @@ FIXED = (
     T.RandomHorizontalFlip,
     T.RandomVerticalFlip,
     T.Resize,
+    T.ResizeShort,
 )
-every = pytest.mark.parametrize(
-    "transform",
-    [
+
+
+def parametrized(cases: dict[str, list[Any]]) -> pytest.MarkDecorator:
+    rows = [
         pytest.param(row, id=f"{name}-{number}")
-        for name, rows in CASES.items()
+        for name, rows in cases.items()
         for number, row in enumerate(rows)
-    ],
-)
+    ]
+    return pytest.mark.parametrize("transform", rows)
+
+
+every, mixing = parametrized(CASES), parametrized(MIXING)
 
 
 def test_every_registered_transform_has_a_row() -> None:
-    assert set(CASES) == set(available("transform", PACKAGES))
-    for name, rows in CASES.items():
+    rows_of = CASES | MIXING
+    assert set(rows_of) == set(available("transform", PACKAGES))
+    for name, rows in rows_of.items():
         assert {type(row) for row in rows} == {find("transform", name, PACKAGES).config}
 
 
@@ -91,6 +108,7 @@ def full_sample() -> Sample:
         labels=np.array([5, 6, 7]),
         text=("a", "b", "c"),
         valid=np.array([True, False, True]),
+        areas=np.array([50, 60, 70], np.float32),
         source_size=(HEIGHT, WIDTH),
         id="full",
     )
@@ -129,6 +147,7 @@ def test_invariants_of_a_sample_with_all_fields(transform: Any) -> None:
         kept = [{5: 0, 6: 1, 7: 2}[int(label)] for label in out.labels]
         assert out.text == tuple("abc"[index] for index in kept)
         assert out.valid is not None and out.valid.tolist() == [index != 1 for index in kept]
+        assert out.areas is not None and out.areas.tolist() == [50 + 10 * index for index in kept]
         assert out.mask.shape == (len(kept), *out.size_hw) and out.mask.dtype == bool
         for name in ("boxes", "keypoints"):
             assert getattr(out, name).dtype == np.float32
@@ -214,6 +233,46 @@ def test_a_painted_dot_ends_at_the_mapped_point(transform: Any) -> None:
                 rows, columns = np.nonzero(dot)
                 np.testing.assert_allclose([columns.mean() + 0.5, rows.mean() + 0.5], place, atol=0.75)
     assert seen >= 1
+
+
+def test_the_loader_calls_mixing_ones_and_no_others_with_samples() -> None:
+    for cases, wanted in ((CASES, False), (MIXING, True)):
+        assert all(bool(getattr(row, "extra", 0)) == wanted for rows in cases.values() for row in rows)
+
+
+@mixing
+def test_mixing_invariants(transform: Any) -> None:
+    samples = [full_sample() for _ in range(1 + transform.extra)]
+    for sample in samples:
+        for array in arrays(sample).values():
+            array.flags.writeable = False  # an attempt to change it raises
+    for seed in SEEDS:
+        out = transform(samples[0], rng(seed), samples[1:])
+        again = transform(samples[0], rng(seed), samples[1:])
+        assert arrays(out).keys() == arrays(again).keys() and out.id == "full"
+        assert all(np.array_equal(value, arrays(again)[name]) for name, value in arrays(out).items())
+        assert out.image.dtype == np.uint8 and out.image.shape == (*out.size_hw, 3)
+        count = len(out.boxes)
+        assert out.mask.shape == (count, *out.size_hw) and out.mask.dtype == bool
+        assert len(out.polygons) == len(out.labels) == len(out.valid) == len(out.text) == count
+        assert out.boxes.dtype == out.keypoints.dtype == np.float32
+        assert all(polygon.dtype == np.float32 for polygon in out.polygons)
+        height, width = out.size_hw
+        assert (out.boxes >= 0).all() and (out.boxes <= (width, height, width, height)).all()
+        assert (out.boxes[:, 2:] > out.boxes[:, :2]).all()
+
+
+@mixing
+def test_mixing_one_pixel_and_no_objects(transform: Any) -> None:
+    empty = Sample(np.full((1, 1, 3), 9, np.uint8), boxes=np.zeros((0, 4), np.float32), labels=np.zeros(0, int))
+    out = transform(empty, rng(0), [empty] * transform.extra)
+    assert len(out.boxes) == len(out.labels) == 0 and out.image.shape == (*out.size_hw, 3)
+
+
+@mixing
+def test_mixing_ones_come_back_from_their_configuration(transform: Any) -> None:
+    tree = parse(dump(transform), "dumped.yml")
+    assert bind(tree, Annotated[Any, Kind("transform")], PACKAGES) == transform
 
 
 @every

@@ -165,11 +165,10 @@ def work(peer, model, precision, size, pixels):
 
 
 class Worker:
-    """A competitor in its own process, held to `threads` cores where the system can do that."""
+    """A competitor in its own process."""
 
     def __init__(self, python, peer, model, precision, args):
         env = {**os.environ, "OMP_NUM_THREADS": str(args.threads), "JAX_PLATFORMS": "cpu"}
-        cores = sorted(os.sched_getaffinity(0))[: args.threads] if hasattr(os, "sched_setaffinity") else None
         size = ("--batch_size", str(args.batch_size), "--size", str(args.size))
         self.process = subprocess.Popen(
             [python, str(Path(__file__).resolve()), "--worker", peer, model, precision, *size],
@@ -180,8 +179,6 @@ class Worker:
             encoding="utf-8",
             env=env,
         )
-        if cores is not None:
-            os.sched_setaffinity(self.process.pid, cores)
         self.name, self.steps = peer, []
         self.ready = self._answer()
 
@@ -253,6 +250,8 @@ def main() -> int:
     if args.worker:
         work(*args.worker, args.batch_size, args.size)
         return 0
+    if hasattr(os, "sched_setaffinity"):  # inherited by the processes; XLA makes as many threads as it sees cores
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.threads])
     for model in args.models:
         for precision in args.precisions:
             compare(model, precision, args)

@@ -128,7 +128,7 @@ def torch_run(case: Case, dtype: str) -> dict[str, np.ndarray]:
         loss = torch.nn.functional.cross_entropy(model(torch.from_numpy(x)), torch.from_numpy(labels))
         optimizer.zero_grad()
         loss.backward()
-        losses.append(float(loss))
+        losses.append(loss.item())
         rates.append(optimizer.param_groups[0]["lr"])
         optimizer.step()
         schedule.step()

@@ -13,25 +13,11 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
 from framework.core.rng import next_key
-from framework.engine.task import Batch, Losses, Metric
+from framework.engine.task import Batch, Losses, Metric, check_classes
 from framework.metric import top_k_correct
 from framework.nn import functional as F
 from framework.vision.sample import Sample
-
-
-@dataclass(frozen=True)
-class Normalize:
-    """(x / 255 - mean) / std of R, G, B; `bgr` feeds the channels in the other order. The defaults are ImageNet's."""
-
-    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
-    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
-    bgr: bool = False
-
-    def __call__(self, images: jax.Array) -> jax.Array:
-        """[N, H, W, 3] uint8 to float32."""
-        x = images[..., ::-1] if self.bgr else images
-        mean, std = jnp.asarray(self.mean, jnp.float32), jnp.asarray(self.std, jnp.float32)
-        return x.astype(jnp.float32) * (1 / (255 * std)) - mean / std
+from zoo.layers.normalize import Normalize
 
 
 @register("task")
@@ -105,7 +91,8 @@ class ImageClassification:
         height, width = images.shape[1:3]
         side = jnp.sqrt(1 - share)
         centre = jax.random.uniform(where, (2,))
-        rows, columns = jnp.arange(height) + 0.5, jnp.arange(width) + 0.5
+        rows = jnp.arange(height, dtype=jnp.float32) + 0.5
+        columns = jnp.arange(width, dtype=jnp.float32) + 0.5
         in_rows = jnp.abs(rows / height - centre[0]) < side / 2
         in_columns = jnp.abs(columns / width - centre[1]) < side / 2
         patch = (in_rows[:, None] & in_columns[None, :])[None, :, :, None]
@@ -122,15 +109,7 @@ class ImageClassification:
         return {"accuracy": TopAccuracy(self.topk)}
 
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
-        count = getattr(getattr(model, "config", None), "num_classes", None)
-        if labels and count is not None and count != len(labels):
-            raise ConfigError(
-                "the model and the data have different numbers of classes",
-                where="model.num_classes",
-                received=f"{count} for the {len(labels)} classes {', '.join(labels[:5])}{' …' if len(labels) > 5 else ''}",
-                allowed=str(len(labels)),
-                fix=f"-o model.num_classes={len(labels)}",
-            )
+        check_classes(model, labels)
 
 
 class TopAccuracy:

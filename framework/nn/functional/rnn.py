@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from framework.core.dtypes import Precision, precision
 from framework.core.errors import ShapeError
 from framework.nn.functional.conv import linear
 
@@ -48,8 +49,9 @@ def _advance(mode: str, projected: jax.Array, state: State, weights: CellWeights
     return (jnp.tanh(total) if mode == "RNN_TANH" else jax.nn.relu(total),)
 
 
-@functools.partial(jax.jit, static_argnames=("mode",))
-def _rnn_cell(x: jax.Array, state: State, weights: CellWeights, mode: str) -> State:
+# `dots` only keys the compilation: `linear` reads the precision of dots from its scope while it is traced.
+@functools.partial(jax.jit, static_argnames=("mode", "dots"))
+def _rnn_cell(x: jax.Array, state: State, weights: CellWeights, mode: str, dots: Precision) -> State:
     return _advance(mode, linear(x, weights.weight_ih.T, weights.bias_ih), state, weights)
 
 
@@ -67,10 +69,10 @@ def rnn_cell(x: jax.Array, state: State, weights: CellWeights, mode: str) -> Sta
             received=f"x {x.shape}, state {[s.shape for s in state]}",
             allowed=f"x [N, {weights.weight_ih.shape[1]}] and states [N, {hidden}]",
         )
-    return _rnn_cell(x, state, weights, mode)
+    return _rnn_cell(x, state, weights, mode, precision())
 
 
-@functools.partial(jax.jit, static_argnames=("mode", "is_reverse", "time_major"))
+@functools.partial(jax.jit, static_argnames=("mode", "is_reverse", "time_major", "dots"))
 def _rnn_scan(
     x: jax.Array,
     state: State,
@@ -79,6 +81,7 @@ def _rnn_scan(
     mode: str,
     is_reverse: bool,
     time_major: bool,
+    dots: Precision,
 ) -> tuple[jax.Array, State]:
     projected = linear(x, weights.weight_ih.T, weights.bias_ih)
     projected = projected if time_major else jnp.swapaxes(projected, 0, 1)
@@ -119,7 +122,7 @@ def rnn_scan(
             received=f"x {x.shape}",
             allowed=f"three axes, the last of {weights.weight_ih.shape[1]}",
         )
-    return _rnn_scan(x, state, weights, sequence_length, mode, is_reverse, time_major)
+    return _rnn_scan(x, state, weights, sequence_length, mode, is_reverse, time_major, precision())
 
 
 def stacked(states: list[State]) -> Any:

@@ -126,6 +126,7 @@ def cosine(start: float, end: float, share: Any, xp: Any) -> Any:
 
 
 def called(function: Callable[[Any], Any], value: Any) -> Any:
+    """What a user's function of the step gives. Raises: TraceError when it asks for the value in a compiled program."""
     try:
         return function(value)
     except (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError) as error:

@@ -7,25 +7,31 @@
 Geometric ones plan one Warp from the picture's size and the generator, `plan(size_hw, rng)`, and apply it to every
 field with `apply_warp`; photometric ones change the image alone. Images stay uint8 RGB: normalising is part of the
 model's program. What is in the sample is shared or replaced, never changed in place. Equal generators give equal
-results.
+results. Two kinds are called by the loader in their own way: those that mix several pictures (class attribute `extra`)
+and those that do the same to a whole batch (`per_batch`).
 """
 
 from framework.vision.transforms.affine import RandomAffine, RandomRotation
 from framework.vision.transforms.apply import Transform, apply_warp, keep_objects
 from framework.vision.transforms.auto_augment import AutoAugment, RandAugment
-from framework.vision.transforms.color import ColorJitter, GaussianBlur, RandomGrayscale
+from framework.vision.transforms.color import ColorJitter, GaussianBlur, RandomDistort, RandomGrayscale
 from framework.vision.transforms.combine import RandomApply, RandomChoice
-from framework.vision.transforms.crop import CenterCrop, RandomCrop, RandomResizedCrop
+from framework.vision.transforms.crop import CenterCrop, RandomCrop, RandomIoUCrop, RandomResizedCrop
 from framework.vision.transforms.erase import RandomErasing
 from framework.vision.transforms.flip import RandomHorizontalFlip, RandomVerticalFlip
+from framework.vision.transforms.mix import MixUp, Mosaic
 from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize, RandomExpand
-from framework.vision.transforms.resize import RandomScale, Resize
+from framework.vision.transforms.resize import BatchRandomResize, LetterBox, RandomScale, Resize, ResizeShort
 
 __all__ = [
     "AutoAugment",
+    "BatchRandomResize",
     "CenterCrop",
     "ColorJitter",
     "GaussianBlur",
+    "LetterBox",
+    "MixUp",
+    "Mosaic",
     "Pad",
     "PadToMultiple",
     "PadToSize",
@@ -34,15 +40,18 @@ __all__ = [
     "RandomApply",
     "RandomChoice",
     "RandomCrop",
+    "RandomDistort",
     "RandomErasing",
     "RandomExpand",
     "RandomGrayscale",
     "RandomHorizontalFlip",
+    "RandomIoUCrop",
     "RandomResizedCrop",
     "RandomRotation",
     "RandomScale",
     "RandomVerticalFlip",
     "Resize",
+    "ResizeShort",
     "Transform",
     "apply_warp",
     "keep_objects",

@@ -81,7 +81,7 @@ def keep_objects(sample: Sample, kept: np.ndarray) -> Sample:
     if kept.all():
         return sample
     changes: dict[str, Any] = {}
-    for name in ("mask", "boxes", "keypoints", "labels", "valid"):
+    for name in _RANKS:
         array = getattr(sample, name)
         if array is not None and array.ndim == _RANKS[name]:
             changes[name] = array[kept]
@@ -93,7 +93,7 @@ def keep_objects(sample: Sample, kept: np.ndarray) -> Sample:
 
 
 # Ranks of the fields with one entry an object; a mask or a label of the whole picture has one less.
-_RANKS = {"mask": 3, "boxes": 2, "keypoints": 3, "labels": 1, "valid": 1}
+_RANKS = {"mask": 3, "boxes": 2, "keypoints": 3, "labels": 1, "valid": 1, "areas": 1}
 
 
 def _mask(mask: np.ndarray, warp: Warp, ignore_index: int) -> np.ndarray:

@@ -13,6 +13,10 @@ from framework.vision.sample import Sample
 from framework.vision.transforms import pixels
 from framework.vision.transforms.checks import Range, around, check_number, check_range
 
+# R, G, B to luminance and two axes of colour (NTSC), and back, to the three digits that SSD's code has.
+_TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
+_FROM_YIQ = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
+
 
 @register("transform")
 @dataclass(frozen=True)
@@ -59,6 +63,62 @@ class ColorJitter:
 def _factors(value: Range) -> tuple[float, float]:
     least, most = around(value, 1.0)
     return max(0.0, least), most
+
+
+@register("transform")
+@dataclass(frozen=True)
+class RandomDistort:
+    """Changes brightness, contrast, saturation and hue in random order, each with probability `p`.
+
+    Not the same as ColorJitter: `brightness` is added to the values 0 to 255, `contrast` multiplies them, `saturation`
+    blends with the grey picture, and `hue` turns the colours about the grey axis, in degrees. All are ranges (least,
+    most). Values are rounded and cut once, at the end.
+
+    Source: PaddleDetection's RandomDistort with its default ranges. Its hue, 18 to both sides, is multiplied by pi and
+    used as radians, so any angle is equally probable.
+
+    Raises:
+        ConfigError: a range is empty, a factor is negative, or `p` is no probability.
+    """
+
+    brightness: tuple[float, float] = (0.5, 1.5)
+    contrast: tuple[float, float] = (0.5, 1.5)
+    saturation: tuple[float, float] = (0.5, 1.5)
+    hue: tuple[float, float] = (-180.0, 180.0)
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_range(self, "brightness")
+        check_range(self, "contrast", 0)
+        check_range(self, "saturation", 0)
+        check_range(self, "hue")
+        check_number(self, "p", 0, 1)
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        # Each change is affine in the three channels, so they make one matrix [3, 4] and one pass over the pixels.
+        matrix = np.eye(4)
+        for name in rng.permutation(["brightness", "contrast", "saturation", "hue"]):
+            applied, value = rng.random() < self.p, rng.uniform(*getattr(self, name))
+            if applied:
+                matrix = _distortion(str(name), value) @ matrix
+        if np.array_equal(matrix, np.eye(4)):
+            return sample
+        return sample.replace(image=cv2.transform(sample.image, matrix[:3]))
+
+
+def _distortion(name: str, value: float) -> np.ndarray:
+    """The change as a matrix [4, 4] on columns (R, G, B, 1)."""
+    matrix = np.eye(4)
+    if name == "brightness":
+        matrix[:3, 3] = value
+    elif name == "contrast":
+        matrix[:3, :3] *= value
+    elif name == "saturation":
+        matrix[:3, :3] = value * np.eye(3) + (1 - value) * _TO_YIQ[:1]
+    else:
+        cos, sin = np.cos(np.deg2rad(value)), np.sin(np.deg2rad(value))
+        matrix[:3, :3] = _FROM_YIQ @ [[1, 0, 0], [0, cos, -sin], [0, sin, cos]] @ _TO_YIQ
+    return matrix
 
 
 @register("transform")

@@ -71,7 +71,15 @@ class RandomChoice:
 
 
 def _check_some(owner: object, transforms: Transforms) -> None:
+    where = f"{type(owner).__name__}.transforms"
     if not transforms:
-        raise ConfigError(
-            "the list is empty", where=f"{type(owner).__name__}.transforms", allowed="at least one transform"
-        )
+        raise ConfigError("the list is empty", where=where, allowed="at least one transform")
+    for transform in transforms:
+        if getattr(type(transform), "extra", 0) or getattr(type(transform), "per_batch", False):
+            raise ConfigError(
+                "the loader itself has to call this transform",
+                where=where,
+                received=type(transform).__name__,
+                allowed="transforms that need neither further samples nor the rest of the batch",
+                fix="put it into the list of the loader; its own p says how often it is applied",
+            )

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from framework.config.registry import register
+from framework.core.errors import ConfigError
+from framework.vision import boxes as box_ops
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
-from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp
+from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp, keep_objects
 from framework.vision.transforms.checks import Fill, check_fill, check_number, check_range, check_size
 from framework.vision.warp import Size, Warp
 
@@ -148,3 +150,75 @@ class RandomResizedCrop:
             interpolation=self.interpolation,
             min_visible=self.min_visible,
         )
+
+
+@register("transform")
+@dataclass(frozen=True)
+class RandomIoUCrop:
+    """Cuts out a random part that at least one object overlaps with an IoU of a random one of `thresholds`.
+
+    Objects stay where their centre lies in the part; at least one must. The part's sides are a share from `scale` of
+    the picture's, apart from a stretch from `ratio` (width / height). A threshold for which `attempts` parts did not
+    fit gives way to the next. With `allow_no_crop`, leaving the picture as it is has the chance of one more threshold.
+    Pictures without objects stay as they are; objects to ignore are not looked at.
+
+    Source: Liu et al., "SSD", section 2.2, as PaddleDetection's RandomCrop.
+
+    Raises:
+        ConfigError: there is no threshold or one is no share, a range is empty, not above 0 or (`scale`) above 1, or
+            there is no attempt.
+    """
+
+    thresholds: tuple[float, ...] = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
+    scale: tuple[float, float] = (0.3, 1.0)
+    ratio: tuple[float, float] = (0.5, 2.0)
+    attempts: int = 50
+    allow_no_crop: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.thresholds or min(self.thresholds) < 0 or max(self.thresholds) > 1:
+            raise ConfigError(
+                "these are no thresholds",
+                where="RandomIoUCrop.thresholds",
+                received=self.thresholds,
+                allowed="one or more, from 0 to 1",
+            )
+        check_range(self, "scale", 0, 1, above=True)
+        check_range(self, "ratio", 0, above=True)
+        check_number(self, "attempts", 1)
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        if sample.boxes is None or not len(sample.boxes):
+            return sample
+        wanted = np.ones(len(sample.boxes), bool) if sample.valid is None else sample.valid
+        if not wanted.any():
+            return sample
+        thresholds = [*self.thresholds, None] if self.allow_no_crop else list(self.thresholds)
+        for index in rng.permutation(len(thresholds)):
+            least = thresholds[index]
+            if least is None:
+                return sample
+            for _ in range(self.attempts):
+                part = self._part(sample.size_hw, rng)
+                inside = _centred_in(sample.boxes, part)
+                best = box_ops.iou(sample.boxes[wanted], np.array([part], np.float64)).max()
+                if best >= least and (inside & wanted).any():
+                    return apply_warp(keep_objects(sample, inside), Warp.crop(sample.size_hw, part))
+        return sample
+
+    def _part(self, size_hw: Size, rng: np.random.Generator) -> tuple[int, int, int, int]:
+        height, width = size_hw
+        scale = rng.uniform(*self.scale)
+        least, most = max(self.ratio[0], scale**2), min(self.ratio[1], scale**-2)
+        stretch = math.sqrt(rng.uniform(min(least, most), most))
+        h, w = (
+            min(side, max(1, int(side * share)))
+            for side, share in ((height, scale / stretch), (width, scale * stretch))
+        )
+        y, x = int(rng.integers(height - h + 1)), int(rng.integers(width - w + 1))
+        return x, y, x + w, y + h
+
+
+def _centred_in(boxes: np.ndarray, part: tuple[int, int, int, int]) -> np.ndarray:
+    centres = (boxes[:, :2] + boxes[:, 2:]) / 2
+    return np.logical_and(centres >= part[:2], centres < part[2:]).all(axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -11,8 +11,8 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
-from framework.vision.transforms.apply import apply_warp
-from framework.vision.transforms.checks import check_number, check_range, check_size
+from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp
+from framework.vision.transforms.checks import Fill, check_fill, check_number, check_range, check_size
 from framework.vision.warp import Size, Warp
 
 
@@ -87,6 +87,119 @@ class RandomScale:
 
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
         return apply_warp(sample, self.plan(sample.size_hw, rng), interpolation=self.interpolation)
+
+
+@register("transform")
+@dataclass(frozen=True)
+class BatchRandomResize:
+    """Scales the pictures of a batch to one random size out of `sizes`, whatever their aspect.
+
+    A number stands for a square. With `random_interpolation` each batch also draws how pixels are interpolated. A model
+    is compiled once for each size. The loader sees to it that all samples of a batch draw the same.
+
+    Source: PaddleDetection's BatchRandomResize.
+
+    Raises:
+        ConfigError: there is no size, or a side is smaller than 1.
+    """
+
+    per_batch: ClassVar[bool] = True
+    sizes: tuple[int | Size, ...]
+    interpolation: Interpolation = "linear"
+    random_interpolation: bool = False
+
+    def __post_init__(self) -> None:
+        sides = [side for size in self.sizes for side in _sides(size)]
+        if not sides or min(sides) < 1:
+            raise ConfigError(
+                "these are no sizes of images",
+                where="BatchRandomResize.sizes",
+                received=self.sizes,
+                allowed="one or more sides or (height, width), whole numbers >= 1",
+            )
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        size_hw = _sides(self.sizes[int(rng.integers(len(self.sizes)))])
+        how = self.interpolation
+        if self.random_interpolation:
+            known: tuple[Interpolation, ...] = get_args(Interpolation)
+            how = known[int(rng.integers(len(known)))]
+        return apply_warp(sample, Warp.resize(sample.size_hw, size_hw), interpolation=how)
+
+
+@register("transform")
+@dataclass(frozen=True)
+class LetterBox:
+    """Fits the picture into `size_hw`, keeping its aspect up to whole pixels, and fills the rest.
+
+    Raises:
+        ConfigError: a side is smaller than 1, or the fill is out of range.
+    """
+
+    size_hw: Size
+    align: Literal["top_left", "center"] = "center"
+    fill: Fill = 114
+    interpolation: Interpolation = "linear"
+    ignore_index: int = IGNORE_INDEX
+
+    def __post_init__(self) -> None:
+        check_size(self)
+        check_fill(self)
+
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        """The warp for a picture of `size_hw`."""
+        return Warp.letterbox(size_hw, self.size_hw, align=self.align)
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        return apply_warp(
+            sample,
+            self.plan(sample.size_hw, rng),
+            interpolation=self.interpolation,
+            fill=self.fill,
+            ignore_index=self.ignore_index,
+        )
+
+
+@register("transform")
+@dataclass(frozen=True)
+class ResizeShort:
+    """Makes the short side `short` pixels long, or as long as it can be with the long side at most `longest`.
+
+    Of several lengths in `short` each picture draws one. The aspect is kept up to whole pixels; nothing is padded.
+
+    Raises:
+        ConfigError: there is no length, one is smaller than 1, or `longest` is smaller than one of them.
+    """
+
+    short: int | tuple[int, ...] = 800
+    longest: int = 1333
+    interpolation: Interpolation = "linear"
+
+    def __post_init__(self) -> None:
+        if not self._lengths or min(self._lengths) < 1 or max(self._lengths) > self.longest:
+            raise ConfigError(
+                "these are no lengths of a short and a long side",
+                where="ResizeShort",
+                received=f"short {self.short}, longest {self.longest}",
+                allowed="1 <= short <= longest",
+            )
+
+    @property
+    def _lengths(self) -> tuple[int, ...]:
+        return (self.short,) if isinstance(self.short, int) else self.short
+
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        """The warp for a picture of `size_hw`."""
+        short = self._lengths[int(rng.integers(len(self._lengths)))]
+        factor = min(short / min(size_hw), self.longest / max(size_hw))
+        return Warp.resize(size_hw, _scaled(size_hw, factor))
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        return apply_warp(sample, self.plan(sample.size_hw, rng), interpolation=self.interpolation)
+
+
+def _sides(size: int | Size) -> Size:
+    return (size, size) if isinstance(size, int) else size
 
 
 def _scaled(size_hw: Size, factor: float) -> Size:

@@ -73,6 +73,16 @@ class Blend:
         return Item(sample.value + sum(other.value for other in others) * rng.random(), sample.id)
 
 
+@dataclass(frozen=True)
+class Scale:
+    """One factor a batch, as a random size would be."""
+
+    per_batch: ClassVar[bool] = True
+
+    def __call__(self, sample: Item, rng: np.random.Generator) -> Item:
+        return Item(rng.random(), sample.id)
+
+
 def pack(sample: Item) -> dict[str, Any]:
     return {"value": np.full((2, 3), sample.value, np.float32), "name": sample.id or ""}
 
@@ -99,6 +109,13 @@ def no_thread_is_left() -> Iterator[None]:
     yield
     gc.collect()
     assert threads() == []
+
+
+def test_one_drawing_a_batch_with_any_workers_from_any_place() -> None:
+    found = told(loader(Items(20), transforms=(Scale(),), num_workers=0).batches(1))
+    factors = [np.unique(batch[2]["value"]) for batch in found]
+    assert all(len(one) == 1 for one in factors) and len({float(one[0]) for one in factors}) == 7
+    assert told(loader(Items(20), transforms=(Scale(),), num_workers=3).batches(1, start=4)) == found[4:]
 
 
 @pytest.mark.parametrize("make", [lambda: Items(20, slow=0.002, named=True), lambda: Stream(20)])

@@ -55,8 +55,8 @@ def recipe(dataset: Any, *transforms: Any, **settings: Any) -> Recipe:
     return Recipe(dataset, transforms, **chosen)
 
 
-def part(made: Recipe, index: int, epoch: int = 0) -> Any:
-    found = made.part(made.open(epoch, 0), epoch, index)
+def part(made: Recipe, index: int, epoch: int = 0, batch: int = 0) -> Any:
+    found = made.part(made.open(epoch, 0), Job(batch, epoch, [index]), index)
     assert found is not None
     return found
 
@@ -112,6 +112,30 @@ def test_what_mixing_does_not_look_at_is_not_read_and_changes_nothing() -> None:
     (_, others, drawn) = part(recipe(dataset, Mix(look=0)), 5).data
     assert others == [] and dataset.read == [5]
     assert drawn == part(recipe(Squares(), Mix(look=2)), 5).data[2]
+
+
+@dataclass(frozen=True)
+class OneSize:
+    """Says what it drew."""
+
+    per_batch: ClassVar[bool] = True
+
+    def __call__(self, sample: Any, rng: np.random.Generator) -> Any:
+        return *(sample if isinstance(sample, tuple) else (sample,)), int(rng.integers(1 << 60))
+
+
+def test_one_drawing_for_all_samples_of_a_batch() -> None:
+    made = recipe(Squares(), OneSize(), lambda sample, rng: (*sample, int(rng.integers(1 << 60))), OneSize())
+    (_, first, own, second), (_, first_too, other, second_too) = (part(made, i, 1, 4).data for i in (3, 5))
+    assert (first, second) == (first_too, second_too) and first != second
+    assert own == int(np.random.default_rng((7, 1, 3)).integers(1 << 60)) != other
+    assert len({part(made, 3, epoch, batch).data[1] for epoch in (0, 1) for batch in (0, 4)}) == 4
+
+
+def test_further_samples_get_the_drawing_of_their_batch() -> None:
+    _, others, _ = part(recipe(Squares(), OneSize(), Mix()), 5, 1, 4).data
+    drawn = part(recipe(Squares(), OneSize()), 9, 1, 4).data[1]
+    assert [other[1] for other in others] == [drawn, drawn]
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import pytest
 from jax import export
 
 from framework import nn
+from framework.core.dtypes import precision_scope
 from framework.core.errors import ShapeError
 from framework.nn.functional.rnn import CellWeights
 
@@ -152,3 +153,12 @@ def test_an_unknown_mode_is_an_error():
     ):
         with pytest.raises(ShapeError, match=r"unknown recurrent mode(.|\n)*LSTM"):
             run()
+
+
+def test_the_precision_of_dots_is_not_that_of_the_first_call():
+    layer = nn.GRU(4, 4)
+    x = jnp.asarray(np.random.default_rng(5).standard_normal((2, 3, 4)), jnp.float32)
+    full = layer(x)[0]
+    with precision_scope("bfloat16"):
+        low = layer(x)[0]
+    assert 0 < np.abs(low - full).max() < 0.05

@@ -1,0 +1,102 @@
+"""Non-maximum suppression in fixed shapes: it runs in the exported program, on any accelerator, in any batch.
+
+The greedy rule (keep the best box, drop what overlaps it, go on) has one fixed point: a box stays if and only if no
+better box that stays overlaps it. It is found by iterating that rule on all boxes at once, which ends after as many
+rounds as the longest chain of boxes that suppress one another, a handful in pictures.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from detection.boxes import pairwise_iou
+from detection.contracts import Detections
+from framework.core.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class NMS:
+    """How raw boxes become detections.
+
+    Attributes:
+        score_threshold: Boxes that do not score more are dropped.
+        iou_threshold: Of two boxes of a class that overlap more, the better one stays.
+        nms_top_k: The best pairs of box and class of a picture that are compared. Upstream takes as many of each class,
+            which differs only where a picture has more pairs than this above the score threshold.
+        keep_top_k: Detections of a picture, K.
+        class_agnostic: Boxes of different classes suppress one another too.
+    """
+
+    score_threshold: float = 0.025
+    iou_threshold: float = 0.6
+    nms_top_k: int = 1000
+    keep_top_k: int = 100
+    class_agnostic: bool = False
+
+    def __post_init__(self) -> None:
+        if (
+            not 0 <= self.score_threshold < 1
+            or not 0 < self.iou_threshold <= 1
+            or not 1 <= self.keep_top_k <= self.nms_top_k
+        ):
+            raise ConfigError(
+                "this is no suppression",
+                received=f"score_threshold {self.score_threshold}, iou_threshold {self.iou_threshold}, "
+                f"nms_top_k {self.nms_top_k}, keep_top_k {self.keep_top_k}",
+                allowed="0 <= score_threshold < 1, 0 < iou_threshold <= 1, 1 <= keep_top_k <= nms_top_k",
+            )
+
+
+def multiclass_nms(boxes: jax.Array, scores: jax.Array, config: NMS) -> Detections:
+    """The best detections of each picture.
+
+    Args:
+        boxes: [N, L, 4] xyxy.
+        scores: [N, L, C]; a box may be detected as several classes.
+    """
+    return jax.vmap(lambda b, s: _one(b, s, config))(boxes, scores)
+
+
+def suppress(boxes: jax.Array, valid: jax.Array, iou_threshold: float, labels: jax.Array | None = None) -> jax.Array:
+    """Which boxes stay, [K] bool.
+
+    Args:
+        boxes: [K, 4] xyxy, best first.
+        valid: [K] bool; the others neither stay nor suppress.
+        labels: [K] int: only boxes of equal labels suppress one another.
+    """
+    clash = pairwise_iou(boxes, boxes) > iou_threshold
+    if labels is not None:
+        clash &= labels[:, None] == labels[None, :]
+    order = jnp.arange(boxes.shape[0])
+    better = clash & (order[:, None] < order[None, :])  # [i, j]: i drops j
+
+    def unsettled(state: tuple[jax.Array, jax.Array]) -> jax.Array:
+        return (state[0] != state[1]).any()
+
+    def again(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        kept = state[1]
+        return kept, valid & ~(better & kept[:, None]).any(axis=0)
+
+    return lax.while_loop(unsettled, again, (jnp.zeros_like(valid), valid))[1]
+
+
+def _one(boxes: jax.Array, scores: jax.Array, config: NMS) -> Detections:
+    """Of one picture: boxes [L, 4], scores [L, C]."""
+    # The filling makes top_k work for any number of boxes, unknown at export too.
+    flat = jnp.concatenate([scores.astype(jnp.float32).reshape(-1), jnp.zeros(config.nms_top_k)])
+    best, place = lax.top_k(jnp.where(flat > config.score_threshold, flat, 0), config.nms_top_k)
+    valid = best > 0
+    place = jnp.where(valid, place, 0)
+    cell, label = place // scores.shape[1], place % scores.shape[1]
+    found = boxes.astype(jnp.float32)[cell]
+    kept = suppress(found, valid, config.iou_threshold, None if config.class_agnostic else label)
+    score, rank = lax.top_k(jnp.where(kept, best, 0), config.keep_top_k)
+    real = score > 0
+    return Detections(
+        jnp.where(real[:, None], found[rank], 0), score, jnp.where(real, label[rank], 0).astype(jnp.int32)
+    )

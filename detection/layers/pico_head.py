@@ -1,0 +1,110 @@
+"""What the heads of both versions of PicoDet are made of.
+
+Paper: Yu et al. 2021, https://arxiv.org/abs/2111.00902
+Reference: PaddlePaddle/PaddleDetection ppdet/modeling/heads/pico_head.py
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from detection.boxes import boxes_to_distances, distances_to_boxes
+from detection.layers.grid import Grid, flatten_maps, make_grid
+from detection.layers.integral import Integral
+from detection.losses import distribution_focal_loss, giou_loss
+from framework import nn
+from framework.nn import functional as F
+from zoo.layers.conv_bn import ConvBN
+
+STRIDES = (8, 16, 32, 64)
+REG_MAX = 7
+_SMALL_NORMAL = nn.initializer.Normal(0.0, 0.01)
+
+
+class Level(NamedTuple):
+    """Raw outputs on one map, float32."""
+
+    scores: jax.Array
+    """[N, H, W, num_classes] probabilities"""
+    distances: jax.Array
+    """[N, H, W, 4 * (REG_MAX + 1)] logits of the distances to the four sides, in strides"""
+
+
+class PicoFeatures(nn.Layer):
+    """Depthwise separable convolutions of each level, with their own weights."""
+
+    def __init__(self, width: int, convs: int, levels: int, attend: bool, deploy: bool) -> None:
+        super().__init__()
+        own = {"names": ("conv", "norm"), "initializer": _SMALL_NORMAL, "act": F.hardswish, "deploy": deploy}
+        for level in range(levels):
+            deep = [ConvBN(width, width, 5, groups=width, **own) for _ in range(convs)]
+            wide = [ConvBN(width, width, 1, **own) for _ in range(convs)]
+            self.add_sublayer(f"cls_conv_dw{level}", nn.LayerList(deep))
+            self.add_sublayer(f"cls_conv_pw{level}", nn.LayerList(wide))
+        if attend:
+            self.se = nn.LayerList([PicoAttention(width, deploy) for _ in range(levels)])
+
+    def forward(self, x: jax.Array, level: int) -> jax.Array:
+        for spatial, pointwise in zip(
+            getattr(self, f"cls_conv_dw{level}"), getattr(self, f"cls_conv_pw{level}"), strict=True
+        ):
+            x = pointwise(spatial(x))
+        return x
+
+
+class PicoAttention(nn.Layer):
+    """Channels weighted by what the whole map holds."""
+
+    def __init__(self, width: int, deploy: bool) -> None:
+        super().__init__()
+        self.fc = nn.Conv2D(width, width, 1, weight_attr=nn.initializer.Normal(0.0, 0.001))
+        self.conv = ConvBN(
+            width,
+            width,
+            1,
+            act=F.hardswish,
+            names=("conv", "norm"),
+            initializer=_SMALL_NORMAL,
+            deploy=deploy,
+        )
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.conv(x * F.sigmoid(self.fc(F.global_avg_pool2d(x))))
+
+
+def output_conv(in_channels: int, out_channels: int, prior: float | None = None) -> nn.Conv2D:
+    """The last 1x1 convolution, whose sigmoid starts at the probability `prior`."""
+    bias = 0.0 if prior is None else -math.log((1 - prior) / prior)
+    constant = nn.ParamAttr(initializer=nn.initializer.Constant(bias))
+    return nn.Conv2D(in_channels, out_channels, 1, weight_attr=_SMALL_NORMAL, bias_attr=constant)
+
+
+def decode(levels: Sequence[Level], project: Integral) -> tuple[Grid, jax.Array]:
+    """(cells, boxes [N, L, 4] xyxy in pixels)."""
+    grid = make_grid([level.distances for level in levels], STRIDES)
+    distances = project(flatten_maps([level.distances for level in levels])) * grid.strides
+    return grid, distances_to_boxes(grid.points, distances)
+
+
+def localisation_losses(
+    levels: Sequence[Level],
+    grid: Grid,
+    boxes: jax.Array,
+    targets: jax.Array,
+    weights: jax.Array,
+    project: Integral,
+) -> tuple[jax.Array, jax.Array]:
+    """(sum of weighted 1 - GIoU, sum of weighted distribution focal loss); boxes and targets [N, L, 4] in pixels,
+    weights [N, L]."""
+    in_strides = [x / grid.strides for x in (boxes, targets)]
+    place = (giou_loss(*in_strides) * weights).sum()
+    logits = project.split(flatten_maps([level.distances for level in levels]))
+    wanted = boxes_to_distances(grid.points, targets) / grid.strides
+    # Upstream keeps the target a tenth below the greatest distance.
+    sides = distribution_focal_loss(logits, jnp.clip(wanted, 0, REG_MAX - 0.1))  # [N, L, 4]
+    return place, (sides.mean(axis=-1) * weights).sum()

@@ -1,0 +1,224 @@
+"""YOLOX: CSPDarkNet, a path aggregation network and a head with separate branches, without anchors.
+
+Paper: YOLOX, https://arxiv.org/abs/2107.08430
+Reference: PaddlePaddle/PaddleDetection ppdet/modeling/heads/yolo_head.py (YOLOXHead), configs/yolox
+Differs: a picture's best 1000 pairs of box and class are compared in the suppression, and 100 stay: upstream's own
+    choice for speed, for 0.1 % of AP; a batch without objects divides by 1.
+Weights: `state_dict()` has PaddleDetection's names. The programs that the authors export (Megvii-BaseDetection/YOLOX)
+    load too: `program_ops` joins two convolutions that are one here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from detection.assigners.assignment import Assignment
+from detection.assigners.simota import simota
+from detection.contracts import Detections, Targets
+from detection.layers.csp_darknet import YOLOCSPPAN, CSPDarkNet, base_conv, spatial_conv
+from detection.layers.grid import flatten_maps, make_grid
+from detection.layers.nms import NMS, multiclass_nms
+from detection.losses import binary_cross_entropy_with_logits, iou_loss
+from framework import nn
+from framework.config import register
+from framework.engine.task import Losses
+from framework.io.interop.weighted import WeightedOp
+from framework.nn import initializer as I
+from zoo.layers.variants import check_variant
+
+STRIDES = (8, 16, 32)
+HEAD_WIDTH = 256  # at a multiplier of 1
+IOU_WEIGHT = 5.0
+
+
+class Size(NamedTuple):
+    """Multipliers of blocks and channels, and whether 3x3 convolutions are separable."""
+
+    depth: float
+    width: float
+    depthwise: bool = False
+
+
+# configs/yolox of PaddleDetection; table 3 and 4 of the paper
+VARIANTS: dict[str, Size] = {
+    "nano": Size(0.33, 0.25, depthwise=True),
+    "tiny": Size(0.33, 0.375),
+    "s": Size(0.33, 0.5),
+    "m": Size(0.67, 0.75),
+    "l": Size(1.0, 1.0),
+    "x": Size(1.33, 1.25),
+}
+SMALL = "nano"
+
+
+@dataclass(frozen=True)
+class YOLOXConfig:
+    """`deploy` folds the normalisations into convolutions.
+
+    Attributes:
+        l1_from: Training steps after which the distance of the sides is part of the loss, None for never. Upstream
+            begins when it ends mosaic and mixup, 15 epochs before the last.
+    """
+
+    variant: str = "nano"
+    num_classes: int = 80
+    l1_from: int | None = None
+    nms: NMS = field(default_factory=lambda: NMS(0.01, 0.65, 1000, 100))
+    deploy: bool = False
+
+    def __post_init__(self) -> None:
+        check_variant("YOLOX", self.variant, VARIANTS)
+
+
+class Level(NamedTuple):
+    """Raw outputs on one map, float32."""
+
+    classes: jax.Array
+    """[N, H, W, num_classes] logits"""
+    boxes: jax.Array
+    """[N, H, W, 4]: centre from the cell's corner, and logarithms of width and height, in strides"""
+    objects: jax.Array
+    """[N, H, W, 1] logits"""
+
+
+class Flat(NamedTuple):
+    """The outputs of all maps side by side: logits, and boxes xyxy in strides."""
+
+    classes: jax.Array
+    boxes: jax.Array
+    objects: jax.Array
+
+    def scores(self) -> jax.Array:
+        """[N, L, num_classes]: the geometric mean of the probabilities of an object and of its class."""
+        return jnp.sqrt(jax.nn.sigmoid(self.classes) * jax.nn.sigmoid(self.objects))
+
+
+class YOLOXHead(nn.Layer):
+    """A 1x1 convolution, then two 3x3 for the class and two for box and objectness, with own weights on each level."""
+
+    def __init__(
+        self, in_channels: Sequence[int], width: int, num_classes: int, depthwise: bool, deploy: bool
+    ) -> None:
+        super().__init__()
+        prior = -math.log((1 - 0.01) / 0.01)  # probabilities start at 0.01
+
+        def branch(bias: Sequence[float]) -> nn.Sequential:
+            start = nn.ParamAttr(initializer=I.Assign(np.asarray(bias, np.float32)))
+            return nn.Sequential(
+                spatial_conv(width, width, 1, depthwise, deploy),
+                spatial_conv(width, width, 1, depthwise, deploy),
+                nn.Conv2D(width, len(bias), 1, weight_attr=I.Constant(0.0), bias_attr=start),
+            )
+
+        self.stem_conv = nn.LayerList(
+            [base_conv(channels, width, 1, deploy=deploy) for channels in in_channels]
+        )
+        self.conv_cls = nn.LayerList([branch([prior] * num_classes) for _ in in_channels])
+        box = [0.0, 0.0, math.log(5.0), math.log(5.0)]
+        self.conv_reg = nn.LayerList([branch([*box, prior]) for _ in in_channels])
+
+    def forward(self, maps: Sequence[jax.Array]) -> tuple[Level, ...]:
+        levels = []
+        for stem, classify, place, x in zip(self.stem_conv, self.conv_cls, self.conv_reg, maps, strict=True):
+            x = stem(x)
+            classes, boxes = classify(x).astype(jnp.float32), place(x).astype(jnp.float32)
+            levels.append(Level(classes, boxes[..., :4], boxes[..., 4:]))
+        return tuple(levels)
+
+
+@register("model", config=YOLOXConfig)
+class YOLOX(nn.Layer):
+    """Detector of detection/contracts.py; heights and widths are multiples of 32.
+
+    Official images are BGR of 0 to 255, resized with their aspect kept and filled with 114 to the right and below;
+    PaddleDetection's own training has RGB normalised with ImageNet's mean and deviation.
+    """
+
+    training_only: tuple[str, ...] = ()
+    example_shape = (1, 416, 416, 3)
+
+    def __init__(self, config: YOLOXConfig) -> None:
+        super().__init__()
+        self.config, size = config, VARIANTS[config.variant]
+        self.backbone = CSPDarkNet(*size, deploy=config.deploy)
+        channels = self.backbone.out_channels
+        self.neck = YOLOCSPPAN(channels, size.depth, size.depthwise, config.deploy)
+        width = int(HEAD_WIDTH * size.width)
+        self.head = YOLOXHead(channels, width, config.num_classes, size.depthwise, config.deploy)
+
+    @staticmethod
+    def program_ops(ops: Sequence[WeightedOp]) -> list[WeightedOp]:
+        """The operations of an exported program, where the authors' two convolutions for box and objectness become one."""
+        joined: list[WeightedOp] = []
+        for op in ops:
+            last = joined[-1] if joined else None
+            if last is not None and _outputs(last) == 4 and _outputs(op) == 1:
+                arrays = {key: np.concatenate([last.arrays[key], op.arrays[key]]) for key in op.arrays}
+                source = {key: f"{last.source[key]} + {op.source[key]}" for key in op.source}
+                joined[-1] = WeightedOp("conv", arrays, source, last.node)
+            else:
+                joined.append(op)
+        return joined
+
+    def forward(self, images: jax.Array) -> tuple[Level, ...]:
+        return self.head(self.neck(self.backbone(images)))
+
+    def _flat(self, levels: Sequence[Level]) -> Flat:
+        raw = flatten_maps([level.boxes for level in levels])
+        corner = make_grid([level.boxes for level in levels], STRIDES, offset=0)
+        centre, half = raw[..., :2] + corner.points / corner.strides, jnp.exp(raw[..., 2:]) / 2
+        boxes = jnp.concatenate([centre - half, centre + half], axis=-1)
+        return Flat(
+            flatten_maps([level.classes for level in levels]),
+            boxes,
+            flatten_maps([level.objects for level in levels]),
+        )
+
+    def detect(self, images: jax.Array) -> Detections:
+        levels = self(images)
+        found, grid = self._flat(levels), make_grid([level.boxes for level in levels], STRIDES)
+        return multiclass_nms(found.boxes * grid.strides, found.scores(), self.config.nms)
+
+    def loss(self, images: jax.Array, targets: Targets) -> Losses:
+        levels = self(images)
+        found, grid = self._flat(levels), make_grid([level.boxes for level in levels], STRIDES)
+        scores, boxes = jax.lax.stop_gradient((found.scores(), found.boxes * grid.strides))
+
+        def assign(
+            score: jax.Array, box: jax.Array, gt: jax.Array, label: jax.Array, valid: jax.Array
+        ) -> Assignment:
+            return simota(score, box, grid.points, grid.strides, gt, label, valid, varifocal=False)
+
+        assigned = jax.vmap(assign)(scores, boxes, targets.boxes, targets.labels, targets.valid)
+        positive = assigned.positive[..., None]
+        total = jnp.maximum(positive.sum(), 1)
+        wanted = assigned.boxes(targets.boxes) / grid.strides
+        # Cells without an object take what costs nothing: their own box may have overflowed.
+        own, wanted = jnp.where(positive, found.boxes, 0), jnp.where(positive, wanted, 0)
+        wanted_scores = assigned.scores(targets.labels, self.config.num_classes)
+        objects = binary_cross_entropy_with_logits(found.objects, positive.astype(jnp.float32))
+        classes = binary_cross_entropy_with_logits(found.classes, wanted_scores)
+        parts = {
+            "loss_cls": (classes * positive).sum() / total,
+            "loss_obj": objects.sum() / total,
+            "loss_iou": (iou_loss(own, wanted, square=True) * assigned.positive).sum() / total,
+        }
+        loss = parts["loss_cls"] + parts["loss_obj"] + IOU_WEIGHT * parts["loss_iou"]
+        if self.config.l1_from is not None:
+            sides = jnp.abs(own - wanted).sum() / total
+            parts["loss_l1"] = jnp.where(targets.step >= self.config.l1_from, sides, 0)
+            loss += parts["loss_l1"]
+        return Losses(loss, parts)
+
+
+def _outputs(op: WeightedOp) -> int:
+    """Output channels of a 1x1 convolution, 0 of anything else."""
+    shape = op.arrays["weight"].shape if op.kind == "conv" else ()
+    return shape[0] if shape[2:] == (1, 1) else 0

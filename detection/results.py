@@ -1,0 +1,118 @@
+"""What a detector says of a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from framework.vision import draw
+
+
+@dataclass(frozen=True)
+class Box:
+    """One object. `bbox` is (x0, y0, x1, y1) in pixels of the source, right and bottom exclusive; score in [0, 1].
+
+    `category_id` is the index of the class and `label` its name. `track_id` counts from 1 and stays with an object over
+    the frames of a video; `keypoints` are (x, y, score) each.
+    """
+
+    label: str
+    category_id: int
+    score: float
+    bbox: tuple[float, float, float, float]
+    track_id: int | None = None
+    keypoints: tuple[tuple[float, float, float], ...] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; what is not known is left out."""
+        data: dict[str, Any] = {
+            "label": self.label,
+            "category_id": self.category_id,
+            "score": round(self.score, 4),
+            "bbox": [round(value, 2) for value in self.bbox],
+        }
+        if self.track_id is not None:
+            data["track_id"] = self.track_id
+        if self.keypoints is not None:
+            data["keypoints"] = [[round(x, 2), round(y, 2), round(s, 4)] for x, y, s in self.keypoints]
+        return data
+
+
+@dataclass(frozen=True)
+class DetectionResult:
+    """The objects of a picture, best first. `image` is the picture, [H, W, 3] uint8 RGB.
+
+    `skeleton` holds pairs of indices into the keypoints, which drawings join with lines.
+    """
+
+    source: str
+    size: tuple[int, int]
+    """(height, width)"""
+    boxes: tuple[Box, ...]
+    image: np.ndarray = field(repr=False, compare=False)
+    skeleton: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+
+    @property
+    def xyxy(self) -> np.ndarray:
+        """[K, 4] float64"""
+        return np.array([box.bbox for box in self.boxes], np.float64).reshape(-1, 4)
+
+    @property
+    def scores(self) -> np.ndarray:
+        """[K] float64"""
+        return np.array([box.score for box in self.boxes], np.float64)
+
+    @property
+    def category_ids(self) -> np.ndarray:
+        """[K] int64"""
+        return np.array([box.category_id for box in self.boxes], np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """{"input", "size": [height, width], "boxes": [...]}; coordinates have two decimals, scores four."""
+        return {
+            "input": self.source,
+            "size": list(self.size),
+            "boxes": [box.to_dict() for box in self.boxes],
+        }
+
+    def to_coco(self, image_id: int, category_ids: Sequence[int] | None = None) -> list[dict[str, Any]]:
+        """The objects as COCO's results: bbox is [left, top, width, height].
+
+        Args:
+            category_ids: The data set's own number of each class; without them a class keeps its index.
+        """
+        records = []
+        for box in self.boxes:
+            x0, y0, x1, y1 = box.bbox
+            record: dict[str, Any] = {
+                "image_id": image_id,
+                "category_id": box.category_id if category_ids is None else category_ids[box.category_id],
+                "bbox": [round(value, 2) for value in (x0, y0, x1 - x0, y1 - y0)],
+                "score": round(box.score, 5),
+            }
+            if box.keypoints is not None:
+                record["keypoints"] = [
+                    value for x, y, s in box.keypoints for value in (round(x, 2), round(y, 2), round(s, 5))
+                ]
+            records.append(record)
+        return records
+
+    def overlay(self) -> np.ndarray:
+        """The picture with its boxes and keypoints, [H, W, 3] uint8 RGB. Colours tell tracks apart, else classes."""
+        ids = [box.category_id if box.track_id is None else box.track_id for box in self.boxes]
+        picture = draw.boxes(self.image, self.xyxy, labels=[_caption(box) for box in self.boxes], ids=ids)
+        posed = [(box.keypoints, i) for box, i in zip(self.boxes, ids) if box.keypoints]
+        if posed:
+            joints = np.array([keypoints for keypoints, _ in posed])
+            picture = draw.keypoints(picture, joints, skeleton=self.skeleton, ids=[i for _, i in posed])
+        return picture
+
+    draw = overlay
+
+
+def _caption(box: Box) -> str:
+    track = "" if box.track_id is None else f"#{box.track_id} "
+    return f"{track}{box.label} {box.score:.2f}"

@@ -1,0 +1,181 @@
+"""Sliced inference: small objects are found on tiles of a large picture, each of which the network sees enlarged.
+
+Source: https://arxiv.org/abs/2202.06934 (SAHI)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from detection.results import Box, DetectionResult
+from framework.core.errors import ConfigError
+from framework.vision import boxes as vision_boxes
+
+Picture = tuple[np.ndarray, str]
+Results = Callable[[Iterable[Picture]], Iterator[DetectionResult]]
+Metric = Literal["iou", "ios"]
+Method = Literal["nmm", "nms", "concat"]
+
+
+@dataclass(frozen=True)
+class Slicing:
+    """How a picture is cut and how the boxes of its parts become one set.
+
+    Attributes:
+        size_hw: Height and width of a tile in pixels of the picture. A smaller picture is one tile.
+        overlap_hw: The least share of a tile, in [0, 1), that the next one covers too, down and across.
+        whole: Whether the whole picture is looked at as well, for objects that no tile holds.
+        method: "nms" drops the worse of two boxes that match, "nmm" puts them together, "concat" keeps all.
+        metric: Of two boxes, the shared area over their union ("iou") or over the smaller box ("ios"): parts of an
+            object that tiles cut have a small iou with the whole object and a large ios.
+        threshold: Boxes of one class match where the metric exceeds it, in (0, 1).
+
+    Raises:
+        ConfigError: a value is out of its range.
+    """
+
+    size_hw: tuple[int, int] = (640, 640)
+    overlap_hw: tuple[float, float] = (0.25, 0.25)
+    whole: bool = True
+    method: Method = "nmm"
+    metric: Metric = "ios"
+    threshold: float = 0.5
+
+    def __post_init__(self) -> None:
+        if min(self.size_hw) < 1 or not all(0 <= share < 1 for share in self.overlap_hw):
+            raise ConfigError(
+                "pictures cannot be cut like this",
+                where="Slicing",
+                received=f"tiles of {list(self.size_hw)}, overlap {list(self.overlap_hw)}",
+                allowed="sides from 1, shares from 0 and below 1",
+            )
+        if self.method not in ("nmm", "nms", "concat") or self.metric not in ("iou", "ios"):
+            raise ConfigError(
+                "boxes of tiles are not put together like this",
+                where="Slicing",
+                received=f"{self.method} by {self.metric}",
+                allowed="nmm, nms or concat by iou or ios",
+            )
+        if not 0 < self.threshold < 1:
+            raise ConfigError(
+                "boxes never match at this threshold",
+                where="Slicing",
+                received=self.threshold,
+                allowed="a number between 0 and 1",
+            )
+
+
+def tiles(
+    size_hw: tuple[int, int], tile_hw: tuple[int, int], overlap_hw: tuple[float, float] = (0.0, 0.0)
+) -> np.ndarray:
+    """The tiles of a picture, row by row: [T, 4] int64 xyxy, which cover it and do not leave it.
+
+    All are of `tile_hw`, or of the picture's side where that is shorter; the last of a row and of a column are moved
+    back into the picture.
+    """
+    rows, columns = (
+        _starts(side, tile, share) for side, tile, share in zip(size_hw, tile_hw, overlap_hw, strict=True)
+    )
+    height, width = min(size_hw[0], tile_hw[0]), min(size_hw[1], tile_hw[1])
+    return np.array([[x, y, x + width, y + height] for y in rows for x in columns], np.int64)
+
+
+def _starts(side: int, tile: int, share: float) -> list[int]:
+    if side <= tile:
+        return [0]
+    step = max(1, tile - round(tile * share))
+    return [*range(0, side - tile, step), side - tile]
+
+
+def merge(
+    boxes: np.ndarray,
+    scores: np.ndarray,
+    labels: np.ndarray,
+    *,
+    method: Method = "nmm",
+    metric: Metric = "ios",
+    threshold: float = 0.5,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Puts boxes that show the same object together: (indices [R] of the best of each, boxes [R, 4]), best first.
+
+    Greedy: the best box of those left takes all of its class that match it. With "nms" it stays as it is, with "nmm" it
+    grows to hold them; "concat" leaves all boxes alone. Of equal scores the earlier one is the better.
+
+    Args:
+        boxes: [K, 4] xyxy.
+        scores, labels: [K]
+    """
+    order = np.argsort(-np.asarray(scores, np.float64), kind="stable")
+    boxes, labels = np.asarray(boxes, np.float64).reshape(-1, 4), np.asarray(labels)
+    if method == "concat" or not len(order):
+        return order, boxes[order]
+    areas = vision_boxes.area(boxes)
+    kept, merged = [], []
+    while order.size:
+        best, order = order[0], order[1:]
+        shared = vision_boxes.intersection(boxes[best : best + 1], boxes[order])[0]
+        if metric == "iou":
+            against = areas[best] + areas[order] - shared
+        else:
+            against = np.minimum(areas[best], areas[order])
+        match = (shared > threshold * against) & (labels[order] == labels[best])
+        kept.append(best)
+        group = boxes[[best, *order[match]]] if method == "nmm" else boxes[[best]]
+        merged.append([*group[:, :2].min(axis=0), *group[:, 2:].max(axis=0)])
+        order = order[~match]
+    return np.array(kept, np.int64), np.array(merged, np.float64)
+
+
+def sliced(results: Results, pictures: Iterable[Picture], slicing: Slicing) -> Iterator[DetectionResult]:
+    """One result a picture, in order, of a detector that is shown its tiles; those of several pictures share batches.
+
+    Args:
+        results: The detector: of (image [H, W, 3] uint8 RGB, source), a result each, in order.
+        pictures: As `results` takes them.
+    """
+    waiting: deque[tuple[Picture, np.ndarray]] = deque()
+
+    def parts() -> Iterator[Picture]:
+        for image, source in pictures:
+            grid = tiles(image.shape[:2], slicing.size_hw, slicing.overlap_hw)
+            if slicing.whole and len(grid) > 1:
+                grid = np.concatenate([[[0, 0, image.shape[1], image.shape[0]]], grid])
+            waiting.append(((image, source), grid))
+            for x0, y0, x1, y1 in grid:
+                yield np.ascontiguousarray(image[y0:y1, x0:x1]), source
+
+    found: list[Box] = []
+    done = 0
+    for result in results(parts()):
+        (image, source), grid = waiting[0]
+        found += [_moved(box, *grid[done, :2].tolist()) for box in result.boxes]
+        done += 1
+        if done == len(grid):
+            yield _together(found, image, source, slicing)
+            waiting.popleft()
+            found, done = [], 0
+
+
+def _moved(box: Box, x: float, y: float) -> Box:
+    x0, y0, x1, y1 = box.bbox
+    return replace(box, bbox=(x0 + x, y0 + y, x1 + x, y1 + y))
+
+
+def _together(found: list[Box], image: np.ndarray, source: str, slicing: Slicing) -> DetectionResult:
+    size = image.shape[0], image.shape[1]
+    every = DetectionResult(source, size, tuple(found), image)
+    kept, boxes = merge(
+        every.xyxy,
+        every.scores,
+        every.category_ids,
+        method=slicing.method,
+        metric=slicing.metric,
+        threshold=slicing.threshold,
+    )
+    together = tuple(replace(found[i], bbox=(*box,)) for i, box in zip(kept, boxes.tolist()))
+    return replace(every, boxes=together)

@@ -1,0 +1,189 @@
+"""Files of MOTChallenge, and how good tracks are: CLEAR MOT and identity scores.
+
+Sources: https://doi.org/10.1155/2008/246309 (MOTA, MOTP), https://arxiv.org/abs/1609.01775 (IDF1)
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from framework.core.errors import FormatError
+from framework.vision import boxes as vision_boxes
+from framework.vision.image import check_file
+
+
+class FrameTracks(NamedTuple):
+    """The objects of one frame."""
+
+    ids: np.ndarray
+    """[K] int64"""
+    boxes: np.ndarray
+    """[K, 4] float64 xyxy in pixels"""
+    scores: np.ndarray
+    """[K] float64"""
+
+
+Tracks = Mapping[int, FrameTracks]
+"""By frame number; a frame without objects may be missing."""
+_NOTHING = FrameTracks(np.zeros(0, np.int64), np.zeros((0, 4)), np.zeros(0))
+
+
+def mot_line(
+    frame: int, track_id: int, bbox: tuple[float, ...], score: float, category_id: int | None = None
+) -> str:
+    """frame, id, left, top, width, height, score, class or -1, -1, -1. Frames count from 1; -1 is no track.
+
+    Coordinates are written as they are, with the first pixel at 0, as trackers do; MOTChallenge's own start at 1.
+    """
+    x0, y0, x1, y1 = bbox
+    place = ",".join(f"{value:.2f}" for value in (x0, y0, x1 - x0, y1 - y0))
+    return f"{frame},{track_id},{place},{score:.4f},{-1 if category_id is None else category_id},-1,-1\n"
+
+
+def write_mot(path: str | os.PathLike[str], tracks: Tracks) -> None:
+    """Writes one line an object, frame by frame."""
+    with Path(path).open("w", encoding="utf-8", newline="\n") as out:
+        for frame in sorted(tracks):
+            ids, boxes, scores = tracks[frame]
+            for track_id, box, score in zip(ids.tolist(), boxes.tolist(), scores.tolist()):
+                out.write(mot_line(frame, track_id, tuple(box), score))
+
+
+def read_mot(path: str | os.PathLike[str], *, min_score: float | None = None) -> dict[int, FrameTracks]:
+    """The tracks of a file, as `mot_line` describes it; commas or spaces stand between the values.
+
+    Args:
+        min_score: Lines with a lower score are left out. Ground truth marks objects that do not count with 0.
+
+    Raises:
+        InputError: there is no such file. FormatError: a line has fewer than six numbers, or text.
+    """
+    rows: dict[int, list[list[float]]] = {}
+    with check_file(path, "MOT file").open(encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            try:
+                values = [float(value) for value in line.replace(",", " ").split()]
+            except ValueError:
+                values = []
+            if len(values) < 6 or not np.isfinite(values).all():
+                raise FormatError(
+                    "this is no line of a MOT file",
+                    where=f"{path}, line {number}",
+                    received=repr(line.strip()[:80]),
+                    allowed="frame, id, left, top, width, height, score, …",
+                )
+            score = values[6] if len(values) > 6 else 1.0
+            if min_score is None or score >= min_score:
+                rows.setdefault(int(values[0]), []).append([*values[1:6], score])
+    tracks = {}
+    for frame in sorted(rows):
+        table = np.array(rows[frame], np.float64)
+        boxes = vision_boxes.xywh_to_xyxy(table[:, 1:5])
+        tracks[frame] = FrameTracks(table[:, 0].astype(np.int64), boxes, table[:, 5])
+    return tracks
+
+
+@dataclass(frozen=True)
+class MotScores:
+    """Counts over the frames of one or more videos, and the scores that follow from them. Scores of several videos
+    come from the sum of their counts: `a + b`."""
+
+    objects: int = 0
+    """Boxes of the ground truth."""
+    found: int = 0
+    """Boxes of the tracker."""
+    false_positives: int = 0
+    misses: int = 0
+    switches: int = 0
+    """How often an object was found under another number than the last time."""
+    overlap: float = 0.0
+    """Sum of the IoU of all matches."""
+    identified: int = 0
+    """Boxes found where each object has one number for all its frames (IDTP)."""
+
+    def __add__(self, other: MotScores) -> MotScores:
+        return MotScores(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    @property
+    def mota(self) -> float:
+        return 1 - _share(self.false_positives + self.misses + self.switches, self.objects)
+
+    @property
+    def motp(self) -> float:
+        """Mean IoU of the matches."""
+        return _share(self.overlap, self.objects - self.misses)
+
+    @property
+    def idf1(self) -> float:
+        return _share(2 * self.identified, self.objects + self.found)
+
+    @property
+    def idp(self) -> float:
+        return _share(self.identified, self.found)
+
+    @property
+    def idr(self) -> float:
+        return _share(self.identified, self.objects)
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> MotScores:
+    """Compares tracks with the ground truth of one video. Boxes match from `iou_threshold` on.
+
+    An object that still overlaps the track that it was last matched with keeps it; the others are matched so that
+    most find a partner, and among these ways so that the overlap is largest.
+    """
+    last: dict[int, int] = {}
+    together: Counter[tuple[int, int]] = Counter()
+    scores = MotScores()
+    for frame in sorted(truth.keys() | found.keys()):
+        ids, boxes, _ = truth.get(frame, _NOTHING)
+        track_ids, track_boxes, _ = found.get(frame, _NOTHING)
+        overlap = vision_boxes.iou(boxes, track_boxes)
+        possible = overlap >= iou_threshold
+        together.update((int(ids[i]), int(track_ids[j])) for i, j in np.argwhere(possible))
+        kept = possible & (np.array([last.get(int(i), -1) for i in ids])[:, None] == track_ids)
+        free = possible & ~kept.any(axis=1)[:, None] & ~kept.any(axis=0)
+        rows, columns = linear_sum_assignment(np.where(free, 1 + overlap / (1 + len(ids)), 0), maximize=True)
+        pairs = [*np.argwhere(kept), *((i, j) for i, j in zip(rows, columns) if free[i, j])]
+        switches = sum(last.get(int(ids[i]), int(track_ids[j])) != track_ids[j] for i, j in pairs)
+        last.update((int(ids[i]), int(track_ids[j])) for i, j in pairs)
+        scores += MotScores(
+            objects=len(ids),
+            found=len(track_ids),
+            false_positives=len(track_ids) - len(pairs),
+            misses=len(ids) - len(pairs),
+            switches=switches,
+            overlap=float(sum(overlap[i, j] for i, j in pairs)),
+        )
+    return scores + MotScores(identified=_identified(together))
+
+
+def _identified(together: Mapping[tuple[int, int], int]) -> int:
+    """The most frames that objects and tracks share when each object is given one track."""
+    if not together:
+        return 0
+    objects, tracks = (sorted({pair[k] for pair in together}) for k in (0, 1))
+    frames = np.zeros((len(objects), len(tracks)), np.int64)
+    for (object_id, track_id), number in together.items():
+        frames[objects.index(object_id), tracks.index(track_id)] = number
+    rows, columns = linear_sum_assignment(frames, maximize=True)
+    return int(frames[rows, columns].sum())
+
+
+def total(scores: Iterable[MotScores]) -> MotScores:
+    """The scores of several videos together."""
+    return sum(scores, MotScores())

@@ -1,0 +1,133 @@
+"""What every registered optimizer, schedule and task keeps to. A new one needs a row here."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from framework import nn
+from framework.config import Kind, available, bind
+from framework.io.checkpoint import flatten, unflatten
+from framework.vision.sample import Sample
+from zoo.classification.tasks import ImageClassification
+
+PACKAGES = ("ocr", "detection", "segmentation", "nlp", "zoo", "framework")
+OPTIMIZERS = sorted(available("optimizer", ("framework",)))
+
+# What each schedule takes besides its first argument; those in _PYTHON_ONLY take a function or other schedules.
+SCHEDULES: dict[str, dict[str, Any]] = {
+    "Constant": {},
+    "CosineAnnealingDecay": {"T_max": 10},
+    "CosineAnnealingWarmRestarts": {"T_0": 4},
+    "CyclicLR": {"base_learning_rate": 0.1, "max_learning_rate": 0.4, "step_size_up": 3},
+    "ExponentialDecay": {"gamma": 0.9},
+    "InverseTimeDecay": {"gamma": 0.1},
+    "LinearLR": {"total_steps": 10},
+    "LinearWarmup": {"warmup_steps": 3, "start_lr": 0.0, "end_lr": 0.2},
+    "MultiStepDecay": {"milestones": [3, 6]},
+    "NaturalExpDecay": {"gamma": 0.1},
+    "NoamDecay": {"d_model": 16, "warmup_steps": 4},
+    "OneCycleLR": {"max_learning_rate": 0.4, "total_steps": 10},
+    "PiecewiseDecay": {"boundaries": [3, 6], "values": [0.2, 0.1, 0.05]},
+    "PolynomialDecay": {"decay_steps": 10},
+    "ReduceOnPlateau": {},
+    "StepDecay": {"step_size": 3},
+}
+_NO_RATE = {"CyclicLR", "NoamDecay", "OneCycleLR", "PiecewiseDecay"}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_an_optimizer_from_a_config_moves_what_it_trains_and_its_state_survives(name: str) -> None:
+    optimizer = bind({"type": name, "learning_rate": 0.01}, Annotated[Any, Kind("optimizer")], ("framework",))
+    layer = nn.Linear(3, 2)
+    layer._parameters["bias"].attr = nn.ParamAttr(trainable=False)
+    how = optimizer.trainable(layer)
+    assert set(how) == {"weight"}
+    params = {"weight": jnp.asarray(layer.weight)}
+    grads = {"weight": jnp.full((3, 2), 0.5)}
+    step = jax.jit(lambda g, s, p: optimizer.update(g, s, p, 0.01, how))
+    state = optimizer.init(params, how)
+    first, state, info = step(grads, state, params)
+    np.testing.assert_allclose(info["grad_norm"], 0.5 * 6**0.5, rtol=1e-6)
+    assert not np.allclose(first["weight"], params["weight"]) and np.isfinite(first["weight"]).all()
+    kept = {k: np.asarray(v) for k, v in flatten(state).items()}
+    again = unflatten(optimizer.init(params, how), kept)
+    for a, b in zip(jax.tree.leaves(step(grads, state, first)), jax.tree.leaves(step(grads, again, first))):
+        assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", sorted(available("schedule", ("framework",))))
+def test_a_schedule_is_the_same_traced_and_not(name: str) -> None:
+    assert name in SCHEDULES, f"the schedule {name} has no row"
+    own = {} if name in _NO_RATE else {"learning_rate": 0.2}
+    schedule = bind(
+        {"type": name, **own, **SCHEDULES[name]}, Annotated[Any, Kind("schedule")], ("framework",)
+    )
+    schedule = schedule.resolved(10, 5)
+    plain = [schedule.at(step) for step in range(10)]
+    traced = jax.jit(jax.vmap(schedule.at))(jnp.arange(10))
+    np.testing.assert_allclose(traced, plain, rtol=1e-6, atol=1e-7)
+    assert all(isinstance(rate, float) and rate >= 0 for rate in plain)
+
+
+class Tiny(nn.Layer):
+    """Two classes from the mean colour."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(3, 2)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.fc(x.mean(axis=(1, 2)))
+
+
+def picture(label: int) -> Sample:
+    return Sample(np.full((8, 6, 3), 40 * label + 20, np.uint8), labels=np.array(label), id=f"{label}.png")
+
+
+TASKS: dict[str, list[tuple[Any, Any, list[Sample]]]] = {
+    "ImageClassification": [
+        (task, Tiny(), [picture(0), picture(1)])
+        for task in (
+            ImageClassification(topk=(1,)),
+            ImageClassification(mixup=0.2, cutmix=1.0, label_smoothing=0.1),
+        )
+    ],
+}
+
+
+def test_every_task_has_a_row() -> None:
+    assert set(available("task", PACKAGES)) == set(TASKS)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_packs_learns_and_judges(name: str) -> None:
+    for task, model, samples in TASKS[name]:
+        packed = [task.pack(sample) for sample in samples]
+        assert len({tuple((k, v.shape, v.dtype) for k, v in p.items()) for p in packed}) == 1
+        batch = {key: np.stack([p[key] for p in packed]) for key in packed[0]}
+        graphdef, params, buffers = nn.split(model.train())
+
+        def loss(
+            params: Any, batch: Any, task: Any = task, graphdef: Any = graphdef, buffers: Any = buffers
+        ) -> Any:
+            from framework.core.rng import rng_scope
+
+            with rng_scope(jax.random.key(0)):
+                found = task.loss(graphdef.bind(params, buffers), {**batch, "step": jnp.int32(0)})
+            return found.total, found.parts
+
+        (total, parts), grads = jax.jit(jax.value_and_grad(loss, has_aux=True))(params, batch)
+        assert total.shape == () and np.isfinite(total) and all(np.isfinite(p) for p in parts.values())
+        assert all(np.isfinite(g).all() for g in grads.values()) and any(np.any(g) for g in grads.values())
+        outputs = jax.tree.map(np.asarray, task.infer(model.eval(), batch))
+        assert all(len(value) == len(samples) for value in outputs.values())
+        scores: dict[str, float] = {}
+        for metric in task.metrics(("a", "b")).values():
+            metric.update(outputs, batch)
+            scores |= metric.result()
+        assert scores and all(np.isfinite(score) for score in scores.values())

@@ -1,0 +1,23 @@
+"""The first thing that every image network does to a picture; part of the program, not of the host's transforms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+
+@dataclass(frozen=True)
+class Normalize:
+    """(x / 255 - mean) / std of R, G, B; `bgr` feeds the channels in the other order. The defaults are ImageNet's."""
+
+    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
+    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+    bgr: bool = False
+
+    def __call__(self, images: jax.Array) -> jax.Array:
+        """[N, H, W, 3] uint8 to float32."""
+        x = images[..., ::-1] if self.bgr else images
+        mean, std = jnp.asarray(self.mean, jnp.float32), jnp.asarray(self.std, jnp.float32)
+        return x.astype(jnp.float32) * (1 / (255 * std)) - mean / std
