@@ -43,7 +43,7 @@ def varifocal_loss(
     gamma: float = 2.0,
     from_logits: bool = False,
 ) -> jax.Array:
-    """Binary cross entropy [...] with the quality of a box as target: positives weigh their quality, negatives (target 0)
+    """Binary cross entropy [...] with a box's quality as target: positives weigh their quality, negatives (target 0)
     alpha p^gamma.
 
     Args:

@@ -103,8 +103,9 @@ def merge(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Puts boxes that show the same object together: (indices [R] of the best of each, boxes [R, 4]), best first.
 
-    Greedy: the best box of those left takes all of its class that match it. With "nms" it stays as it is, with "nmm" it
-    grows to hold them; "concat" leaves all boxes alone. Of equal scores the earlier one is the better.
+    Greedy: of those left, the best box takes all of its class that match it. With "nms" it stays as it is. With "nmm" it
+    also takes those that match one it took, as a whole object matches both of its halves, and grows to hold them all.
+    "concat" leaves every box alone. Of equal scores the earlier one is the better.
 
     Args:
         boxes: [K, 4] xyxy.
@@ -117,17 +118,19 @@ def merge(
     areas = vision_boxes.area(boxes)
     kept, merged = [], []
     while order.size:
-        best, order = order[0], order[1:]
-        shared = vision_boxes.intersection(boxes[best : best + 1], boxes[order])[0]
-        if metric == "iou":
-            against = areas[best] + areas[order] - shared
-        else:
-            against = np.minimum(areas[best], areas[order])
-        match = (shared > threshold * against) & (labels[order] == labels[best])
-        kept.append(best)
-        group = boxes[[best, *order[match]]] if method == "nmm" else boxes[[best]]
-        merged.append([*group[:, :2].min(axis=0), *group[:, 2:].max(axis=0)])
-        order = order[~match]
+        group, order = [order[0]], order[1:]
+        for one in group:  # which grows meanwhile
+            shared = vision_boxes.intersection(boxes[one : one + 1], boxes[order])[0]
+            both = areas[one] + areas[order] - shared
+            against = both if metric == "iou" else np.minimum(areas[one], areas[order])
+            match = (shared > threshold * against) & (labels[order] == labels[one])
+            group += order[match].tolist()
+            order = order[~match]
+            if method == "nms":
+                group = group[:1]
+                break
+        kept.append(group[0])
+        merged.append([*boxes[group, :2].min(axis=0), *boxes[group, 2:].max(axis=0)])
     return np.array(kept, np.int64), np.array(merged, np.float64)
 
 

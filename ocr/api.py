@@ -152,11 +152,29 @@ def predictor(
 
 
 def open_predictor(
-    config: str | None, model_dir: str | None, device: str | None, precision: str, overrides: tuple[str, ...]
+    config: str | None,
+    model_dir: str | None,
+    device: str | None,
+    precision: str,
+    overrides: tuple[str, ...],
+    *,
+    threshold: float | None = None,
+    batch_size: int | None = None,
 ) -> Reader:
-    """What tools/infer.py runs: the reader of a config file or of an artifact folder."""
+    """What tools/infer.py runs: the reader of a config file or of an artifact folder.
+
+    The keywords are its options of the same names: `threshold` is `drop_score`, `batch_size` counts lines.
+    """
     chosen = model_dir if model_dir is not None else str(config)
-    return predictor(chosen, device=device, precision=precision, overrides=overrides).reader
+    read = predictor(
+        chosen,
+        device=device,
+        precision=precision,
+        drop_score=threshold,
+        batch_size=batch_size,
+        overrides=overrides,
+    )
+    return read.reader
 
 
 def export_artifact(config: str, overrides: tuple[str, ...]) -> Artifact:

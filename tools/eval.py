@@ -25,8 +25,10 @@ def main(argv: list[str] | None = None) -> int:
     )
     args = parser.parse_args(argv)
     from framework.core.device import set_device
+    from framework.inference import keep_memory
     from zoo import workflow
 
+    keep_memory()
     try:
         if args.device:
             set_device(args.device)

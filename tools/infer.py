@@ -26,31 +26,44 @@ def arguments() -> argparse.ArgumentParser:
     source.add_argument("--image_dir", help="every picture of the folder")
     source.add_argument("--pdf_file")
     source.add_argument("--video_file")
+    source.add_argument("--camera_id", type=int, help="a camera, usually 0, until Ctrl+C")
     parser.add_argument("--output_dir", default="output", help="default: output")
     parser.add_argument("--device", help="cpu, gpu, gpu:1, tpu; default: what jax takes")
     parser.add_argument("--precision", default="auto", choices=["auto", "float32", "bfloat16"])
     parser.add_argument("--no_draw", action="store_true", help="write no pictures, only JSON")
     parser.add_argument(
-        "-o", "--opt", nargs="+", default=[], metavar="key=value", help="change settings of the model"
+        "--save_results", action="store_true", help="also one file: COCO's bbox.json, MOT's .txt"
     )
+    parser.add_argument("-o", "--opt", nargs="+", default=[], metavar="key=value", help="change settings")
+    add = parser.add_argument_group("options", "each for the domains that take it").add_argument
+    add("--threshold", type=float, help="least score of what is kept")
+    add("--batch_size", type=int, help="how many run together")
+    add("--tracker", choices=["bytetrack"], help="follow objects over the frames of a video")
+    add("--slice_infer", action="store_true", default=None, help="look at tiles of a picture")
+    add("--slice_size", type=int, nargs=2, metavar=("H", "W"), help="of a tile, default: 640 640")
+    add("--overlap_ratio", type=float, nargs=2, metavar=("H", "W"), help="of tiles, default: 0.25 0.25")
+    add("--combine_method", choices=["nmm", "nms", "concat"], help="of the boxes of tiles")
+    add("--match_metric", choices=["ios", "iou"], help="tells whether two boxes show one object")
+    add("--match_threshold", type=float, help="the metric from which they do")
+    add("--opacity", type=float, help="of masks, 0 to 1")
+    add("--background", help="a colour or a picture behind what is cut out")
     return parser
 
 
 def main(argv: list[str] | None = None) -> int:
-    args = arguments().parse_args(argv)
+    given = vars(arguments().parse_args(argv))
+    sources = {name: given.pop(name) for name in runner.SOURCES}
+    model = [given.pop(name) for name in ("config", "model_dir", "device", "precision", "opt")]
+    output_dir, draw, save = (
+        Path(given.pop("output_dir")),
+        not given.pop("no_draw"),
+        given.pop("save_results"),
+    )
     keep_memory()
     try:
-        runner.check_sources(args.image_file, args.image_dir, args.pdf_file, args.video_file)
-        predictor = runner.open_predictor(args.config, args.model_dir, args.device, args.precision, args.opt)
-        report = runner.run(
-            predictor,
-            Path(args.output_dir),
-            image_file=args.image_file,
-            image_dir=args.image_dir,
-            pdf_file=args.pdf_file,
-            video_file=args.video_file,
-            draw=not args.no_draw,
-        )
+        runner.check_sources(**sources)
+        predictor = runner.open_predictor(*model, options=given)
+        report = runner.run(predictor, output_dir, **sources, draw=draw, save=save)
     except OarError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

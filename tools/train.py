@@ -27,7 +27,9 @@ def arguments() -> argparse.ArgumentParser:
         metavar="PATH",
         help="go on from the last checkpoint of the run, or from this one",
     )
-    parser.add_argument("--eval", action=argparse.BooleanOptionalAction, default=True, help="evaluate on the way")
+    parser.add_argument(
+        "--eval", action=argparse.BooleanOptionalAction, default=True, help="evaluate on the way"
+    )
     parser.add_argument("--device", help="cpu, gpu, gpu:1, tpu; default: what jax takes")
     parser.add_argument(
         "-o", "--opt", nargs="+", default=[], metavar="key=value", help="change settings of the config"
@@ -38,8 +40,10 @@ def arguments() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     args = arguments().parse_args(argv)
     from framework.core.device import set_device
+    from framework.inference import keep_memory
     from zoo import workflow
 
+    keep_memory()  # steps that allocate fresh pages cost up to twice the time
     try:
         if args.device:
             set_device(args.device)

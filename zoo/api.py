@@ -9,7 +9,7 @@ print(classify("shirt.jpg").label)
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +26,7 @@ from zoo.classification.results import Classification, interpret
 
 CONFIGS = ROOT / "configs" / "zoo"
 PACKAGES = ("zoo", "framework")
+Export = Callable[[str, tuple[str, ...]], Artifact]
 
 
 def predictor(
@@ -34,6 +35,7 @@ def predictor(
     device: str | None = None,
     precision: str = "auto",
     top: int = 5,
+    batch_size: int | None = None,
     overrides: Sequence[str] = (),
 ) -> ImagePredictor[Classification]:
     """An object that classifies pictures: `classify("a.jpg")` gives a Classification, a list of pictures a list.
@@ -43,6 +45,7 @@ def predictor(
         device: "cpu", "gpu", "gpu:1", …; None is jax's default.
         precision: "float32", "bfloat16" or "auto".
         top: How many classes a result holds.
+        batch_size: Pictures that run together.
         overrides: Settings of the config, as `-o` of the tools.
 
     Raises:
@@ -62,19 +65,33 @@ def predictor(
         classes = interpret(outputs["scores"], labels, top)
         return Classification(str(sample.id), picture.shape[:2], classes, picture)
 
-    return image_predictor(artifact, classified, device, precision)
+    return image_predictor(artifact, classified, device, precision, batch_size=batch_size)
 
 
-def image_predictor(artifact: Artifact, interpret: Any, device: str | None, precision: str) -> ImagePredictor:
-    """The predictor of an artifact that `zoo.export` made."""
+def image_predictor(
+    artifact: Artifact,
+    interpret: Any,
+    device: str | None,
+    precision: str,
+    *,
+    batch_size: int | None = None,
+    packages: tuple[str, ...] = PACKAGES,
+) -> ImagePredictor:
+    """The predictor of an artifact that `zoo.export` made; its transforms are looked up in `packages`."""
     hint = tuple[Annotated[Any, Kind("transform")], ...]
-    transforms = bind(artifact.config["transforms"], hint, PACKAGES)
+    transforms = bind(artifact.config["transforms"], hint, packages)
     engine = engine_of(artifact, device, precision)
-    return ImagePredictor(engine, transforms, interpret, artifact.config["batch_size"])
+    size = artifact.config["batch_size"] if batch_size is None else batch_size
+    return ImagePredictor(engine, transforms, interpret, size)
 
 
-def find_artifact(model: str | os.PathLike[str], configs: Path, overrides: tuple[str, ...]) -> Artifact:
-    """The artifact of a folder, of a config file, or of the name of a config anywhere below `configs`."""
+def find_artifact(
+    model: str | os.PathLike[str], configs: Path, overrides: tuple[str, ...], export: Export | None = None
+) -> Artifact:
+    """The artifact of a folder, of a config file, or of the name of a config anywhere below `configs`.
+
+    `export` makes the artifact of a config file and overrides, by default `export_artifact`.
+    """
     path = Path(model)
     if path.is_dir():
         if overrides:
@@ -85,7 +102,7 @@ def find_artifact(model: str | os.PathLike[str], configs: Path, overrides: tuple
                 fix="change the config and export again with tools/export_model.py",
             )
         return load_artifact(path)
-    return artifact_of(config_file(model, configs), overrides)
+    return artifact_of(config_file(model, configs), overrides, export)
 
 
 def config_file(model: str | os.PathLike[str], configs: Path) -> Path:
@@ -104,13 +121,13 @@ def config_file(model: str | os.PathLike[str], configs: Path) -> Path:
     return known[str(model)]
 
 
-def artifact_of(config: Path, overrides: tuple[str, ...] = ()) -> Artifact:
+def artifact_of(config: Path, overrides: tuple[str, ...] = (), export: Export | None = None) -> Artifact:
     """The artifact of a config: from OAR_HOME if it was made before, else exported now and kept there."""
     from framework.config import load, resolved
     from framework.inference.cache import kept_artifact
 
     def make() -> Artifact:
-        return export_artifact(str(config), overrides)
+        return (export or export_artifact)(str(config), overrides)
 
     tree = load(config, overrides)
     plain = tree.plain()
@@ -126,11 +143,17 @@ def artifact_of(config: Path, overrides: tuple[str, ...] = ()) -> Artifact:
 
 
 def open_predictor(
-    config: str | None, model_dir: str | None, device: str | None, precision: str, overrides: tuple[str, ...]
+    config: str | None,
+    model_dir: str | None,
+    device: str | None,
+    precision: str,
+    overrides: tuple[str, ...],
+    *,
+    batch_size: int | None = None,
 ) -> ImagePredictor[Classification]:
-    """What tools/infer.py runs."""
+    """What tools/infer.py runs; the keyword is its option of the same name."""
     chosen = model_dir if model_dir is not None else str(config)
-    return predictor(chosen, device=device, precision=precision, overrides=overrides)
+    return predictor(chosen, device=device, precision=precision, batch_size=batch_size, overrides=overrides)
 
 
 def export_artifact(config: str, overrides: tuple[str, ...]) -> Artifact:

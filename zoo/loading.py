@@ -54,6 +54,8 @@ def load_weights_into(model: _Model, path: str | Path, params: str | Path | None
         return load_state_into(model, checkpoint_weights(path))
     if detect(read_source(path)) in _PROGRAMS:
         ops = weighted_ops(load_program(path, params))
+        # A model whose upstream cuts its layers otherwise says how they correspond.
+        ops = getattr(model, "program_ops", list)(ops)
         model.set_state_dict(match_weights(model, ops, model.example_shape))
         return model
     return load_state_into(model, load_weights(path))

@@ -7,6 +7,7 @@ Differs: nothing in the function computed. Normalisations have the epsilon and m
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import jax
@@ -187,7 +188,7 @@ class YOLOCSPPAN(nn.Layer):
         def mix(inputs: int, outputs: int) -> CSPLayer:
             return CSPLayer(inputs, outputs, blocks, False, depthwise, deploy)
 
-        pairs = list(zip(channels, channels[1:]))
+        pairs = list(itertools.pairwise(channels))
         self.lateral_convs = nn.LayerList([base_conv(b, a, 1, deploy=deploy) for a, b in pairs[::-1]])
         self.fpn_blocks = nn.LayerList([mix(2 * a, a) for a, _ in pairs[::-1]])
         self.downsample_convs = nn.LayerList([spatial_conv(a, a, 2, depthwise, deploy) for a, _ in pairs])

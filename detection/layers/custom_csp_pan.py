@@ -7,6 +7,7 @@ Differs: nothing in the function computed.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import jax
@@ -33,7 +34,7 @@ class SPP(nn.Layer):
 
 
 class CSPStage(nn.Layer):
-    """Half of the channels around `depth` blocks and half through them, then 1x1; `spp` stands behind the middle block."""
+    """Half of the channels around `depth` blocks and half through them, then 1x1. `spp` is behind the middle block."""
 
     def __init__(self, in_channels: int, out_channels: int, depth: int, spp: bool, deploy: bool) -> None:
         super().__init__()
@@ -77,7 +78,7 @@ class CustomCSPPAN(nn.Layer):
             if level < len(out_channels) - 1:
                 self.fpn_routes.append(ConvBN(outputs, route, 1, **own))
         self.pan_stages, self.pan_routes = nn.LayerList(), nn.LayerList()
-        for outputs, finer in zip(out_channels, out_channels[1:]):
+        for outputs, finer in itertools.pairwise(out_channels):
             self.pan_stages.append(stage(outputs + finer, outputs))
             self.pan_routes.append(ConvBN(finer, finer, 3, 2, **own))
 

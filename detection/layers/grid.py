@@ -41,4 +41,3 @@ def make_grid(maps: Sequence[jax.Array], strides: Sequence[int], offset: float =
 def flatten_maps(maps: Sequence[jax.Array]) -> jax.Array:
     """[N, H, W, C] of each map to [N, L, C] in the order of `make_grid`."""
     return jnp.concatenate([x.reshape(x.shape[0], -1, x.shape[-1]) for x in maps], axis=1)
-

@@ -61,7 +61,9 @@ def multiclass_nms(boxes: jax.Array, scores: jax.Array, config: NMS) -> Detectio
     return jax.vmap(lambda b, s: _one(b, s, config))(boxes, scores)
 
 
-def suppress(boxes: jax.Array, valid: jax.Array, iou_threshold: float, labels: jax.Array | None = None) -> jax.Array:
+def suppress(
+    boxes: jax.Array, valid: jax.Array, iou_threshold: float, labels: jax.Array | None = None
+) -> jax.Array:
     """Which boxes stay, [K] bool.
 
     Args:

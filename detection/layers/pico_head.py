@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from detection.boxes import boxes_to_distances, distances_to_boxes
 from detection.layers.grid import Grid, flatten_maps, make_grid
@@ -20,6 +21,7 @@ from detection.losses import distribution_focal_loss, giou_loss
 from framework import nn
 from framework.nn import functional as F
 from zoo.layers.conv_bn import ConvBN
+from zoo.layers.reparam import Arrays
 
 STRIDES = (8, 16, 32, 64)
 REG_MAX = 7
@@ -38,8 +40,9 @@ class Level(NamedTuple):
 class PicoFeatures(nn.Layer):
     """Depthwise separable convolutions of each level, with their own weights."""
 
-    def __init__(self, width: int, convs: int, levels: int, attend: bool, deploy: bool) -> None:
+    def __init__(self, width: int, convs: int, attend: bool, deploy: bool) -> None:
         super().__init__()
+        levels = len(STRIDES)
         own = {"names": ("conv", "norm"), "initializer": _SMALL_NORMAL, "act": F.hardswish, "deploy": deploy}
         for level in range(levels):
             deep = [ConvBN(width, width, 5, groups=width, **own) for _ in range(convs)]
@@ -75,6 +78,29 @@ class PicoAttention(nn.Layer):
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.conv(x * F.sigmoid(self.fc(F.global_avg_pool2d(x))))
+
+
+class PicoHeadBase(nn.Layer):
+    """The features of the four maps and how distances are read; subclasses add the output convolutions."""
+
+    def __init__(self, width: int, convs: int, attend: bool, deploy: bool) -> None:
+        super().__init__()
+        self.distribution_project = Integral(REG_MAX, deploy)
+        self.conv_feat = PicoFeatures(width, convs, attend, deploy)
+        if not deploy:
+            for level in range(len(STRIDES)):
+                self.add_sublayer(f"p{level + 3}_feat", _UnusedScale())
+
+
+class _UnusedScale(nn.Layer):
+    """A scalar that upstream's head inherits and its checkpoints carry; nothing reads it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("scale_reg", np.ones(1, np.float32))
+
+    def deploy_state(self) -> Arrays:
+        return {}
 
 
 def output_conv(in_channels: int, out_channels: int, prior: float | None = None) -> nn.Conv2D:

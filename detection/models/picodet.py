@@ -23,7 +23,15 @@ from detection.assigners.tal import task_aligned
 from detection.contracts import Detections, Targets
 from detection.layers.grid import Grid, flatten_maps
 from detection.layers.nms import NMS, multiclass_nms
-from detection.layers.pico_head import REG_MAX, STRIDES, Level, PicoOutputs, decode, localisation_losses
+from detection.layers.pico_head import (
+    REG_MAX,
+    STRIDES,
+    Level,
+    PicoHeadBase,
+    decode,
+    localisation_losses,
+    output_conv,
+)
 from detection.layers.pico_pan import PicoPAN, SpatialThenPointwise, lc_block
 from detection.losses import varifocal_loss
 from framework import nn
@@ -72,13 +80,11 @@ class PicoDetConfig:
         check_variant("PicoDet", self.variant, VARIANTS)
 
 
-class PicoHead(nn.Layer):
+class PicoHead(PicoHeadBase):
     """Scores that a map of alignment corrects, and distances, from the same features."""
 
     def __init__(self, width: int, convs: int, num_classes: int, deploy: bool) -> None:
-        super().__init__()
-        self.distribution_project = Integral(REG_MAX)
-        self.conv_feat = PicoFeatures(width, convs, len(STRIDES), attend=True, deploy=deploy)
+        super().__init__(width, convs, attend=True, deploy=deploy)
         for level in range(len(STRIDES)):
             self.add_sublayer(f"head_cls{level}", output_conv(width, num_classes, prior=0.01))
             self.add_sublayer(f"head_reg{level}", output_conv(width, 4 * (REG_MAX + 1)))

@@ -1,6 +1,6 @@
 """PP-YOLOE+: CSPResNet, a path aggregation network of RepVGG blocks and an aligned head without anchors.
 
-Paper: PP-YOLOE, https://arxiv.org/abs/2203.16250; `use_alpha` is what the second version, PP-YOLOE+, adds to the network
+Paper: PP-YOLOE, https://arxiv.org/abs/2203.16250; `use_alpha` is what PP-YOLOE+ adds to the network
 Reference: PaddlePaddle/PaddleDetection ppdet/modeling/heads/ppyoloe_head.py, configs/ppyoloe
 Differs: the loss of a batch is divided by the qualities assigned in the whole batch, over all devices; a picture's best
     1000 pairs of box and class are compared in the suppression, not 1000 of each class.
@@ -36,7 +36,7 @@ from zoo.layers.conv_bn import ConvBN
 from zoo.layers.variants import check_variant
 from zoo.vision.csp_resnet import SMALL, VARIANTS, CSPResNet, CSPResNetConfig
 
-__all__ = ["SMALL", "VARIANTS", "PPYOLOE", "PPYOLOEConfig"]
+__all__ = ["PPYOLOE", "SMALL", "VARIANTS", "PPYOLOEConfig"]
 
 STRIDES = (32, 16, 8)  # coarsest first, as in upstream's names
 REG_MAX = 16
@@ -146,7 +146,10 @@ class Flat(NamedTuple):
 
 @register("model", config=PPYOLOEConfig)
 class PPYOLOE(nn.Layer):
-    """Detector of detection/contracts.py; heights and widths are multiples of 32. `forward` gives the coarsest map first."""
+    """Detector of detection/contracts.py; heights and widths are multiples of 32.
+
+    `forward` gives the coarsest map first.
+    """
 
     training_only: tuple[str, ...] = ()
     example_shape = (1, 320, 320, 3)
@@ -198,7 +201,7 @@ class PPYOLOE(nn.Layer):
         """The summed varifocal loss. Unlike detection.losses.varifocal_loss a positive of quality 0 weighs 0 and does
         not become a negative, as upstream has it here."""
         wanted = assigned.scores(labels, self.config.num_classes)
-        own = assigned._replace(quality=assigned.positive).scores(labels, self.config.num_classes) > 0
+        own = assigned._replace(quality=assigned.positive.astype(jnp.float32)).scores(labels, self.config.num_classes) > 0
         weights = jnp.where(own, wanted, 0.75 * jax.nn.sigmoid(logits) ** 2)
         return (weights * binary_cross_entropy_with_logits(logits, wanted)).sum()
 

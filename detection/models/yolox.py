@@ -23,7 +23,7 @@ from detection.assigners.assignment import Assignment
 from detection.assigners.simota import simota
 from detection.contracts import Detections, Targets
 from detection.layers.csp_darknet import YOLOCSPPAN, CSPDarkNet, base_conv, spatial_conv
-from detection.layers.grid import flatten_maps, make_grid
+from detection.layers.grid import Grid, flatten_maps, make_grid
 from detection.layers.nms import NMS, multiclass_nms
 from detection.losses import binary_cross_entropy_with_logits, iou_loss
 from framework import nn
@@ -89,11 +89,15 @@ class Level(NamedTuple):
 
 
 class Flat(NamedTuple):
-    """The outputs of all maps side by side: logits, and boxes xyxy in strides."""
+    """The outputs of all maps side by side."""
 
+    grid: Grid
     classes: jax.Array
+    """[N, L, num_classes] logits"""
     boxes: jax.Array
+    """[N, L, 4] xyxy in strides"""
     objects: jax.Array
+    """[N, L, 1] logits"""
 
     def scores(self) -> jax.Array:
         """[N, L, num_classes]: the geometric mean of the probabilities of an object and of its class."""
@@ -155,7 +159,7 @@ class YOLOX(nn.Layer):
 
     @staticmethod
     def program_ops(ops: Sequence[WeightedOp]) -> list[WeightedOp]:
-        """The operations of an exported program, where the authors' two convolutions for box and objectness become one."""
+        """The operations of an exported program; the authors' two convolutions of box and objectness become one."""
         joined: list[WeightedOp] = []
         for op in ops:
             last = joined[-1] if joined else None
@@ -170,45 +174,38 @@ class YOLOX(nn.Layer):
     def forward(self, images: jax.Array) -> tuple[Level, ...]:
         return self.head(self.neck(self.backbone(images)))
 
-    def _flat(self, levels: Sequence[Level]) -> Flat:
+    def flat(self, images: jax.Array) -> Flat:
+        levels = self(images)
+        grid = make_grid([level.boxes for level in levels], STRIDES)
         raw = flatten_maps([level.boxes for level in levels])
-        corner = make_grid([level.boxes for level in levels], STRIDES, offset=0)
-        centre, half = raw[..., :2] + corner.points / corner.strides, jnp.exp(raw[..., 2:]) / 2
-        boxes = jnp.concatenate([centre - half, centre + half], axis=-1)
+        centre, half = raw[..., :2] + grid.points / grid.strides - 0.5, jnp.exp(raw[..., 2:]) / 2
         return Flat(
+            grid,
             flatten_maps([level.classes for level in levels]),
-            boxes,
+            jnp.concatenate([centre - half, centre + half], axis=-1),
             flatten_maps([level.objects for level in levels]),
         )
 
     def detect(self, images: jax.Array) -> Detections:
-        levels = self(images)
-        found, grid = self._flat(levels), make_grid([level.boxes for level in levels], STRIDES)
-        return multiclass_nms(found.boxes * grid.strides, found.scores(), self.config.nms)
+        found = self.flat(images)
+        return multiclass_nms(found.boxes * found.grid.strides, found.scores(), self.config.nms)
 
     def loss(self, images: jax.Array, targets: Targets) -> Losses:
-        levels = self(images)
-        found, grid = self._flat(levels), make_grid([level.boxes for level in levels], STRIDES)
-        scores, boxes = jax.lax.stop_gradient((found.scores(), found.boxes * grid.strides))
-
-        def assign(
-            score: jax.Array, box: jax.Array, gt: jax.Array, label: jax.Array, valid: jax.Array
-        ) -> Assignment:
-            return simota(score, box, grid.points, grid.strides, gt, label, valid, varifocal=False)
-
-        assigned = jax.vmap(assign)(scores, boxes, targets.boxes, targets.labels, targets.valid)
+        found = self.flat(images)
+        assigned = self._assign(found, targets)
         positive = assigned.positive[..., None]
-        total = jnp.maximum(positive.sum(), 1)
-        wanted = assigned.boxes(targets.boxes) / grid.strides
-        # Cells without an object take what costs nothing: their own box may have overflowed.
-        own, wanted = jnp.where(positive, found.boxes, 0), jnp.where(positive, wanted, 0)
+        weights = positive.astype(jnp.float32)
+        total = jnp.maximum(weights.sum(), 1)
+        # Cells without an object take boxes that cost nothing: their own may have overflowed.
+        own = jnp.where(positive, found.boxes, 0)
+        wanted = jnp.where(positive, assigned.boxes(targets.boxes) / found.grid.strides, 0)
         wanted_scores = assigned.scores(targets.labels, self.config.num_classes)
-        objects = binary_cross_entropy_with_logits(found.objects, positive.astype(jnp.float32))
         classes = binary_cross_entropy_with_logits(found.classes, wanted_scores)
+        objects = binary_cross_entropy_with_logits(found.objects, weights)
         parts = {
-            "loss_cls": (classes * positive).sum() / total,
+            "loss_cls": (classes * weights).sum() / total,
             "loss_obj": objects.sum() / total,
-            "loss_iou": (iou_loss(own, wanted, square=True) * assigned.positive).sum() / total,
+            "loss_iou": (iou_loss(own, wanted, square=True) * weights[..., 0]).sum() / total,
         }
         loss = parts["loss_cls"] + parts["loss_obj"] + IOU_WEIGHT * parts["loss_iou"]
         if self.config.l1_from is not None:
@@ -217,8 +214,20 @@ class YOLOX(nn.Layer):
             loss += parts["loss_l1"]
         return Losses(loss, parts)
 
+    @staticmethod
+    def _assign(found: Flat, targets: Targets) -> Assignment:
+        grid = found.grid
+        scores, boxes = jax.lax.stop_gradient((found.scores(), found.boxes * grid.strides))
+
+        def one(
+            score: jax.Array, box: jax.Array, gt: jax.Array, label: jax.Array, valid: jax.Array
+        ) -> Assignment:
+            return simota(score, box, grid.points, grid.strides, gt, label, valid, varifocal=False)
+
+        return jax.vmap(one)(scores, boxes, targets.boxes, targets.labels, targets.valid)
+
 
 def _outputs(op: WeightedOp) -> int:
     """Output channels of a 1x1 convolution, 0 of anything else."""
-    shape = op.arrays["weight"].shape if op.kind == "conv" else ()
-    return shape[0] if shape[2:] == (1, 1) else 0
+    shape = op.arrays["weight"].shape
+    return shape[0] if op.kind == "conv" and shape[2:] == (1, 1) else 0

@@ -130,8 +130,8 @@ class ByteTrack:
         means = np.stack([track.mean for track in self._tracks])
         means[[track.lost for track in self._tracks], 7] = 0  # out of sight it would grow or shrink for ever
         means, covariances = kalman.predict(means, np.stack([track.covariance for track in self._tracks]))
-        for track, track.mean, track.covariance in zip(self._tracks, means, covariances):
-            pass
+        for track, mean, covariance in zip(self._tracks, means, covariances):
+            track.mean, track.covariance = mean, covariance
 
     def _join(
         self,

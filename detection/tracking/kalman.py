@@ -47,9 +47,7 @@ def update(means: np.ndarray, covariances: np.ndarray, xyah: np.ndarray) -> tupl
     return means, covariances - gain @ innovation @ gain.transpose(0, 2, 1)
 
 
-def _diagonal(
-    height: np.ndarray, position: tuple[float, float], velocity: tuple[float, float]
-) -> np.ndarray:
+def _diagonal(height: np.ndarray, position: tuple[float, float], velocity: tuple[float, float]) -> np.ndarray:
     """Covariances [K, 8, 8]. Each pair is the deviation of x, y, h as a share of the height, and that of the ratio."""
     deviations = [
         np.full_like(height, ratio) if axis == 2 else share * height

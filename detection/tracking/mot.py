@@ -143,8 +143,8 @@ def _share(part: float, whole: float) -> float:
 def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> MotScores:
     """Compares tracks with the ground truth of one video. Boxes match from `iou_threshold` on.
 
-    An object that still overlaps the track that it was last matched with keeps it; the others are matched so that
-    most find a partner, and among these ways so that the overlap is largest.
+    Of all ways to match a frame the one counts that keeps most objects with the track that they were last matched
+    with, then the one with most matches, then the one with the largest overlap.
     """
     last: dict[int, int] = {}
     together: Counter[tuple[int, int]] = Counter()
@@ -154,13 +154,15 @@ def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> Mot
         track_ids, track_boxes, _ = found.get(frame, _NOTHING)
         overlap = vision_boxes.iou(boxes, track_boxes)
         possible = overlap >= iou_threshold
+        before = np.array([[last.get(i) == j for j in track_ids.tolist()] for i in ids.tolist()], bool)
+        most = 1 + len(ids)
+        weight = (1 + most) * before.reshape(overlap.shape) + 1 + overlap / most
+        rows, columns = linear_sum_assignment(possible * weight, maximize=True)
+        pairs = [(i, j) for i, j in zip(rows.tolist(), columns.tolist()) if possible[i, j]]
+        named = [(int(ids[i]), int(track_ids[j])) for i, j in pairs]
         together.update((int(ids[i]), int(track_ids[j])) for i, j in np.argwhere(possible))
-        kept = possible & (np.array([last.get(int(i), -1) for i in ids])[:, None] == track_ids)
-        free = possible & ~kept.any(axis=1)[:, None] & ~kept.any(axis=0)
-        rows, columns = linear_sum_assignment(np.where(free, 1 + overlap / (1 + len(ids)), 0), maximize=True)
-        pairs = [*np.argwhere(kept), *((i, j) for i, j in zip(rows, columns) if free[i, j])]
-        switches = sum(last.get(int(ids[i]), int(track_ids[j])) != track_ids[j] for i, j in pairs)
-        last.update((int(ids[i]), int(track_ids[j])) for i, j in pairs)
+        switches = sum(last.get(object_id, track_id) != track_id for object_id, track_id in named)
+        last.update(named)
         scores += MotScores(
             objects=len(ids),
             found=len(track_ids),

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from framework.core.errors import InputError
 from framework.inference.engine import Engine
 from framework.vision import image as vision_image
 from framework.vision.sample import Sample
@@ -29,21 +30,29 @@ class ImagePredictor(Generic[R]):
         interpret: Of the outputs of one picture, the sample as the program saw it and the picture as it was read.
         transforms: What is done to a picture before the program.
         batch_size: Pictures of one shape that run together.
+
+    Raises:
+        InputError: `batch_size` is below 1.
     """
 
     def __init__(
         self, engine: Engine, transforms: Sequence[Any], interpret: Interpret[R], batch_size: int = 8
     ) -> None:
+        if batch_size < 1:
+            raise InputError(
+                "a batch needs a picture", where="batch_size", received=batch_size, allowed="1 or more"
+            )
         self.engine, self.transforms, self.interpret = engine, tuple(transforms), interpret
         self.batch_size = batch_size
 
     def __call__(self, source: Any) -> Any:
         if isinstance(source, (list, tuple)):
-            return list(self.results(self._read(item) for item in source))
-        return next(self.results(iter([self._read(source)])))
+            return list(self.results(self.read(item) for item in source))
+        return next(self.results(iter([self.read(source)])))
 
     @staticmethod
-    def _read(source: Any) -> tuple[np.ndarray, str]:
+    def read(source: Any) -> tuple[np.ndarray, str]:
+        """(image [H, W, 3] uint8 RGB, its path if it has one). Raises: InputError when it cannot be read."""
         label = str(source) if isinstance(source, (str, os.PathLike)) else ""
         return vision_image.read(source), label
 

@@ -1,20 +1,22 @@
 """Run a predictor over files, folders, PDFs and videos, and write what it finds: the loop behind tools/infer.py.
 
-A domain's module `<domain>.api` gives `open_predictor(...)`, an object whose `pages(items)` takes (image, source,
-number) and yields results in order, and `export_artifact(...)`. A result has `to_dict()` (plain data for JSON),
-`draw()` (a picture for a still image) and `overlay()` (a picture of the image's own size, for video).
+A domain's module `<domain>.api` gives `open_predictor(config, model_dir, device, precision, overrides, *, ...)`, whose
+keywords are the options of tools/infer.py that the domain takes, and `export_artifact(config, overrides)`.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import json
-import os
+import signal
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol, get_args
 
@@ -24,11 +26,14 @@ from tqdm import tqdm
 from framework.config import Domain, load
 from framework.core.errors import ConfigError, InputError, OarError
 from framework.export import CONFIG, load_artifact
+from framework.inference.outputs import Report, make_folder, spare_source, stems, text_file, write_json
 from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
 from framework.vision.video import VideoReader, VideoWriter
 
 Item = tuple[np.ndarray, str, int]
+SOURCES = ("image_file", "image_dir", "pdf_file", "video_file", "camera_id")
+_DRAWERS, _DRAWN_AHEAD = 2, 8
 
 
 class Result(Protocol):
@@ -43,91 +48,53 @@ class Result(Protocol):
 
 
 class Predictor(Protocol):
-    """Reads a stream of (image [H, W, 3] uint8 RGB, source, page number) and gives one result each, in order."""
+    """Reads a stream of (image [H, W, 3] uint8 RGB, source, page number) and gives one result each, in order.
 
-    def pages(self, items: Iterable[Item]) -> Iterator[Result]: ...
+    It may also have `frames(items, frame_rate)`, which is asked instead of `pages` for a video, and
+    `saving(stem, files)`, which gives the Saving for these pictures, or for a video where `files` is None.
+    """
 
-
-@dataclass
-class Report:
-    """What was written and what went wrong."""
-
-    written: list[Path] = field(default_factory=list)
-    failed: list[tuple[str, str]] = field(default_factory=list)
-
-    def summary(self) -> str:
-        lines = [f"{len(self.written)} files in {self.written[0].parent}"] if self.written else []
-        if self.failed:
-            lines.append(f"{len(self.failed)} failed:")
-            lines += [f"  {message}" for _, message in self.failed]
-        return "\n".join(lines) or "nothing to do"
-
-    @property
-    def exit_code(self) -> int:
-        return 1 if self.failed else 0
+    def pages(self, items: Iterable[Item]) -> Iterator[Any]: ...
 
 
-def write_json(path: Path, data: Any) -> None:
-    """Atomically: the file is there whole or not at all."""
-    text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
-    temporary = vision_image.temporary_beside(path)
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+class Saving(Protocol):
+    """One file for all results, which `--save_results` asks for: `head`, the `text` of each result, `tail`.
+
+    `number` counts the pictures or frames that were read, from 0.
+    """
+
+    name: str
+    head: str
+    tail: str
+
+    def text(self, result: Any, number: int) -> str: ...
 
 
-def make_folder(path: Path) -> None:
-    """Make the folder for the results if it is not there. Raises: InputError when that cannot be done."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            "the folder for the results cannot be made",
-            where=path,
-            received=error.strerror,
-            fix="choose another --output_dir",
-        ) from error
-
-
-def stems(files: Iterable[Path]) -> dict[Path, str]:
-    """A name for the outputs of each file: its stem, or its whole name where files share a stem, numbered where even
-    that is taken. Names that differ in case alone count as one, as on Windows and macOS."""
-    files = list(dict.fromkeys(files))
-    count = Counter(file.stem.lower() for file in files)
-    names: dict[Path, str] = {}
-    taken: set[str] = set()
-    for file in files:
-        name = base = file.stem if count[file.stem.lower()] == 1 else file.name
-        number = 2
-        while name.lower() in taken:
-            name, number = f"{base}_{number}", number + 1
-        taken.add(name.lower())
-        names[file] = name
-    return names
-
-
-def _spare_source(source: Path, output: Path) -> None:
-    """Raises: InputError when writing `output` would replace the file that is read."""
-    if output.exists() and source.exists() and output.samefile(source):
-        raise InputError(
-            "the drawn result would replace its source",
-            where=source,
-            received=f"results in {output.parent}",
-            allowed="another folder for the results, or no drawings",
-            fix="choose another --output_dir, or --no_draw",
+def _saving(predictor: Predictor, stem: str, files: Sequence[str] | None = None) -> Saving:
+    if not hasattr(predictor, "saving"):
+        raise ConfigError(
+            "this domain has no single file for all results",
+            received="--save_results",
+            fix="leave it out: there is a JSON file for each picture, and a line for each frame of a video",
         )
+    return predictor.saving(stem, files)  # type: ignore[attr-defined]
 
 
-def run_images(predictor: Predictor, files: Iterable[Path], output_dir: Path, draw: bool = True) -> Report:
-    """Read every image; a file that cannot be read is reported and the others are read."""
+def run_images(
+    predictor: Predictor, files: Iterable[Path], output_dir: Path, draw: bool = True, save: bool = False
+) -> Report:
+    """Read every image; a file that cannot be read is reported and the others are read.
+
+    `save` asks for the one file of all results besides.
+    """
     report = Report()
-    names = stems(files)
+    files = list(dict.fromkeys(files))
+    saving = _saving(predictor, "", [str(file) for file in files]) if save else None
+    names = stems(files, [] if saving is None else [Path(saving.name).stem])
     for file, stem in names.items():
         if draw:
-            _spare_source(file, output_dir / f"{stem}.png")
-    waiting: list[str] = []
+            spare_source(file, output_dir / f"{stem}.png")
+    waiting: deque[str] = deque()
 
     def items() -> Iterator[Item]:
         for file, stem in names.items():
@@ -139,7 +106,7 @@ def run_images(predictor: Predictor, files: Iterable[Path], output_dir: Path, dr
             waiting.append(stem)
             yield picture, str(file), 1
 
-    _collect(predictor, items(), waiting, output_dir, draw, report, len(names))
+    _collect(predictor, items(), waiting, output_dir, draw, report, len(names), saving)
     return report
 
 
@@ -148,7 +115,7 @@ def run_pdf(
 ) -> Report:
     """Read every page of a PDF; outputs are called <stem>_page1, <stem>_page2, …"""
     report = Report()
-    waiting: list[str] = []
+    waiting: deque[str] = deque()
     try:
         with PdfReader(file, dpi=dpi) as pages:
 
@@ -166,61 +133,131 @@ def run_pdf(
 def _collect(
     predictor: Predictor,
     items: Iterator[Item],
-    waiting: list[str],
+    waiting: deque[str],
     output_dir: Path,
     draw: bool,
     report: Report,
     total: int,
+    saving: Saving | None = None,
 ) -> None:
     make_folder(output_dir)
-    with tqdm(total=total, unit="page", disable=total < 2 or not sys.stderr.isatty()) as bar:
-        for result in predictor.pages(items):
-            stem = waiting.pop(0)
+    with ExitStack() as stack:
+        bar = stack.enter_context(
+            tqdm(total=total, unit="page", disable=total < 2 or not sys.stderr.isatty())
+        )
+        saved = stack.enter_context(_saved(saving, output_dir))
+        for number, result in enumerate(predictor.pages(items)):
+            stem = waiting.popleft()
             write_json(output_dir / f"{stem}.json", result.to_dict())
             report.written.append(output_dir / f"{stem}.json")
+            saved(result, number)
             if draw:
                 vision_image.write(output_dir / f"{stem}.png", result.draw())
                 report.written.append(output_dir / f"{stem}.png")
             bar.update(1)
+    if saving is not None:
+        report.written.append(output_dir / saving.name)
 
 
-def run_video(predictor: Predictor, source: Path | int, output_dir: Path, draw: bool = True) -> Report:
-    """Every frame of a video (or camera): <stem>.jsonl with a line a frame, and <stem>.mp4 at the same frame rate."""
+@contextmanager
+def _saved(saving: Saving | None, output_dir: Path) -> Iterator[Any]:
+    """A function of (result, number) that adds to the file of all results; it does nothing without `saving`."""
+    if saving is None:
+        yield lambda result, number: None
+        return
+    with text_file(output_dir / saving.name) as out:
+        out.write(saving.head)
+        yield lambda result, number: out.write(saving.text(result, number))
+        out.write(saving.tail)
+
+
+def run_video(
+    predictor: Predictor, source: Path | int, output_dir: Path, draw: bool = True, save: bool = False
+) -> Report:
+    """Every frame of a video: <stem>.jsonl with a line a frame, and <stem>.mp4 at the same frame rate.
+
+    Decoding, the model, drawing and encoding run side by side, each a few frames ahead of the next. A video that ends
+    before its time is written up to there, and the report says so. A number is a camera, read until Ctrl+C.
+    """
     report = Report()
     make_folder(output_dir)
     stem = source.stem if isinstance(source, Path) else f"camera{source}"
-    lines = output_dir / f"{stem}.jsonl"
+    lines, clip = output_dir / f"{stem}.jsonl", output_dir / f"{stem}.mp4"
+    saving = _saving(predictor, stem) if save else None
     if draw and isinstance(source, Path):
-        _spare_source(source, output_dir / f"{stem}.mp4")
-    temporary = vision_image.temporary_beside(lines)
-    writer: VideoWriter | None = None
+        spare_source(source, clip)
     try:
-        with VideoReader(source) as video, temporary.open("w", encoding="utf-8") as out:
-            frames = ((frame, str(source), number) for number, frame in enumerate(video, start=1))
-            total = video.frame_count or None
-            with tqdm(total=total, unit="frame", disable=not sys.stderr.isatty()) as bar:
-                for number, result in enumerate(predictor.pages(frames)):
-                    found = {"frame": number, "time": round(number / video.fps, 3), **result.to_dict()}
-                    found.pop("page", None)
-                    out.write(json.dumps(found, ensure_ascii=False) + "\n")
-                    if draw:
-                        picture = result.overlay()
-                        if writer is None:
-                            writer = VideoWriter(output_dir / f"{stem}.mp4", video.fps, picture.shape[:2])
-                        writer.write(picture)
-                    bar.update(1)
-        if writer is not None:
-            writer.close()
-            report.written.append(output_dir / f"{stem}.mp4")
-        os.replace(temporary, lines)
-        report.written.append(lines)
+        with ExitStack() as stack:
+            video = stack.enter_context(VideoReader(source))
+            out = stack.enter_context(text_file(lines))
+            saved = stack.enter_context(_saved(saving, output_dir))
+            total = video.frame_count
+            bar = stack.enter_context(tqdm(total=total, unit="frame", disable=not sys.stderr.isatty()))
+            stopped = stack.enter_context(_interrupts(isinstance(source, int)))
+            writer: VideoWriter | None = None
+            for number, (result, picture) in enumerate(
+                _drawn(_results(predictor, video, source, stopped), draw)
+            ):
+                found = {"frame": number, "time": round(number / video.fps, 3), **result.to_dict()}
+                found.pop("page", None)
+                out.write(json.dumps(found, ensure_ascii=False) + "\n")
+                saved(result, number)
+                if picture is not None:
+                    if writer is None:
+                        writer = stack.enter_context(VideoWriter(clip, video.fps, picture.shape[:2]))
+                    writer.write(picture)
+                bar.update(1)
+        report.written += [path for path, there in ((clip, writer is not None), (lines, True)) if there]
+        if saving is not None:
+            report.written.append(output_dir / saving.name)
+        if total is not None and video.frames_read < total - 1:  # the number in the file is an estimate
+            report.notes.append(f"{source}: the video ends after {video.frames_read} of {total} frames")
     except OarError as error:
         report.failed.append((str(source), str(error)))
-    finally:
-        if writer is not None:
-            writer.abort()
-        temporary.unlink(missing_ok=True)
     return report
+
+
+def _results(
+    predictor: Predictor, video: VideoReader, source: Path | int, stopped: threading.Event
+) -> Iterator[Any]:
+    def items() -> Iterator[Item]:
+        for number, frame in enumerate(video, start=1):
+            yield frame, str(source), number
+            if stopped.is_set():
+                return
+
+    frames = getattr(predictor, "frames", None)
+    return predictor.pages(items()) if frames is None else frames(items(), video.fps)
+
+
+def _drawn(results: Iterator[Any], draw: bool) -> Iterator[tuple[Any, np.ndarray | None]]:
+    """Each result, in order, with its overlay, which is drawn on another thread."""
+    if not draw:
+        yield from ((result, None) for result in results)
+        return
+    waiting: deque[tuple[Any, Future[np.ndarray]]] = deque()
+    with ThreadPoolExecutor(_DRAWERS, "oar-draw") as pool:
+        for result in results:
+            waiting.append((result, pool.submit(result.overlay)))
+            if len(waiting) > _DRAWN_AHEAD:
+                ready, picture = waiting.popleft()
+                yield ready, picture.result()
+        for ready, picture in waiting:
+            yield ready, picture.result()
+
+
+@contextmanager
+def _interrupts(camera: bool) -> Iterator[threading.Event]:
+    """An event that Ctrl+C sets instead of ending the program: with a camera it ends the recording, which is kept."""
+    stopped = threading.Event()
+    if not camera or threading.current_thread() is not threading.main_thread():
+        yield stopped
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: stopped.set())
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _domain(name: Any, where: object) -> Any:
@@ -242,16 +279,39 @@ def _domain(name: Any, where: object) -> Any:
 
 
 def open_predictor(
-    config: str | None, model_dir: str | None, device: str | None, precision: str, overrides: Sequence[str]
+    config: str | None,
+    model_dir: str | None,
+    device: str | None,
+    precision: str,
+    overrides: Sequence[str],
+    options: Mapping[str, Any] | None = None,
 ) -> Predictor:
-    """The predictor of a config file or of an artifact folder."""
+    """The predictor of a config file or of an artifact folder.
+
+    Args:
+        options: Options by name, such as {"threshold": 0.4}; None stands for one that was not given.
+
+    Raises:
+        ConfigError: the domain cannot run models, or does not take one of the options.
+    """
     if model_dir is not None:
         domain = load_artifact(model_dir, stages=False).config.get("domain")
         where: object = Path(model_dir) / CONFIG
     else:
         tree = load(str(config), tuple(overrides)).value
         domain, where = tree["domain"].value if "domain" in tree else None, config
-    return _domain(domain, where).open_predictor(config, model_dir, device, precision, tuple(overrides))
+    open_ = _domain(domain, where).open_predictor
+    given = {name: value for name, value in (options or {}).items() if value is not None}
+    parameters = inspect.signature(open_).parameters.values()
+    taken = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    if foreign := [name for name in given if name not in taken]:
+        raise ConfigError(
+            f"the domain {domain} does not take this",
+            where=where,
+            received=", ".join(f"--{name}" for name in foreign),
+            allowed=", ".join(f"--{name}" for name in taken) or None,
+        )
+    return open_(config, model_dir, device, precision, tuple(overrides), **given)
 
 
 def export(config: str, output_dir: Path, overrides: Sequence[str]) -> Path:
@@ -262,9 +322,15 @@ def export(config: str, output_dir: Path, overrides: Sequence[str]) -> Path:
 
 
 def check_sources(
-    image_file: str | None, image_dir: str | None, pdf_file: str | None, video_file: str | None
+    image_file: str | None,
+    image_dir: str | None,
+    pdf_file: str | None,
+    video_file: str | None,
+    camera_id: int | None = None,
 ) -> None:
-    """Before a model is loaded: is there something to read? Raises: InputError."""
+    """Before a model is loaded: is there something to read? A camera is not looked for. Raises: InputError."""
+    if camera_id is not None:
+        return
     given = next((s for s in (image_file, image_dir, pdf_file, video_file) if s is not None), None)
     path = Path(str(given))
     wants_folder = image_dir is not None
@@ -287,12 +353,22 @@ def run(
     image_dir: str | None = None,
     pdf_file: str | None = None,
     video_file: str | None = None,
+    camera_id: int | None = None,
     draw: bool = True,
+    save: bool = False,
 ) -> Report:
-    """Read the one source that is given and write the results to `output_dir`."""
+    """Read the one source that is given and write the results to `output_dir`; `save` asks for one file of all too."""
     if video_file is not None:
-        return run_video(predictor, Path(video_file), output_dir, draw)
+        return run_video(predictor, Path(video_file), output_dir, draw, save)
+    if camera_id is not None:
+        return run_video(predictor, camera_id, output_dir, draw, save)
     if pdf_file is not None:
+        if save:
+            raise ConfigError(
+                "there is no single file for the pages of a PDF",
+                received="--save_results",
+                fix="leave it out: there is a JSON file for each page",
+            )
         return run_pdf(predictor, Path(pdf_file), output_dir, draw)
     files = [Path(image_file)] if image_file is not None else vision_image.list_images(str(image_dir))
     if not files:
@@ -301,4 +377,4 @@ def run(
             where=image_dir,
             allowed="files such as .jpg, .png, .tif, .bmp, .webp",
         )
-    return run_images(predictor, files, output_dir, draw)
+    return run_images(predictor, files, output_dir, draw, save)

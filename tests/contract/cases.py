@@ -286,6 +286,16 @@ def _class_scores(layer: nn.Layer, n: int, h: int, w: int) -> list[Shape]:
 
 # What differs from the usual row of a classifier, by class.
 _CLASSIFIERS: dict[str, dict[str, Any]] = {
+    "CSPResNet": {
+        "flat": (
+            r"stages\.[023]\.blocks\.0\.conv2\.alpha",
+            "below 0 with these weights, where upstream takes 1",
+        ),
+    },
+    # Smaller scales have two channels in the first squeeze: with these weights ReLU cuts both.
+    "MobileNetV3": {"compiled": "mobilenetv3_small_x1_0"},
+    # The number of windows is a number of the program.
+    "SwinTransformer": {"other": (1, 64, 96, 3), "symbolic": ("n", 64, 96, 3)},
     "VisionTransformer": {
         "config": {"image_size": 64},
         "image": (2, 64, 64, 3),
@@ -303,11 +313,11 @@ def _classifiers() -> Iterator[Case]:
         if not hasattr(module, "SMALL"):
             continue
         own = dict(_CLASSIFIERS.get(name, {}))
-        config = own.pop("config", {})
+        config, compiled = own.pop("config", {}), own.pop("compiled", module.SMALL)
         for variant in module.VARIANTS:
             sized = entry.config(variant=variant, num_classes=_CLASSES, **config)
             row = {**_PAGE, "symbolic": ("n", "32*h", "32*w", 3), "shapes": _class_scores, **own}
-            small = sized if variant == module.SMALL else None
+            small = sized if variant == compiled else None
             yield Case("model", name, variant, sized, small, **row)
 
 

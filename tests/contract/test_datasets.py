@@ -13,12 +13,14 @@ from typing import Annotated, Any
 import numpy as np
 import pytest
 
+from detection.data.coco import CocoDetection
+from detection.data.voc import VocDetection
 from framework.config import Kind, available, bind, dump, find, parse
 from framework.core.errors import OarError
 from framework.io.dataset import Dataset
 from framework.vision import image
 from framework.vision.sample import Sample
-from tests.contract.cases import PACKAGES
+from tests.contract.cases import PACKAGES as MODEL_PACKAGES
 from zoo.classification.benchmarks import Cifar10, Mnist
 from zoo.classification.data import ImageFolder, ListFile
 

@@ -264,7 +264,9 @@ def test_mixing_invariants(transform: Any) -> None:
 
 @mixing
 def test_mixing_one_pixel_and_no_objects(transform: Any) -> None:
-    empty = Sample(np.full((1, 1, 3), 9, np.uint8), boxes=np.zeros((0, 4), np.float32), labels=np.zeros(0, int))
+    empty = Sample(
+        np.full((1, 1, 3), 9, np.uint8), boxes=np.zeros((0, 4), np.float32), labels=np.zeros(0, int)
+    )
     out = transform(empty, rng(0), [empty] * transform.extra)
     assert len(out.boxes) == len(out.labels) == 0 and out.image.shape == (*out.size_hw, 3)
 

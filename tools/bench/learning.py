@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import statistics
 import sys
 import time
@@ -30,10 +31,11 @@ from framework.config import load
 from framework.engine.callbacks import Callback
 from framework.engine.experiment import Experiment, bind_experiment
 from framework.engine.trainer import Trainer
+from framework.inference import keep_memory
 from framework.optimizer import AdamW, Momentum
 from zoo import workflow
-from zoo.vision.pp_lcnet import HEAD_WIDTH, STAGES, STEM_WIDTH, VARIANTS
 from zoo.layers.width import scaled_width
+from zoo.vision.pp_lcnet import HEAD_WIDTH, STAGES, STEM_WIDTH, VARIANTS
 
 
 class Run(NamedTuple):
@@ -69,7 +71,9 @@ class _Clock(Callback):
 def ours(experiment: Experiment) -> Run:
     began, clock = time.process_time(), _Clock()
     trainer = workflow.make_trainer(experiment, None)
-    trainer.options = replace(experiment.train, log_every=trainer.steps_per_epoch, eval_every=trainer.total_steps)
+    trainer.options = replace(
+        experiment.train, log_every=trainer.steps_per_epoch, eval_every=trainer.total_steps
+    )
     trainer.callbacks = (clock,)
     scores = trainer.fit()
     return Run(next(iter(scores.values())), time.process_time() - began, clock.step_ms)
@@ -137,7 +141,9 @@ def network(config: Any) -> nn.Module:
     return known[kind](config)
 
 
-def conv_bn(fan_in: int, fan_out: int, kernel: int, stride: int = 1, groups: int = 1, act: Any = None) -> nn.Module:
+def conv_bn(
+    fan_in: int, fan_out: int, kernel: int, stride: int = 1, groups: int = 1, act: Any = None
+) -> nn.Module:
     conv = nn.Conv2d(fan_in, fan_out, kernel, stride, kernel // 2, groups=groups, bias=False)
     return nn.Sequential(conv, nn.BatchNorm2d(fan_out), act or nn.Identity())
 
@@ -198,9 +204,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("-c", "--config", required=True)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--threads", type=int, default=1, help="processors that both sides may use")
     parser.add_argument("-o", "--opt", nargs="+", default=[], metavar="key=value")
     args = parser.parse_args()
     logging.getLogger("oar").setLevel(logging.WARNING)
+    keep_memory()
+    torch.set_num_threads(args.threads)
+    if sys.platform == "linux":  # XLA makes a thread for each processor that it may use
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-args.threads :])
     runs: dict[str, list[Run]] = {"Oar": [], "torch": []}
     print(f"{'':6} {'seed':>4} {'accuracy':>9} {'CPU s':>8} {'CPU ms a step':>14}")
     for seed in args.seeds:
@@ -212,7 +223,9 @@ def main() -> None:
     for name, found in runs.items():
         accuracy, seconds, step = (statistics.mean(column) for column in zip(*found))
         spread = statistics.stdev(run.accuracy for run in found) if len(found) > 1 else 0.0
-        print(f"{name:6} mean {accuracy:9.2%} {seconds:8.1f} {step:14.1f}   deviation of accuracy {spread:.2%}")
+        print(
+            f"{name:6} mean {accuracy:9.2%} {seconds:8.1f} {step:14.1f}   deviation of accuracy {spread:.2%}"
+        )
 
 
 if __name__ == "__main__":

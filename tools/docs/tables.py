@@ -7,14 +7,16 @@ A table stands between `<!-- table: NAME -->` and `<!-- end of table -->`.
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from framework.config import load
+from framework.config import available, build, find, load
 from zoo import hub
 
 REPO = Path(__file__).resolve().parents[2]
@@ -50,11 +52,29 @@ def weights() -> str:
     known = hub.entries()
     rows = []
     for name, entry in known.items():
-        if entry.form == "deploy":
+        if entry.domain == "ocr" and entry.form == "deploy":
             size = _megabytes(entry)
             trainable = "yes" if f"{name}_pretrained" in known else ""
             rows.append((f"`{name}`", entry.family, f"{size:.1f}" if size else "?", _score(entry), trainable))
     return _markdown(("name", "family", "MB", "published score", "checkpoint"), rows)
+
+
+def backbones() -> str:
+    """Every architecture with a classifier: its variants, and where its names are from."""
+    rows = []
+    for name, module in available("model", ("zoo",)).items():
+        source = importlib.import_module(module)
+        if not hasattr(source, "SMALL"):
+            continue
+        config = find("model", name, ("zoo",)).config
+        counts = [_parameters(config(variant=variant, num_classes=1000)) for variant in source.VARIANTS]
+        size = f"{min(counts) / 1e6:.1f} to {max(counts) / 1e6:.1f} M"
+        rows.append((f"`{name}`", ", ".join(source.VARIANTS), size))
+    return _markdown(("type", "variants", "parameters"), rows)
+
+
+def _parameters(config: Any) -> int:
+    return sum(parameter.size for _, parameter in build(config).named_parameters())
 
 
 def _megabytes(entry: hub.Entry) -> float | None:
@@ -70,7 +90,7 @@ def _markdown(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-TABLES = {"readers": readers, "weights": weights}
+TABLES = {"readers": readers, "weights": weights, "backbones": backbones}
 
 
 def main() -> None:

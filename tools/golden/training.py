@@ -3,10 +3,10 @@
 Run it from the root of the repository, once with paddlepaddle 2.6.2 and paddleclas 2.6, once with torch (none of our
 code but training_cases.py):
 
-    python tools/golden/training.py paddle
-    python tools/golden/training.py torch        in float32 and in float64
+    python tools/golden/training.py paddle [case ...]
+    python tools/golden/training.py torch [case ...]        in float32 and in float64
 
-Each file holds `loss` and `lr`, [STEPS], before each step. Seconds a case: some 30, float64 some 60.
+Each file holds `loss` and `lr` of each step.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from training_cases import BATCH, CASES, CLASSES, DECAY, MEAN, MOMENTUM, STD, STEPS, Case, samples, weights
+from training_cases import BATCH, CASES, CLASSES, DECAY, MEAN, MOMENTUM, STD, Case, samples, weights
 
 OUTPUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data" / "training"
 
 
-def batches(dtype: str) -> Any:
+def batches(case: Case, dtype: str) -> Any:
     images, labels = samples()
     x = ((images / 255 - MEAN) / STD).astype(dtype).transpose(0, 3, 1, 2)
-    for start in range(0, STEPS * BATCH, BATCH):
+    for start in range(0, case.steps * BATCH, BATCH):
         yield np.ascontiguousarray(x[start : start + BATCH]), labels[start : start + BATCH]
 
 
@@ -43,13 +43,13 @@ def paddle_run(case: Case) -> dict[str, np.ndarray]:
         schedule = lr.PiecewiseDecay(list(case.boundaries), values)
     else:
         schedule = lr.LinearWarmup(
-            lr.CosineAnnealingDecay(case.rate, STEPS - case.warmup), case.warmup, 0.0, case.rate
+            lr.CosineAnnealingDecay(case.rate, case.steps - case.warmup), case.warmup, 0.0, case.rate
         )
     optimizer = paddle.optimizer.Momentum(
         schedule, MOMENTUM, model.parameters(), weight_decay=paddle.regularizer.L2Decay(DECAY)
     )
     losses, rates = [], []
-    for x, labels in batches("float32"):
+    for x, labels in batches(case, "float32"):
         loss = paddle.nn.functional.cross_entropy(model(paddle.to_tensor(x)), paddle.to_tensor(labels))
         loss.backward()
         losses.append(float(loss))
@@ -118,13 +118,13 @@ def torch_run(case: Case, dtype: str) -> dict[str, np.ndarray]:
     def factor(step: int) -> float:
         if step < case.warmup:
             return step / case.warmup
-        return (1 + np.cos(np.pi * (step - case.warmup) / (STEPS - case.warmup))) / 2
+        return (1 + np.cos(np.pi * (step - case.warmup) / (case.steps - case.warmup))) / 2
 
     schedule: Any = lr.LambdaLR(optimizer, factor)
     if case.boundaries:
         schedule = lr.MultiStepLR(optimizer, case.boundaries, 0.1)
     losses, rates = [], []
-    for x, labels in batches(dtype):
+    for x, labels in batches(case, dtype):
         loss = torch.nn.functional.cross_entropy(model(torch.from_numpy(x)), torch.from_numpy(labels))
         optimizer.zero_grad()
         loss.backward()
@@ -137,7 +137,8 @@ def torch_run(case: Case, dtype: str) -> dict[str, np.ndarray]:
 
 if __name__ == "__main__":
     OUTPUT.mkdir(parents=True, exist_ok=True)
-    for name, case in CASES.items():
+    for name in sys.argv[2:] or CASES:
+        case = CASES[name]
         if sys.argv[1] == "paddle":
             runs = {"paddle": paddle_run(case)}
         else:

@@ -18,11 +18,15 @@ class Case(NamedTuple):
     """A learning rate for each step: a warmup that goes over into a cosine, or steps where `boundaries` are given."""
 
     rate: float
+    steps: int = STEPS
     warmup: int = 0
     boundaries: tuple[int, ...] = ()
 
 
-CASES = {"warmup_cosine": Case(0.004, warmup=10), "piecewise": Case(0.003, boundaries=(20, 40))}
+CASES = {
+    "warmup_cosine": Case(0.004, warmup=10),
+    "piecewise": Case(0.005, steps=20, boundaries=(8, 14)),  # the short one
+}
 
 
 def weights(shapes: Mapping[str, Sequence[int]]) -> dict[str, np.ndarray]:

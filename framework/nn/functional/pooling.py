@@ -16,11 +16,21 @@ from jax import lax
 
 from framework.core.errors import ShapeError
 from framework.nn.functional import lowering
-from framework.nn.functional.conv import Padding, Pads, Pair, conv_padding, pair
+from framework.nn.functional.conv import (
+    Padding,
+    Pads,
+    Pair,
+    conv_padding,
+    gather_taps,
+    out_size,
+    pair,
+    shifted,
+)
 from framework.nn.functional.lowering import Platform, choose
 
 # Up to this many taps an average is a sum of shifted views: XLA's CPU reduce_window is a scalar loop.
 _FEW_VIEWS = 16
+_NO_PADS: Pads = ((0, 0), (0, 0))
 
 
 def _windows(
@@ -57,16 +67,45 @@ def _reduce(x: jax.Array, init: float, op: Any, kernel: Pair, stride: Pair, pads
     )
 
 
-def _separable_max(x: jax.Array, kernel: Pair, pads: Pads, low: float) -> jax.Array:
-    """Stride-1 max pooling: the maximum of shifted rows, then of shifted columns.
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def _max_of_views(x: jax.Array, kernel: Pair, stride: Pair) -> jax.Array:
+    out = out_size(x.shape[1:3], kernel, stride, (1, 1), _NO_PADS)
+    return functools.reduce(jnp.maximum, shifted(x, kernel, stride, (1, 1), out))
 
-    Behind a barrier: otherwise what comes before (bias, activation) is computed for every shift again.
+
+def _max_of_views_fwd(x: jax.Array, kernel: Pair, stride: Pair) -> Any:
+    y = _max_of_views(x, kernel, stride)
+    return y, (x, y)
+
+
+def _max_of_views_bwd(kernel: Pair, stride: Pair, saved: Any, dy: jax.Array) -> Any:
+    x, y = saved
+    views = shifted(x, kernel, stride, (1, 1), y.shape[1:3])
+    first = jnp.full(y.shape, len(views) - 1, jnp.int32)
+    for tap in reversed(range(len(views) - 1)):
+        first = jnp.where(views[tap] == y, tap, first)
+    first = lax.optimization_barrier(first)  # otherwise it is found again for every shift
+
+    def part(arrays: Sequence[jax.Array], tap: int) -> jax.Array:
+        return jnp.where(arrays[1] == tap, arrays[0], 0)
+
+    return (gather_taps((dy, first), part, kernel, stride, _NO_PADS, (1, 1), x.shape[1:3]),)
+
+
+_max_of_views.defvjp(_max_of_views_fwd, _max_of_views_bwd)
+
+
+def _separable_max(x: jax.Array, kernel: Pair, stride: Pair, pads: Pads, low: float) -> jax.Array:
+    """Max pooling as the maximum of shifted columns, then of shifted rows.
+
+    Behind a barrier: otherwise what comes before (bias, activation) is computed for every shift again. The gradient
+    goes to the first maximum of a window, row by row, as in Paddle.
     """
     edges = [(0, 0, 0), (*pads[0], 0), (*pads[1], 0), (0, 0, 0)]
     x = lax.pad(lax.optimization_barrier(x), jnp.asarray(low, x.dtype), edges)
-    width, height = x.shape[2] - kernel[1] + 1, x.shape[1] - kernel[0] + 1
-    x = functools.reduce(jnp.maximum, [x[:, :, j : j + width] for j in range(kernel[1])])
-    return functools.reduce(jnp.maximum, [x[:, i : i + height] for i in range(kernel[0])])
+    for window, step in (((1, kernel[1]), (1, stride[1])), ((kernel[0], 1), (stride[0], 1))):
+        x = x if window == step == (1, 1) else _max_of_views(x, window, step)
+    return x
 
 
 @functools.partial(jax.jit, static_argnames=("kernel", "stride", "pads", "ceil_mode", "pad_value", "on"))
@@ -82,9 +121,7 @@ def _max_pool2d(
             return _reduce(x, -jnp.inf, lax.max, kernel, stride, ((0, 0), (0, 0)))
         return _reduce(x, -jnp.inf, lax.max, kernel, stride, edges)
 
-    if stride == (1, 1):
-        return choose(on, lambda x: _separable_max(x, kernel, edges, low), plain, x)
-    return plain(x)
+    return choose(on, lambda x: _separable_max(x, kernel, stride, edges, low), plain, x)
 
 
 def max_pool2d(

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import math
+import signal
+import time
+import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -13,6 +18,7 @@ from framework.export import Artifact
 from framework.inference import runner
 from framework.vision import image as vision_image
 from framework.vision.video import VideoReader, VideoWriter
+from tools.infer import arguments as infer_arguments
 
 
 class Result:
@@ -48,38 +54,6 @@ def picture(red: int, size: int = 8) -> np.ndarray:
 
 def read_json(path: Path) -> dict:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-# -- files -------------------------------------------------------------------------------------------------------------
-
-
-def test_stems():
-    def names(*files: str) -> list[str]:
-        return list(runner.stems(map(Path, files)).values())
-
-    assert names("d/a.png", "d/b.jpg") == ["a", "b"]
-    assert names("a.png", "a.jpg", "b.png") == ["a.png", "a.jpg", "b"]
-    assert names("A.png", "a.jpg") == ["A.png", "a.jpg"]  # one file on Windows
-    assert names("a.png", "a.jpg", "a.png.bmp") == ["a.png", "a.jpg", "a.png_2"]
-    assert names("x/a.png", "y/a.png", "z/A.PNG") == ["a.png", "a.png_2", "A.PNG_3"]
-    assert names("a.png", "a.png") == ["a"] and names() == []
-
-
-def test_write_json_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    path = tmp_path / "a.json"
-    runner.write_json(path, {"text": "Füße 猫"})
-    assert "Füße 猫" in path.read_text(encoding="utf-8") and read_json(path) == {"text": "Füße 猫"}
-    with pytest.raises(TypeError):
-        runner.write_json(path, {"text": object()})
-
-    def full(*_: object) -> None:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(runner.os, "replace", full)
-    with pytest.raises(OSError, match="no space"):
-        runner.write_json(path, {"text": "new"})
-    assert read_json(path) == {"text": "Füße 猫"}
-    assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 
 # -- images ------------------------------------------------------------------------------------------------------------
@@ -131,7 +105,46 @@ def test_a_source_is_never_overwritten(tmp_path: Path):
 def test_a_folder_without_pictures(tmp_path: Path):
     with pytest.raises(InputError, match=r"the folder holds no picture\n  allowed: files such as \.jpg"):
         runner.run(Ahead(), tmp_path, image_dir=str(tmp_path))
-    assert runner.Report().summary() == "nothing to do" and runner.Report().exit_code == 0
+
+
+class Saving:
+    """The file of all results as a list of (number, red)."""
+
+    head, tail = "[", "]"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def text(self, result: Result, number: int) -> str:
+        return f"({number}, {result.image[0, 0, 0]})"
+
+
+class Saves(Ahead):
+    def saving(self, stem: str, files: list[str] | None) -> Saving:
+        return Saving(f"{stem}.txt" if files is None else "all.json")
+
+
+def test_one_file_of_all_results(tmp_path: Path):
+    for name, red in (("a", 1), ("all", 2), ("c", 3)):
+        vision_image.write(tmp_path / "in" / f"{name}.png", picture(red))
+    (tmp_path / "in" / "b.png").write_bytes(b"broken")
+    report = runner.run(Saves(), tmp_path / "out", image_dir=str(tmp_path / "in"), draw=False, save=True)
+    assert [p.name for p in report.written] == ["a.json", "all_2.json", "c.json", "all.json"]
+    assert (tmp_path / "out" / "all.json").read_text(encoding="utf-8") == "[(0, 1)(1, 2)(2, 3)]"
+    assert len(report.failed) == 1 and read_json(tmp_path / "out" / "all_2.json")["red"] == 2
+
+
+def test_a_domain_without_a_file_of_all_results(tmp_path: Path):
+    vision_image.write(tmp_path / "a.png", picture(7))
+    with pytest.raises(ConfigError, match=r"no single file for all results\n  received: --save_results"):
+        runner.run(Ahead(), tmp_path / "out", image_file=str(tmp_path / "a.png"), save=True)
+    with pytest.raises(
+        ConfigError, match=r"no single file for the pages of a PDF\n  received: --save_results"
+    ):
+        runner.run(Saves(), tmp_path / "out", pdf_file="a.pdf", save=True)
+    make_video(tmp_path / "clip.mp4", 2)
+    with pytest.raises(ConfigError, match=r"no single file for all results"):
+        runner.run(Ahead(), tmp_path / "out", video_file=str(tmp_path / "clip.mp4"), save=True)
 
 
 # -- PDF ---------------------------------------------------------------------------------------------------------------
@@ -231,6 +244,145 @@ def test_nothing_is_left_of_a_video_that_failed(tmp_path: Path):
     assert not list((tmp_path / "out").iterdir())
 
 
+def test_the_file_of_all_results_of_a_video(tmp_path: Path):
+    make_video(tmp_path / "clip.mp4", 3)
+    report = runner.run(
+        Saves(), tmp_path / "out", video_file=str(tmp_path / "clip.mp4"), draw=False, save=True
+    )
+    assert [p.name for p in report.written] == ["clip.jsonl", "clip.txt"]
+    text = (tmp_path / "out" / "clip.txt").read_text(encoding="utf-8")
+    assert text.startswith("[(0, ") and text.count("(") == 3 and text.endswith(")]")
+
+
+class Timed(Ahead):
+    """Is asked for the frames of a video at their rate."""
+
+    def frames(self, items: Iterable[runner.Item], frame_rate: float) -> Iterator[Result]:
+        self.frame_rate = frame_rate
+        return super().pages(items)
+
+    def pages(self, items: Iterable[runner.Item]) -> Iterator[Result]:
+        raise AssertionError("these are no pages")
+
+
+def test_a_predictor_that_knows_of_time_is_told_the_rate(tmp_path: Path):
+    make_video(tmp_path / "clip.mp4", 3)
+    predictor = Timed()
+    runner.run_video(predictor, tmp_path / "clip.mp4", tmp_path / "out", draw=False)
+    assert predictor.frame_rate == 5
+
+
+class Video:
+    """Stands for VideoReader: `there` frames, of which the header promises `frame_count`."""
+
+    fps, frames_read = 5.0, 0
+    there, frame_count = 40, None
+
+    def __init__(self, source: Path | int) -> None: ...
+
+    def __enter__(self) -> Video:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        for number in range(self.there):
+            self.frames_read += 1
+            yield picture(5 * number % 256, 16)
+
+
+def lines_of(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("promised", "note"), [(100, True), (42, True), (41, False), (40, False), (None, False)]
+)
+def test_a_video_that_ends_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, promised: int | None, note: bool
+):
+    monkeypatch.setattr(runner, "VideoReader", type("Short", (Video,), {"frame_count": promised}))
+    report = runner.run_video(Ahead(), tmp_path / "clip.mp4", tmp_path / "out")
+    assert report.exit_code == 0 and len(lines_of(tmp_path / "out" / "clip.jsonl")) == 40
+    assert report.notes == (
+        [f"{tmp_path / 'clip.mp4'}: the video ends after 40 of {promised} frames"] if note else []
+    )
+    assert [p.name for p in report.written] == ["clip.mp4", "clip.jsonl"]
+    with VideoReader(tmp_path / "out" / "clip.mp4") as video:
+        assert len(list(video)) == 40 and video.fps == 5
+
+
+class Slow(Result):
+    """Later results are drawn faster, so that they could overtake earlier ones."""
+
+    def overlay(self) -> np.ndarray:
+        time.sleep(0.01 * (40 - self.page) / 40)
+        return self.image
+
+
+def test_drawings_keep_their_order_and_few_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    alive: weakref.WeakSet[Slow] = weakref.WeakSet()
+    most = 0
+
+    class Draws:
+        def pages(self, items: Iterable[runner.Item]) -> Iterator[Result]:
+            nonlocal most
+            for item in items:
+                result = Slow(*item)
+                alive.add(result)
+                most = max(most, len(alive))
+                yield result
+
+    monkeypatch.setattr(runner, "VideoReader", Video)
+    report = runner.run_video(Draws(), tmp_path / "clip.mp4", tmp_path / "out")
+    assert report.exit_code == 0
+    assert [line["red"] for line in lines_of(tmp_path / "out" / "clip.jsonl")] == list(range(0, 200, 5))
+    with VideoReader(tmp_path / "out" / "clip.mp4") as video:
+        reds = [float(frame[..., 0].mean()) for frame in video]
+    assert len(reds) == 40
+    assert all(math.isclose(red, 5 * number, abs_tol=8) for number, red in enumerate(reds))
+    assert most < 16  # of 40 frames
+
+
+def test_a_drawing_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    class Fails(Result):
+        def overlay(self) -> np.ndarray:
+            raise InputError("cannot be drawn")
+
+    class Draws:
+        def pages(self, items: Iterable[runner.Item]) -> Iterator[Result]:
+            return (Fails(*item) for item in items)
+
+    monkeypatch.setattr(runner, "VideoReader", Video)
+    report = runner.run_video(Draws(), tmp_path / "clip.mp4", tmp_path / "out")
+    assert report.failed == [(str(tmp_path / "clip.mp4"), "cannot be drawn")]
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_camera_runs_until_it_is_interrupted_and_the_recording_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    class Camera(Video):
+        there = 10_000
+
+    class Interrupted(Ahead):
+        def pages(self, items: Iterable[runner.Item]) -> Iterator[Result]:
+            for number, result in enumerate(super().pages(items)):
+                if number == 3:
+                    signal.raise_signal(signal.SIGINT)
+                yield result
+
+    monkeypatch.setattr(runner, "VideoReader", Camera)
+    before = signal.getsignal(signal.SIGINT)
+    report = runner.run(Interrupted(), tmp_path, camera_id=2)
+    assert signal.getsignal(signal.SIGINT) is before and report.exit_code == 0
+    assert [p.name for p in report.written] == ["camera2.mp4", "camera2.jsonl"]
+    lines = lines_of(tmp_path / "camera2.jsonl")
+    assert len(lines) == 5 and lines[0]["input"] == "2"  # the fourth result, and the frame read ahead
+    with VideoReader(tmp_path / "camera2.mp4") as video:
+        assert len(list(video)) == 5
+
+
 # -- what is given -----------------------------------------------------------------------------------------------------
 
 
@@ -239,6 +391,7 @@ def test_sources_are_checked_before_a_model_is_loaded(tmp_path: Path):
     file.write_bytes(b"")
     runner.check_sources(str(file), None, None, None)
     runner.check_sources(None, str(tmp_path), None, None)
+    runner.check_sources(None, None, None, None, 0)
     for given, message in (
         ((None, str(file), None, None), r"no such folder\n  received: a file\n.*--image_dir takes folders"),
         (
@@ -250,7 +403,7 @@ def test_sources_are_checked_before_a_model_is_loaded(tmp_path: Path):
             r"no\.pdf: there is no such file\n  received: nothing.*\n.*check",
         ),
         ((None, None, None, ""), r"no such file\n  received: a folder"),
-        ((None, None, None, None), r"no such file\n  received: nothing at this path"),
+        ((None, None, None, None, None), r"no such file\n  received: nothing at this path"),
     ):
         with pytest.raises(InputError, match=message):
             runner.check_sources(*given)
@@ -297,3 +450,36 @@ def test_the_domain_opens_and_exports(tmp_path: Path, monkeypatch: pytest.Monkey
         (path, ("a=1",)),
         (None, str(folder), None, "float32", ()),
     ]
+
+
+def test_options_go_to_the_domains_that_take_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import ocr.api
+
+    opened = []
+
+    def open_predictor(config, model_dir, device, precision, overrides, *, threshold=None, batch_size=None):
+        opened.append((threshold, batch_size))
+        return Ahead()
+
+    monkeypatch.setattr(ocr.api, "open_predictor", open_predictor)
+    path = config(tmp_path, "domain: ocr\n")
+    options = {"threshold": 0.0, "tracker": None}
+    assert isinstance(runner.open_predictor(path, None, None, "auto", (), options), Ahead)
+    assert opened == [(0.0, None)]
+    message = (
+        r"mine\.yml: the domain ocr does not take this\n  received: --tracker, --slice_infer\n"
+        r"  allowed: --threshold, --batch_size$"
+    )
+    with pytest.raises(ConfigError, match=message):
+        runner.open_predictor(path, None, None, "auto", (), {"tracker": "bytetrack", "slice_infer": True})
+    assert len(opened) == 1
+
+
+@pytest.mark.parametrize("domain", ["ocr", "zoo", "detection"])
+def test_what_domains_take_are_options_of_the_tool(domain: str):
+    module = importlib.import_module(f"{domain}.api")
+    given = vars(infer_arguments().parse_args(["-c", "a.yml", "--image_file", "a.png"]))
+    parameters = inspect.signature(module.open_predictor).parameters.values()
+    taken = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+    assert {"batch_size"} <= taken <= given.keys()
+    assert all(given[name] is None for name in taken)  # so that what was not given is not asked for

@@ -35,6 +35,8 @@ def test_errors():
         Sample(IMAGE, boxes=np.zeros((2, 4)), labels=np.zeros(3))
     with pytest.raises(ShapeError, match="disagree on the number of objects"):
         Sample(IMAGE, mask=np.zeros((2, 4, 6), bool), valid=np.ones(1, bool))
+    with pytest.raises(ShapeError, match=r"boxes: 2, areas: 1"):
+        Sample(IMAGE, boxes=np.zeros((2, 4)), areas=np.zeros(1))
     with pytest.raises(ShapeError, match=r"sample 'a.jpg', image: a field has the wrong rank"):
         Sample(IMAGE[0], id="a.jpg")
     with pytest.raises(ShapeError, match=r"Sample.keypoints"):

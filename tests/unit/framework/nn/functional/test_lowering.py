@@ -99,3 +99,80 @@ def test_channel_sums_adds_over_everything_but_channels():
     one, squares = channel_sums([x, x * x])
     np.testing.assert_allclose(one, np.asarray(x).sum((0, 1, 2)), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(squares, np.square(x).sum((0, 1, 2)), rtol=1e-5)
+
+
+def _gradients(function, arrays, dy, scope):
+    """Gradients by the forms of a platform; a function of its own each time: jit's cache does not know the scope."""
+    with lowering.platform_scope(scope):
+        return jax.vjp(lambda *a: function(*a), *arrays)[1](dy)
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "padding", "dilation"),
+    [
+        ((7, 8), 3, 1, 1, 1),
+        ((7, 9), 3, 2, 1, 1),
+        ((8, 7), 5, 2, 2, 1),
+        ((9, 10), 3, (2, 3), (0, 2), 1),
+        ((9, 9), 3, 2, 2, 2),
+        ((5, 5), 2, 3, 0, 1),  # pixels that no window meets
+        ((20, 17), 3, 1, 1, 1),  # above SMALL_MAP
+        ((31, 30), 5, 2, 2, 1),
+    ],
+)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(jnp.float32, 1e-5), (jnp.bfloat16, 3e-2)])
+def test_gradients_of_a_depthwise_convolution(size, kernel, stride, padding, dilation, dtype, tolerance):
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.standard_normal((2, *size, 6)), dtype)
+    w = jnp.asarray(rng.standard_normal((6, 1, kernel, kernel)), dtype)
+
+    def conv(x, w):
+        return F.conv2d(x, w, stride=stride, padding=padding, dilation=dilation, groups=6)
+
+    dy = jnp.asarray(rng.standard_normal(conv(x, w).shape), dtype)
+    found = _gradients(conv, (x, w), dy, "cpu")
+    exact = _gradients(conv, [a.astype(jnp.float32) for a in (x, w)], dy.astype(jnp.float32), "other")
+    for ours, expected in zip(found, exact):
+        assert ours.dtype == dtype
+        scale = float(jnp.abs(expected).max())
+        np.testing.assert_allclose(np.asarray(ours, np.float32), expected, atol=tolerance * scale, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "padding", "ceil_mode", "pad_value"),
+    [
+        ((13, 12), 3, 2, 1, False, -np.inf),
+        ((13, 12), 3, 2, 1, False, 0.0),
+        ((14, 11), 3, 2, 0, True, -np.inf),
+        ((9, 10), 5, 1, 2, False, -np.inf),
+        ((10, 9), 2, 2, 0, False, -np.inf),
+        ((11, 9), (1, 3), (2, 3), 0, False, -np.inf),
+        ((7, 9), 2, 3, 0, False, -np.inf),  # pixels in no window
+        ((1, 1), 1, 1, 0, False, -np.inf),
+    ],
+)
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_max_pooling_and_its_gradient_where_many_are_equal(
+    size, kernel, stride, padding, ceil_mode, pad_value, dtype
+):
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.integers(-2, 3, (2, *size, 5)), dtype)
+
+    def pool(x):
+        return F.max_pool2d(x, kernel, stride, padding, ceil_mode, pad_value)
+
+    with lowering.platform_scope("other"):
+        plain = jax.jit(lambda x: pool(x))(x)
+    np.testing.assert_array_equal(pool(x), plain)
+    dy = jnp.asarray(rng.integers(-3, 4, plain.shape), dtype)  # sums of small integers are exact in bfloat16
+    (found,) = _gradients(pool, (x,), dy, "cpu")
+    (expected,) = _gradients(pool, (x,), dy, "other")
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(np.asarray(found, np.float32), np.asarray(expected, np.float32))
+
+
+def test_the_gradient_of_max_pooling_goes_to_the_first_maximum_row_by_row():
+    x = jnp.asarray([[0.0, 5.0], [5.0, 5.0]]).reshape(1, 2, 2, 1)
+    with lowering.platform_scope("cpu"):
+        (dx,) = jax.vjp(lambda x: F.max_pool2d(x, 2), x)[1](jnp.full((1, 1, 1, 1), 3.0))
+    np.testing.assert_array_equal(dx[0, :, :, 0], [[0, 3], [0, 0]])

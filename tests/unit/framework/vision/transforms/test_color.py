@@ -1,9 +1,18 @@
 """framework.vision.transforms.color and erase: what is drawn, and that only the image changes."""
 
+import cv2
 import numpy as np
+import pytest
 
+from framework.core.errors import ConfigError
 from framework.vision.sample import Sample
-from framework.vision.transforms import ColorJitter, GaussianBlur, RandomErasing, RandomGrayscale
+from framework.vision.transforms import (
+    ColorJitter,
+    GaussianBlur,
+    RandomDistort,
+    RandomErasing,
+    RandomGrayscale,
+)
 
 NOISE = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
 GRAY = Sample(np.full((2, 2, 3), 100, np.uint8))
@@ -89,3 +98,61 @@ def test_erasing_with_noise_and_without_room():
         Sample(np.zeros((1, 1, 3), np.uint8)), rng()
     )
     assert pixel.image.tolist() == [[[5, 5, 5]]]
+
+
+def distorted(color, **ranges):
+    nothing = {"brightness": (0, 0), "contrast": (1, 1), "saturation": (1, 1), "hue": (0, 0)}
+    transform = RandomDistort(**{**nothing, **ranges}, p=1)
+    return transform(Sample(np.full((1, 1, 3), color, np.uint8)), rng()).image[0, 0].tolist()
+
+
+def test_distort_by_hand():
+    assert distorted((10, 100, 250), brightness=(20, 20)) == [30, 120, 255]
+    assert distorted((10, 100, 250), contrast=(0.5, 0.5)) == [5, 50, 125]
+    # grey of (100, 0, 0) is 29.9: half way is 64.95, 14.95, 14.95
+    assert distorted((100, 0, 0), saturation=(0.5, 0.5)) == [65, 15, 15]
+    assert distorted((100, 0, 0), saturation=(0, 0)) == [30, 30, 30]
+    # half a turn about the grey axis mirrors the colour at its grey: 2 * 29.9 - 100 < 0, 2 * 29.9 - 0 = 59.8
+    np.testing.assert_allclose(distorted((100, 0, 0), hue=(180, 180)), [0, 60, 60], atol=1)
+    np.testing.assert_allclose(distorted((90, 90, 90), hue=(77, 77)), [90, 90, 90], atol=1)
+
+
+def test_distort_draws_each_change_with_p_and_in_any_order():
+    assert RandomDistort(p=0)(GRAY, rng()) is GRAY
+    # 100 * 2 + 30 or (100 + 30) * 2; both, one or none of them
+    transform = RandomDistort(brightness=(30, 30), contrast=(2, 2), saturation=(1, 1), hue=(0, 0))
+    found = [int(transform(GRAY, rng(seed)).image[0, 0, 0]) for seed in range(400)]
+    share = {value: found.count(value) / 400 for value in set(found)}
+    assert set(share) == {100, 130, 200, 230, 255}
+    assert all(0.19 < share[value] < 0.31 for value in (100, 130, 200)) and 0.07 < share[230] < 0.18
+
+
+def test_distort_is_paddledetections_arithmetic():
+    """Its float operations one after another on one order of changes, against one matrix."""
+    value = {"brightness": -9.0, "contrast": 0.8, "saturation": 0.6, "hue": 25.0}
+    transform = RandomDistort(**{name: (one, one) for name, one in value.items()}, p=1)
+    seed = 3
+    order = rng(seed).permutation(["brightness", "contrast", "saturation", "hue"])
+    pixels = NOISE.astype(np.float64)
+    for name in order:
+        if name == "brightness":
+            pixels = pixels + value[name]
+        elif name == "contrast":
+            pixels = pixels * value[name]
+        elif name == "saturation":
+            grey = (pixels * [0.299, 0.587, 0.114]).sum(axis=2, keepdims=True)
+            pixels = pixels * value[name] + grey * (1 - value[name])
+        else:
+            u, w = np.cos(np.deg2rad(value[name])), np.sin(np.deg2rad(value[name]))
+            turn = np.array([[1.0, 0.0, 0.0], [0.0, u, -w], [0.0, w, u]])
+            to = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
+            back = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
+            pixels = pixels @ (back @ turn @ to).T
+    found = transform(Sample(NOISE), rng(seed)).image
+    assert cv2.absdiff(found, np.rint(np.clip(pixels, 0, 255)).astype(np.uint8)).max() <= 1
+
+
+@pytest.mark.parametrize("wrong", [{"contrast": (-1, 1)}, {"hue": (3, 1)}, {"saturation": (-1, 1)}, {"p": 2}])
+def test_distort_out_of_range(wrong):
+    with pytest.raises(ConfigError, match=f"RandomDistort.{next(iter(wrong))}"):
+        RandomDistort(**wrong)

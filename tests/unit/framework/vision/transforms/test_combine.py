@@ -3,10 +3,19 @@
 from typing import Annotated, Any
 
 import numpy as np
+import pytest
 
 from framework.config import Kind, bind
+from framework.core.errors import ConfigError
 from framework.vision.sample import Sample
-from framework.vision.transforms import Pad, RandomApply, RandomChoice, RandomHorizontalFlip
+from framework.vision.transforms import (
+    BatchRandomResize,
+    MixUp,
+    Pad,
+    RandomApply,
+    RandomChoice,
+    RandomHorizontalFlip,
+)
 
 PIXEL = Sample(np.zeros((1, 1, 3), np.uint8))
 
@@ -48,3 +57,10 @@ def test_from_a_configuration():
         ),
         weights=(1.0, 2.0),
     )
+
+
+@pytest.mark.parametrize("inner", [MixUp(), BatchRandomResize((8,))])
+def test_what_the_loader_has_to_call_cannot_be_inside(inner):
+    for outer in (RandomApply, RandomChoice):
+        with pytest.raises(ConfigError, match=f"the loader itself(?s:.)*{type(inner).__name__}"):
+            outer((Pad(1), inner))

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from framework.core.errors import ConfigError
+from framework.vision import boxes
 from framework.vision.image import resize
 from framework.vision.sample import Sample
-from framework.vision.transforms import CenterCrop, RandomCrop, RandomResizedCrop
+from framework.vision.transforms import CenterCrop, RandomCrop, RandomIoUCrop, RandomResizedCrop
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -94,3 +96,63 @@ def test_random_resized_crop_falls_back_to_the_middle(size, expected):
     crop = RandomResizedCrop((8, 8), scale=(1.0, 1.0))
     box = crop.plan(size, rng()).inverse().boxes(np.array([[0.0, 0, 8, 8]]))[0]
     np.testing.assert_allclose(box, expected, atol=1e-9)
+
+
+def two_objects(valid=(True, True)) -> Sample:
+    return Sample(
+        np.zeros((100, 100, 3), np.uint8),
+        boxes=np.array([[10, 10, 40, 40], [60, 60, 90, 90]], np.float32),
+        labels=np.array([1, 2]),
+        valid=np.array(valid),
+    )
+
+
+def test_iou_crop_keeps_what_is_centred_and_overlaps_enough():
+    sample = two_objects()
+    transform = RandomIoUCrop((0.3,), allow_no_crop=False)
+    seen = set()
+    for seed in range(60):
+        out = transform(sample, rng(seed))
+        if out is sample:
+            continue
+        part = out.warp.inverse().boxes(np.array([[0, 0, out.size_hw[1], out.size_hw[0]]], np.float64))
+        assert boxes.iou(sample.boxes, part).max() >= 0.3
+        x0, y0, x1, y1 = part[0]
+        assert 21 <= x1 - x0 <= 100 and 0.45 < (x1 - x0) / (y1 - y0) < 2.2
+        centred = [label for label, c in ((1, 25), (2, 75)) if x0 <= c < x1 and y0 <= c < y1]
+        assert out.labels.tolist() == centred and centred
+        seen.add(tuple(centred))
+    assert {(1,), (2,)} <= seen
+
+
+def test_iou_crop_objects_to_ignore_do_not_count():
+    for seed in range(30):
+        out = RandomIoUCrop((0.1,), allow_no_crop=False)(two_objects((True, False)), rng(seed))
+        assert 1 in out.labels.tolist()
+    ignored = two_objects((False, False))
+    assert RandomIoUCrop(allow_no_crop=False)(ignored, rng()) is ignored
+
+
+def test_iou_crop_leaves_pictures_alone():
+    empty = Sample(np.zeros((9, 9, 3), np.uint8), boxes=np.zeros((0, 4), np.float32))
+    assert RandomIoUCrop(allow_no_crop=False)(empty, rng()) is empty
+    sample = two_objects()
+    left = sum(RandomIoUCrop((0.0,))(sample, rng(seed)) is sample for seed in range(100))
+    assert 30 < left < 70  # one of two choices
+    impossible = RandomIoUCrop((0.99,), attempts=3, allow_no_crop=False)
+    assert all(impossible(sample, rng(seed)) is sample for seed in range(10))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name"),
+    [
+        ({"thresholds": ()}, "thresholds"),
+        ({"thresholds": (0.5, 1.5)}, "thresholds"),
+        ({"scale": (0.3, 1.2)}, "scale"),
+        ({"ratio": (0, 1)}, "ratio"),
+        ({"attempts": 0}, "attempts"),
+    ],
+)
+def test_iou_crop_out_of_range(wrong, name):
+    with pytest.raises(ConfigError, match=f"RandomIoUCrop.{name}"):
+        RandomIoUCrop(**wrong)

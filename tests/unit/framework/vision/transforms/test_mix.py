@@ -124,7 +124,9 @@ def test_blend() -> None:
 def test_unfit_samples() -> None:
     mix = MixUp()
     rng = np.random.default_rng(0)
-    with pytest.raises(ShapeError, match=r"sample 'p7'(?s:.)*cannot be mixed(?s:.)*boxes, labels; an image alone"):
+    with pytest.raises(
+        ShapeError, match=r"sample 'p7'(?s:.)*cannot be mixed(?s:.)*boxes, labels; an image alone"
+    ):
         mix(boxed(7, (0, 0, 1, 1), 0), rng, [plain(8)])
     one = plain(7, labels=np.array(3))
     with pytest.raises(ShapeError, match="a label of the picture"):

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from framework.core.errors import ConfigError
 from framework.vision.sample import Sample
-from framework.vision.transforms import RandomScale, Resize
+from framework.vision.transforms import BatchRandomResize, LetterBox, RandomScale, Resize, ResizeShort
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -68,3 +69,60 @@ def test_random_scale():
         18,
     }
     assert RandomScale((2, 2))(picture(3, 1), rng()).size_hw == (6, 2)
+
+
+def test_batch_random_resize_draws_from_its_sizes():
+    transform = BatchRandomResize((4, (6, 8)))
+    sizes = [transform(picture(20, 30), rng(seed)).size_hw for seed in range(100)]
+    assert set(sizes) == {(4, 4), (6, 8)} and 30 < sizes.count((4, 4)) < 70
+    moved = transform(picture(20, 30).replace(boxes=np.array([[3, 2, 30, 20]], np.float32)), rng(0))
+    height, width = moved.size_hw
+    np.testing.assert_allclose(moved.boxes, [[0.1 * width, 0.1 * height, width, height]], rtol=1e-6)
+
+
+def test_batch_random_resize_may_draw_the_interpolation():
+    noise = Sample(np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8))
+    for chosen, count in ((False, 1), (True, 5)):
+        transform = BatchRandomResize((9,), random_interpolation=chosen)
+        assert len({transform(noise, rng(seed)).image.tobytes() for seed in range(60)}) == count
+
+
+@pytest.mark.parametrize("sizes", [(), (0,), ((3, 0),)])
+def test_batch_random_resize_out_of_range(sizes):
+    with pytest.raises(ConfigError, match=r"BatchRandomResize\.sizes"):
+        BatchRandomResize(sizes)
+
+
+def test_letter_box():
+    sample = picture(20, 40).replace(boxes=np.array([[0, 0, 40, 20]], np.float32))
+    centred = LetterBox((40, 40))(sample, rng())
+    assert centred.boxes.tolist() == [[0, 10, 40, 30]]
+    assert centred.image[:, 0, 0].tolist() == [114] * 10 + [50] * 20 + [114] * 10
+    first = LetterBox((10, 10), align="top_left", fill=7)(sample, rng())
+    assert first.boxes.tolist() == [[0, 0, 10, 5]] and first.image[:, 3, 1].tolist() == [50] * 5 + [7] * 5
+    with pytest.raises(ConfigError, match=r"LetterBox\.size_hw"):
+        LetterBox((0, 3))
+    with pytest.raises(ConfigError, match=r"LetterBox\.fill"):
+        LetterBox((3, 3), fill=300)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        ((600, 800), (800, 1067)),
+        ((800, 600), (1067, 800)),
+        ((400, 1000), (533, 1333)),  # the long side would be 2000
+        ((1600, 1600), (800, 800)),
+        ((1, 2000), (1, 1333)),
+    ],
+)
+def test_resize_short(size, expected):
+    assert ResizeShort().plan(size, rng()).size_hw == expected
+
+
+def test_resize_short_of_several_lengths():
+    sizes = {ResizeShort((10, 20), 50).plan((100, 200), rng(seed)).size_hw for seed in range(20)}
+    assert sizes == {(10, 20), (20, 40)}
+    for wrong in ({"short": ()}, {"short": 0}, {"short": 20, "longest": 10}):
+        with pytest.raises(ConfigError, match="ResizeShort"):
+            ResizeShort(**wrong)

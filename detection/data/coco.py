@@ -1,0 +1,212 @@
+"""Data sets in COCO's format: one JSON file with images, annotations and categories."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from detection.data.records import Picture, Records, check_files, gathered, report_problems, some
+from framework.config.registry import register
+from framework.core.errors import FormatError, InputError
+from framework.vision.image import check_file
+from framework.vision.sample import Sample
+from zoo.classification.data import LazyDataset
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class CocoDetection(LazyDataset):
+    """Objects on pictures, as COCO's instances_*.json and person_keypoints_*.json tell them.
+
+    `annotations` and the folder `images` of the pictures are relative to `root`. Pictures come in the order of their
+    ids, as COCO's evaluation takes them; classes are numbered in that of the categories' ids, which `category_ids`
+    keeps. A box (left, top, width, height) becomes xyxy and is not clipped; crowds get valid False; `areas` are the
+    annotated ones. Boxes without an area are left out and listed in `problems`; pictures without boxes stay. The
+    sample's id is that of the image.
+
+    With `keypoints` a sample has [K, J, 3]: COCO numbers pixels, so their centres are 0.5 further to the right and down
+    in our coordinates. Objects without points have visibilities of 0.
+
+    Raises:
+        InputError: at the first use, there are no such files, entries name an unknown image or category or are given
+            twice, or a box or keypoints are not such. At an access, the picture cannot be read or has another size.
+        FormatError: the file is not JSON, or not in this format.
+    """
+
+    root: Path
+    annotations: Path
+    images: str = ""
+    keypoints: bool = False
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the categories by class index."""
+        return self._records.class_names
+
+    @property
+    def category_ids(self) -> tuple[int, ...]:
+        """The categories' ids by class index: what result files name classes by."""
+        return self._records.category_ids
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What was left out, a line each."""
+        return self._records.problems
+
+    def __len__(self) -> int:
+        return len(self._records.pictures)
+
+    def __getitem__(self, index: int) -> Sample:
+        return self._records.sample(index)
+
+    @cached_property
+    def _records(self) -> Records:
+        file = Path(self.root) / self.annotations
+        data = _load(file)
+        categories = sorted(_by_id(data["categories"], "category", file).items())
+        number = {key: index for index, (key, _) in enumerate(categories)}
+        images = dict(sorted(_by_id(data["images"], "image", file).items()))
+        folder = Path(self.root) / self.images
+        pictures = [
+            Picture(folder / _text(one, "file_name", file), key, _size(one)) for key, one in images.items()
+        ]
+        found: dict[Any, list[Any]] = {key: [] for key in images}
+        joints = self._joints(data, file) if self.keypoints else 0
+        unknown, problems = [], []
+        for place, one in enumerate(data["annotations"]):
+            name = f"annotation {one.get('id', f'number {place + 1}')}"
+            if one.get("image_id") not in found or one.get("category_id") not in number:
+                what = "image_id" if one.get("image_id") not in found else "category_id"
+                unknown.append(f"{name} has {what} {one.get(what)!r}")
+                continue
+            x, y, width, height = _box(one, name, file)
+            if width <= 0 or height <= 0:
+                problems.append(f"{name} on image {one['image_id']!r}: box {one['bbox']} has no area")
+                continue
+            entry = [
+                (x, y, x + width, y + height),
+                number[one["category_id"]],
+                not one.get("iscrowd", 0),
+                float(one.get("area") or width * height),
+            ]
+            if joints:
+                entry.append(_points(one, joints, name, file))
+            found[one["image_id"]].append(entry)
+        if unknown:
+            raise InputError(
+                f"{len(unknown)} annotations belong to nothing",
+                where=file,
+                received=some(unknown, "; "),
+                allowed="ids that are in the lists images and categories of the same file",
+                fix="correct the annotations, or add the categories",
+            )
+        check_files(pictures, file)
+        names = [_text(one, "name", file) for _, one in categories]
+        kept = report_problems(file, problems)
+        return gathered(pictures, names, list(found.values()), category_ids=tuple(number), problems=kept)
+
+    def _joints(self, data: dict[str, list[Any]], file: Path) -> int:
+        """How many keypoints an object has: the one number that the categories or else the annotations say."""
+        named = {len(one["keypoints"]) for one in data["categories"] if one.get("keypoints")}
+        counts = named or {len(one["keypoints"]) // 3 for one in data["annotations"] if one.get("keypoints")}
+        if len(counts) != 1:
+            raise InputError(
+                "there are no keypoints, or not the same number on every object",
+                where=file,
+                received=f"{sorted(counts)} keypoints",
+                allowed="one number for all categories",
+                fix="leave keypoints out for boxes alone" if not counts else "split the file by category",
+            )
+        return counts.pop()
+
+
+def _load(file: Path) -> dict[str, list[Any]]:
+    text = check_file(file, "annotation").read_bytes()
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(
+            "the annotations are not JSON",
+            where=file,
+            received=error,
+            fix="export or download the file again",
+        ) from error
+    if isinstance(data, dict) and "annotations" not in data:
+        data["annotations"] = []  # COCO's test sets: pictures alone
+    for name in ("images", "annotations", "categories"):
+        entries = data.get(name) if isinstance(data, dict) else None
+        if not isinstance(entries, list) or any(not isinstance(one, dict) for one in entries):
+            raise FormatError(
+                "the file is not in COCO's format",
+                where=file,
+                received=f"no list {name!r} of entries in braces",
+                allowed='{"images": [...], "annotations": [...], "categories": [...]}',
+            )
+    return data
+
+
+def _by_id(entries: list[dict[str, Any]], what: str, file: Path) -> dict[Any, dict[str, Any]]:
+    found: dict[Any, dict[str, Any]] = {}
+    for place, one in enumerate(entries):
+        key = one.get("id")
+        if not isinstance(key, int) or isinstance(key, bool) or key in found:
+            raise InputError(
+                f"a{'n' if what == 'image' else ''} {what} has no id of its own",
+                where=f"{file}, {what} number {place + 1}",
+                received=f"id {key!r}",
+                allowed="a whole number that no other entry of the list has",
+            )
+        found[key] = one
+    if not found:
+        raise InputError(f"the file lists no {what}", where=file, allowed="one or more")
+    return found
+
+
+def _text(entry: dict[str, Any], name: str, file: Path) -> str:
+    value = entry.get(name)
+    if not isinstance(value, str) or not value:
+        raise InputError(
+            f"an entry has no {name}", where=f"{file}, id {entry.get('id')}", received=repr(value)
+        )
+    return value
+
+
+def _size(entry: dict[str, Any]) -> tuple[int, int] | None:
+    height, width = entry.get("height"), entry.get("width")
+    return (int(height), int(width)) if height and width else None
+
+
+def _box(entry: dict[str, Any], name: str, file: Path) -> list[float]:
+    box = entry.get("bbox")
+    if not isinstance(box, list) or len(box) != 4 or not _finite(box):
+        raise InputError(
+            "an annotation has no box",
+            where=f"{file}, {name}",
+            received=f"bbox {box!r}",
+            allowed="[left, top, width, height], four numbers",
+        )
+    return [float(value) for value in box]
+
+
+def _points(entry: dict[str, Any], joints: int, name: str, file: Path) -> list[list[float]]:
+    flat = entry.get("keypoints") or [0] * (3 * joints)
+    if not isinstance(flat, list) or len(flat) != 3 * joints or not _finite(flat):
+        raise InputError(
+            "an annotation has other keypoints than its category",
+            where=f"{file}, {name}",
+            received=f"{len(flat)} values" if isinstance(flat, list) else repr(flat),
+            allowed=f"{3 * joints} numbers: x, y and visibility of {joints} points",
+        )
+    triples = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
+    return [[x + 0.5, y + 0.5, v] if v > 0 else [0.0, 0.0, 0.0] for x, y, v in triples]
+
+
+def _finite(values: list[Any]) -> bool:
+    return all(
+        isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        for value in values
+    )

@@ -1,0 +1,210 @@
+"""Data sets in Pascal VOC's format: an XML file beside each picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from detection.data.records import Picture, Records, check_files, gathered, report_problems, some
+from detection.data.voc_xml import VocAnnotation, read_voc
+from framework.config.registry import register
+from framework.core.errors import ConfigError, InputError, nearest
+from framework.vision.image import SUFFIXES, check_file
+from framework.vision.sample import Sample
+from zoo.classification.data import LazyDataset
+
+_FOLDERS = (("JPEGImages", "Annotations"), ("images", "annotations"), ("", ""))  # of pictures, of XML files
+_Pair = tuple[Path, Path]  # a picture and its annotation
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class VocDetection(LazyDataset):
+    """Objects on pictures, told by an XML file a picture.
+
+    What `split` names is looked for in this order:
+
+    * `<root>/ImageSets/Main/<split>.txt`, VOC's list of names in `<root>/JPEGImages` and `<root>/Annotations`;
+    * the folder `<root>/<split>`, with the folders `images` and `annotations` (or VOC's names of them), or with
+      pictures and XML files side by side; without a split this is `root` itself, all of it;
+    * `<root>/<split>.txt`, PaddleDetection's list: a picture and its XML a line, relative to `root`.
+
+    A picture and its annotation have the same name up to the suffix, whatever `filename` inside says. Without
+    `classes` the classes are the sorted names in all annotations, of the other splits too, so that all splits number
+    them alike. Boxes are read as `read_voc` says; those whose right or lower side does not lie beyond the other one are
+    left out and listed in `problems`. Objects marked as difficult have valid False. The sample's id is the path.
+
+    Raises:
+        ConfigError: `classes` is empty or names a class twice.
+        InputError: at the first use, there is no such split, files are missing, or an object has no box or is of an
+            unknown class. At an access, the picture cannot be read or has another size than its annotation says.
+        FormatError: an annotation is not XML of this format.
+    """
+
+    root: Path
+    split: str = ""
+    classes: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.classes is not None and (not self.classes or len(set(self.classes)) < len(self.classes)):
+            raise ConfigError(
+                "these are no names of classes",
+                where="VocDetection.classes",
+                received=self.classes,
+                allowed="one or more different names, or null for those in the annotations",
+            )
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes by index."""
+        return self._records.class_names
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What was left out, a line each."""
+        return self._records.problems
+
+    def __len__(self) -> int:
+        return len(self._records.pictures)
+
+    def __getitem__(self, index: int) -> Sample:
+        return self._records.sample(index)
+
+    @cached_property
+    def _records(self) -> Records:
+        pairs = self._pairs()
+        read = {xml: read_voc(xml) for _, xml in pairs}
+        names = self.classes
+        if names is None:
+            others = {xml: read_voc(xml) for xml in self._all_annotations(pairs) if xml not in read}
+            names = sorted({one.name for voc in (*read.values(), *others.values()) for one in voc.objects})
+        if not names:
+            raise InputError(
+                "no annotation has an object", where=self._place, fix="set classes, or check root and split"
+            )
+        number = {name: index for index, name in enumerate(names)}
+        pictures, found, problems = [], [], []
+        for picture, xml in pairs:
+            pictures.append(Picture(picture, str(picture), read[xml].size_hw))
+            found.append(_objects(read[xml], xml, number, problems))
+        check_files(pictures, self._place)
+        return gathered(pictures, names, found, problems=report_problems(self._place, problems))
+
+    @property
+    def _place(self) -> Path:
+        return Path(self.root) / self.split
+
+    @property
+    def _list(self) -> Path:
+        return Path(self.root) / "ImageSets" / "Main" / f"{self.split}.txt"
+
+    def _pairs(self) -> list[_Pair]:
+        root = Path(self.root)
+        pairs_file = root / f"{self.split}.txt"
+        if self.split and self._list.is_file():
+            names = [line.split()[0] for line in _lines(self._list)]
+            folders = root / "JPEGImages", root / "Annotations"
+            pairs = _matched([folders[1] / f"{name}.xml" for name in names], folders[0])
+        elif self._place.is_dir() and (folders := _folders(self._place)):
+            pairs = _matched(sorted(folders[1].glob("*.xml")), folders[0])
+        elif self.split and pairs_file.is_file():
+            pairs = _listed(pairs_file, root)
+        else:
+            splits = [path.name for path in self._beside() if _folders(path)]
+            raise InputError(
+                "there are no annotations",
+                where=self._place,
+                allowed="ImageSets/Main/<split>.txt, a folder <split> with XML files, or a list <split>.txt in root",
+                fix=f"set split to {' or '.join(map(repr, splits))}"
+                if splits
+                else f"check root and split; the current folder is {Path.cwd()}",
+            )
+        if not pairs:
+            raise InputError("the list names no picture", where=self._place, allowed="one or more")
+        if missing := [str(xml) for _, xml in pairs if not xml.is_file()]:
+            raise InputError(
+                f"{len(missing)} of {len(pairs)} annotations are not there",
+                where=self._place,
+                received=some(missing),
+            )
+        return pairs
+
+    def _all_annotations(self, pairs: list[_Pair]) -> list[Path]:
+        """Of this split and of those beside it."""
+        folders = {xml.parent for _, xml in pairs}
+        if self.split and not self._list.is_file() and self._place.is_dir():
+            folders |= {found[1] for path in self._beside() if (found := _folders(path))}
+        return [xml for folder in sorted(folders) for xml in sorted(folder.glob("*.xml"))]
+
+    def _beside(self) -> list[Path]:
+        """The folders in `root`."""
+        root = Path(self.root)
+        return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+
+
+def _folders(place: Path) -> _Pair | None:
+    """The folders of the pictures and of the XML files."""
+    for pictures, xmls in _FOLDERS:
+        if next((place / xmls).glob("*.xml"), None) is not None:
+            return place / pictures, place / xmls
+    return None
+
+
+def _matched(xmls: Sequence[Path], folder: Path) -> list[_Pair]:
+    """Each with the picture of its name; where there is none, with the one that should be there."""
+    by_stem: dict[str, Path] = {}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.suffix.lower() in SUFFIXES:
+            by_stem.setdefault(path.stem, path)
+    return [(by_stem.get(xml.stem, folder / f"{xml.stem}.jpg"), xml) for xml in xmls]
+
+
+def _listed(file: Path, root: Path) -> list[_Pair]:
+    pairs = []
+    for line in _lines(file):
+        columns = line.split()
+        if len(columns) != 2:
+            raise InputError(
+                "a line is no picture and annotation",
+                where=file,
+                received=line,
+                allowed="images/a.jpg annotations/a.xml",
+            )
+        pairs.append((root / columns[0], root / columns[1]))
+    return pairs
+
+
+def _lines(file: Path) -> Iterable[str]:
+    try:
+        text = check_file(file, "list").read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "the list is not UTF-8", where=file, received=error.reason, fix="save it as UTF-8"
+        ) from error
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _objects(
+    voc: VocAnnotation, xml: Path, number: dict[str, int], problems: list[str]
+) -> list[tuple[tuple[float, ...], int, bool]]:
+    found = []
+    for place, one in enumerate(voc.objects, start=1):
+        if one.name not in number:
+            close = nearest(one.name, number)
+            raise InputError(
+                "an object is of an unknown class",
+                where=f"{xml}, object {place}",
+                received=repr(one.name),
+                allowed=some(list(number)),
+                fix=f"did you mean {close!r}?" if close else "add the class, or correct the annotation",
+            )
+        x0, y0, x1, y1 = one.box
+        if (
+            x1 - x0 <= 1 or y1 - y0 <= 1
+        ):  # VOC's xmax == xmin: no box of one pixel, but a click that was not dragged
+            problems.append(f"{xml}, object {place} ({one.name}): box {one.box} has no area")
+            continue
+        found.append((one.box, number[one.name], not one.difficult))
+    return found

@@ -1,0 +1,207 @@
+"""DINO: a detector of queries over four levels, trained with pairs of denoising queries.
+
+Paper: https://arxiv.org/abs/2203.03605
+Reference: PaddlePaddle/PaddleDetection release/2.8 ppdet/modeling/transformers/dino_transformer.py, configs/dino
+Differs: images have no padding mask. The number of denoising queries is fixed, see detection/layers/denoising.py.
+Weights: those of PaddleDetection load with 0 missing and 0 extra. `state_dict()` has its names, those of the backbone
+    being PaddleClas's.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from detection.assigners.hungarian import MatchingCosts
+from detection.layers.deformable_attention import MSDeformableAttention, ShapesHW
+from detection.layers.detr import MLP, DecoderLayer, logit
+from detection.layers.pretrained_backbone import tuned
+from detection.layers.query_transformer import (
+    Decoder,
+    QueryTransformer,
+    Selection,
+    flattened,
+    pixel_centres,
+)
+from detection.models.query_detector import QueryDetector
+from framework import nn
+from framework.config import register
+from framework.nn import functional as F
+from framework.nn import initializer as I
+from zoo.contracts import Backbone, build_backbone
+from zoo.layers.variants import check_variant
+from zoo.vision.resnet import ResNetConfig
+
+CHANNELS, HIDDEN, HEADS, POINTS, LEVELS, GROUPS = 256, 2048, 8, 4, 4, 32
+_IMAGE_TEMPERATURE, _QUERY_TEMPERATURE = 20.0, 10000.0
+
+
+class Size(NamedTuple):
+    """Layers of encoder and decoder; `frozen` are starts of the names of the backbone's first layers."""
+
+    backbone: str
+    encoder: int
+    decoder: int
+    frozen: tuple[str, ...]
+
+
+# configs/dino/_base_/dino_r50.yml of the reference: stem and first stage do not learn
+VARIANTS: dict[str, Size] = {
+    "r50_4scale": Size("resnet50", 6, 6, ("stem", "blocks.0.", "blocks.1.", "blocks.2.")),
+}
+SMALL = "r50_4scale"
+_BACKBONE_RATE = 0.1
+
+
+@dataclass(frozen=True)
+class DINOConfig:
+    """`num_denoising`: about how many objects with noise train the decoder beside the queries; `top_k` detections."""
+
+    variant: str = "r50_4scale"
+    num_classes: int = 80
+    num_queries: int = 900
+    num_denoising: int = 100
+    top_k: int = 300
+
+
+class EncoderLayer(nn.Layer):
+    """Every pixel attends to places around itself in all levels, and passes a feed-forward part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.self_attn = MSDeformableAttention(CHANNELS, HEADS, LEVELS, POINTS)
+        self.norm1 = nn.LayerNorm(CHANNELS)
+        self.linear1, self.linear2 = nn.Linear(CHANNELS, HIDDEN), nn.Linear(HIDDEN, CHANNELS)
+        self.norm2 = nn.LayerNorm(CHANNELS)
+
+    def forward(
+        self, x: jax.Array, position: jax.Array, places: jax.Array, shapes_hw: ShapesHW
+    ) -> jax.Array:
+        """x [N, S, C], position [S, C], places [1, S, 1, 2] xy -> [N, S, C]."""
+        x = self.norm1(x + self.self_attn(x + position, places, x, shapes_hw))
+        return self.norm2(x + self.linear2(F.relu(self.linear1(x))))
+
+
+class Encoder(nn.Layer):
+    """The encoder's layers."""
+
+    def __init__(self, layers: int) -> None:
+        super().__init__()
+        self.layers = nn.LayerList([EncoderLayer() for _ in range(layers)])
+
+    def forward(self, x: jax.Array, position: jax.Array, shapes_hw: ShapesHW) -> jax.Array:
+        places = jnp.concatenate([pixel_centres(height, width) for height, width in shapes_hw])
+        for layer in self.layers:
+            x = layer(x, position, places[None, :, None], shapes_hw)
+        return x
+
+
+class Projection(nn.Layer):
+    """A biased convolution and a group norm."""
+
+    def __init__(self, in_channels: int, kernel: int, stride: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2D(in_channels, CHANNELS, kernel, stride, kernel // 2, weight_attr=I.XavierUniform())
+        self.norm = nn.GroupNorm(GROUPS, CHANNELS)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.norm(self.conv(x))
+
+
+class DINOTransformer(QueryTransformer):
+    """Four levels of the backbone's maps, an encoder over all of them, and a decoder with learned queries."""
+
+    def __init__(self, config: DINOConfig, in_channels: list[int]) -> None:
+        size, position = VARIANTS[config.variant], MLP(2 * CHANNELS, CHANNELS, CHANNELS, 2)
+        super().__init__(CHANNELS, config.num_classes, config.num_queries, size.decoder, position)
+        projections = [Projection(number, 1, 1) for number in in_channels]
+        self.input_proj = nn.LayerList([*projections, Projection(in_channels[-1], 3, 2)])
+        self.level_embed = nn.Embedding(LEVELS, CHANNELS, weight_attr=I.Normal())
+        self.encoder = Encoder(size.encoder)
+        layers = [DecoderLayer(CHANNELS, HEADS, HIDDEN, LEVELS, POINTS) for _ in range(size.decoder)]
+        self.decoder = Decoder(layers, nn.LayerNorm(CHANNELS))
+        self.tgt_embed = nn.Embedding(config.num_queries, CHANNELS)
+
+    def encode(self, maps: tuple[jax.Array, ...]) -> tuple[jax.Array, ShapesHW]:
+        levels = [project(x) for project, x in zip(self.input_proj, (*maps, maps[-1]), strict=True)]
+        x, shapes = flattened(levels)
+        positions = [
+            image_positions(height, width) + self.level_embed.weight[level]
+            for level, (height, width) in enumerate(shapes)
+        ]
+        return self.encoder(x, jnp.concatenate(positions), shapes), shapes
+
+    def queries(self, selection: Selection) -> jax.Array:
+        learned = self.tgt_embed.weight[None]
+        return jnp.broadcast_to(learned, (selection.features.shape[0], *learned.shape[1:]))
+
+    def decode(
+        self,
+        queries: jax.Array,
+        box_logits: jax.Array,
+        memory: jax.Array,
+        shapes_hw: ShapesHW,
+        mask: jax.Array | None,
+    ) -> tuple[jax.Array, jax.Array]:
+        boxes, logits = [], []
+        x, before, before_logits = queries, jax.nn.sigmoid(box_logits), box_logits
+        for layer, box_head, score_head in zip(self.decoder.layers, self.dec_bbox_head, self.dec_score_head):
+            start = jax.lax.stop_gradient(before)
+            x = layer(x, self.query_pos_head(box_positions(start)), start, memory, shapes_hw, mask)
+            out = self.decoder.norm(x)
+            # The loss of a layer reaches the layer before it too: "look forward twice", section 3.5.
+            boxes.append(jax.nn.sigmoid(box_head(out) + before_logits))
+            logits.append(score_head(out))
+            before = jax.nn.sigmoid(box_head(x) + logit(start))
+            before_logits = logit(before)
+        return jnp.stack(boxes), jnp.stack(logits)
+
+
+def _waves(x: jax.Array, count: int, temperature: float) -> jax.Array:
+    """[..., count] of x [...]: sines and cosines in turn, slower from pair to pair."""
+    pairs = jnp.arange(count // 2, dtype=jnp.float32)
+    phase = x[..., None] / temperature ** (2 * pairs / count)
+    return jnp.stack([jnp.sin(phase), jnp.cos(phase)], axis=-1).reshape(*x.shape, count)
+
+
+def image_positions(height: int, width: int) -> jax.Array:
+    """[height * width, CHANNELS]: half for the row, half for the column."""
+    row, column = (
+        _waves((jnp.arange(size, dtype=jnp.float32) + 1) / (size + 1e-6) * (2 * math.pi), CHANNELS // 2, _IMAGE_TEMPERATURE)
+        for size in (height, width)
+    )
+    shape = (height, width, CHANNELS // 2)
+    both = [jnp.broadcast_to(row[:, None], shape), jnp.broadcast_to(column[None], shape)]
+    return jnp.concatenate(both, axis=-1).reshape(-1, CHANNELS)
+
+
+def box_positions(boxes: jax.Array) -> jax.Array:
+    """[N, Q, 2 * CHANNELS] of boxes [N, Q, 4] cxcywh, in the order y, x, width, height."""
+    ordered = jnp.stack([boxes[..., 1], boxes[..., 0], boxes[..., 2], boxes[..., 3]], axis=-1)
+    waves = _waves(ordered * (2 * math.pi), CHANNELS // 2, _QUERY_TEMPERATURE)
+    return waves.reshape(*boxes.shape[:-1], 2 * CHANNELS)
+
+
+@register("model", config=DINOConfig)
+class DINO(QueryDetector):
+    """Images [N, H, W, 3] of ImageNet's mean and deviation.
+
+    Raises:
+        ConfigError: the variant is unknown.
+    """
+
+    def __init__(self, config: DINOConfig) -> None:
+        check_variant("DINO", config.variant, VARIANTS)
+        super().__init__(config.num_denoising, config.top_k, varifocal=False, costs=MatchingCosts())
+        self.config, size = config, VARIANTS[config.variant]
+        backbone = build_backbone(ResNetConfig(size.backbone))
+        tuned(backbone, _BACKBONE_RATE, size.frozen, freeze_norms=True)
+        self.backbone: Backbone = backbone
+        self.transformer = DINOTransformer(config, [feature.channels for feature in backbone.features[1:]])
+
+    def memory(self, images: jax.Array) -> tuple[jax.Array, ShapesHW]:
+        return self.transformer.encode(self.backbone.forward_features(images)[1:])

@@ -1,0 +1,97 @@
+"""Files that a run writes: their names, whole or not at all, and the report of what was written."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from framework.core.errors import InputError
+from framework.vision.image import temporary_beside
+
+
+@dataclass
+class Report:
+    """What was written, what went wrong, and what is worth a word."""
+
+    written: list[Path] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def summary(self) -> str:
+        lines = [f"{len(self.written)} files in {self.written[0].parent}"] if self.written else []
+        lines += self.notes
+        if self.failed:
+            lines.append(f"{len(self.failed)} failed:")
+            lines += [f"  {message}" for _, message in self.failed]
+        return "\n".join(lines) or "nothing to do"
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.failed else 0
+
+
+@contextmanager
+def text_file(path: Path) -> Iterator[TextIO]:
+    """A file to write UTF-8 to; it appears under its name when the block ends without an exception."""
+    temporary = temporary_beside(path)
+    try:
+        with temporary.open("w", encoding="utf-8", newline="\n") as out:
+            yield out
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Atomically: the file is there whole or not at all."""
+    text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+    with text_file(path) as out:
+        out.write(text)
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder for the results if it is not there. Raises: InputError when that cannot be done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            "the folder for the results cannot be made",
+            where=path,
+            received=error.strerror,
+            fix="choose another --output_dir",
+        ) from error
+
+
+def stems(files: Iterable[Path], reserved: Iterable[str] = ()) -> dict[Path, str]:
+    """A name for the outputs of each file: its stem, or its whole name where files share a stem, numbered where even
+    that is taken or `reserved`. Names that differ in case alone count as one, as on Windows and macOS."""
+    files = list(dict.fromkeys(files))
+    count = Counter(file.stem.lower() for file in files)
+    names: dict[Path, str] = {}
+    taken = {name.lower() for name in reserved}
+    for file in files:
+        name = base = file.stem if count[file.stem.lower()] == 1 else file.name
+        number = 2
+        while name.lower() in taken:
+            name, number = f"{base}_{number}", number + 1
+        taken.add(name.lower())
+        names[file] = name
+    return names
+
+
+def spare_source(source: Path, output: Path) -> None:
+    """Raises: InputError when writing `output` would replace the file that is read."""
+    if output.exists() and source.exists() and output.samefile(source):
+        raise InputError(
+            "the drawn result would replace its source",
+            where=source,
+            received=f"results in {output.parent}",
+            allowed="another folder for the results, or no drawings",
+            fix="choose another --output_dir, or --no_draw",
+        )

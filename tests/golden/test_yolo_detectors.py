@@ -1,0 +1,106 @@
+"""Parity of PP-YOLOE+ and YOLOX with PaddleDetection: outputs, every part of the loss, gradients.
+
+The references are written by tools/golden/yolo_detectors.py, which says how weights and objects are chosen.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from detection.boxes import boxes_to_distances
+from detection.contracts import Targets
+from detection.models.pp_yoloe import PPYOLOE, PPYOLOEConfig
+from detection.models.yolox import YOLOX, YOLOXConfig
+from framework import nn
+from framework.io.named_weights import named_weights
+
+DATA = Path(__file__).parent / "data" / "yolo_detectors"
+KEPT = 400  # values of each output, as in tools/golden
+CASES: dict[str, tuple[nn.Layer, tuple[int, int]]] = {
+    "pp_yoloe_s": (PPYOLOE(PPYOLOEConfig("s", static_steps=1)), (128, 160)),
+    "pp_yoloe_s_640": (PPYOLOE(PPYOLOEConfig("s", static_steps=1)), (640, 640)),
+    "yolox_nano": (YOLOX(YOLOXConfig("nano", l1_from=1)), (128, 160)),
+    "yolox_nano_416": (YOLOX(YOLOXConfig("nano", l1_from=1)), (416, 416)),
+}
+
+
+def weights(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    state = named_weights(shapes)
+    for name, value in state.items():
+        if "pred_reg" in name or (name.startswith("head.conv_") and name.split(".")[3] == "2"):
+            state[name] = value * 0.1
+        if "pred_cls" in name:
+            state[name] = value * 0.02
+        if name.startswith("head.conv_reg") and name.endswith("2.bias"):
+            state[name] = np.array([0, 0, 1.2, 1.2, 0], np.float32)
+        if name == "yolo_head.proj_conv.weight":
+            state[name] = np.arange(17, dtype=np.float32).reshape(1, 17, 1, 1)
+    return state
+
+
+def objects(size_hw: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    height, width = size_hw
+    share = np.array(
+        [[0.05, 0.1, 0.55, 0.7], [0.3, 0.3, 0.95, 0.95], [0.62, 0.05, 0.75, 0.2], [0.1, 0.12, 0.5, 0.75]]
+    )
+    boxes = np.zeros((2, 4, 4), np.float32)
+    boxes[0] = share * (width, height, width, height)
+    labels = np.array([[3, 0, 79, 3], [0, 0, 0, 0]], np.int32)
+    return boxes, labels, np.array([[True] * 4, [False] * 4])
+
+
+def close(ours: Any, want: np.ndarray, name: str) -> None:
+    flat = np.asarray(ours).reshape(-1)
+    flat = flat[:: -(-flat.size // KEPT)]
+    assert flat.shape == want.shape and want.std() > 0, name
+    np.testing.assert_allclose(flat, want, rtol=0, atol=1e-4 * float(np.abs(want).max()), err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.slow] * case.endswith(("640", "416"))) for case in CASES]
+)
+def test_outputs_losses_and_gradients(case: str) -> None:
+    model, size_hw = CASES[case]
+    with np.load(DATA / f"{case}.npz") as data:
+        want = {name: data[name] for name in data.files}
+    model.set_state_dict(weights(model.state_shapes()))
+    images = np.random.RandomState(7).standard_normal((2, 3, *size_hw)).astype(np.float32)
+    graphdef, params, buffers = nn.split(model.eval())
+
+    def call(params: Any, method: str, *args: Any) -> Any:
+        return nn.apply(graphdef, params, buffers, None, images.transpose(0, 2, 3, 1), *args, method=method)[
+            0
+        ]
+
+    def loss(params: Any, targets: Targets) -> Any:
+        losses = call(params, "loss", targets)
+        return losses.total, losses.parts
+
+    found = jax.jit(lambda params: call(params, "flat"))(params)
+    if isinstance(model, PPYOLOE):
+        scores = jax.nn.sigmoid(found.classes)
+        places = boxes_to_distances(found.grid.points, found.boxes) / found.grid.strides  # upstream's output
+    else:
+        scores, places = found.scores(), found.boxes
+    close(scores.transpose(0, 2, 1) if isinstance(model, PPYOLOE) else scores, want["scores"], "scores")
+    close(places, want["boxes"], "boxes")
+
+    run = jax.jit(jax.value_and_grad(loss, has_aux=True))
+    boxes, labels, valid = objects(size_hw)
+    for step in (0, 1):
+        (total, parts), gradients = run(params, Targets(boxes, labels, valid, np.int32(step)))
+        ours = {"loss": total, **parts}
+        assert len(ours) >= 4
+        for name, value in ours.items():
+            np.testing.assert_allclose(
+                value, want[f"{name}@{step}"].reshape(()), rtol=1e-4, atol=0, err_msg=name
+            )
+        names = [key for key in want if key.startswith("grad ") and key.endswith(f"@{step}")]
+        assert len(names) == 3
+        for key in names:
+            close(gradients[key[5:-2]], want[key], key)

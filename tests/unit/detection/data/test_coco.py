@@ -1,0 +1,202 @@
+"""detection.data.coco: what a small file becomes, and every message."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from detection.data.coco import CocoDetection
+from detection.data.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
+from framework.core.errors import FormatError, InputError
+from framework.vision import image
+
+SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).resolve().parents[5] / "shared")) / "data"
+
+
+def content() -> dict[str, Any]:
+    """Images 9 and 4 in this order, categories 7 "dog" and 3 "cat"; 4 has no box."""
+    return {
+        "images": [
+            {"id": 9, "file_name": "nine.png", "height": 20, "width": 30},
+            {"id": 4, "file_name": "four.png", "height": 10, "width": 10},
+        ],
+        "categories": [{"id": 7, "name": "dog"}, {"id": 3, "name": "cat"}],
+        "annotations": [
+            {"id": 1, "image_id": 9, "category_id": 7, "bbox": [1.5, 2, 10, 5], "area": 33, "iscrowd": 0},
+            {"id": 2, "image_id": 9, "category_id": 3, "bbox": [0, 0, 30, 20], "iscrowd": 1},
+            {"id": 3, "image_id": 9, "category_id": 3, "bbox": [5, 5, 0, 4], "area": 0, "iscrowd": 0},
+        ],
+    }
+
+
+def written(folder: Path, data: Any) -> CocoDetection:
+    (folder / "images").mkdir(exist_ok=True)
+    image.write(folder / "images" / "nine.png", np.full((20, 30, 3), 9, np.uint8))
+    image.write(folder / "images" / "four.png", np.full((10, 10, 3), 4, np.uint8))
+    text = data if isinstance(data, str) else json.dumps(data)
+    (folder / "file.json").write_text(text, encoding="utf-8")
+    return CocoDetection(folder, Path("file.json"), "images")
+
+
+def test_what_a_file_becomes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    dataset = written(tmp_path, content())
+    with caplog.at_level(logging.WARNING, logger="oar"):
+        assert len(dataset) == 2
+    assert (dataset.class_names, dataset.category_ids) == (("cat", "dog"), (3, 7))
+    empty, full = dataset[0], dataset[1]
+    assert (empty.id, full.id) == (4, 9)
+    assert empty.boxes is not None and empty.boxes.shape == (0, 4) and empty.image[0, 0].tolist() == [4, 4, 4]
+    assert (
+        full.boxes is not None
+        and full.labels is not None
+        and full.valid is not None
+        and full.areas is not None
+    )
+    assert full.boxes.tolist() == [[1.5, 2, 11.5, 7], [0, 0, 30, 20]] and full.boxes.dtype == np.float32
+    assert full.labels.tolist() == [1, 0] and full.valid.tolist() == [True, False]
+    assert full.areas.tolist() == [33, 600] and full.keypoints is None
+    assert dataset.problems == ("annotation 3 on image 9: box [5, 5, 0, 4] has no area",)
+    assert "1 entries are left out: annotation 3" in caplog.text
+
+
+def test_sizes_need_not_be_stated_and_annotations_may_be_missing(tmp_path: Path) -> None:
+    data = content()
+    del data["annotations"], data["images"][0]["height"]
+    dataset = written(tmp_path, data)
+    assert [len(sample.boxes) for sample in dataset] == [0, 0]  # pyright: ignore[reportArgumentType]
+    assert dataset.problems == ()
+
+
+def test_keypoints(tmp_path: Path) -> None:
+    data = content()
+    data["annotations"][0]["keypoints"] = [3, 4, 2, 0, 0, 0]
+    sample = CocoDetection(written(tmp_path, data).root, Path("file.json"), "images", keypoints=True)[1]
+    assert sample.keypoints is not None and sample.keypoints.dtype == np.float32
+    assert sample.keypoints.tolist() == [[[3.5, 4.5, 2], [0, 0, 0]], [[0, 0, 0], [0, 0, 0]]]
+
+
+@pytest.mark.parametrize(
+    ("keypoints", "categories", "message"),
+    [
+        ([None, None], [], "there are no keypoints(?s:.)*leave keypoints out"),
+        ([[1] * 6, [1] * 9], [], r"not the same number(?s:.)*\[2, 3\] keypoints"),
+        ([[1] * 6], ["a", "b", "c"], "annotation 1: (?s:.)*6 values(?s:.)*9 numbers"),
+        ([["x"] * 6], [], "annotation 1: an annotation has other keypoints"),
+    ],
+)
+def test_wrong_keypoints(tmp_path: Path, keypoints: list[Any], categories: list[str], message: str) -> None:
+    data = content()
+    for one, value in zip(data["annotations"], keypoints):
+        one["keypoints"] = value
+    if categories:
+        data["categories"][0]["keypoints"] = categories
+    written(tmp_path, data)
+    with pytest.raises(InputError, match=message):
+        len(CocoDetection(tmp_path, Path("file.json"), "images", keypoints=True))
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    data = content()
+    *way, last = [int(part) if part.isdecimal() else part for part in path.split(".")]
+    place: Any = data
+    for part in way:
+        place = place[part]
+    place[last] = value
+    return data
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            changed("annotations.1.category_id", 5),
+            r"file\.json: 1 annotations(?s:.)*annotation 2 has category_id 5",
+        ),
+        (changed("annotations.0.image_id", 1), "annotation 1 has image_id 1"),
+        (changed("annotations.0", {"image_id": 9}), "annotation number 1 has category_id None"),
+        (
+            changed("annotations.0.bbox", [1, 2, 3]),
+            r"annotation 1: an annotation has no box(?s:.)*\[1, 2, 3\]",
+        ),
+        (changed("annotations.0.bbox", [1, 2, 3, float("nan")]), "annotation 1: an annotation has no box"),
+        (changed("annotations.0.bbox", None), "annotation 1: an annotation has no box"),
+        (changed("images.1.id", 9), "image number 2: an image has no id of its own"),
+        (changed("categories.1.id", 7), "category number 2: a category has no id of its own"),
+        (changed("categories.0.id", "7"), "a category has no id of its own"),
+        (changed("images", []), "the file lists no image"),
+        (changed("images.0.file_name", None), "id 9: an entry has no file_name"),
+        (changed("categories.0.name", ""), "id 7: an entry has no name"),
+        (changed("images.0.file_name", "nein.png"), "1 of 2 pictures are not there(?s:.)*nein.png"),
+    ],
+)
+def test_wrong_entries(tmp_path: Path, data: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        len(written(tmp_path, data))
+
+
+def test_a_list_of_wrong_entries_is_cut(tmp_path: Path) -> None:
+    data = content()
+    data["annotations"] = [{**data["annotations"][0], "id": n, "category_id": 1} for n in range(8)]
+    with pytest.raises(
+        InputError, match=r"8 annotations belong to nothing(?s:.)*annotation 4 (?s:.)*and 3 more"
+    ):
+        len(written(tmp_path, data))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"images": [', r"file\.json: the annotations are not JSON"),
+        ("[" * 100_000, "the annotations are not JSON"),
+        ("[]", "not in COCO's format(?s:.)*no list 'images'"),
+        ('{"images": [1], "categories": []}', "no list 'images'"),
+        ('{"images": [], "categories": {}}', "no list 'categories'"),
+    ],
+)
+def test_other_files(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        len(written(tmp_path, text))
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.json: there is no such annotation file"):
+        len(CocoDetection(tmp_path, Path("none.json")))
+
+
+def test_pictures_that_are_not_what_is_said(tmp_path: Path) -> None:
+    dataset = written(tmp_path, content())
+    image.write(tmp_path / "images" / "nine.png", np.zeros((30, 20, 3), np.uint8))
+    with pytest.raises(InputError, match=r"another size(?s:.)*30 high and 20 wide(?s:.)*20 high and 30 wide"):
+        dataset[1]
+    (tmp_path / "images" / "nine.png").write_bytes(b"no picture")
+    with pytest.raises(InputError, match=r"nine\.png: a picture of the data set cannot be read"):
+        dataset[1]
+
+
+def test_the_classes_of_coco() -> None:
+    assert len(COCO_CLASSES) == len(set(COCO_CLASSES)) == len(COCO_CATEGORY_IDS) == 80
+    pairs = dict(zip(COCO_CATEGORY_IDS, COCO_CLASSES))
+    assert {1: "person", 13: "stop sign", 44: "bottle", 90: "toothbrush"}.items() <= pairs.items()
+
+
+@pytest.mark.skipif(not (SHARED / "coco_mini").is_dir(), reason="OAR_SHARED has no data/coco_mini")
+def test_real_files() -> None:
+    dataset = CocoDetection(SHARED / "coco_mini", Path("instances_val.json"), "images/val2017")
+    assert len(dataset) == 103 and dataset.class_names == COCO_CLASSES
+    assert dataset.category_ids == COCO_CATEGORY_IDS and dataset.problems == ()
+    assert (
+        sum(
+            len(dataset._records.boxes[a:b])
+            for a, b in zip(dataset._records.starts, dataset._records.starts[1:])
+        )
+        == 731
+    )
+    people = CocoDetection(SHARED / "keypoints_samples" / "coco", Path("test_coco.json"), keypoints=True)
+    sample = people[0]
+    assert sample.keypoints is not None and sample.keypoints.shape[1:] == (17, 3)

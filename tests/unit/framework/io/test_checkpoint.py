@@ -1,0 +1,79 @@
+"""Checkpoints: whole or not there, found by any path that means them, and refused when they do not fit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from framework.core.errors import FormatError, InputError, WeightError
+from framework.io.checkpoint import CheckpointStore, find_checkpoint, flatten, load_checkpoint, unflatten
+
+MODEL = {"w": np.arange(3, dtype=np.float32)}
+TRAIN = {"step": np.int32(4), "optimizer/m/w": np.ones(3, np.float32)}
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    folder = store.save(4, MODEL, TRAIN, {"note": "ü"})
+    saved = load_checkpoint(folder)
+    assert saved.step == 4 and saved.meta == {"note": "ü"}
+    assert np.array_equal(saved.model["w"], MODEL["w"]) and saved.train["step"].shape == ()
+    assert store.last() == folder and store.best() is None
+
+
+def test_the_last_ones_and_the_best_stay(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path, keep=2)
+    for step in range(1, 6):
+        store.save(step, MODEL, TRAIN, {}, best=step == 2)
+    assert list(store.steps()) == [2, 4, 5] and store.best() == tmp_path / "step_00000002"
+    store.mark_best(tmp_path / "step_00000004")
+    assert list(store.steps()) == [4, 5]
+    store.save(5, {"w": MODEL["w"] + 1}, TRAIN, {})  # the same step again
+    assert load_checkpoint(store.steps()[5]).model["w"][0] == 1
+
+
+def test_what_a_killed_run_left_is_no_checkpoint_and_is_taken_away(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path)
+    first = store.save(1, MODEL, TRAIN, {})
+    (tmp_path / ".writing-step_00000002-1").mkdir()
+    (tmp_path / "step_00000003").mkdir()  # without state.json
+    assert store.last() == first
+    store.save(4, MODEL, TRAIN, {})
+    assert not (tmp_path / ".writing-step_00000002-1").exists()
+
+
+def test_paths_that_mean_a_checkpoint(tmp_path: Path) -> None:
+    store = CheckpointStore(tmp_path / "checkpoints")
+    best = store.save(1, MODEL, TRAIN, {}, best=True)
+    last = store.save(2, MODEL, TRAIN, {})
+    for path in (tmp_path, tmp_path / "checkpoints"):
+        assert find_checkpoint(path) == last and find_checkpoint(path, prefer="best") == best
+    assert find_checkpoint(best) == best
+    with pytest.raises(InputError, match="there is no checkpoint"):
+        find_checkpoint(tmp_path / "other")
+
+
+def test_damaged_files_are_named(tmp_path: Path) -> None:
+    folder = CheckpointStore(tmp_path).save(1, MODEL, TRAIN, {})
+    (folder / "model.safetensors").write_bytes(b"\x00" * 5)
+    with pytest.raises(FormatError, match=r"model\.safetensors"):
+        load_checkpoint(folder)
+    (folder / "state.json").write_text(json.dumps({"no": "step"}), encoding="utf-8")
+    with pytest.raises(FormatError, match="this is no checkpoint"):
+        load_checkpoint(folder)
+
+
+def test_trees_by_path() -> None:
+    tree = {"a": (jnp.zeros(2), {"b": jnp.ones((), jnp.int32)}), "c": {}}
+    flat = flatten(tree, "opt")
+    assert list(flat) == ["opt/a/0", "opt/a/1/b"]
+    again = unflatten(tree, {**flat, "other": np.zeros(1)}, "opt")
+    assert again["c"] == {} and again["a"][1]["b"] == 1
+    with pytest.raises(WeightError, match="made with other settings") as caught:
+        unflatten(tree, {"opt/a/0": np.zeros(3), "opt/x": np.zeros(1)}, "opt", where="here")
+    for text in ("opt/a/0: (3,)", "opt/a/1/b: missing", "opt/x: unexpected", "here"):
+        assert text in str(caught.value)
