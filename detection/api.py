@@ -85,7 +85,7 @@ class ObjectDetector:
     def saving(self, stem: str, files: Sequence[str] | None = None) -> CocoFile | MotFile:
         """The one file for the results of these pictures, or of a video, which has no `files`."""
         if files is None:
-            return MotFile(stem, classes=len(self.labels) > 1)
+            return MotFile(stem, classes=len(self.labels) != 1)
         return CocoFile(files, self.category_ids)
 
 

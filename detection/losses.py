@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from detection.boxes import aligned_giou, aligned_iou
 
-_SMALLEST = 1e-38  # the logarithm of a probability ends here, at -87
+_SMALLEST = float(jnp.finfo(jnp.float32).tiny)  # the logarithm of a probability ends here, at -87
 
 
 def iou_loss(boxes: jax.Array, targets: jax.Array, square: bool = False) -> jax.Array:

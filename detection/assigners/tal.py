@@ -37,7 +37,9 @@ def task_aligned(
         valid: [M] bool.
     """
     ious = jnp.where(valid[:, None], pairwise_iou(boxes, predictions), 0)  # [M, L]
-    metric = scores.T[labels] ** alpha * ious**beta
+    # Whole exponents multiply, others take a logarithm and an exponential of each of the M * L values.
+    powers = (int(power) if float(power).is_integer() else power for power in (alpha, beta))
+    metric = scores.T[labels] ** next(powers) * ious ** next(powers)
     within = inside(points, boxes) & valid[:, None]
     matched = top_cells(jnp.where(within, metric, 0), topk) & within
     matched = resolve(matched, ious)

@@ -120,7 +120,7 @@ class MSDeformableAttention(nn.Layer):
 
 
 def _star(heads: int, levels: int, points: int) -> np.ndarray:
-    """Offsets xy [heads * levels * points * 2] to start with: each head looks in its own direction, 1 to `points` far."""
+    """First offsets xy [heads * levels * points * 2]: each head looks in its own direction, 1 to `points` far."""
     angles = np.arange(heads) * (2 * math.pi / heads)
     directions = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
     directions /= np.abs(directions).max(axis=-1, keepdims=True)

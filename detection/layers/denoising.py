@@ -1,11 +1,11 @@
 """Denoising queries of DINO: copies of the objects with noise, from which the decoder learns to find them again.
 
 Paper: DINO, https://arxiv.org/abs/2203.03605, section 3.3
-Reference: `get_contrastive_denoising_training_group` in PaddlePaddle/PaddleDetection ppdet/modeling/transformers/utils.py
-Differs: the number of queries is fixed; those that the reference would not have see and are seen by nobody else.
+Reference: PaddlePaddle/PaddleDetection ppdet/modeling/transformers/utils.py, contrastive denoising
+Differs: the number of queries is fixed; those beyond the reference's count for nothing, and no other sees them.
 
 With g the most objects of an image in the batch, a group is g positive queries, near an object, and g negative ones,
-further away; there are `num_denoising // g` groups, at least one. Image by image places beyond the objects are filled.
+further away; there are `num_denoising // g` groups, at least one. An image with fewer objects has empty queries.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ Boxes are cxcywh in 0 to 1 of the input here; as logits they have no bounds, and
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import jax
@@ -20,7 +21,7 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 
 PRIOR_BIAS = -math.log((1 - 0.01) / 0.01)
-"""Where the biases of class logits start: a probability of 0.01. Source: https://arxiv.org/abs/1708.02002, section 4.1"""
+"""Biases of class logits start at a probability of 0.01. Source: https://arxiv.org/abs/1708.02002, section 4.1"""
 _SMALLEST = 1e-5
 
 
@@ -38,9 +39,7 @@ def to_corners(boxes: jax.Array) -> jax.Array:
 
 def to_centers(boxes: jax.Array) -> jax.Array:
     """[..., 4] xyxy to cxcywh."""
-    return jnp.concatenate(
-        [(boxes[..., :2] + boxes[..., 2:]) / 2, boxes[..., 2:] - boxes[..., :2]], axis=-1
-    )
+    return jnp.concatenate([(boxes[..., :2] + boxes[..., 2:]) / 2, boxes[..., 2:] - boxes[..., :2]], axis=-1)
 
 
 def uniform_linear(in_features: int, out_features: int, bias: float | None = None) -> nn.Linear:
@@ -59,7 +58,7 @@ class MLP(nn.Layer):
         super().__init__()
         widths = [in_features, *[hidden] * (num_layers - 1), out_features]
         self.layers = nn.LayerList(
-            [uniform_linear(near, far) for near, far in zip(widths[:-2], widths[1:-1])]
+            [uniform_linear(near, far) for near, far in itertools.pairwise(widths[:-1])]
         )
         start = I.Constant(0.0)
         last = nn.Linear(hidden, out_features, start) if zero else uniform_linear(hidden, out_features)

@@ -129,5 +129,5 @@ class QueryTransformer(nn.Layer):
 
 def flattened(maps: list[jax.Array]) -> tuple[jax.Array, ShapesHW]:
     """(pixels of all maps [N, S, C], their sizes)."""
-    shapes = tuple(x.shape[1:3] for x in maps)
+    shapes = tuple((x.shape[1], x.shape[2]) for x in maps)
     return jnp.concatenate([x.reshape(x.shape[0], -1, x.shape[-1]) for x in maps], axis=1), shapes

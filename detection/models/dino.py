@@ -78,9 +78,7 @@ class EncoderLayer(nn.Layer):
         self.linear1, self.linear2 = nn.Linear(CHANNELS, HIDDEN), nn.Linear(HIDDEN, CHANNELS)
         self.norm2 = nn.LayerNorm(CHANNELS)
 
-    def forward(
-        self, x: jax.Array, position: jax.Array, places: jax.Array, shapes_hw: ShapesHW
-    ) -> jax.Array:
+    def forward(self, x: jax.Array, position: jax.Array, places: jax.Array, shapes_hw: ShapesHW) -> jax.Array:
         """x [N, S, C], position [S, C], places [1, S, 1, 2] xy -> [N, S, C]."""
         x = self.norm1(x + self.self_attn(x + position, places, x, shapes_hw))
         return self.norm2(x + self.linear2(F.relu(self.linear1(x))))
@@ -105,7 +103,9 @@ class Projection(nn.Layer):
 
     def __init__(self, in_channels: int, kernel: int, stride: int) -> None:
         super().__init__()
-        self.conv = nn.Conv2D(in_channels, CHANNELS, kernel, stride, kernel // 2, weight_attr=I.XavierUniform())
+        self.conv = nn.Conv2D(
+            in_channels, CHANNELS, kernel, stride, kernel // 2, weight_attr=I.XavierUniform()
+        )
         self.norm = nn.GroupNorm(GROUPS, CHANNELS)
 
     def forward(self, x: jax.Array) -> jax.Array:
@@ -171,7 +171,11 @@ def _waves(x: jax.Array, count: int, temperature: float) -> jax.Array:
 def image_positions(height: int, width: int) -> jax.Array:
     """[height * width, CHANNELS]: half for the row, half for the column."""
     row, column = (
-        _waves((jnp.arange(size, dtype=jnp.float32) + 1) / (size + 1e-6) * (2 * math.pi), CHANNELS // 2, _IMAGE_TEMPERATURE)
+        _waves(
+            (jnp.arange(size, dtype=jnp.float32) + 1) / (size + 1e-6) * (2 * math.pi),
+            CHANNELS // 2,
+            _IMAGE_TEMPERATURE,
+        )
         for size in (height, width)
     )
     shape = (height, width, CHANNELS // 2)

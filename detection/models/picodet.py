@@ -36,6 +36,7 @@ from detection.layers.pico_pan import PicoPAN, SpatialThenPointwise, lc_block
 from detection.losses import varifocal_loss
 from framework import nn
 from framework.config import register
+from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.nn import functional as F
 from zoo.contracts import build_backbone
@@ -78,6 +79,8 @@ class PicoDetConfig:
 
     def __post_init__(self) -> None:
         check_variant("PicoDet", self.variant, VARIANTS)
+        if self.static_steps < 0:
+            raise ConfigError("static_steps is a number of steps", received=self.static_steps, allowed="0 or more")
 
 
 class PicoHead(PicoHeadBase):

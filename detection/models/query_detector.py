@@ -65,9 +65,7 @@ class QueryDetector(nn.Layer):
         )
         start = jnp.concatenate([noised.box_logits, selection.box_logits], axis=1)
         mask = _visibility(noised, self.transformer.num_queries)
-        boxes, logits = self.transformer.decode(
-            queries, jax.lax.stop_gradient(start), memory, shapes, mask
-        )
+        boxes, logits = self.transformer.decode(queries, jax.lax.stop_gradient(start), memory, shapes, mask)
         count = jnp.maximum(targets.valid.sum(), 1).astype(jnp.float32)
 
         outputs = _joined(selection, boxes[:, :, extra:], logits[:, :, extra:])
@@ -108,9 +106,7 @@ class QueryDetector(nn.Layer):
 
 def _joined(selection: Selection, boxes: jax.Array, logits: jax.Array) -> QueryOutputs:
     first = jax.nn.sigmoid(selection.box_logits)[None]
-    return QueryOutputs(
-        jnp.concatenate([first, boxes]), jnp.concatenate([selection.logits[None], logits])
-    )
+    return QueryOutputs(jnp.concatenate([first, boxes]), jnp.concatenate([selection.logits[None], logits]))
 
 
 def _visibility(noised: DenoisingQueries, queries: int) -> jax.Array:

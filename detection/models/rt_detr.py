@@ -73,7 +73,10 @@ class RTDETRTransformer(QueryTransformer):
         position = MLP(4, 2 * CHANNELS, CHANNELS, 2)
         super().__init__(CHANNELS, config.num_classes, config.num_queries, layers, position)
         self.input_proj = nn.LayerList(
-            [ConvBN(CHANNELS, CHANNELS, 1, names=("conv", "norm"), deploy=config.deploy) for _ in range(LEVELS)]
+            [
+                ConvBN(CHANNELS, CHANNELS, 1, names=("conv", "norm"), deploy=config.deploy)
+                for _ in range(LEVELS)
+            ]
         )
         self.decoder = Decoder([DecoderLayer(CHANNELS, HEADS, HIDDEN, LEVELS, POINTS) for _ in range(layers)])
 

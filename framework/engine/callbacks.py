@@ -120,10 +120,9 @@ class TensorBoard(Callback):
 
     def on_eval(self, trainer: Trainer, row: Row) -> None:
         self._scalars("eval", row)
-        draw = getattr(trainer.task, "picture", None)
-        if draw is not None and trainer.evaluator is not None:
-            picture = draw(*trainer.evaluator.sample(trainer.state), trainer.labels)
-            self.writer.add_image("eval/sample", picture, row["step"], dataformats="HWC")
+        draw, first = getattr(trainer.task, "picture", None), trainer.evaluator and trainer.evaluator.first
+        if draw is not None and first:
+            self.writer.add_image("eval/sample", draw(*first, trainer.labels), row["step"], dataformats="HWC")
         self.writer.flush()
 
     def _scalars(self, group: str, row: Row) -> None:

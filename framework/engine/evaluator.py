@@ -35,12 +35,15 @@ class Evaluator:
         def infer(params: State, buffers: State, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
             return task.infer(graphdef.bind(params, buffers), batch)
 
+        self.first: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None = (
+            None  # (outputs, batch) of a run
+        )
         device = jax.devices()[0] if sharding is None else next(iter(sharding.device_set))
         self._infer = jax.jit(infer, compiler_options=compile_options(device))
 
     def run(self, params: State, buffers: State) -> dict[str, float]:
         """Scores by name, the one that decides first. `params` and `buffers` are the model's."""
-        metrics = self.task.metrics(self.labels)
+        metrics, self.first = self.task.metrics(self.labels), None
         waiting: list[tuple[dict, dict]] = []
 
         def collect() -> None:
@@ -48,6 +51,7 @@ class Evaluator:
             keep = batch.pop("valid")
             outputs = {name: np.asarray(value)[keep] for name, value in outputs.items()}
             batch = {name: value[keep] for name, value in batch.items()}
+            self.first = self.first or (outputs, batch)
             for metric in metrics.values():
                 metric.update(outputs, batch)
 

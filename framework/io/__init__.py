@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from framework.io.sampler import SequenceSampler as SequenceSampler
     from framework.io.sampler import SubsetRandomSampler as SubsetRandomSampler
     from framework.io.sampler import WeightedRandomSampler as WeightedRandomSampler
+    from framework.io.sharded import load_sharded as load_sharded
+    from framework.io.sharded import save_sharded as save_sharded
     from framework.io.workers import WorkerInfo as WorkerInfo
     from framework.io.workers import get_worker_info as get_worker_info
 
@@ -53,6 +55,7 @@ _NAMES = {
         "SubsetRandomSampler",
         "WeightedRandomSampler",
     ),
+    "sharded": ("load_sharded", "save_sharded"),
     "workers": ("WorkerInfo", "get_worker_info"),
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import subprocess
 import sys
@@ -20,10 +21,10 @@ from framework.core.errors import OarError
 from framework.io.dataset import Dataset
 from framework.vision import image
 from framework.vision.sample import Sample
-from tests.contract.cases import PACKAGES as MODEL_PACKAGES
 from zoo.classification.benchmarks import Cifar10, Mnist
 from zoo.classification.data import ImageFolder, ListFile
 
+PACKAGES = ("ocr", "detection", "segmentation", "nlp", "zoo", "framework")
 REPO = Path(__file__).resolve().parents[2]
 
 
@@ -56,12 +57,41 @@ def cifar10(folder: Path) -> Dataset:
     return Cifar10(folder, "test")
 
 
+def coco_detection(folder: Path) -> Dataset:
+    images, annotations = [], []
+    for number in range(6):
+        image.write(folder / "all" / f"{number}.png", np.full((40, 50 + number, 3), 40 * number, np.uint8))
+        images.append({"id": 90 - number, "file_name": f"{number}.png", "height": 40, "width": 50 + number})
+        for place in range(number):
+            box = {"bbox": [place, 2, 10 + place, 20], "area": 50, "category_id": 5 + place % 3}
+            annotations.append({"id": len(annotations), "image_id": 90 - number, "iscrowd": place % 2, **box})
+    categories = [{"id": number, "name": f"class {number}"} for number in (7, 5, 6)]
+    data = {"images": images, "annotations": annotations, "categories": categories}
+    (folder / "file.json").write_text(json.dumps(data), encoding="utf-8")
+    return CocoDetection(folder, Path("file.json"), "all")
+
+
+def voc_detection(folder: Path) -> Dataset:
+    for number in range(6):
+        image.write(folder / "val" / "images" / f"{number}.png", np.full((40, 50, 3), 40 * number, np.uint8))
+        sides = f"<xmin>1</xmin><ymin>1</ymin><xmax>{9 + number}</xmax><ymax>9</ymax>"
+        objects = "".join(
+            f"<object><name>c{n}</name><bndbox>{sides}</bndbox></object>" for n in range(number)
+        )
+        path = folder / "val" / "annotations" / f"{number}.xml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"<annotation>{objects}</annotation>", encoding="utf-8")
+    return VocDetection(folder, "val")
+
+
 # Each makes a dataset of six samples, its files in the folder.
 FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "Cifar10": cifar10,
+    "CocoDetection": coco_detection,
     "ImageFolder": image_folder,
     "ListFile": list_file,
     "Mnist": mnist,
+    "VocDetection": voc_detection,
 }
 COUNT = 6
 every = pytest.mark.parametrize("name", FIXTURES)
@@ -74,7 +104,8 @@ def dataset(name: str, tmp_path: Path) -> Any:
 
 def contents(sample: Sample) -> tuple[Any, ...]:
     assert sample.labels is not None
-    return sample.id, sample.image.tobytes(), sample.image.shape, sample.labels.tolist()
+    boxes = None if sample.boxes is None else sample.boxes.tolist()
+    return sample.id, sample.image.tobytes(), sample.image.shape, sample.labels.tolist(), boxes
 
 
 def test_every_registered_dataset_has_a_fixture() -> None:
@@ -90,10 +121,13 @@ def test_samples(dataset: Any, name: str) -> None:
     names = dataset.class_names
     assert isinstance(names, tuple) and all(isinstance(one, str) and one for one in names)
     for sample in samples:
-        assert isinstance(sample, Sample) and isinstance(sample.id, str)
+        assert isinstance(sample, Sample) and isinstance(sample.id, str | int)
         assert sample.image.dtype == np.uint8 and sample.image.shape[2] == 3
         assert isinstance(sample.labels, np.ndarray) and sample.labels.dtype.kind == "i"
         assert ((sample.labels >= 0) & (sample.labels < len(names))).all()
+        if sample.boxes is not None:
+            assert sample.boxes.dtype == np.float32 and (sample.boxes[:, 2:] > sample.boxes[:, :2]).all()
+            assert sample.valid is not None and sample.valid.dtype == bool
     assert len({sample.image.tobytes() for sample in samples}) == COUNT
 
 
@@ -110,6 +144,8 @@ def test_a_sample_is_not_changed_through_another(dataset: Any) -> None:
     before = contents(dataset[1])
     sample = dataset[1]
     sample.image[...] = 0
+    if sample.boxes is not None:
+        sample.boxes[...] = sample.labels[...] = 0
     assert contents(dataset[1]) == before
 
 

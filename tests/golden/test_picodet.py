@@ -15,12 +15,13 @@ from detection.models.picodet import PicoDetConfig
 from detection.models.picodet_esnet import PicoDetESNetConfig
 from framework import nn
 from framework.config import build
+from framework.engine.task import Losses
 from framework.io.named_weights import named_weights
 
 DATA = Path(__file__).parent / "data" / "picodet"
 BINS = "head.distribution_project.project"
 # What depthwise and other kernels are multiplied by: without it no signal would reach the heads.
-GAINS = {"picodet_s": (5.0, 1.6), "picodet_s_esnet": (2.0, 1.1)}
+GAINS = {"picodet_s": (4.4, 1.5), "picodet_s_esnet": (2.8, 1.25)}
 VARIANTS = sorted(path.stem for path in DATA.glob("*.npz"))
 
 
@@ -96,18 +97,19 @@ def test_outputs_and_losses(variant: str) -> None:
     ours.set_state_dict(weights(variant, shapes))
     graphdef, params, buffers = nn.split(ours)
     images, boxes, labels = inputs()
-    neck: list[jax.Array] = []
 
     @jax.jit
-    def run(images: jax.Array, truth: Targets) -> Any:
-        layer = graphdef.bind(params, buffers)
-        handle = layer.neck.register_forward_post_hook(lambda _, args, out: neck.extend(out))
+    def run(
+        params: Any, buffers: Any, images: jax.Array, truth: Targets
+    ) -> tuple[list[jax.Array], Any, Losses]:
+        layer: Any = graphdef.bind(params, buffers)
+        maps: list[jax.Array] = []
+        handle = layer.neck.register_forward_post_hook(lambda _, args, out: maps.extend(out))
         levels = layer(images)
-        maps = tuple(neck)
         handle.remove()
         return maps, levels, layer.loss(images, truth)
 
-    maps, levels, _ = out = run(images, targets(boxes, labels, 0))
+    maps, levels, first = run(params, buffers, images, targets(boxes, labels, 0))
     for i, x in enumerate(maps):
         name = f"neck.{i}"
         close(thin(np.asarray(x).transpose(0, 3, 1, 2), 160), want[name], name)
@@ -122,7 +124,8 @@ def test_outputs_and_losses(variant: str) -> None:
     steps = {"epoch0": 0, "epoch200": PicoDetConfig().static_steps}
     runs = {name.split(".")[0] for name in want if name.startswith("epoch")}
     for epoch in sorted(runs):
-        losses = out[2] if epoch == "epoch0" else run(images, targets(boxes, labels, steps[epoch]))[2]
+        truth = targets(boxes, labels, steps[epoch])
+        losses = first if epoch == "epoch0" else run(params, buffers, images, truth)[2]
         parts = {part: float(value) for part, value in losses.parts.items()}
         upstream = {part: float(want[f"{epoch}.{part}"].item()) for part in parts}
         assert parts == pytest.approx(upstream, rel=1e-4), epoch

@@ -82,13 +82,21 @@ def reference(name: str, kind: str) -> dict[str, Any]:
         return dict(stored)
 
 
-@pytest.mark.parametrize("name", [pytest.param("warmup_cosine", marks=pytest.mark.slow), "piecewise"])
-def test_every_loss_is_that_of_paddle_and_torch(name: str) -> None:
+def check(name: str, tolerance: float) -> None:
     ours = train(CASES[name])
-    exact = reference(name, "float64")["loss"]
-    assert exact[-5:].mean() < 0.9 * exact[:5].mean(), "nothing was learnt: the comparison would say little"
     for kind in ("paddle", "torch", "float64"):
         theirs = reference(name, kind)
-        assert theirs["loss"].shape == ours["loss"].shape
+        assert len(theirs["loss"]) == CASES[name].steps
         np.testing.assert_allclose(ours["lr"], theirs["lr"], rtol=1e-5, atol=1e-9)
-        np.testing.assert_allclose(ours["loss"], theirs["loss"], rtol=1e-3, err_msg=kind)
+        np.testing.assert_allclose(ours["loss"], theirs["loss"], rtol=tolerance, err_msg=kind)
+
+
+def test_the_first_losses_are_those_of_paddle_and_torch() -> None:
+    check("piecewise", 1e-4)
+
+
+@pytest.mark.slow
+def test_the_losses_stay_those_of_paddle_and_torch() -> None:
+    exact = reference("warmup_cosine", "float64")["loss"]
+    assert exact[-5:].mean() < 0.8 * exact[:5].mean(), "nothing was learnt: the comparison would say little"
+    check("warmup_cosine", 1e-3)

@@ -10,6 +10,7 @@ training the parts of the loss, with the noise of the denoising queries put in, 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,21 +18,20 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
-
-for name in ("imgaug", "augmentables", "augmentables.lines", "augmentables.segmaps", "augmenters"):
-    # Lane detection asks for it at import.
-    sys.modules[name if name == "imgaug" else f"imgaug.{name}"] = mock.MagicMock()
-
 import paddle
-import ppdet
 from hrnet import thin
-from ppdet.core.workspace import create, load_config
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from framework.io.named_weights import named_weights
 
+# Lane detection imports it, and nothing here needs it.
+UNUSED = ("imgaug", *(f"imgaug.{name}" for name in ("augmenters", "augmentables", "augmentables.lines")))
+sys.modules |= {name: mock.MagicMock() for name in (*UNUSED, "imgaug.augmentables.segmaps")}
+ppdet = importlib.import_module("ppdet")
+workspace = importlib.import_module("ppdet.core.workspace")
+
 OUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data" / "detr"
-CONFIGS = Path(ppdet.__file__).resolve().parents[1] / "configs"
+CONFIGS = Path(str(ppdet.__file__)).resolve().parents[1] / "configs"
 SLOTS = 12  # denoising queries of the small cases
 
 RTDETR = ("neck.encoder.0", "neck.fpn_blocks.1", "neck.pan_blocks.1", "transformer.enc_output")
@@ -39,19 +39,25 @@ DINO = ("transformer.input_proj.3", "transformer.encoder", "transformer.enc_outp
 
 
 class Case(NamedTuple):
-    """`queries`, `layers` (encoder, decoder) and `denoising` replace the config's; the loss is of small cases only."""
+    """`queries`, `layers` (of encoder and decoder) and `depth` of the ResNet replace the config's.
+
+    Cases with `queries` have the loss too.
+    """
 
     config: str
     size_hw: tuple[int, int]
     watched: tuple[str, ...]
     queries: int | None = None
-    layers: tuple[int, int] | None = None
+    layers: dict[str, int] | None = None
+    depth: int | None = None
 
 
 CASES = {
-    "rt_detr_r18_small": Case("rtdetr/rtdetr_r18vd_6x_coco.yml", (64, 64), RTDETR, 20),
+    "rt_detr_r18_small": Case("rtdetr/rtdetr_r18vd_6x_coco.yml", (64, 64), RTDETR, 20, {"decoder": 2}),
     "rt_detr_r50": Case("rtdetr/rtdetr_r50vd_6x_coco.yml", (640, 640), RTDETR),
-    "dino_small": Case("dino/dino_r50_4scale_1x_coco.yml", (64, 96), DINO, 20, (1, 2)),
+    "dino_small": Case(
+        "dino/dino_r50_4scale_1x_coco.yml", (64, 96), DINO, 20, {"encoder": 1, "decoder": 2}, 18
+    ),
     "dino_r50": Case("dino/dino_r50_4scale_1x_coco.yml", (800, 1333), DINO),
 }
 # cxcywh in 0 to 1 of the image, and labels: of three images, the second without objects
@@ -69,14 +75,16 @@ GRADIENTS = (
 
 
 def build(case: Case) -> Any:
-    config = load_config(str(CONFIGS / case.config))
+    config = workspace.load_config(str(CONFIGS / case.config))
     config["eval_size"] = None
     transformer = config["DETR"]["transformer"]
     if case.queries:
         config[transformer]["num_queries"] = case.queries
-    if case.layers:
-        config[transformer]["num_encoder_layers"], config[transformer]["num_decoder_layers"] = case.layers
-    model: Any = create(config.architecture)
+    for part, number in (case.layers or {}).items():
+        config[transformer][f"num_{part}_layers"] = number
+    if case.depth:
+        config["ResNet"]["depth"] = case.depth
+    model: Any = workspace.create(config.architecture)
     model.set_state_dict(
         named_weights({name: tuple(value.shape) for name, value in model.state_dict().items()})
     )

@@ -17,6 +17,7 @@ from framework.engine.task import Batch, Losses, Metric, check_classes
 from framework.metric import top_k_correct
 from framework.nn import functional as F
 from framework.vision.sample import Sample
+from zoo.classification.results import Classification, interpret
 from zoo.layers.normalize import Normalize
 
 
@@ -107,6 +108,15 @@ class ImageClassification:
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return {"accuracy": TopAccuracy(self.topk)}
+
+    def picture(
+        self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray], labels: tuple[str, ...]
+    ) -> np.ndarray:
+        """The first picture of a batch with its best classes, [H, W, 3] uint8 RGB."""
+        image = batch["image"][0]
+        return Classification(
+            "", image.shape[:2], interpret(outputs["scores"][0], labels, 3), image
+        ).overlay()
 
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
         check_classes(model, labels)

@@ -14,7 +14,6 @@ import jax
 
 from framework import nn
 from framework.config import register
-from framework.nn import functional as F
 
 
 @dataclass(frozen=True)

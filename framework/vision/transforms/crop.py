@@ -221,4 +221,5 @@ class RandomIoUCrop:
 
 def _centred_in(boxes: np.ndarray, part: tuple[int, int, int, int]) -> np.ndarray:
     centres = (boxes[:, :2] + boxes[:, 2:]) / 2
-    return np.logical_and(centres >= part[:2], centres < part[2:]).all(axis=1)
+    inside = (centres >= part[:2]) & (centres < part[2:])
+    return inside[:, 0] & inside[:, 1]

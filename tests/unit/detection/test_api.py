@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -150,6 +151,33 @@ def test_files_of_all_results(tmp_path: Path):
     assert coco.name == "bbox.json" and '"category_id": 47' in coco.text(result, 0)
     mot = detect.saving("clip")
     assert mot.name == "clip.txt" and mot.text(result, 1).startswith("2,-1,0.00,0.00,5.00,5.00,1.0000,-1,")
+
+
+@pytest.mark.parametrize(
+    ("file", "labels", "ids"),
+    [
+        ("a.json", ["sun", "lamp"], [7, 90]),
+        ("a.json", ["lamp", "sun"], None),  # weights of other classes
+        ("none.json", ["sun", "lamp"], None),  # the data set is not here
+    ],
+)
+def test_the_numbers_of_the_classes_are_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, labels: list[str], ids: list[int] | None
+):
+    import zoo.export
+
+    coco = {
+        "images": [{"id": 1, "file_name": "a.png"}],
+        "annotations": [],
+        "categories": [{"id": 90, "name": "lamp"}, {"id": 7, "name": "sun"}],
+    }
+    (tmp_path / "a.json").write_text(json.dumps(coco), encoding="utf-8")
+    vision_image.write(tmp_path / "a.png", picture((4, 4), None))
+    config = tmp_path / "bright.yml"
+    dataset = f"{{type: CocoDetection, root: {tmp_path.as_posix()!r}, annotations: {file}}}"
+    config.write_text(f"domain: detection\ndata: {{eval: {{dataset: {dataset}}}}}\n", encoding="utf-8")
+    monkeypatch.setattr(zoo.export, "export_experiment", lambda *_: artifact(labels=labels))
+    assert api.export_artifact(str(config), ()).config.get("category_ids") == ids
 
 
 def test_interpret():

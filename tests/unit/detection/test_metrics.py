@@ -6,12 +6,13 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
 
 from detection.metrics import ClassScore, CocoKeypoints, CocoMap, VocMap, class_table, voc_ap
+from framework.config import Kind, bind
 from framework.core.errors import ConfigError, InputError, MissingExtraError
 
 SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).resolve().parents[4] / "shared"))
@@ -362,3 +363,11 @@ def test_voc_numbers_of_85_pictures() -> None:
 
 
 MAP_OF_85 = 0.3104771850
+
+
+def test_from_a_configuration() -> None:
+    kind = Annotated[Any, Kind("metric")]
+    source = {"type": "VocMap", "iou_threshold": 0.3, "method": "11point"}
+    assert bind(source, kind, ("detection",)) == VocMap(0.3, "11point")
+    assert bind({"type": "CocoMap"}, kind, ("detection",)) == CocoMap()
+    assert bind({"type": "CocoKeypoints", "sigmas": [0.1]}, kind, ("detection",)) == CocoKeypoints((0.1,))

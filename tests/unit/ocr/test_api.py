@@ -13,7 +13,6 @@ from framework.export import Artifact
 from framework.vision import image as vision_image
 from ocr import api
 from ocr.api import TextReader
-from ocr.pipeline import Reader
 from ocr.results import Page
 
 HALF = {"mean": [0.5] * 3, "std": [0.5] * 3}
@@ -45,7 +44,7 @@ def exports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, 
     monkeypatch.setenv("OAR_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(ocr.export, "load_pipeline", lambda path, overrides: (overrides, "text"))
     monkeypatch.setattr(ocr.export, "export_pipeline", export_pipeline)
-    monkeypatch.setattr(Reader, "_engine", lambda self, stage, precision: None)
+    monkeypatch.setattr(ocr.pipeline, "engine_of", lambda stage, device, precision: None)
     return made
 
 
@@ -72,6 +71,13 @@ def test_a_folder_is_an_artifact(exports, tmp_path: Path):
     assert read.name == "mine" and read.reader.options.drop_score == 0.25 and exports == []
     with pytest.raises(FormatError, match="not an artifact folder"):
         ocr.predictor(tmp_path)
+
+
+def test_options_of_the_tool(exports, tmp_path: Path):
+    folder = str(small_artifact().save(tmp_path / "mine"))
+    read = api.open_predictor(None, folder, None, "auto", (), threshold=0.25, batch_size=3)
+    assert (read.options.drop_score, read.recognizer.options.batch) == (0.25, 3)
+    assert api.open_predictor(None, folder, None, "auto", ()).options.drop_score == 0.5 and exports == []
 
 
 def test_the_programs_of_an_artifact_cannot_be_changed(exports, tmp_path: Path):

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 
 from framework.core.errors import WeightError
+from framework.io.checkpoint import CheckpointStore
 from framework.io.interop import load_program, weighted_ops, write_safetensors
 from framework.io.named_weights import named_weights
 from ocr.models.dbnet import DBNet, DBNetConfig
 from ocr.models.text_recognizer import TextRecognizer, TextRecognizerConfig
-from zoo.loading import load_state_into, load_weights_into
 from zoo.layers.reparam import deploy_state
+from zoo.loading import is_torch, load_pretrained, load_state_into, load_weights_into, resolve_weights
+from zoo.vision.lenet import LeNet, LeNetConfig
 
 TINY_DET, TINY_REC = "PP-OCRv6_tiny_det", "PP-OCRv6_tiny_rec"
-SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).resolve().parents[5] / "shared"))
+SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).resolve().parents[4] / "shared"))
 
 
 def shared(name: str) -> Path:
@@ -151,3 +153,44 @@ def test_the_official_recogniser_on_lines_of_text_against_onnx_runtime() -> None
     want = session.run(None, {"x": batch.transpose(0, 3, 1, 2)})[0]
     assert (want.argmax(-1) > 0).sum() > 20
     np.testing.assert_allclose(np.asarray(jax.nn.softmax(model(batch))), want, rtol=0, atol=1e-4)
+
+
+# -- checkpoints, torch, pretrained ------------------------------------------------------------------------------------
+
+
+def lenet(classes: int = 10) -> LeNet:
+    return LeNet(LeNetConfig(classes))
+
+
+def test_a_checkpoint_is_loaded_with_its_average(tmp_path: Path) -> None:
+    state = {name: np.asarray(value) for name, value in lenet().state_dict().items()}
+    rest = {"ema/weight": np.float32(0.5), "ema/average/fc.2.bias": np.full(10, 3.0, np.float32)}
+    CheckpointStore(tmp_path / "checkpoints").save(3, state, rest, {"labels": []}, best=True)
+    for path in (tmp_path, resolve_weights(tmp_path)):
+        model = load_weights_into(lenet(), path)
+        assert np.array_equal(model.state_dict()["fc.2.bias"], np.full(10, 6.0))
+        assert np.array_equal(model.state_dict()["fc.1.bias"], state["fc.1.bias"])
+
+
+def test_torchs_conventions_are_recognised() -> None:
+    model = lenet()
+    state = {name: np.asarray(value) for name, value in model.state_dict().items()}
+    turned = {name: value.T if value.ndim == 2 else value for name, value in state.items()}
+    assert not is_torch(state, model) and is_torch(turned, model)
+    assert is_torch({"bn.running_mean": np.zeros(2)}, model)
+    other = load_state_into(lenet(), turned)
+    assert all(np.array_equal(value, state[name]) for name, value in other.state_dict().items())
+
+
+def test_pretrained_weights_but_for_what_is_skipped(tmp_path: Path) -> None:
+    source = lenet()
+    write_safetensors(tmp_path / "a.safetensors", {k: np.asarray(v) for k, v in source.state_dict().items()})
+    model = lenet(3)
+    fresh = np.asarray(model.state_dict()["fc.2.weight"])
+    assert load_pretrained(model, tmp_path / "a.safetensors", r"^fc\.2") == ["fc.2.weight", "fc.2.bias"]
+    assert np.array_equal(model.state_dict()["fc.2.weight"], fresh)
+    assert np.array_equal(model.state_dict()["fc.1.weight"], source.state_dict()["fc.1.weight"])
+    with pytest.raises(WeightError, match=r"fc\.2\.bias: ours \(3,\), theirs \(10,\)"):
+        load_pretrained(lenet(3), tmp_path / "a.safetensors")
+    with pytest.raises(WeightError, match="no parameter is skipped"):
+        load_pretrained(lenet(3), tmp_path / "a.safetensors", "head")

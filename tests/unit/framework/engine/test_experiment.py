@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from framework.config import load
-from framework.engine.experiment import Feed, TrainOptions, bind_experiment
 from framework.core.errors import ConfigError
+from framework.engine.experiment import Feed, TrainOptions, bind_experiment
 
 
 def test_a_file_is_bound_at_once(tmp_path: Path) -> None:

@@ -1,56 +1,71 @@
+"""The predictor of one exported model: batches of one shape, results in order, whatever comes in."""
+
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from framework.core.errors import InputError
+from framework.export import TensorSpec, lower_program
+from framework.inference import Engine
 from framework.inference.image_predictor import ImagePredictor
+from framework.vision import image
+from framework.vision.transforms import Resize
 
 
-class Means:
-    """An engine that keeps the shapes it ran and gives the mean of each picture."""
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    def fn(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+        return {"mean": inputs["image"].astype("float32").mean(axis=(1, 2, 3)) + weights["zero"]}
 
-    def __init__(self) -> None:
-        self.shapes: list[tuple[int, ...]] = []
-
-    def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        self.shapes.append(inputs["image"].shape)
-        return {"mean": inputs["image"].mean(axis=(1, 2, 3))}
-
-
-def predictor(batch_size: int) -> tuple[ImagePredictor[Any], Means]:
-    engine = Means()
-    interpret = lambda outputs, sample, picture: (sample.id, float(outputs["mean"]), picture.shape)  # noqa: E731
-    return ImagePredictor(engine, (), interpret, batch_size), engine  # type: ignore[arg-type]
+    program = lower_program(
+        fn, {"zero": np.float32(0)}, {"image": TensorSpec(("n", "h", "w", 3), "uint8")}, platforms=("cpu",)
+    )
+    return Engine(program, {"zero": np.float32(0)})
 
 
-def picture(value: int, side: int = 2) -> np.ndarray:
-    return np.full((side, side, 3), value, np.uint8)
+def mean_of(
+    outputs: dict[str, np.ndarray], sample: Any, picture: np.ndarray
+) -> tuple[float, str, tuple[int, ...]]:
+    return float(outputs["mean"]), sample.id, picture.shape
 
 
-def test_batches_of_one_shape_in_order():
-    predict, engine = predictor(3)
-    pictures = [picture(n) for n in range(4)] + [picture(9, 5)]
-    found = list(predict.pages((image, f"{n}.png", n) for n, image in enumerate(pictures)))
-    assert [(name, mean) for name, mean, _ in found] == [
-        ("0.png", 0.0), ("1.png", 1.0), ("2.png", 2.0), ("3.png", 3.0), ("4.png", 9.0),
-    ]  # fmt: skip
-    assert found[4][2] == (5, 5, 3)
-    # Three, one alone, one of another shape: full batches and single pictures are all that is compiled.
-    assert engine.shapes == [(3, 2, 2, 3), (1, 2, 2, 3), (1, 5, 5, 3)]
+def flat(value: int, height: int = 4, width: int = 6) -> np.ndarray:
+    return np.full((height, width, 3), value, np.uint8)
 
 
-def test_one_and_several():
-    predict, engine = predictor(4)
-    assert predict(picture(3)) == ("", 3.0, (2, 2, 3))
-    assert [mean for _, mean, _ in predict([picture(1), picture(2)])] == [1.0, 2.0]
-    assert engine.shapes == [(1, 2, 2, 3), (4, 2, 2, 3)] and predict([]) == []
+def test_one_picture_and_a_list(engine: Engine, tmp_path: Path) -> None:
+    predict = ImagePredictor(engine, [Resize((8, 8))], mean_of)
+    assert predict(flat(7)) == (7.0, "", (4, 6, 3))
+    path = tmp_path / "a.png"
+    image.write(path, flat(9))
+    assert predict([path, flat(3)]) == [(9.0, str(path), (4, 6, 3)), (3.0, "", (4, 6, 3))]
+    assert predict([]) == []
+    with pytest.raises(InputError, match="nowhere"):
+        predict(tmp_path / "nowhere.png")
 
 
-def test_no_batch_of_nothing():
-    with pytest.raises(
-        InputError, match=r"batch_size: a batch needs a picture\n  received: 0\n  allowed: 1 or more"
-    ):
-        predictor(0)
+def test_batches_hold_one_shape_and_few_programs_are_compiled(engine: Engine) -> None:
+    predict = ImagePredictor(engine, [], mean_of, batch_size=4)
+    before = engine.compile_count
+    shapes = [(4, 6)] * 6 + [(5, 5)] + [(4, 6)] * 3
+    found = predict([flat(number, *shape) for number, shape in enumerate(shapes)])
+    assert [value for value, *_ in found] == list(range(10))
+    assert engine.compile_count - before == 2  # four 4x6 at once, and one 5x5; what is fewer is filled up
+
+
+def test_results_come_while_pictures_go_in(engine: Engine) -> None:
+    predict = ImagePredictor(engine, [], mean_of, batch_size=1)
+    taken = []
+
+    def pages():
+        for number in range(5):
+            taken.append(number)
+            yield flat(number), f"p{number}", 1
+
+    results = predict.pages(pages())
+    assert next(results)[1] == "p0" and len(taken) < 5
+    assert [source for _, source, _ in results] == ["p1", "p2", "p3", "p4"]
