@@ -103,9 +103,9 @@ def merge(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Puts boxes that show the same object together: (indices [R] of the best of each, boxes [R, 4]), best first.
 
-    Greedy: of those left, the best box takes all of its class that match it. With "nms" it stays as it is. With "nmm" it
-    also takes those that match one it took, as a whole object matches both of its halves, and grows to hold them all.
-    "concat" leaves every box alone. Of equal scores the earlier one is the better.
+    Greedy: of those left, the best box takes all of its class that match it. With "nms" it stays as it is. With "nmm"
+    it also takes those that match one it took, as a whole object matches both of its halves, and grows to hold them
+    all. "concat" leaves every box alone. Of equal scores the earlier one is the better.
 
     Args:
         boxes: [K, 4] xyxy.

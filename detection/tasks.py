@@ -45,17 +45,21 @@ class ObjectDetection:
         boxes = np.zeros((self.max_objects, 4), np.float32)
         labels = np.zeros(self.max_objects, np.int32)
         kinds = np.zeros(self.max_objects, np.int8)  # 0 padding, 1 an object, 2 one to ignore
+        areas = np.zeros(self.max_objects, np.float32)  # in source pixels
         if count:
             assert sample.boxes is not None and sample.labels is not None
             boxes[: len(order)] = sample.boxes[order]
             labels[: len(order)] = sample.labels[order]
             kinds[: len(order)] = np.where(valid[order], 1, 2)
+            if sample.areas is not None:
+                areas[: len(order)] = sample.areas[order]
         warp = sample.warp or Warp.identity(sample.size_hw)
         return {
             "image": sample.image,
             "boxes": boxes,
             "labels": labels,
             "kinds": kinds,
+            **({} if sample.areas is None else {"areas": areas}),
             "matrix": np.linalg.inv(warp.matrix).astype(np.float32),
             "size": np.asarray(sample.source_size or sample.size_hw, np.int32),
         }

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from detection.layers.deformable_attention import ShapesHW
 from detection.layers.detr import MLP, PRIOR_BIAS, DecoderLayer, uniform_linear
@@ -33,21 +34,26 @@ class Selection(NamedTuple):
     """[N, Q, num_classes]"""
 
 
-def anchors(shapes_hw: ShapesHW) -> tuple[jax.Array, jax.Array]:
-    """(logits [S, 4] of a box around each pixel of the levels, [S, 1] whether it is a candidate)."""
+def anchors(shapes_hw: ShapesHW) -> tuple[np.ndarray, np.ndarray]:
+    """(logits [S, 4] of a box around each pixel of the levels, [S, 1] whether it is a candidate).
+
+    numpy: in a program a division by a constant may be rounded otherwise, and centres that lie on the margin change.
+    """
     boxes = []
     for level, (height, width) in enumerate(shapes_hw):
         centres = pixel_centres(height, width)
-        boxes.append(jnp.concatenate([centres, jnp.full_like(centres, _ANCHOR_SIZE * 2**level)], axis=-1))
-    box = jnp.concatenate(boxes)
+        boxes.append(np.concatenate([centres, np.full_like(centres, _ANCHOR_SIZE * 2**level)], axis=-1))
+    box = np.concatenate(boxes)
     valid = ((box > _MARGIN) & (box < 1 - _MARGIN)).all(axis=-1, keepdims=True)
-    return jnp.where(valid, jnp.log(box / (1 - box)), jnp.inf), valid
+    return np.where(valid, np.log(box / (1 - box)), np.float32(np.inf)), valid
 
 
-def pixel_centres(height: int, width: int) -> jax.Array:
+def pixel_centres(height: int, width: int) -> np.ndarray:
     """[height * width, 2] xy in 0 to 1, row by row."""
-    x, y = ((jnp.arange(size, dtype=jnp.float32) + 0.5) / size for size in (width, height))
-    return jnp.stack(jnp.meshgrid(x, y, indexing="xy"), axis=-1).reshape(-1, 2)
+    x, y = (
+        (np.arange(size, dtype=np.float32) + np.float32(0.5)) / np.float32(size) for size in (width, height)
+    )
+    return np.stack(np.meshgrid(x, y, indexing="xy"), axis=-1).reshape(-1, 2)
 
 
 class Decoder(nn.Layer):
@@ -98,7 +104,7 @@ class QueryTransformer(nn.Layer):
         best = jax.lax.top_k(logits.max(axis=-1), self.num_queries)[1]
         at = best[..., None]
         chosen = jnp.take_along_axis(features, at, axis=1)
-        box_logits = self.enc_bbox_head(chosen) + jnp.take(boxes, best, axis=0)
+        box_logits = self.enc_bbox_head(chosen) + jnp.take(jnp.asarray(boxes), best, axis=0)
         return Selection(chosen, box_logits, jnp.take_along_axis(logits, at, axis=1))
 
     def label_features(self, labels: jax.Array) -> jax.Array:

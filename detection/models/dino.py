@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from detection.assigners.hungarian import MatchingCosts
 from detection.layers.deformable_attention import MSDeformableAttention, ShapesHW
@@ -92,7 +93,7 @@ class Encoder(nn.Layer):
         self.layers = nn.LayerList([EncoderLayer() for _ in range(layers)])
 
     def forward(self, x: jax.Array, position: jax.Array, shapes_hw: ShapesHW) -> jax.Array:
-        places = jnp.concatenate([pixel_centres(height, width) for height, width in shapes_hw])
+        places = jnp.asarray(np.concatenate([pixel_centres(height, width) for height, width in shapes_hw]))
         for layer in self.layers:
             x = layer(x, position, places[None, :, None], shapes_hw)
         return x

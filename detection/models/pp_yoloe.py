@@ -29,6 +29,7 @@ from detection.layers.nms import NMS, multiclass_nms
 from detection.losses import binary_cross_entropy_with_logits, distribution_focal_loss, giou_loss
 from framework import nn
 from framework.config import register
+from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.nn import functional as F
 from framework.nn import initializer as I
@@ -63,6 +64,8 @@ class PPYOLOEConfig:
 
     def __post_init__(self) -> None:
         check_variant("PPYOLOE", self.variant, VARIANTS)
+        if self.static_steps < 0:
+            raise ConfigError("static_steps is negative", received=self.static_steps, allowed="0 or more")
 
 
 class Level(NamedTuple):
@@ -201,7 +204,12 @@ class PPYOLOE(nn.Layer):
         """The summed varifocal loss. Unlike detection.losses.varifocal_loss a positive of quality 0 weighs 0 and does
         not become a negative, as upstream has it here."""
         wanted = assigned.scores(labels, self.config.num_classes)
-        own = assigned._replace(quality=assigned.positive.astype(jnp.float32)).scores(labels, self.config.num_classes) > 0
+        own = (
+            assigned._replace(quality=assigned.positive.astype(jnp.float32)).scores(
+                labels, self.config.num_classes
+            )
+            > 0
+        )
         weights = jnp.where(own, wanted, 0.75 * jax.nn.sigmoid(logits) ** 2)
         return (weights * binary_cross_entropy_with_logits(logits, wanted)).sum()
 

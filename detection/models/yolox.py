@@ -28,6 +28,7 @@ from detection.layers.nms import NMS, multiclass_nms
 from detection.losses import binary_cross_entropy_with_logits, iou_loss
 from framework import nn
 from framework.config import register
+from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.io.interop.weighted import WeightedOp
 from framework.nn import initializer as I
@@ -75,6 +76,8 @@ class YOLOXConfig:
 
     def __post_init__(self) -> None:
         check_variant("YOLOX", self.variant, VARIANTS)
+        if self.l1_from is not None and self.l1_from < 0:
+            raise ConfigError("l1_from is negative", received=self.l1_from, allowed="0 or more, or null")
 
 
 class Level(NamedTuple):

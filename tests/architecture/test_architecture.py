@@ -71,6 +71,8 @@ ONLY_HERE = {
     "huggingface_hub": ("zoo/_transfer.py",),
     "filelock": ("zoo/workflow.py",),
     "tensorboardX": ("framework/engine/callbacks.py",),
+    "faster_coco_eval": ("detection/metrics.py",),
+    "scipy": ("detection/assigners/hungarian.py", "detection/tracking/"),
     "orbax": ("framework/io/sharded.py",),
     "pyclipper": ("ocr/postprocess.py",),
 }

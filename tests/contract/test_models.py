@@ -27,7 +27,17 @@ from zoo.layers.reparam import deploy_state
 
 # Fast to compile: these tests compare values and measure nothing.
 QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-CHECKED_KINDS = ("model", "backbone", "pipeline", "transform", "dataset", "optimizer", "schedule", "task")
+CHECKED_KINDS = (
+    "model",
+    "backbone",
+    "pipeline",
+    "transform",
+    "dataset",
+    "optimizer",
+    "schedule",
+    "task",
+    "metric",
+)
 
 # The other sizes of a classifier differ in numbers alone; `test_features` builds them all.
 every = pytest.mark.parametrize(

@@ -9,8 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from detection.contracts import Detections, Targets
+from detection.metrics import CocoMap, VocMap
+from detection.tasks import ObjectDetection
 from framework import nn
 from framework.config import Kind, available, bind
+from framework.engine.task import Losses
 from framework.io.checkpoint import flatten, unflatten
 from framework.vision.sample import Sample
 from zoo.classification.tasks import ImageClassification
@@ -89,13 +93,39 @@ def picture(label: int) -> Sample:
     return Sample(np.full((8, 6, 3), 40 * label + 20, np.uint8), labels=np.array(label), id=f"{label}.png")
 
 
+class Dot(nn.Layer):
+    """Two boxes that a linear layer makes of the mean colour."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(3, 8)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.fc(x.mean(axis=(1, 2))).reshape(-1, 2, 4)
+
+    def loss(self, images: jax.Array, targets: Targets) -> Losses:
+        off = jnp.abs(self(images) - targets.boxes[:, :2]).mean(axis=-1)
+        return Losses((off * targets.valid[:, :2]).sum(), {"loss_bbox": off.mean()})
+
+    def detect(self, images: jax.Array) -> Detections:
+        n = images.shape[0]
+        return Detections(self(images), jnp.full((n, 2), 0.5), jnp.zeros((n, 2), jnp.int32))
+
+
+def boxed(count: int) -> Sample:
+    boxes = np.array([[1, 1, 4, 5], [2, 2, 6, 8], [0, 0, 3, 3]], np.float32)[:count]
+    valid = np.array([True, True, False])[:count]
+    return picture(1).replace(boxes=boxes, labels=np.zeros(count, np.int32), valid=valid, source_size=(8, 6))
+
+
 TASKS: dict[str, list[tuple[Any, Any, list[Sample]]]] = {
     "ImageClassification": [
-        (task, Tiny(), [picture(0), picture(1)])
-        for task in (
-            ImageClassification(topk=(1,)),
-            ImageClassification(mixup=0.2, cutmix=1.0, label_smoothing=0.1),
-        )
+        (ImageClassification(topk=(1,)), Tiny(), [picture(0), picture(1)]),
+        (ImageClassification(mixup=0.2, cutmix=1.0, label_smoothing=0.1), Tiny(), [picture(0), picture(1)]),
+    ],
+    "ObjectDetection": [
+        (ObjectDetection(max_objects=4, metric=metric), Dot(), [boxed(3), boxed(0)])
+        for metric in (CocoMap(), VocMap())
     ],
 }
 

@@ -51,7 +51,12 @@ def weights(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
 def objects(size_hw: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     height, width = size_hw
     share = np.array(
-        [[0.053, 0.107, 0.557, 0.703], [0.31, 0.32, 0.957, 0.95], [0.621, 0.05, 0.757, 0.2], [0.1, 0.123, 0.5, 0.75]]
+        [
+            [0.053, 0.107, 0.557, 0.703],
+            [0.31, 0.32, 0.957, 0.95],
+            [0.621, 0.05, 0.757, 0.2],
+            [0.1, 0.123, 0.5, 0.75],
+        ]
     )  # no centre lies where several cells are equally near: implementations choose differently there
     boxes = np.zeros((2, 4, 4), np.float32)
     boxes[0] = share * (width, height, width, height)
@@ -98,7 +103,9 @@ def test_outputs_losses_and_gradients(case: str) -> None:
     # Backpropagation takes long to compile.
     slow = case.endswith(SLOW)
     run = jax.jit(
-        jax.value_and_grad(loss, has_aux=True) if slow else lambda params, targets: (loss(params, targets), {})
+        jax.value_and_grad(loss, has_aux=True)
+        if slow
+        else lambda params, targets: (loss(params, targets), {})
     )
     boxes, labels, valid = objects(size_hw)
     for step in (0, 1):

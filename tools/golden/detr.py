@@ -32,6 +32,8 @@ workspace = importlib.import_module("ppdet.core.workspace")
 
 OUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data" / "detr"
 CONFIGS = Path(str(ppdet.__file__)).resolve().parents[1] / "configs"
+# Steps from layer to layer that are as short as those of a trained model: long ones amplify rounding errors.
+CALMED = ("sampling_offsets.weight", "layers.2.weight")
 SLOTS = 12  # denoising queries of the small cases
 
 RTDETR = ("neck.encoder.0", "neck.fpn_blocks.1", "neck.pan_blocks.1", "transformer.enc_output")
@@ -85,9 +87,11 @@ def build(case: Case) -> Any:
     if case.depth:
         config["ResNet"]["depth"] = case.depth
     model: Any = workspace.create(config.architecture)
-    model.set_state_dict(
-        named_weights({name: tuple(value.shape) for name, value in model.state_dict().items()})
-    )
+    weights = named_weights({name: tuple(value.shape) for name, value in model.state_dict().items()})
+    for name in weights:
+        if name.endswith(CALMED):
+            weights[name] *= 0.1
+    model.set_state_dict(weights)
     return model
 
 

@@ -105,7 +105,12 @@ def objects(size_hw: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarra
     """(boxes [2, 4, 4] xyxy, labels [2, 4], valid [2, 4]): overlapping, small and large ones, and a picture of none."""
     height, width = size_hw
     share = np.array(
-        [[0.053, 0.107, 0.557, 0.703], [0.31, 0.32, 0.957, 0.95], [0.621, 0.05, 0.757, 0.2], [0.1, 0.123, 0.5, 0.75]]
+        [
+            [0.053, 0.107, 0.557, 0.703],
+            [0.31, 0.32, 0.957, 0.95],
+            [0.621, 0.05, 0.757, 0.2],
+            [0.1, 0.123, 0.5, 0.75],
+        ]
     )  # no centre lies where several cells are equally near: implementations choose differently there
     boxes = np.zeros((2, 4, 4), np.float32)
     boxes[0] = share * (width, height, width, height)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from detection.contracts import Targets
+from detection.contracts import Detections, Targets
 from detection.models import rt_detr
 from detection.models.dino import DINO, DINOConfig
-from detection.models.query_detector import QueryDetector
+from detection.models.query_detector import QueryDetector, QueryOutputs
 from detection.models.rt_detr import RTDETR, RTDETRConfig
 from framework import nn
 from framework.core.errors import ConfigError
@@ -40,16 +42,20 @@ def test_dino_has_upstreams_parameters() -> None:
     assert counts(DINO(DINOConfig())) == (578, 47_703_436)
 
 
-def test_shapes_at_full_size() -> None:
-    for model, queries in ((RTDETR(RTDETRConfig("r50")), 300), (DINO(DINOConfig()), 900)):
-        with nn.abstract():
-            graphdef, params, buffers = nn.split(model.eval())
-            images = jax.ShapeDtypeStruct((2, 640, 640, 3), jnp.float32)
-            run = lambda p, b, x, method: nn.apply(graphdef, p, b, None, x, method=method)[0]  # noqa: E731
-            raw = jax.eval_shape(lambda *args: run(*args, "__call__"), params, buffers, images)
-            found = jax.eval_shape(lambda *args: run(*args, "detect"), params, buffers, images)
-        assert raw.boxes.shape == (7, 2, queries, 4) and raw.logits.shape == (7, 2, queries, 80)
-        assert found.boxes.shape == (2, 300, 4) and found.labels.dtype == jnp.int32
+@pytest.mark.parametrize(
+    ("model", "queries"), [(RTDETR(RTDETRConfig("r50")), 300), (DINO(DINOConfig()), 900)]
+)
+def test_shapes_at_full_size(model: QueryDetector, queries: int) -> None:
+    graphdef, params, buffers = nn.abstract(model.eval())
+    images = jax.ShapeDtypeStruct((2, 640, 640, 3), jnp.float32)
+
+    def run(params: Any, buffers: Any, x: jax.Array) -> tuple[QueryOutputs, Detections]:
+        raw = nn.apply(graphdef, params, buffers, None, x)[0]
+        return raw, nn.apply(graphdef, params, buffers, None, x, method="detect")[0]
+
+    raw, found = jax.eval_shape(run, params, buffers, images)
+    assert raw.boxes.shape == (7, 2, queries, 4) and raw.logits.shape == (7, 2, queries, 80)
+    assert found.boxes.shape == (2, 300, 4) and found.labels.dtype == jnp.int32
 
 
 @pytest.mark.parametrize(
