@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -91,7 +91,7 @@ def load_pipeline(path: str | Path, overrides: tuple[str, ...] = ()) -> tuple[Re
     tree = load(path, overrides)
     experiment = bind_experiment(tree)
     experiment.require("pipeline")
-    return experiment.pipeline, resolved(tree)
+    return cast(ReadingPipeline, experiment.pipeline), resolved(tree)
 
 
 def plain(config: Any) -> Any:

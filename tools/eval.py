@@ -25,9 +25,11 @@ def main(argv: list[str] | None = None) -> int:
     )
     args = parser.parse_args(argv)
     from framework.core.device import set_device
+    from framework.inference.memory import keep_memory
     from framework.inference import keep_memory
     from zoo import workflow
 
+    keep_memory()
     keep_memory()
     try:
         if args.device:

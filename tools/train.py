@@ -40,10 +40,12 @@ def arguments() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     args = arguments().parse_args(argv)
     from framework.core.device import set_device
+    from framework.inference.memory import keep_memory
     from framework.inference import keep_memory
     from zoo import workflow
 
     keep_memory()  # steps that allocate fresh pages cost up to twice the time
+    keep_memory()
     try:
         if args.device:
             set_device(args.device)

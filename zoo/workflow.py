@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from filelock import FileLock, Timeout
 
@@ -17,6 +17,7 @@ from framework.core.errors import InputError
 from framework.engine import callbacks as C
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import Experiment, Feed, bind_experiment
+from framework.engine.task import Task
 from framework.engine.trainer import Trainer
 from framework.io.checkpoint import CheckpointStore, find_checkpoint
 from framework.io.loader import DataLoader
@@ -82,7 +83,7 @@ def make_trainer(
     experiment: Experiment, folder: Path | None, text: str = "", evaluate: bool = True
 ) -> Trainer:
     """The Trainer of an experiment, with the model's values before the first step."""
-    options, task = experiment.train, experiment.task
+    options, task = experiment.train, cast(Task, experiment.task)
     if experiment.data.train is None:
         raise InputError(
             "there is nothing to train on", where="data.train", allowed="a dataset, transforms, batch_size"
@@ -139,10 +140,11 @@ def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, f
         )
     model, _, kept = trained_model(experiment, config)
     labels = labels_of(experiment, kept)
-    experiment.task.check(model, tuple(getattr(feed.dataset, "class_names", labels)))
+    task = cast(Task, experiment.task)  # trained_model requires it
+    task.check(model, tuple(getattr(feed.dataset, "class_names", labels)))
     graphdef, params, buffers = functional_core.split(model.eval())
-    loader = loader_of(feed, experiment.task, experiment.train.seed, train=False)
-    return Evaluator(graphdef, experiment.task, loader, labels).run(params, buffers)
+    loader = loader_of(feed, task, experiment.train.seed, train=False)
+    return Evaluator(graphdef, task, loader, labels).run(params, buffers)
 
 
 @contextmanager

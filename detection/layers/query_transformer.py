@@ -44,7 +44,7 @@ def anchors(shapes_hw: ShapesHW) -> tuple[np.ndarray, np.ndarray]:
         centres = pixel_centres(height, width)
         boxes.append(np.concatenate([centres, np.full_like(centres, _ANCHOR_SIZE * 2**level)], axis=-1))
     box = np.concatenate(boxes)
-    valid = ((box > _MARGIN) & (box < 1 - _MARGIN)).all(axis=-1, keepdims=True)
+    valid = np.all((box > _MARGIN) & (box < 1 - _MARGIN), axis=-1)[:, None]
     return np.where(valid, np.log(box / (1 - box)), np.float32(np.inf)), valid
 
 

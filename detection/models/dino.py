@@ -33,7 +33,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import Backbone, build_backbone
+from zoo.contracts import build_backbone
 from zoo.layers.variants import check_variant
 from zoo.vision.resnet import ResNetConfig
 
@@ -205,7 +205,7 @@ class DINO(QueryDetector):
         self.config, size = config, VARIANTS[config.variant]
         backbone = build_backbone(ResNetConfig(size.backbone))
         tuned(backbone, _BACKBONE_RATE, size.frozen, freeze_norms=True)
-        self.backbone: Backbone = backbone
+        self.backbone = backbone
         self.transformer = DINOTransformer(config, [feature.channels for feature in backbone.features[1:]])
 
     def memory(self, images: jax.Array) -> tuple[jax.Array, ShapesHW]:

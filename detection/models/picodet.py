@@ -80,7 +80,9 @@ class PicoDetConfig:
     def __post_init__(self) -> None:
         check_variant("PicoDet", self.variant, VARIANTS)
         if self.static_steps < 0:
-            raise ConfigError("static_steps is a number of steps", received=self.static_steps, allowed="0 or more")
+            raise ConfigError(
+                "static_steps is a number of steps", received=self.static_steps, allowed="0 or more"
+            )
 
 
 class PicoHead(PicoHeadBase):

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from detection.assigners.hungarian import MatchingCosts
 from detection.layers.deformable_attention import ShapesHW
@@ -25,8 +26,9 @@ from detection.layers.query_transformer import Decoder, QueryTransformer, Select
 from detection.models.query_detector import QueryDetector
 from framework import nn
 from framework.config import register
-from zoo.contracts import Backbone, build_backbone
+from zoo.contracts import build_backbone
 from zoo.layers.conv_bn import ConvBN
+from zoo.layers.reparam import Arrays, deploy_state, prefixed
 from zoo.layers.variants import check_variant
 from zoo.vision.pp_hgnet_v2 import PPHGNetV2Config
 from zoo.vision.resnet import ResNetConfig
@@ -124,10 +126,17 @@ class RTDETR(QueryDetector):
         else:
             backbone = build_backbone(PPHGNetV2Config(size.backbone, deploy=config.deploy))
         tuned(backbone, size.rate, size.frozen, freeze_norms=bool(size.frozen))
-        self.backbone: Backbone = backbone
+        self.backbone = backbone
         channels = [feature.channels for feature in backbone.features[1:]]
         self.transformer = RTDETRTransformer(config, size.layers)
         self.neck = HybridEncoder(channels, CHANNELS, HIDDEN, size.expansion, config.deploy)
+
+    def deploy_state(self) -> Arrays:
+        state = prefixed("transformer", deploy_state(self.transformer))
+        state |= prefixed("neck", deploy_state(self.neck))
+        if hasattr(self.backbone.config, "deploy"):
+            return state | prefixed("backbone", deploy_state(self.backbone))
+        return state | prefixed("backbone", {k: np.asarray(v) for k, v in self.backbone.state_dict().items()})
 
     def memory(self, images: jax.Array) -> tuple[jax.Array, ShapesHW]:
         return self.transformer.encode(self.neck(self.backbone.forward_features(images)[1:]))

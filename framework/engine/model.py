@@ -91,7 +91,7 @@ class _Supervised:
         labels = (batch[f"label{n}"] for n in range(self.labels))
         found = self.loss_fn(*self._outputs(model, batch), *labels)
         parts = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-        total = sum(parts[1:], parts[0])
+        total: Any = sum(parts[1:], parts[0])
         return Losses(total, {f"loss{n}": part for n, part in enumerate(parts)} if len(parts) > 1 else {})
 
     def infer(self, model: Layer, inputs: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
@@ -113,7 +113,7 @@ class Model:
 
     def __init__(self, network: Layer, inputs: Any = 1, labels: Any = 1) -> None:
         self.network = network
-        self._count = tuple(n if isinstance(n, int) else len(n) for n in (inputs, labels))
+        self._inputs, self._labels = (n if isinstance(n, int) else len(n) for n in (inputs, labels))
         self._optimizer: Optimizer | None = None
         self._loss: Callable[..., Any] | None = None
         self._metrics: tuple[Metric, ...] = ()
@@ -142,7 +142,7 @@ class Model:
         self._kept = None
 
     def _task(self, judged: bool = True) -> _Supervised:
-        return _Supervised(*self._count, self._loss, self._metrics if judged else ())
+        return _Supervised(self._inputs, self._labels, self._loss, self._metrics if judged else ())
 
     def _ready(self, *needs: str) -> None:
         missing = [name for name in needs if getattr(self, f"_{name}") in (None, ())]
@@ -213,7 +213,7 @@ class Model:
     def evaluate(self, eval_data: Any, batch_size: int = 1, num_workers: int = 0) -> dict[str, float]:
         """Scores of the metrics by name, and the mean `loss` where a loss is prepared."""
         metrics = [*self._metrics, *([_MeanLoss(self._loss)] if self._loss else [])]
-        task = _Supervised(*self._count, self._loss, tuple(metrics))
+        task = _Supervised(self._inputs, self._labels, self._loss, tuple(metrics))
         loader = self._loader(eval_data, task, batch_size, num_workers, pad_last=True)
         graphdef, params, buffers = functional_core.split(self.network.eval())
         return Evaluator(graphdef, task, loader).run(params, buffers)
@@ -222,7 +222,7 @@ class Model:
         self, test_data: Any, batch_size: int = 1, num_workers: int = 0, stack_outputs: bool = False
     ) -> list[Any]:
         """For each output of the network a list of its batches, or with `stack_outputs` one array."""
-        task = _Supervised(self._count[0], 0, None, (collect := _Collect(),))
+        task = _Supervised(self._inputs, 0, None, (collect := _Collect(),))
         loader = self._loader(test_data, task, batch_size, num_workers, pad_last=True)
         graphdef, params, buffers = functional_core.split(self.network.eval())
         Evaluator(graphdef, task, loader).run(params, buffers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -66,10 +67,9 @@ def train_step(
 
     def loss_of(trained: State, state: TrainState, batch: Mapping[str, jax.Array]) -> tuple[jax.Array, Any]:
         model = graphdef.bind({**state.params, **trained}, state.buffers)
-        low = options.amp != "float32"
         with (
             rng_scope(jax.random.fold_in(root, state.step)),
-            amp.auto_cast(enable=low, level=options.amp_level, dtype=options.amp if low else "bfloat16"),
+            _cast(options),
             explained_trace(),
         ):
             losses = task.loss(model, {**batch, "step": state.step})
@@ -116,3 +116,9 @@ def train_step(
     if options.recompute and device.platform == "cpu":
         compiler = {**compiler, **CPU_RECOMPUTE_OPTIONS}
     return jax.jit(step, donate_argnums=0, compiler_options=compiler)
+
+
+def _cast(options: TrainOptions) -> Any:
+    if options.amp == "float32":
+        return contextlib.nullcontext()
+    return amp.auto_cast(level=options.amp_level, dtype=options.amp)

@@ -11,15 +11,16 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from framework.core.device import Device
 from framework.core.errors import ConfigError, OarError, WeightError
 from framework.engine.callbacks import Callback
 from framework.engine.evaluator import Evaluator
@@ -73,17 +74,18 @@ class Trainer:
         labels: tuple[str, ...] = (),
         callbacks: Sequence[Callback] = (),
         about: dict[str, Any] | None = None,
-        devices: Sequence[jax.Device] | None = None,
+        devices: Sequence[Device] | None = None,
     ) -> None:
         self.model, self.task, self.train, self.options = model, task, train, options
         self.labels, self.callbacks, self.about = labels, tuple(callbacks), about or {}
         self.store = CheckpointStore(folder / "checkpoints", options.keep) if folder else None
+        self.batch_size = int(train.batch_size or 1)
         self.steps_per_epoch = len(train)
         self.total_steps = _length(options, self.steps_per_epoch)
         self.stop, self.since_best, self.best_score = False, 0, None
 
         devices = list(devices or jax.devices())
-        batch = train.batch_size
+        batch = self.batch_size
         if batch % len(devices):
             raise ConfigError(
                 "the batch cannot be divided among the devices",
@@ -139,8 +141,8 @@ class Trainer:
     def _settings(self) -> dict[str, Any]:
         """What must not change between a run and its resumption, for then the data would be in another order."""
         return {
-            "batch_size": self.train.batch_size,
-            "samples": len(self.train.dataset),
+            "batch_size": self.batch_size,
+            "samples": len(cast(Sized, self.train.dataset)),
             "seed": self.options.seed,
         }
 
@@ -176,8 +178,8 @@ class Trainer:
                     fix="set it back, or start anew from the checkpoint's model.safetensors with `pretrained`",
                 )
         rest = unflatten(self._rest(), saved.train, where=folder)
-        params = {name: saved.model[name] for name in self.state.params}
-        buffers = {name: saved.model[name] for name in self.state.buffers}
+        params: Any = {name: saved.model[name] for name in self.state.params}
+        buffers: Any = {name: saved.model[name] for name in self.state.buffers}
         state = TrainState(
             step=rest["step"], params=params, buffers=buffers, **{k: rest[k] for k in rest if k != "step"}
         )
@@ -298,7 +300,7 @@ class Trainer:
             "step": step,
             "epoch": (step - 1) // self.steps_per_epoch,
             **means,
-            "samples_per_second": (step - first) * self.train.batch_size / seconds,
+            "samples_per_second": (step - first) * self.batch_size / seconds,
             "wait_share": min(1.0, (self._waited - waited) / seconds),
         }
         self._sums, self._mark = {}, (now, step, self._waited)

@@ -105,7 +105,7 @@ class Dot(nn.Layer):
 
     def loss(self, images: jax.Array, targets: Targets) -> Losses:
         off = jnp.abs(self(images) - targets.boxes[:, :2]).mean(axis=-1)
-        return Losses((off * targets.valid[:, :2]).sum(), {"loss_bbox": off.mean()})
+        return Losses(jnp.where(targets.valid[:, :2], off, 0).sum(), {"loss_bbox": off.mean()})
 
     def detect(self, images: jax.Array) -> Detections:
         n = images.shape[0]

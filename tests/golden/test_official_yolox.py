@@ -65,8 +65,11 @@ def letterbox(size_hw: tuple[int, int]) -> Warp:
 
 @pytest.mark.slow
 def test_the_score_on_coco_mini(shared: Path) -> None:
-    """ONNX Runtime, OpenCV and a plain suppression at the same 0.65 give AP 0.343 and AP50 0.511; the README of the
-    weights says 0.341 and 0.513, by a suppression that it does not name."""
+    """Compared with ONNX Runtime, OpenCV and a plain suppression at the same 0.65, which give AP 0.3427 and AP50 0.5111.
+
+    The README of the weights says 0.341 and 0.513 and names neither its suppression nor its code for AP: ours is
+    0.0022 above that AP.
+    """
     evaluation = pytest.importorskip("faster_coco_eval")
     folder = found(shared, "data/coco_mini")
     truth = json.loads((folder / "instances_val.json").read_text(encoding="utf-8"))
@@ -96,6 +99,5 @@ def test_the_score_on_coco_mini(shared: Path) -> None:
     scorer.evaluate()
     scorer.accumulate()
     scorer.summarize()
-    assert scorer.stats[0] == pytest.approx(0.341, abs=0.0021)
     assert scorer.stats[0] == pytest.approx(0.3427, abs=0.001)
-    assert scorer.stats[1] == pytest.approx(0.511, abs=0.002)
+    assert scorer.stats[1] == pytest.approx(0.5111, abs=0.002)

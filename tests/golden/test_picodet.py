@@ -1,4 +1,7 @@
-"""Parity of PicoDet's two versions with PaddleDetection: names, outputs and losses; references by tools/golden/picodet.py."""
+"""Parity of PicoDet's two versions with PaddleDetection: names, outputs and losses.
+
+The references are written by tools/golden/picodet.py.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def weights(variant: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, np.nd
     drawn = named_weights(shapes) | {BINS: np.arange(8, dtype=np.float32)}
     depthwise, full = GAINS[variant]
     return {
-        name: value * (depthwise if value.shape[1] == 1 else full) if value.ndim == 4 else value
+        name: value * (depthwise if value.shape[1:2] == (1,) else full) if value.ndim == 4 else value
         for name, value in drawn.items()
     }
 

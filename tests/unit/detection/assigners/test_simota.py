@@ -9,6 +9,7 @@ from detection.assigners.simota import simota
 
 POINTS = jnp.asarray([[4.0, 4], [12, 4], [4, 12], [12, 12], [100, 100]])
 STRIDES = jnp.full((5, 1), 8.0)
+SCORES = jnp.full((5, 2), 0.5)
 BOX = jnp.asarray([[0.0, 0, 16, 16]])
 # IoU 1, 1, 1/2, 1/4 and, far away, 1
 PREDICTIONS = jnp.asarray([[0.0, 0, 16, 16], [0, 0, 16, 16], [0, 0, 16, 8], [0, 0, 8, 8], [0, 0, 16, 16]])
@@ -18,7 +19,7 @@ def run(
     predictions: jnp.ndarray = PREDICTIONS,
     boxes: jnp.ndarray = BOX,
     valid: tuple[bool, ...] = (True,),
-    scores: jnp.ndarray = jnp.full((5, 2), 0.5),
+    scores: jnp.ndarray = SCORES,
     varifocal: bool = True,
 ) -> Assignment:
     labels = jnp.arange(len(valid)) % 2

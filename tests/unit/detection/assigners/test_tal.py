@@ -3,6 +3,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from detection.assigners.assignment import Assignment
 from detection.assigners.tal import task_aligned
 
 POINTS = jnp.asarray([[2.0, 2], [5, 5], [8, 8], [20, 20]])
@@ -11,7 +12,9 @@ SCORES = jnp.asarray([[0.9, 0.5], [0.9, 0.9], [0.1, 0.8], [1.0, 1.0]])
 BOX = jnp.asarray([[0.0, 0, 10, 10]])
 
 
-def run(boxes: jnp.ndarray, labels: list[int], valid: list[bool], topk: int = 2, **powers: float):  # noqa: ANN201
+def run(
+    boxes: jnp.ndarray, labels: list[int], valid: list[bool], topk: int = 2, **powers: float
+) -> Assignment:
     return task_aligned(
         SCORES, PREDICTIONS, POINTS, boxes, jnp.asarray(labels), jnp.asarray(valid), topk, **powers
     )

@@ -74,7 +74,7 @@ def test_what_of_the_backbone_learns() -> None:
     assert attrs["backbone.blocks.0.conv0.conv.weight"].trainable
     assert attrs["backbone.blocks.0.conv0.conv.weight"].learning_rate == pytest.approx(0.1)
     assert attrs["neck.lateral_convs.0.bn.weight"].trainable
-    norms = [layer for layer in model.backbone.sublayers() if isinstance(layer, nn.BatchNorm)]  # type: ignore[attr-defined]
+    norms = [layer for layer in model.backbone.sublayers() if isinstance(layer, nn.BatchNorm)]
     assert norms and all(norm.use_global_stats for norm in norms)
     attrs = {name: parameter.attr for name, parameter in DINO(DINOConfig()).named_parameters()}
     assert not attrs["backbone.blocks.2.conv1.conv.weight"].trainable
@@ -112,16 +112,19 @@ def test_losses_with_and_without_objects(monkeypatch: pytest.MonkeyPatch) -> Non
     images = jnp.asarray(np.random.default_rng(0).standard_normal((2, 32, 64, 3)), jnp.float32)
     boxes = jnp.broadcast_to(jnp.asarray([8.0, 4.0, 40.0, 28.0]), (2, 3, 4))
 
-    def loss(params: dict[str, jax.Array], valid: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
+    learned = {name: value for name, value in params.items() if not name.startswith("backbone")}
+
+    def loss(learned: dict[str, jax.Array], valid: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
         targets = Targets(boxes, jnp.ones((2, 3), jnp.int32), valid, jnp.asarray(0, jnp.int32))
-        out, _ = nn.apply(graphdef, params, buffers, jax.random.key(1), images, targets, method="loss")
+        key, own = jax.random.key(1), {**params, **learned}
+        out, _ = nn.apply(graphdef, own, buffers, key, images, targets, method="loss")
         return out.total, dict(out.parts)
 
     run = jax.jit(jax.value_and_grad(loss, has_aux=True))
-    (total, parts), grads = run(params, jnp.asarray([[True, False, True], [False] * 3]))
+    (total, parts), grads = run(learned, jnp.asarray([[True, False, True], [False] * 3]))
     assert all(np.isfinite(grad).all() for grad in grads.values())
     np.testing.assert_allclose(total, sum(parts.values()), rtol=1e-5)
     assert all(parts[name] > 0 for name in ("loss_class", "loss_bbox", "loss_giou_dn", "loss_class_dn"))
-    (total, parts), grads = run(params, jnp.zeros((2, 3), bool))
+    (total, parts), grads = run(learned, jnp.zeros((2, 3), bool))
     assert all(np.isfinite(grad).all() for grad in grads.values())
     assert {name for name, value in parts.items() if value > 0} == {"loss_class", "loss_class_aux"}
