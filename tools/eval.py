@@ -26,7 +26,6 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     from framework.core.device import set_device
     from framework.inference.memory import keep_memory
-    from framework.inference import keep_memory
     from zoo import workflow
 
     keep_memory()

@@ -41,7 +41,6 @@ def main(argv: list[str] | None = None) -> int:
     args = arguments().parse_args(argv)
     from framework.core.device import set_device
     from framework.inference.memory import keep_memory
-    from framework.inference import keep_memory
     from zoo import workflow
 
     keep_memory()  # steps that allocate fresh pages cost up to twice the time

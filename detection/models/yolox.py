@@ -144,8 +144,8 @@ class YOLOXHead(nn.Layer):
 class YOLOX(nn.Layer):
     """Detector of detection/contracts.py; heights and widths are multiples of 32.
 
-    Official images are BGR of 0 to 255, resized with their aspect kept and filled with 114 to the right and below;
-    PaddleDetection's own training has RGB normalised with ImageNet's mean and deviation.
+    Images keep their aspect when resized, are filled with 114 to the right and below, and have values of 0 to 255: BGR
+    for the authors' weights, RGB for PaddleDetection's.
     """
 
     training_only: tuple[str, ...] = ()

@@ -65,7 +65,7 @@ def letterbox(size_hw: tuple[int, int]) -> Warp:
 
 @pytest.mark.slow
 def test_the_score_on_coco_mini(shared: Path) -> None:
-    """Compared with ONNX Runtime, OpenCV and a plain suppression at the same 0.65, which give AP 0.3427 and AP50 0.5111.
+    """ONNX Runtime, OpenCV and a plain suppression at the same 0.65 give AP 0.3427 and AP50 0.5111.
 
     The README of the weights says 0.341 and 0.513 and names neither its suppression nor its code for AP: ours is
     0.0022 above that AP.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -107,9 +108,10 @@ def test_outputs_losses_and_gradients(case: str) -> None:
         if slow
         else lambda params, targets: (loss(params, targets), {})
     )
-    boxes, labels, valid = objects(size_hw)
     for step in (0, 1):
-        (total, parts), gradients = run(params, Targets(boxes, labels, valid, np.int32(step)))
+        (total, parts), gradients = run(
+            params, Targets(*map(jnp.asarray, (*objects(size_hw), np.int32(step))))
+        )
         ours = {"loss": total, **parts}
         assert len(ours) >= 4
         for name, value in ours.items():

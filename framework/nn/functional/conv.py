@@ -153,6 +153,7 @@ def shifted(
 def out_size(
     size: tuple[Any, ...], kernel: tuple[int, ...], stride: Pair, dilation: Pair, pads: Pads
 ) -> tuple[Any, Any]:
+    """(height, width) behind a convolution or pooling; sizes may be symbolic."""
     return tuple(  # type: ignore[return-value]
         (n + p[0] + p[1] - (k - 1) * d - 1) // s + 1
         for n, k, s, d, p in zip(size, kernel, stride, dilation, pads)

@@ -88,6 +88,7 @@ def smallest(monkeypatch: pytest.MonkeyPatch) -> QueryDetector:
     return RTDETR(RTDETRConfig("tiny", num_classes=3, num_queries=6, num_denoising=4, top_k=8))
 
 
+@pytest.mark.slow
 def test_deploy_form_detects_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     model = smallest(monkeypatch).eval()
     for name, buffer in model.named_buffers():
@@ -105,6 +106,7 @@ def test_deploy_form_detects_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     assert outs[0].boxes.shape == (1, 8, 4) and np.diff(outs[0].scores[0]).max() <= 0
 
 
+@pytest.mark.slow
 def test_losses_with_and_without_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without objects only classes cost, and no denoising query; gradients are finite either way."""
     model = smallest(monkeypatch)
