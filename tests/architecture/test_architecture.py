@@ -336,7 +336,10 @@ def test_nothing_is_left_to_do() -> None:
             for name in ("update", "accumulate", "reset")
         ),
         ("framework/optimizer/base.py", "Optimizer.rule"),
-        *(("detection/layers/query_transformer.py", f"QueryTransformer.{n}") for n in ("encode", "queries", "decode")),
+        *(
+            ("detection/layers/query_transformer.py", f"QueryTransformer.{n}")
+            for n in ("encode", "queries", "decode")
+        ),
         ("detection/models/query_detector.py", "QueryDetector.memory"),
         ("framework/optimizer/lr/base.py", "LRScheduler.rate"),
     }

@@ -21,9 +21,9 @@ from ocr.models.crnn import CRNN, CRNNConfig
 from ocr.models.dbnet import DBNet, DBNetConfig
 from ocr.models.text_classifier import TextClassifier, TextClassifierConfig
 from ocr.models.text_recognizer import greedy
-from zoo.loading import load_weights_into
 from ocr.postprocess import ctc_decode
 from ocr.preprocess import line_width, rec_batch
+from zoo.loading import load_weights_into
 
 CLASSIFIER = "ppocr_v2_cls/ch_ppocr_mobile_v2.0_cls_infer.onnx"
 ENGLISH = "ppocr_v2_rec_en_number/en_number_mobile_v2.0_rec_infer.onnx"
