@@ -29,7 +29,6 @@ def main(argv: list[str] | None = None) -> int:
     from zoo import workflow
 
     keep_memory()
-    keep_memory()
     try:
         if args.device:
             set_device(args.device)

@@ -44,7 +44,6 @@ def main(argv: list[str] | None = None) -> int:
     from zoo import workflow
 
     keep_memory()  # steps that allocate fresh pages cost up to twice the time
-    keep_memory()
     try:
         if args.device:
             set_device(args.device)
