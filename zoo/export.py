@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import jax
 
 from framework import nn
 from framework.config import build, dump, load, parse, resolved
-from framework.core.errors import ConfigError
+from framework.core.errors import ConfigError, InputError
 from framework.engine.experiment import Experiment, bind_experiment
 from framework.export import Artifact, TensorSpec
 from framework.export.program import lower_layer
@@ -70,8 +71,9 @@ def labels_of(experiment: Experiment, kept: tuple[str, ...]) -> tuple[str, ...]:
     if kept:
         return kept
     for feed in (experiment.data.eval, experiment.data.train):
-        if feed is not None:
-            return tuple(getattr(feed.dataset, "class_names", ()))
+        with contextlib.suppress(InputError):  # the data need not be on the machine that exports
+            if feed is not None:
+                return tuple(getattr(feed.dataset, "class_names", ()))
     return ()
 
 
