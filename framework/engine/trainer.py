@@ -120,9 +120,9 @@ class Trainer:
         )
         self.evaluator = None
         if eval is not None:
-            self.evaluator = Evaluator(
-                functional_core.graph_def(model.eval()), task, eval, labels, self.replicated
-            )
+            divided = int(eval.batch_size or 1) % len(devices) == 0
+            place = self.sharded if divided else self.replicated
+            self.evaluator = Evaluator(functional_core.graph_def(model.eval()), task, eval, labels, place)
         self._sums: dict[str, float] = {}
         self._pending: deque[tuple[int, tuple, dict]] = deque()
 

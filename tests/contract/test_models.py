@@ -152,7 +152,9 @@ def test_shapes_and_dtypes_at_the_published_size(case: Case, mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if case.kind == "model" and case.variant in PUBLISHED], ids=str
+    "case",
+    [case for case in CASES if case.kind == "model" and case.variant in PUBLISHED and case.name != "LeNet"],
+    ids=str,
 )
 def test_published_size(case: Case) -> None:
     deploy, values = PUBLISHED[case.variant]

@@ -121,6 +121,8 @@ def _max_pool2d(
             return _reduce(x, -jnp.inf, lax.max, kernel, stride, ((0, 0), (0, 0)))
         return _reduce(x, -jnp.inf, lax.max, kernel, stride, edges)
 
+    if stride != (1, 1) and not all(isinstance(size, int) for size in x.shape[1:3]):
+        return plain(x)  # whether a strided view of a symbolic size is empty cannot be decided
     return choose(on, lambda x: _separable_max(x, kernel, stride, edges, low), plain, x)
 
 
