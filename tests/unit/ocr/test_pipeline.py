@@ -91,7 +91,9 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Reader]:
             id(stage): {"detector": text_map, "recognizer": words, "orienter": orient}[name]
             for name, stage in of.stages.items()
         }
-        monkeypatch.setattr(Reader, "_engine", lambda self, stage, precision: FakeEngine(answers[id(stage)]))
+        monkeypatch.setattr(
+            pipeline, "engine_of", lambda stage, device, precision: FakeEngine(answers[id(stage)])
+        )
         return Reader(of, "cpu", **changes)
 
     return make

@@ -26,7 +26,10 @@ def test_the_fingerprint_knows_settings_and_files(tmp_path: Path) -> None:
     assert len({first, *others}) == 5
 
 
-def test_an_artifact_is_made_once_and_again_when_it_is_damaged(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_artifact_is_made_once_and_again_when_it_is_damaged(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OAR_HOME", str(tmp_path))
     made = []
 
     def make() -> Artifact:
