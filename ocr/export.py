@@ -13,7 +13,7 @@ from typing import Annotated, Any, cast
 import jax
 import jax.numpy as jnp
 
-from framework.config import Kind, build, dump, load, parse, register, resolved
+from framework.config import Kind, build, load, register, resolved
 from framework.core.errors import ConfigError
 from framework.engine.experiment import bind_experiment
 from framework.export import PLATFORMS, Artifact, TensorSpec, lower_layer
@@ -24,6 +24,7 @@ from ocr.pipeline import ReadOptions
 from ocr.preprocess import Normalize
 from ocr.stages import DetectOptions, OrientOptions, RecognizeOptions
 from zoo import hub
+from zoo.export import plain
 from zoo.loading import load_weights_into
 
 PRECISIONS = ("float32", "bfloat16")
@@ -92,11 +93,6 @@ def load_pipeline(path: str | Path, overrides: tuple[str, ...] = ()) -> tuple[Re
     experiment = bind_experiment(tree)
     experiment.require("pipeline")
     return cast(ReadingPipeline, experiment.pipeline), resolved(tree)
-
-
-def plain(config: Any) -> Any:
-    """A bound dataclass as the plain data that binds back to it, for an artifact's config."""
-    return parse(dump(config), "artifact").plain()
 
 
 def export_pipeline(

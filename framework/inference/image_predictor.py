@@ -44,6 +44,8 @@ class ImagePredictor(Generic[R]):
             )
         self.engine, self.transforms, self.interpret = engine, tuple(transforms), interpret
         self.batch_size = batch_size
+        # One thread for all calls, not one for each: starting threads takes time and memory.
+        self._device = ThreadPoolExecutor(1, "oar-predict")
 
     def __call__(self, source: Any) -> Any:
         if isinstance(source, (list, tuple)):
@@ -63,13 +65,12 @@ class ImagePredictor(Generic[R]):
     def results(self, pictures: Iterable[tuple[np.ndarray, str]]) -> Iterator[R]:
         """One result for each (image [H, W, 3] uint8 RGB, source), in order. Memory does not grow with their number."""
         waiting: list[tuple[list[tuple[Sample, np.ndarray]], Future]] = []
-        with ThreadPoolExecutor(1, "oar-predict") as device:
-            for group in self._groups(pictures):
-                waiting.append((group, device.submit(self._run, [sample for sample, _ in group])))
-                if len(waiting) > 1:
-                    yield from self._interpreted(*waiting.pop(0))
-            for group, future in waiting:
-                yield from self._interpreted(group, future)
+        for group in self._groups(pictures):
+            waiting.append((group, self._device.submit(self._run, [sample for sample, _ in group])))
+            if len(waiting) > 1:
+                yield from self._interpreted(*waiting.pop(0))
+        for group, future in waiting:
+            yield from self._interpreted(group, future)
 
     def _groups(
         self, pictures: Iterable[tuple[np.ndarray, str]]
