@@ -44,23 +44,35 @@ def load_sharded(folder: str | Path, like: Any) -> Any:
     """
     folder = Path(folder).absolute()
     wanted = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=a.sharding), like)
-    try:
-        with ocp.StandardCheckpointer() as checkpointer:
-            found = checkpointer.restore(folder, wanted)
-    except (ValueError, KeyError, FileNotFoundError, TypeError) as error:
+    if not (folder / "_CHECKPOINT_METADATA").is_file():
         raise FormatError(
-            "the sharded checkpoint cannot be read",
-            where=folder,
-            received=str(error).splitlines()[0],
-            allowed="a folder that save_sharded wrote, with the structure and shapes of `like`",
-        ) from error
+            "the sharded checkpoint cannot be read", where=folder, allowed="a folder that save_sharded wrote"
+        )
+    with ocp.StandardCheckpointer() as checkpointer:
+        # Compared before anything is read: where orbax finds a wrong shape, its other reads outlive the error.
+        kept = checkpointer.metadata(folder).item_metadata
+        _compare(folder, kept.tree if kept is not None else {}, wanted)
+        return checkpointer.restore(folder, wanted)
+
+
+def _compare(folder: Path, kept: Any, wanted: Any) -> None:
+    """Raises: FormatError, where arrays are missing, too many, or of another shape."""
+    there, asked = (
+        {
+            jax.tree_util.keystr(path): tuple(leaf.shape)
+            for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
+        }
+        for tree in (kept, wanted)
+    )
     wrong = [
-        f"{jax.tree_util.keystr(path)}: {a.shape}, wanted {b.shape}"
-        for (path, a), b in zip(jax.tree_util.tree_leaves_with_path(found), jax.tree.leaves(wanted))
-        if a.shape != b.shape
+        f"{name}: {there.get(name, 'nothing')}, wanted {asked.get(name, 'nothing')}"
+        for name in sorted(there | asked)
+        if there.get(name) != asked.get(name)
     ]
     if wrong:
         raise FormatError(
-            "the sharded checkpoint has other shapes", where=folder, received=", ".join(wrong[:5])
+            "the sharded checkpoint holds other arrays",
+            where=folder,
+            received="; ".join(wrong[:5]),
+            allowed="the structure and shapes of `like`",
         )
-    return found

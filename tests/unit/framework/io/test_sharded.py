@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -14,15 +12,6 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from framework.core.errors import FormatError, InputError
 from framework.io.sharded import load_sharded, save_sharded
-
-# orbax closes its event loop before its last coroutine is collected; collected here, it troubles no other test.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
-
-@pytest.fixture(autouse=True)
-def collected() -> Iterator[None]:
-    yield
-    gc.collect()
 
 
 def placed(spec: PartitionSpec, count: int = 2) -> NamedSharding:
@@ -51,7 +40,7 @@ def test_errors(tmp_path: Path) -> None:
         save_sharded(folder, written)
     with pytest.raises(FormatError, match="cannot be read"):
         load_sharded(tmp_path / "b", written)
-    with pytest.raises(FormatError, match="sharded checkpoint"):
+    with pytest.raises(FormatError, match=r"\['other'\]: nothing, wanted \(4, 2\)"):
         load_sharded(folder, {"other": written["w"]})
-    with pytest.raises(FormatError, match="sharded checkpoint"):
+    with pytest.raises(FormatError, match=r"\['w'\]: \(4, 2\), wanted \(2, 2\)"):
         load_sharded(folder, {**written, "w": jnp.zeros((2, 2))})
