@@ -41,3 +41,35 @@ class Detector(Protocol):
     def loss(self, images: jax.Array, targets: Targets) -> Losses: ...
 
     def detect(self, images: jax.Array) -> Detections: ...
+
+
+class PoseTargets(NamedTuple):
+    """People of a batch, padded to M (1 where the picture is one person's crop), with J joints each."""
+
+    keypoints: jax.Array
+    """[N, M, J, 3] float32: x and y in pixels of the network's input, and visibility: 0 unlabelled, 1 hidden, 2 seen"""
+    boxes: jax.Array
+    """[N, M, 4] float32 xyxy in pixels of the network's input"""
+    valid: jax.Array
+    """[N, M] bool: False is padding"""
+    ignore: jax.Array | None = None
+    """[N, H, W] bool: crowds and people without joints; no loss is taken there"""
+
+
+class Poses(NamedTuple):
+    """The K best people of each picture, best first; a score of 0 marks padding."""
+
+    keypoints: jax.Array
+    """[N, K, J, 3] float32: x and y in pixels of the network's input, and the joint's score"""
+    scores: jax.Array
+    """[N, K] float32 in [0, 1]"""
+
+
+class PoseEstimator(Protocol):
+    """A Layer on normalised images [N, H, W, 3] float32. `loss` and `detect` are pure and of fixed shapes."""
+
+    def forward(self, images: jax.Array) -> Any: ...
+
+    def loss(self, images: jax.Array, targets: PoseTargets) -> Losses: ...
+
+    def detect(self, images: jax.Array) -> Poses: ...

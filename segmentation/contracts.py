@@ -1,0 +1,37 @@
+"""What every segmentation model takes and gives, and what a loss sees."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import jax
+
+
+class Embedded(NamedTuple):
+    """An auxiliary output of a model that learns by contrast, at the resolution of its features."""
+
+    logits: jax.Array
+    """[N, h, w, num_classes] float32"""
+    embedding: jax.Array
+    """[N, h, w, D] float32, each vector of length 1"""
+
+
+Output = jax.Array | Embedded
+
+
+class Segmenter(Protocol):
+    """A Layer on normalised images [N, H, W, C] float32; H and W are any sizes.
+
+    `forward` gives logits [N, H, W, num_classes] float32, scaled to the size of the images. The first is the result.
+    In evaluation it is the only one; in training the outputs of auxiliary heads follow, one for each further loss.
+    """
+
+    def forward(self, images: jax.Array) -> tuple[Output, ...]: ...
+
+
+class Loss(Protocol):
+    """A frozen dataclass of the kind "loss". Pure and of fixed shapes; the mean over the global batch."""
+
+    def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
+        """A float32 scalar of one output of the model and `labels` [N, H, W] int32; `ignore_index` is left out."""
+        ...
