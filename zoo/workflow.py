@@ -13,14 +13,16 @@ from filelock import FileLock, Timeout
 
 import framework
 from framework.config import build, load, resolved
-from framework.core.errors import InputError
+from framework.core.errors import ConfigError, InputError
 from framework.engine import callbacks as C
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import Experiment, Feed, bind_experiment
 from framework.engine.task import Task
 from framework.engine.trainer import Trainer
 from framework.io.checkpoint import CheckpointStore, find_checkpoint
+from framework.io.collate import PadToBucket
 from framework.io.loader import DataLoader
+from framework.io.sampler import BucketBatchSampler
 from framework.nn import functional_core
 from zoo.export import labels_of, trained_model
 from zoo.loading import load_pretrained, resolve_weights
@@ -29,14 +31,28 @@ log = logging.getLogger("oar")
 
 
 def loader_of(feed: Feed, task: Any, seed: int, train: bool) -> DataLoader:
-    """The loader of a feed. Training shuffles and leaves out what fills no batch; evaluation pads the last one."""
+    """The loader of a feed. Training shuffles and leaves out what fills no batch; evaluation pads the last one.
+
+    With buckets the task says how long a sample is (`length`) and what pads its arrays (`padding`, values by key).
+    """
+    if feed.buckets is None:
+        batches = {"batch_size": feed.batch_size, "shuffle": train, "drop_last": train}
+    else:
+        if not hasattr(task, "padding"):
+            raise ConfigError(
+                "the samples of this task all have one shape",
+                where="buckets",
+                received=f"task: {type(task).__name__}",
+                fix="take `buckets` out of the feed",
+            )
+        lengths = [task.length(sample) for sample in feed.dataset]
+        sampler = BucketBatchSampler(lengths, feed.buckets, feed.batch_size, train, train, seed)
+        batches = {"batch_sampler": sampler, "collate_fn": PadToBucket(feed.buckets, task.padding)}
     return DataLoader(
         feed.dataset,
         transforms=feed.transforms,
         pack=task.pack,
-        batch_size=feed.batch_size,
-        shuffle=train,
-        drop_last=train,
+        **batches,
         pad_last=not train,
         num_workers=feed.num_workers,
         worker_mode=feed.worker_mode,

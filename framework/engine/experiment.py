@@ -23,6 +23,8 @@ class Feed:
     """One data set on its way to the device.
 
     `batch_size` counts the samples of a step over all devices. Order and augmentation do not depend on the workers.
+    `buckets` are the lengths, ascending, to which samples of different lengths, such as texts, are padded: a batch holds
+    samples of about one length, and the model is compiled once for each bucket.
     """
 
     dataset: Dataset
@@ -30,6 +32,7 @@ class Feed:
     batch_size: int = 32
     num_workers: int = 2
     worker_mode: Literal["thread", "process"] = "thread"
+    buckets: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.batch_size < 1 or self.num_workers < 0:

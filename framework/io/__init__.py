@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from framework.io.loader import DataLoader as DataLoader
     from framework.io.recipe import Batch as Batch
     from framework.io.sampler import BatchSampler as BatchSampler
+    from framework.io.sampler import BucketBatchSampler as BucketBatchSampler
     from framework.io.sampler import DistributedBatchSampler as DistributedBatchSampler
     from framework.io.sampler import RandomSampler as RandomSampler
     from framework.io.sampler import Sampler as Sampler
@@ -48,6 +49,7 @@ _NAMES = {
     "recipe": ("Batch",),
     "sampler": (
         "BatchSampler",
+        "BucketBatchSampler",
         "DistributedBatchSampler",
         "RandomSampler",
         "Sampler",

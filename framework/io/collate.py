@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from framework.core.errors import ConfigError, ShapeError
+from framework.io.sampler import check_buckets
 
 
 def default_collate(samples: Sequence[Any]) -> Any:
@@ -73,3 +75,43 @@ def _mixed(path: tuple[Any, ...], what: str, received: object) -> ShapeError:
 
 def _name(path: tuple[Any, ...]) -> str:
     return ".".join(map(str, path)) or "sample"
+
+
+@dataclass(frozen=True)
+class PadToBucket:
+    """Collates dicts of arrays after padding the first axis of some of them, all to one of a few lengths.
+
+    Attributes:
+        buckets: Lengths, ascending; the smallest one that holds the longest array of the batch is taken.
+        fill: The value that pads, by key. Other keys are only stacked.
+
+    Raises:
+        ShapeError: an array is longer than the last bucket.
+    """
+
+    buckets: tuple[int, ...]
+    fill: Mapping[str, int | float | bool]
+
+    def __post_init__(self) -> None:
+        check_buckets("PadToBucket.buckets", self.buckets)
+
+    def __call__(self, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
+        longest = max(len(sample[key]) for sample in samples for key in self.fill if key in sample)
+        length = next((bucket for bucket in self.buckets if bucket >= longest), None)
+        if length is None:
+            raise ShapeError(
+                "a sample fits no bucket",
+                where="PadToBucket",
+                received=f"length {longest}",
+                allowed=f"up to {self.buckets[-1]}",
+                fix="cut samples, or add a larger bucket",
+            )
+        return default_collate(
+            [{key: self._padded(key, value, length) for key, value in s.items()} for s in samples]
+        )
+
+    def _padded(self, key: str, value: Any, length: int) -> Any:
+        if key not in self.fill:
+            return value
+        widths = [(0, length - len(value)), *[(0, 0)] * (value.ndim - 1)]
+        return np.pad(value, widths, constant_values=self.fill[key])

@@ -7,6 +7,7 @@ Every order is a function of the seed and the epoch and of nothing else: iterati
 from __future__ import annotations
 
 import abc
+import itertools
 import math
 from collections.abc import Iterator, Sequence, Sized
 from typing import Any
@@ -203,6 +204,64 @@ class BatchSampler(Sampler):
         return _batches(len(self.sampler), self.batch_size, self.drop_last)
 
 
+class BucketBatchSampler(Sampler):
+    """Lists of `batch_size` indices of about the same length, so that little of a padded batch is padding.
+
+    A sample belongs to the smallest of `buckets` that holds it. What fills no batch of its bucket goes on to the next
+    larger one, so at most one batch is not full. With `shuffle` the samples of a bucket and the batches are shuffled.
+
+    Args:
+        lengths: Of every sample of the dataset.
+        buckets: Lengths, ascending.
+
+    Raises:
+        ConfigError: the buckets do not ascend, a sample is longer than the last one, or a number is out of range.
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[int],
+        buckets: Sequence[int],
+        batch_size: int = 1,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        check_integer("BucketBatchSampler.batch_size", batch_size, at_least=1)
+        check_integer("BucketBatchSampler.seed", seed, at_least=0)
+        check_buckets("BucketBatchSampler.buckets", buckets)
+        if len(lengths) and max(lengths) > buckets[-1]:
+            raise ConfigError(
+                "a sample fits no bucket",
+                where=f"BucketBatchSampler, sample {int(np.argmax(lengths))}",
+                received=f"length {max(lengths)}",
+                allowed=f"up to {buckets[-1]}, the last of the buckets",
+                fix="cut samples, or add a larger bucket",
+            )
+        self.batch_size, self.shuffle, self.drop_last, self.seed = batch_size, shuffle, drop_last, seed
+        self._places = np.searchsorted(buckets, np.asarray(lengths, np.int64))
+        self._buckets = len(buckets)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        rng = order_rng(self.seed, self.epoch)
+        batches: list[list[int]] = []
+        rest: list[int] = []
+        for place in range(self._buckets):
+            group = np.flatnonzero(self._places == place)
+            if self.shuffle:
+                group = rng.permutation(group)
+            batches += _cut(iter(rest + group.tolist()), self.batch_size, drop_last=False)
+            rest = batches.pop() if batches and len(batches[-1]) < self.batch_size else []
+        if rest and not self.drop_last:
+            batches.append(rest)
+        order = rng.permutation(len(batches)) if self.shuffle else range(len(batches))
+        return iter([batches[place] for place in order])
+
+    def __len__(self) -> int:
+        return _batches(len(self._places), self.batch_size, self.drop_last)
+
+
 class DistributedBatchSampler(Sampler):
     """The batches of one of several processes that train together.
 
@@ -268,6 +327,17 @@ def check_integer(where: str, value: Any, *, at_least: int, below: int | None = 
             where=where,
             received=repr(value),
             allowed=f"a whole number >= {at_least}" + (f" and < {below}" if below is not None else ""),
+        )
+
+
+def check_buckets(where: str, buckets: Sequence[int]) -> None:
+    """ConfigError unless `buckets` are ascending lengths."""
+    if not len(buckets) or buckets[0] < 1 or any(a >= b for a, b in itertools.pairwise(buckets)):
+        raise ConfigError(
+            "these are no buckets",
+            where=where,
+            received=list(buckets),
+            allowed="ascending lengths, such as 16, 32, 64",
         )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from framework.core.errors import ConfigError, ShapeError
 from framework.io import default_collate
+from framework.io.collate import PadToBucket
 from framework.vision.sample import Sample
 
 
@@ -63,3 +64,20 @@ def test_structures_must_agree(samples: list[Any], message: str) -> None:
 def test_other_things_want_pack(value: Any) -> None:
     with pytest.raises(ConfigError, match=r"(?s)cannot be put into a batch.*`pack`"):
         default_collate([value])
+
+
+def test_texts_are_padded_to_the_bucket_of_the_longest() -> None:
+    collate = PadToBucket((2, 4, 8), {"ids": 7, "mask": False})
+    samples = [
+        {"ids": np.array([1, 2, 3]), "mask": np.ones((3, 2), bool), "label": np.int32(5)},
+        {"ids": np.array([4]), "mask": np.ones((1, 2), bool), "label": np.int32(6)},
+    ]
+    batch = collate(samples)
+    assert batch["ids"].tolist() == [[1, 2, 3, 7], [4, 7, 7, 7]]
+    assert batch["mask"].shape == (2, 4, 2) and batch["mask"].sum() == 8
+    assert batch["label"].tolist() == [5, 6]
+    assert collate([{"ids": np.zeros(0, int)}])["ids"].shape == (1, 2)
+    with pytest.raises(ShapeError, match="(?s)length 9.*up to 8"):
+        collate([{"ids": np.zeros(9, int)}])
+    with pytest.raises(ConfigError, match="these are no buckets"):
+        PadToBucket((), {})

@@ -10,6 +10,7 @@ import pytest
 from framework.core.errors import ConfigError, ShapeError
 from framework.io import (
     BatchSampler,
+    BucketBatchSampler,
     DistributedBatchSampler,
     RandomSampler,
     Sampler,
@@ -179,3 +180,34 @@ def test_distributed_asks_jax_for_the_processes() -> None:
 def test_distributed_refuses(replicas: int, rank: int, name: str) -> None:
     with pytest.raises(ConfigError, match=f"{name}: a number is out of range"):
         DistributedBatchSampler(TEN, 2, replicas, rank)
+
+
+def test_buckets_keep_lengths_together_and_lose_nothing() -> None:
+    lengths = [3, 9, 4, 10, 2, 17, 4]
+    sampler = BucketBatchSampler(lengths, (4, 10, 20), batch_size=2)
+    assert list(sampler) == [[0, 2], [4, 6], [1, 3], [5]]
+    assert len(sampler) == 4
+    # Nothing fills the batch of the smallest bucket but a longer sample.
+    assert list(BucketBatchSampler([1, 9, 1, 1], (4, 10), batch_size=2)) == [[0, 2], [3, 1]]
+    dropped = BucketBatchSampler(lengths, (4, 10, 20), batch_size=2, drop_last=True)
+    assert list(dropped) == [[0, 2], [4, 6], [1, 3]] and len(dropped) == 3
+    assert list(BucketBatchSampler([], (4,), batch_size=2)) == []
+
+
+def test_shuffled_buckets_depend_on_seed_and_epoch_alone() -> None:
+    lengths = [n % 16 + 1 for n in range(100)]
+    sampler = BucketBatchSampler(lengths, (8, 16), batch_size=8, shuffle=True, seed=3)
+    first = list(sampler)
+    assert first == list(sampler) and sorted(itertools.chain(*first)) == list(range(100))
+    assert (
+        sum(max(lengths[i] for i in batch) > 8 for batch in first) == 7
+    )  # 50 long ones, and what was left over
+    sampler.set_epoch(1)
+    assert list(sampler) != first
+
+
+def test_errors_of_buckets() -> None:
+    with pytest.raises(ConfigError, match=r"(?s)these are no buckets.*\[8, 4\]"):
+        BucketBatchSampler([1], (8, 4))
+    with pytest.raises(ConfigError, match=r"(?s)sample 1.*length 9.*up to 8"):
+        BucketBatchSampler([1, 9], (4, 8))
