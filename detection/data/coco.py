@@ -12,9 +12,9 @@ from typing import Any
 from detection.data.records import Picture, Records, check_files, gathered, report_problems, some
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
+from framework.io.dataset import LazyDataset
 from framework.vision.image import check_file
 from framework.vision.sample import Sample
-from zoo.classification.data import LazyDataset
 
 
 @register("dataset")
@@ -66,65 +66,74 @@ class CocoDetection(LazyDataset):
     @cached_property
     def _records(self) -> Records:
         file = Path(self.root) / self.annotations
-        data = _load(file)
-        categories = sorted(_by_id(data["categories"], "category", file).items())
-        number = {key: index for index, (key, _) in enumerate(categories)}
-        images = dict(sorted(_by_id(data["images"], "image", file).items()))
-        folder = Path(self.root) / self.images
-        pictures = [
-            Picture(folder / _text(one, "file_name", file), key, _size(one)) for key, one in images.items()
+        return coco_records(load_coco(file), file, Path(self.root) / self.images, self.keypoints)
+
+
+def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints: bool) -> Records:
+    """What `load_coco` read of `file`, with pictures in `folder`. Raises: see CocoDetection.
+
+    With `keypoints` an annotation without a box gets the bounds of its labelled points, and one without an area 0.53
+    of its box, as the evaluation of CrowdPose defines it.
+    """
+    categories = sorted(_by_id(data["categories"], "category", file).items())
+    number = {key: index for index, (key, _) in enumerate(categories)}
+    images = dict(sorted(_by_id(data["images"], "image", file).items()))
+    pictures = [
+        Picture(folder / _text(one, "file_name", file), key, _size(one)) for key, one in images.items()
+    ]
+    found: dict[Any, list[Any]] = {key: [] for key in images}
+    joints = count_joints(data, file) if keypoints else 0
+    unknown, problems = [], []
+    for place, one in enumerate(data["annotations"]):
+        name = f"annotation {one.get('id', f'number {place + 1}')}"
+        if one.get("image_id") not in found or one.get("category_id") not in number:
+            what = "image_id" if one.get("image_id") not in found else "category_id"
+            unknown.append(f"{name} has {what} {one.get(what)!r}")
+            continue
+        x, y, width, height = box = annotated_box(one, joints, name, file)
+        if width <= 0 or height <= 0:
+            problems.append(f"{name} on image {one['image_id']!r}: box {one.get('bbox', box)} has no area")
+            continue
+        entry = [
+            (x, y, x + width, y + height),
+            number[one["category_id"]],
+            not one.get("iscrowd", 0),
+            float(one.get("area") or width * height * (0.53 if joints else 1)),
         ]
-        found: dict[Any, list[Any]] = {key: [] for key in images}
-        joints = self._joints(data, file) if self.keypoints else 0
-        unknown, problems = [], []
-        for place, one in enumerate(data["annotations"]):
-            name = f"annotation {one.get('id', f'number {place + 1}')}"
-            if one.get("image_id") not in found or one.get("category_id") not in number:
-                what = "image_id" if one.get("image_id") not in found else "category_id"
-                unknown.append(f"{name} has {what} {one.get(what)!r}")
-                continue
-            x, y, width, height = _box(one, name, file)
-            if width <= 0 or height <= 0:
-                problems.append(f"{name} on image {one['image_id']!r}: box {one['bbox']} has no area")
-                continue
-            entry = [
-                (x, y, x + width, y + height),
-                number[one["category_id"]],
-                not one.get("iscrowd", 0),
-                float(one.get("area") or width * height),
-            ]
-            if joints:
-                entry.append(_points(one, joints, name, file))
-            found[one["image_id"]].append(entry)
-        if unknown:
-            raise InputError(
-                f"{len(unknown)} annotations belong to nothing",
-                where=file,
-                received=some(unknown, "; "),
-                allowed="ids that are in the lists images and categories of the same file",
-                fix="correct the annotations, or add the categories",
-            )
-        check_files(pictures, file)
-        names = [_text(one, "name", file) for _, one in categories]
-        kept = report_problems(file, problems)
-        return gathered(pictures, names, list(found.values()), category_ids=tuple(number), problems=kept)
-
-    def _joints(self, data: dict[str, list[Any]], file: Path) -> int:
-        """How many keypoints an object has: the one number that the categories or else the annotations say."""
-        named = {len(one["keypoints"]) for one in data["categories"] if one.get("keypoints")}
-        counts = named or {len(one["keypoints"]) // 3 for one in data["annotations"] if one.get("keypoints")}
-        if len(counts) != 1:
-            raise InputError(
-                "there are no keypoints, or not the same number on every object",
-                where=file,
-                received=f"{sorted(counts)} keypoints",
-                allowed="one number for all categories",
-                fix="leave keypoints out for boxes alone" if not counts else "split the file by category",
-            )
-        return counts.pop()
+        if joints:
+            entry.append(_points(one, joints, name, file))
+        found[one["image_id"]].append(entry)
+    if unknown:
+        raise InputError(
+            f"{len(unknown)} annotations belong to nothing",
+            where=file,
+            received=some(unknown, "; "),
+            allowed="ids that are in the lists images and categories of the same file",
+            fix="correct the annotations, or add the categories",
+        )
+    check_files(pictures, file)
+    names = [_text(one, "name", file) for _, one in categories]
+    kept = report_problems(file, problems)
+    return gathered(pictures, names, list(found.values()), category_ids=tuple(number), problems=kept)
 
 
-def _load(file: Path) -> dict[str, list[Any]]:
+def count_joints(data: dict[str, list[Any]], file: Path) -> int:
+    """How many keypoints an object has: the one number that the categories or else the annotations say."""
+    named = {len(one["keypoints"]) for one in data["categories"] if one.get("keypoints")}
+    counts = named or {len(one["keypoints"]) // 3 for one in data["annotations"] if one.get("keypoints")}
+    if len(counts) != 1:
+        raise InputError(
+            "there are no keypoints, or not the same number on every object",
+            where=file,
+            received=f"{sorted(counts)} keypoints",
+            allowed="one number for all categories",
+            fix="leave keypoints out for boxes alone" if not counts else "split the file by category",
+        )
+    return counts.pop()
+
+
+def load_coco(file: Path) -> dict[str, list[Any]]:
+    """The lists of a file in COCO's format. Raises: InputError, FormatError."""
     text = check_file(file, "annotation").read_bytes()
     try:
         data = json.loads(text)
@@ -180,7 +189,10 @@ def _size(entry: dict[str, Any]) -> tuple[int, int] | None:
     return (int(height), int(width)) if height and width else None
 
 
-def _box(entry: dict[str, Any], name: str, file: Path) -> list[float]:
+def annotated_box(entry: dict[str, Any], joints: int, name: str, file: Path) -> list[float]:
+    """[left, top, width, height] of an annotation; with `joints` the bounds of the labelled ones where it has no box."""
+    if joints and "bbox" not in entry:
+        return _bounds(_points(entry, joints, name, file))
     box = entry.get("bbox")
     if not isinstance(box, list) or len(box) != 4 or not _finite(box):
         raise InputError(
@@ -203,6 +215,15 @@ def _points(entry: dict[str, Any], joints: int, name: str, file: Path) -> list[l
         )
     triples = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
     return [[x + 0.5, y + 0.5, v] if v > 0 else [0.0, 0.0, 0.0] for x, y, v in triples]
+
+
+def _bounds(points: list[list[float]]) -> list[float]:
+    labelled = [(x, y) for x, y, v in points if v > 0]
+    if not labelled:
+        return [0.0, 0.0, 0.0, 0.0]
+    left, top = (min(values) for values in zip(*labelled))
+    right, bottom = (max(values) for values in zip(*labelled))
+    return [left, top, right - left, bottom - top]
 
 
 def _finite(values: list[Any]) -> bool:

@@ -11,9 +11,9 @@ from detection.data.records import Picture, Records, check_files, gathered, repo
 from detection.data.voc_xml import VocAnnotation, read_voc
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, nearest
+from framework.io.dataset import LazyDataset
 from framework.vision.image import SUFFIXES, check_file
 from framework.vision.sample import Sample
-from zoo.classification.data import LazyDataset
 
 _FOLDERS = (("JPEGImages", "Annotations"), ("images", "annotations"), ("", ""))  # of pictures, of XML files
 _Pair = tuple[Path, Path]  # a picture and its annotation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import bisect
+import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -41,6 +42,14 @@ class IterableDataset(abc.ABC):
 
 
 Dataset.register(IterableDataset)  # isinstance(x, Dataset) holds for both, as in Paddle; nothing is inherited
+
+
+class LazyDataset(Dataset):
+    """A frozen dataclass that keeps what it has read in cached properties, which are not pickled."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        settings = {field.name for field in dataclasses.fields(self)}  # pyright: ignore[reportArgumentType]
+        return {name: value for name, value in vars(self).items() if name in settings}
 
 
 class TensorDataset(Dataset):

@@ -17,9 +17,10 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError, InputError
+from framework.io.dataset import LazyDataset
 from framework.vision.image import check_file
 from framework.vision.sample import Sample
-from zoo.classification.data import LazyDataset, read_class_names
+from zoo.classification.data import read_class_names
 
 
 @register("dataset")

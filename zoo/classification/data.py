@@ -6,7 +6,6 @@ dataset carries its settings alone, and its copy reads the names anew. `dataset[
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import threading
 import zipfile
@@ -15,13 +14,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
-from framework.io.dataset import Dataset
+from framework.io.dataset import LazyDataset
 from framework.vision import image
 from framework.vision.sample import Sample
 
@@ -36,14 +35,6 @@ _GET_ZIP_AGAIN = "test the archive with a zip program, and copy or download it a
 _SPLITS = {"train", "val", "valid", "validation", "test"}
 _MAX_UNNAMED = 1_000_000  # classes without a file of names; a greater label is a slip
 _SHOWN = 5  # of a long list of bad entries, a message names so many
-
-
-class LazyDataset(Dataset):
-    """A frozen dataclass that keeps what it has read in cached properties, which are not pickled."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        settings = {field.name for field in dataclasses.fields(self)}  # pyright: ignore[reportArgumentType]
-        return {name: value for name, value in vars(self).items() if name in settings}
 
 
 class _Index(NamedTuple):
