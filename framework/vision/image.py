@@ -132,7 +132,12 @@ def check_file(path: str | os.PathLike[str], kind: str) -> Path:
     return path
 
 
-def _decode(data: bytes, where: str, max_pixels: int) -> np.ndarray:
+def open_header(data: bytes, where: str, max_pixels: int = MAX_PIXELS) -> Image.Image:
+    """An image file of one of the six formats with its pixels not yet decoded, found whole and not too large.
+
+    Raises:
+        InputError: it is none of them, cut off, damaged, or larger than `max_pixels`.
+    """
     opener = next((opener for magic, opener in _OPENERS if magic.match(data)), None)
     if opener is None:
         raise InputError(
@@ -147,10 +152,15 @@ def _decode(data: bytes, where: str, max_pixels: int) -> np.ndarray:
     try:
         image = opener(io.BytesIO(data))
     except Exception as error:  # damaged headers make the decoders raise anything
-        raise _damaged(data, where, error) from error
+        raise damaged(data, where, error) from error
     _check_size(image.size, max_pixels, where)
     if image.format == "JPEG" and not _jpeg_is_complete(data):
-        raise _damaged(data, where, "the end of the JPEG is missing: the file is cut off")
+        raise damaged(data, where, "the end of the JPEG is missing: the file is cut off")
+    return image
+
+
+def _decode(data: bytes, where: str, max_pixels: int) -> np.ndarray:
+    image = open_header(data, where, max_pixels)
     plain_jpeg = image.format == "JPEG" and image.mode in ("L", "RGB")
     opaque_png = image.mode in ("1", "L", "RGB") and "transparency" not in image.info
     plain_png = image.format == "PNG" and (opaque_png or image.mode.startswith("I")) and _png_is_whole(data)
@@ -189,14 +199,15 @@ def _from_pil(image: Image.Image, where: str, data: bytes | None = None) -> np.n
     except InputError:
         raise
     except Exception as error:  # as above
-        raise _damaged(data, where, error) from error
+        raise damaged(data, where, error) from error
     if 0 in rgb.shape:
         raise InputError("the image has no pixels", where=where, received=f"{image.width}x{image.height}")
     rgb = _orient(rgb, _orientation(image))
     return rgb if rgb.flags.writeable else rgb.copy()
 
 
-def _damaged(data: bytes | None, where: str, reason: object) -> InputError:
+def damaged(data: bytes | None, where: str, reason: object) -> InputError:
+    """The error for an image file whose pixels cannot be had."""
     return InputError(
         "the image could not be decoded",
         where=where,

@@ -1,16 +1,19 @@
-"""Masks: run lengths in COCO's two forms, outlines, bounding boxes, dilation, colours."""
+"""Masks: run lengths in COCO's two forms, outlines, bounding boxes, dilation, colours, files of classes."""
 
 from __future__ import annotations
 
 import colorsys
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
+from PIL import Image
 
 from framework.core.errors import FormatError, ShapeError
-from framework.vision.image import MAX_PIXELS
+from framework.vision.image import MAX_PIXELS, temporary_beside
 
 
 def encode_rle(mask: np.ndarray, *, compressed: bool = False) -> dict[str, Any]:
@@ -175,6 +178,34 @@ def color(index: int) -> tuple[int, int, int]:
 def palette(count: int) -> np.ndarray:
     """The colours of indices 0 to count - 1 as `[count, 3]` uint8 RGB."""
     return np.array([color(index) for index in range(count)], np.uint8).reshape(-1, 3)
+
+
+def write_classes(path: str | os.PathLike[str], class_map: np.ndarray, colors: np.ndarray) -> None:
+    """Writes a map `[H, W]` of class indices as a PNG whose pixels are the indices, shown in `colors [K, 3]` uint8 RGB.
+
+    uint16 maps have no palette: they become 16-bit grey. The file appears whole or not at all; its folder is made.
+
+    Raises:
+        ShapeError: the map is not `[H, W]` of uint8 or uint16.
+    """
+    _check_mask(class_map, "masks.write_classes")
+    if class_map.dtype not in (np.uint8, np.uint16):
+        raise ShapeError(
+            "class indices of this dtype fit no PNG",
+            where="masks.write_classes",
+            received=class_map.dtype,
+            allowed="uint8, uint16",
+        )
+    picture = Image.fromarray(np.ascontiguousarray(class_map))
+    if class_map.dtype == np.uint8:
+        picture.putpalette(np.ascontiguousarray(colors[:256], np.uint8).tobytes())
+    path = Path(path)
+    temporary = temporary_beside(path)
+    try:
+        picture.save(temporary, format="PNG")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def _check_mask(mask: np.ndarray, where: str) -> None:

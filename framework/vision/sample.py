@@ -23,7 +23,8 @@ class Sample:
     """
 
     image: np.ndarray
-    """`[H, W, 3]` uint8 RGB; float32 once it is normalised."""
+    """`[H, W, 3]` uint8 RGB; float32 once it is normalised. Pictures of other sensors have C channels of uint8,
+    uint16 or float32, as they are stored: all geometric transforms take them, those of colour do not."""
     mask: np.ndarray | None = None
     """`[H, W]` class indices, or `[K, H, W]` bool, one mask an object."""
     boxes: np.ndarray | None = None

@@ -222,7 +222,7 @@ class Warp:
         interpolation: Interpolation = "linear",
         border: Border = 0,
     ) -> np.ndarray:
-        """The warped `image [H, W(, C)]`, at most 4 channels.
+        """The warped `image [H, W(, C)]`.
 
         `border` is a number, one a channel, or None for the nearest edge pixels.
 
@@ -231,7 +231,8 @@ class Warp:
         OpenCV places samples to 1/32 pixel, and "area" is "linear".
 
         Raises:
-            ShapeError: the image is not of `source_hw`, or of a dtype or a size that OpenCV does not take.
+            ShapeError: the image is not of `source_hw`, or of a dtype or a size that OpenCV does not take, or
+                the border has another number of channels.
         """
         check_pixels(image, "Warp.image")
         if image.shape[:2] != self.source_hw:
@@ -240,6 +241,13 @@ class Warp:
                 where="Warp.image",
                 received=image.shape[:2],
                 allowed=self.source_hw,
+            )
+        if isinstance(border, Sequence) and image.ndim == 3 and len(border) != image.shape[2]:
+            raise ShapeError(
+                "the border does not fit the image",
+                where="Warp.image",
+                received=f"{len(border)} values for {image.shape[2]} channels",
+                allowed="one value, one a channel, or None",
             )
         if image.dtype == np.bool_:
             return self.image(image.view(np.uint8), interpolation, border).view(np.bool_)
@@ -318,7 +326,7 @@ class Warp:
                 "OpenCV cannot warp this image",
                 where="Warp.image",
                 received=f"{image.dtype} {list(image.shape)}, {interpolation}",
-                allowed=f"uint8, uint16, int16, float32, float64 (nearest: int32), at most 4 channels, "
+                allowed=f"uint8, uint16, int16, float32, float64 (nearest: int32), "
                 f"sides up to {_OPENCV_SIDE:,}",
             ) from error
         return out.reshape(*self.size_hw, *image.shape[2:])

@@ -19,6 +19,7 @@ from framework.vision.transforms.combine import RandomApply, RandomChoice
 from framework.vision.transforms.crop import CenterCrop, RandomCrop, RandomIoUCrop, RandomResizedCrop
 from framework.vision.transforms.erase import RandomErasing
 from framework.vision.transforms.flip import RandomHorizontalFlip, RandomVerticalFlip
+from framework.vision.transforms.frame import CropToObject, RandomCropToObject, RandomFrame
 from framework.vision.transforms.mix import MixUp, Mosaic
 from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize, RandomExpand
 from framework.vision.transforms.resize import BatchRandomResize, LetterBox, RandomScale, Resize, ResizeShort
@@ -28,6 +29,7 @@ __all__ = [
     "BatchRandomResize",
     "CenterCrop",
     "ColorJitter",
+    "CropToObject",
     "GaussianBlur",
     "LetterBox",
     "MixUp",
@@ -40,9 +42,11 @@ __all__ = [
     "RandomApply",
     "RandomChoice",
     "RandomCrop",
+    "RandomCropToObject",
     "RandomDistort",
     "RandomErasing",
     "RandomExpand",
+    "RandomFrame",
     "RandomGrayscale",
     "RandomHorizontalFlip",
     "RandomIoUCrop",

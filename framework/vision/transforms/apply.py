@@ -122,7 +122,14 @@ def _shows_outside(warp: Warp) -> bool:
     return bool((corners < -1e-6).any() or (corners > np.array(warp.source_hw[::-1]) + 1e-6).any())
 
 
-def _keypoints(keypoints: np.ndarray, warp: Warp, pairs: FlipPairs) -> np.ndarray:
+def move_keypoints(keypoints: np.ndarray, warp: Warp, pairs: FlipPairs = ()) -> np.ndarray:
+    """`keypoints [K, J, 3]` after `warp`, also beside the picture; unlabelled ones are (0, 0, 0).
+
+    Where the warp mirrors, the points of each of `pairs` change places.
+
+    Raises:
+        ShapeError: a pair names a keypoint that is not there.
+    """
     joints = keypoints.shape[1]
     if pairs and max(map(max, pairs)) >= joints:
         raise ShapeError(
@@ -133,13 +140,19 @@ def _keypoints(keypoints: np.ndarray, warp: Warp, pairs: FlipPairs) -> np.ndarra
         )
     out = keypoints.copy()
     out[..., :2] = warp.points(keypoints[..., :2])
-    inside = (out[..., :2] >= 0) & (out[..., :2] <= np.array(warp.size_hw[::-1]))
-    out[~(inside.all(axis=-1) & (keypoints[..., 2] > 0))] = 0
+    out[keypoints[..., 2] <= 0] = 0
     if pairs and np.linalg.det(warp.matrix[:2, :2]) < 0:
         order = np.arange(joints)
         for left, right in pairs:
             order[left], order[right] = right, left
         out = out[:, order]
+    return out
+
+
+def _keypoints(keypoints: np.ndarray, warp: Warp, pairs: FlipPairs) -> np.ndarray:
+    out = move_keypoints(keypoints, warp, pairs)
+    inside = (out[..., :2] >= 0) & (out[..., :2] <= np.array(warp.size_hw[::-1]))
+    out[~inside.all(axis=-1)] = 0
     return out
 
 

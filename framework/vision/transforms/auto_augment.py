@@ -28,7 +28,7 @@ from framework.vision.sample import Sample
 from framework.vision.transforms import pixels
 from framework.vision.transforms.affine import about_centre
 from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp
-from framework.vision.transforms.checks import Fill, check_fill, check_number
+from framework.vision.transforms.checks import Fill, check_fill, check_number, check_rgb
 from framework.vision.warp import Size, Warp
 
 _GREATEST_SHIFT = 150 / 331
@@ -146,6 +146,7 @@ def _apply(
             fill=config.fill,
             ignore_index=config.ignore_index,
         )
+    check_rgb(config, sample)
     if name in _ENHANCERS:
         return sample.replace(image=_ENHANCERS[name](sample.image, 1 + 0.9 * signed))
     return sample.replace(image=_OTHERS[name](sample.image, strength))

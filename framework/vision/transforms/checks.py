@@ -1,10 +1,11 @@
-"""What the fields of transforms may hold. Each check raises ConfigError that names the class and the field."""
+"""What transforms may be given. Each check of a field raises ConfigError that names the class and the field."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from framework.core.errors import ConfigError
+from framework.core.errors import ConfigError, ShapeError
+from framework.vision.sample import Sample
 
 Fill = int | tuple[int, int, int] | None
 """Colour of what lies outside the picture: one value, one a channel, or None for the nearest edge pixels."""
@@ -79,6 +80,20 @@ def check_flip_pairs(owner: object, name: str = "keypoint_flip_pairs") -> None:
             where=_where(owner, name),
             received=pairs,
             allowed="pairs (left, right) of indices >= 0, each index once",
+        )
+
+
+def check_rgb(owner: object, sample: Sample) -> None:
+    """The image is 8-bit RGB, which transforms of colour are made for. Raises: ShapeError."""
+    if sample.image.dtype != "uint8" or sample.image.shape[2] != 3:
+        raise ShapeError(
+            "this transform changes the colours of 8-bit RGB pictures",
+            where=type(owner).__name__
+            if sample.id is None
+            else f"{type(owner).__name__}, sample {sample.id!r}",
+            received=f"{sample.image.dtype} {list(sample.image.shape)}",
+            allowed="uint8 [H, W, 3]",
+            fix="leave it out for pictures of other channels or types",
         )
 
 

@@ -1,4 +1,7 @@
-"""Transforms of colour and sharpness: they change the image alone, and no geometry."""
+"""Transforms of colour and sharpness: they change the image alone, and no geometry.
+
+Those of colour raise ShapeError for images that are not 8-bit RGB.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError
 from framework.vision.sample import Sample
 from framework.vision.transforms import pixels
-from framework.vision.transforms.checks import Range, around, check_number, check_range
+from framework.vision.transforms.checks import Range, around, check_number, check_range, check_rgb
 
 # R, G, B to luminance and two axes of colour (NTSC), and back, to the three digits that SSD's code has.
 _TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
@@ -45,6 +48,7 @@ class ColorJitter:
         check_range(self, "hue", -0.5, 0.5)
 
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        check_rgb(self, sample)
         steps = [
             (pixels.brightness, _factors(self.brightness), 1.0),
             (pixels.contrast, _factors(self.contrast), 1.0),
@@ -95,6 +99,7 @@ class RandomDistort:
         check_number(self, "p", 0, 1)
 
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        check_rgb(self, sample)
         # Each change is affine in the three channels, so they make one matrix [3, 4] and one pass over the pixels.
         matrix = np.eye(4)
         for name in rng.permutation(["brightness", "contrast", "saturation", "hue"]):
@@ -136,6 +141,7 @@ class RandomGrayscale:
         check_number(self, "p", 0, 1)
 
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        check_rgb(self, sample)
         return sample.replace(image=pixels.grayscale(sample.image)) if rng.random() < self.p else sample
 
 
@@ -167,4 +173,4 @@ class GaussianBlur:
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
         sigma, side = rng.uniform(*self.sigma), self.kernel_size
         blurred = cv2.GaussianBlur(sample.image, (side, side), sigma, borderType=cv2.BORDER_REFLECT_101)
-        return sample.replace(image=blurred)
+        return sample.replace(image=blurred.reshape(sample.image.shape))

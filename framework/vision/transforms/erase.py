@@ -10,7 +10,7 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.vision.sample import Sample
-from framework.vision.transforms.checks import check_fill, check_number, check_range
+from framework.vision.transforms.checks import check_fill, check_number, check_range, check_rgb
 
 
 @register("transform")
@@ -27,6 +27,7 @@ class RandomErasing:
 
     Raises:
         ConfigError: `p` is no probability, a range is empty, not above 0 or (`scale`) above 1, or the fill no colour.
+        ShapeError: at a call, the image is not 8-bit RGB, and the fill is not one value.
     """
 
     p: float = 0.5
@@ -44,6 +45,8 @@ class RandomErasing:
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
         if rng.random() >= self.p:
             return sample
+        if not isinstance(self.fill, int):
+            check_rgb(self, sample)
         height, width = sample.size_hw
         for _ in range(10):
             area = height * width * rng.uniform(*self.scale)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from framework.core.errors import ShapeError
+from framework.core.errors import ConfigError, ShapeError
 from framework.vision.sample import Sample
 from framework.vision.transforms import Pad, PadToMultiple, PadToSize, RandomExpand
 
@@ -64,3 +64,12 @@ def test_random_expand():
     assert (
         RandomExpand(p=0)(sample, rng()) is sample and RandomExpand(max_ratio=1, p=1)(sample, rng()) is sample
     )
+
+
+def test_few_multiples_to_a_doubling():
+    pad, sides = PadToMultiple(32, per_octave=4), range(1, 1025)
+    made = [pad.plan((side, 1), rng()).size_hw[0] for side in sides]
+    assert sorted(set(made)) == [32, 64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024]
+    assert all(side <= new <= max(1.25 * side, side + 31) for side, new in zip(sides, made))
+    with pytest.raises(ConfigError, match="per_octave"):
+        PadToMultiple(32, per_octave=0)

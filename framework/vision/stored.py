@@ -1,0 +1,122 @@
+"""Images as they are stored: the values of masks and of pictures with other channels than red, green and blue.
+
+`image.read` shows any file as 8-bit RGB; here nothing is scaled, blended or turned into colours.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+
+import cv2
+import numpy as np
+
+from framework.core.errors import InputError
+from framework.vision import image, tiff
+from framework.vision.image import MAX_PIXELS
+
+_NPY = b"\x93NUMPY"
+_TIFF = (b"II", b"MM")
+
+
+def read_labels(source: str | os.PathLike[str] | bytes, *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
+    """A mask: `[H, W]` uint8, uint16 or int32 of whole numbers, or `[H, W, 3]` uint8 RGB where colours are stored.
+
+    Of an image with a palette the indices, of grey with alpha the grey; opacity is not looked at. Also .npy files of
+    whole numbers `[H, W]`.
+
+    Raises:
+        InputError: the file is missing, damaged, of another format, larger than `max_pixels`, or holds no such values.
+    """
+    data, where = image.read_bytes(source, "mask")
+    if data.startswith(_NPY):
+        return _whole_numbers(_load(data, where), where)
+    opened = image.open_header(data, where, max_pixels)
+    mode = opened.mode
+    try:
+        opened.load()
+        if mode in ("RGB", "RGBA", "RGBX", "CMYK", "YCbCr"):
+            return np.asarray(opened.convert("RGB"))
+        values = np.asarray(opened.getchannel(0) if mode in ("LA", "PA") else opened)
+    except Exception as error:  # damaged files make the decoders raise anything
+        raise image.damaged(data, where, error) from error
+    if mode == "L" and opened.format == "PNG" and data[24] in (2, 4):
+        values = values // (255 // (2 ** data[24] - 1))  # Pillow spreads 2 and 4 bits over 0 to 255
+    return _whole_numbers(values, where)
+
+
+def read_channels(source: str | os.PathLike[str] | bytes, *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
+    """A picture `[H, W, C]` of any number of channels, uint8 and uint16 as stored, all other numbers as float32.
+
+    .npy files `[H, W]` or `[H, W, C]`; TIFF with several bands, whose pages of one size follow one another as channels;
+    PNG and others as they are: grey, RGB, or with alpha as the last channel.
+
+    Raises:
+        InputError: the file is missing, damaged, of another format, or larger than `max_pixels`.
+    """
+    data, where = image.read_bytes(source, "image")
+    if data.startswith(_NPY):
+        return _channels(_load(data, where), where)
+    if data[:2] in _TIFF:
+        return _channels(tiff.read_bands(data, where, max_pixels), where)
+    opened = image.open_header(data, where, max_pixels)
+    if opened.mode in ("L", "LA", "RGBA") and not (opened.format == "PNG" and data[24] == 16):
+        try:
+            return _channels(np.asarray(opened), where)
+        except Exception as error:
+            raise image.damaged(data, where, error) from error
+    if opened.format == "PNG" and data[24] == 16:
+        try:
+            opened.load()  # OpenCV is silent about damage
+        except Exception as error:
+            raise image.damaged(data, where, error) from error
+        values = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+        if values is None:
+            raise image.damaged(data, where, "OpenCV cannot read it")
+        order = {3: cv2.COLOR_BGR2RGB, 4: cv2.COLOR_BGRA2RGBA}.get(values.shape[2] if values.ndim == 3 else 1)
+        return _channels(values if order is None else cv2.cvtColor(values, order), where)
+    return image.read(data, max_pixels=max_pixels)
+
+
+def _load(data: bytes, where: str) -> np.ndarray:
+    try:
+        return np.load(io.BytesIO(data))  # which takes no pickled objects
+    except (ValueError, OSError, EOFError, MemoryError) as error:
+        raise InputError(
+            "the array could not be read",
+            where=where,
+            received=error,
+            allowed="one array of numbers, as numpy.save writes it",
+        ) from error
+
+
+def _whole_numbers(values: np.ndarray, where: str) -> np.ndarray:
+    if values.dtype.kind not in "biu" or values.ndim != 2 or values.size == 0:
+        raise InputError(
+            "this is no mask",
+            where=where,
+            received=f"{values.dtype} {list(values.shape)}",
+            allowed="whole numbers [H, W], not empty",
+        )
+    if values.dtype.kind == "b":
+        return values.astype(np.uint8)
+    if values.dtype.kind == "u" and values.dtype.itemsize <= 2:
+        return values.astype(values.dtype.newbyteorder("="))
+    # Values beyond int32 are no classes: any others that are none either stand for them.
+    return np.clip(values, -(2**31), 2**31 - 1).astype(np.int32)
+
+
+def _channels(values: np.ndarray, where: str) -> np.ndarray:
+    if values.ndim == 2:
+        values = values[..., None]
+    if values.ndim != 3 or values.size == 0 or values.dtype.kind not in "biuf":
+        raise InputError(
+            "this is no image",
+            where=where,
+            received=f"{values.dtype} {list(values.shape)}",
+            allowed="numbers [H, W] or [H, W, C], not empty",
+        )
+    if values.dtype.kind == "b":
+        return values.astype(np.uint8)
+    kept = values.dtype.kind == "u" and values.dtype.itemsize <= 2
+    return np.ascontiguousarray(values, values.dtype.newbyteorder("=") if kept else np.float32)
