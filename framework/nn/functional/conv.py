@@ -179,9 +179,15 @@ def channel_sums(arrays: Sequence[jax.Array]) -> list[jax.Array]:
     return [row.sum((0, 1)) for row in lax.optimization_barrier(rows)]
 
 
+def _hwio(w: jax.Array) -> jax.Array:
+    """Weights OIHW as [kh, kw, in/groups, out], always the first step: an exported program has them so in memory, and
+    XLA sees the two transpositions cancel only where nothing is between them."""
+    return w.transpose(2, 3, 1, 0)
+
+
 def _channels_last(w: jax.Array) -> jax.Array:
     """Depthwise weights [C, 1, kh, kw] as [kh, kw, C] in memory, not read with a stride in the inner loop."""
-    return lax.optimization_barrier(w[:, 0].transpose(1, 2, 0))
+    return lax.optimization_barrier(_hwio(w)[:, :, 0])
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3, 4))
@@ -286,8 +292,8 @@ def _space_to_depth(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilati
     ]
     x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *edges, (0, 0, 0)])
     x = x.reshape(n, rows, sh, columns, sw, c).transpose(0, 1, 3, 2, 4, 5).reshape(n, rows, columns, -1)
-    kernel = jnp.pad(w, ((0, 0), (0, 0), (0, bh * sh - kh), (0, bw * sw - kw)))
-    kernel = kernel.reshape(w.shape[0], c, bh, sh, bw, sw).transpose(2, 4, 3, 5, 1, 0)
+    kernel = jnp.pad(_hwio(w), ((0, bh * sh - kh), (0, bw * sw - kw), (0, 0), (0, 0)))
+    kernel = kernel.reshape(bh, sh, bw, sw, c, w.shape[0]).transpose(0, 2, 1, 3, 4, 5)
     return lax.conv_general_dilated(
         x,
         kernel.reshape(bh, bw, sh * sw * c, w.shape[0]),
@@ -301,7 +307,7 @@ def _plain(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair,
     wide = jnp.float32 if x.dtype in (jnp.bfloat16, jnp.float16) else None
     return lax.conv_general_dilated(
         x,
-        w.transpose(2, 3, 1, 0),
+        _hwio(w),
         stride,
         pads,
         rhs_dilation=dilation,
@@ -317,7 +323,7 @@ def _pointwise(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, low: bool) 
     if stride != (1, 1):
         x = x[:, :: stride[0], :: stride[1]]
     n, h, width, c = x.shape
-    y = _dot(x.reshape(-1, c), w.reshape(w.shape[0], c).T, (((1,), (0,)), ((), ())), low)
+    y = _dot(x.reshape(-1, c), _hwio(w)[0, 0], (((1,), (0,)), ((), ())), low)
     return y.reshape(n, h, width, w.shape[0])
 
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -95,6 +98,51 @@ def test_weights_are_arguments_and_not_part_of_the_program():
     program, weights = lower_layer(layer, {"x": TensorSpec(("n", 512))}, platforms=("cpu",))
     assert weights["weight"].nbytes == 1 << 20
     assert len(program.serialize()) < 50_000
+
+
+class Convolutions(nn.Layer):
+    """Of every form that lowering.py knows."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2D(3, 8, 3, stride=2, padding=1)
+        self.depthwise = nn.Conv2D(8, 8, 5, padding=2, groups=8)
+        self.grouped = nn.Conv2D(8, 12, 3, padding=1, groups=4)
+        self.point = nn.Conv2D(12, 6, 1)
+        self.full = nn.Conv2D(6, 6, (3, 1), stride=2, padding=(1, 0))
+        self.up = nn.Conv2DTranspose(6, 4, 2, stride=2)
+
+    def forward(self, x):
+        x = self.point(self.grouped(self.depthwise(self.stem(x))))
+        return self.up(self.full(x))
+
+
+@pytest.mark.parametrize("layer", [Convolutions(), nn.Conv2D(3, 4, 3)], ids=["several", "itself"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_kernels_are_stored_as_convolutions_read_them(layer, precision):
+    x = np.random.default_rng(0).standard_normal((2, 23, 17, 3)).astype(np.float32)
+    spec = {"x": TensorSpec(("n", *x.shape[1:]))}
+    program, weights = lower_layer(layer, spec, platforms=("cpu",), precision=precision)
+    for name, parameter in layer.named_parameters():
+        kernel = len(parameter.shape) == 4 and not name.startswith("up.")
+        shape = tuple(parameter.shape[axis] for axis in (2, 3, 1, 0)) if kernel else parameter.shape
+        assert weights[name].shape == shape, name
+    want = np.asarray(layer.eval()(jnp.asarray(x)))
+    tolerance = 1e-5 if precision == "float32" else 3e-2
+    np.testing.assert_allclose(call(program, weights, x=x)["output"], want, rtol=0, atol=tolerance)
+
+
+def test_kernels_are_not_transposed_in_a_call():
+    layer = nn.Sequential(
+        nn.Conv2D(32, 48, 3, padding=1),
+        nn.Conv2D(48, 48, 5, padding=2, groups=48),
+        nn.Conv2D(48, 64, 1),
+        nn.Conv2D(64, 32, 3, stride=2, groups=2),
+    )
+    program, weights = lower_layer(layer, {"x": TensorSpec((1, 16, 16, 32))}, platforms=("cpu",))
+    x = {"x": np.zeros((1, 16, 16, 32), np.float32)}
+    compiled = jax.jit(program.call).lower(weights, x).compile().as_text()
+    assert re.search(r" (transpose|copy)\(", compiled) is None
 
 
 class Minus(nn.Layer):
