@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ Activation = Callable[[jax.Array], jax.Array]
 
 
 class ConvBN(nn.Layer):
-    """`act(bn(conv(x)))` on [N, H, W, C]; the convolution has no bias in training form.
+    """`act(bn(conv(x)))` on [N, H, W, C]; the convolution has no bias in training form, unless `bias` gives it one.
 
     Without `padding` a convolution of stride 1 and odd kernel keeps the size, dilated too. `names` are the attributes
     of convolution and normalisation, which differ between upstream's classes. `gamma` is where the normalisation's
@@ -36,6 +37,7 @@ class ConvBN(nn.Layer):
         deploy: bool = False,
         dilation: int = 1,
         initializer: nn.initializer.Initializer | None = None,
+        bias: bool = False,
     ) -> None:
         super().__init__()
         if padding is None:
@@ -51,7 +53,7 @@ class ConvBN(nn.Layer):
             dilation,
             groups=groups,
             weight_attr=initializer,
-            bias_attr=None if deploy else False,
+            bias_attr=None if deploy or bias else False,
         )
         self.add_sublayer(names[0], conv)
         if not deploy:
@@ -67,8 +69,38 @@ class ConvBN(nn.Layer):
     def fused(self) -> tuple[np.ndarray, np.ndarray]:
         """(weight, bias) of the deploy form, from the training form."""
         conv, bn = (getattr(self, name) for name in self.names)
-        return fuse_conv_bn(conv.weight, None, bn)
+        return fuse_conv_bn(conv.weight, conv.bias, bn)
 
     def deploy_state(self) -> Arrays:
         weight, bias = self.fused()
         return {f"{self.names[0]}.weight": weight, f"{self.names[0]}.bias": bias}
+
+    def fold(self) -> None:
+        """Becomes its deploy form in place: what it computes in eval mode stays the same."""
+        if not self.deploy:
+            _fold(getattr(self, self.names[0]), getattr(self, self.names[1]))
+            delattr(self, self.names[1])
+            self.deploy = True
+
+
+def fold_norms(model: nn.Layer) -> nn.Layer:
+    """Folds, in place, every normalisation of a ConvBN and of a Sequential into the convolution before it.
+
+    For inference: a convolution with a bias is one operation where normalising is another pass over its result.
+    """
+    for layer in model.sublayers(include_self=True):
+        if isinstance(layer, ConvBN):
+            layer.fold()
+        elif isinstance(layer, nn.Sequential):
+            for (_, conv), (name, norm) in pairwise(list(layer.named_children())):
+                if type(conv) is nn.Conv2D and type(norm) is nn.BatchNorm2D:
+                    _fold(conv, norm)
+                    setattr(layer, name, nn.Identity())
+    return model
+
+
+def _fold(conv: nn.Conv2D, norm: nn.BatchNorm) -> None:
+    weight, bias = fuse_conv_bn(conv.weight, conv.bias, norm)
+    conv.weight = weight
+    conv.bias = conv.create_parameter(bias.shape, is_bias=True)
+    conv.bias = bias

@@ -10,14 +10,18 @@ import jax.numpy as jnp
 
 @dataclass(frozen=True)
 class Normalize:
-    """(x / 255 - mean) / std of R, G, B; `bgr` feeds the channels in the other order. The defaults are ImageNet's."""
+    """(x / scale - mean) / std of R, G, B; `bgr` feeds the channels in the other order. The defaults are ImageNet's.
 
-    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
-    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+    Pictures of other channels have a number for each in `mean` and `std`; `scale` is 65535 where they have 16 bits.
+    """
+
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)
+    std: tuple[float, ...] = (0.229, 0.224, 0.225)
     bgr: bool = False
+    scale: float = 255.0
 
     def __call__(self, images: jax.Array) -> jax.Array:
-        """[N, H, W, 3] uint8 to float32."""
+        """[N, H, W, C] uint8, or another dtype, to float32."""
         x = images[..., ::-1] if self.bgr else images
         mean, std = jnp.asarray(self.mean, jnp.float32), jnp.asarray(self.std, jnp.float32)
-        return x.astype(jnp.float32) * (1 / (255 * std)) - mean / std
+        return x.astype(jnp.float32) * (1 / (self.scale * std)) - mean / std

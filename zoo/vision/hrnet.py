@@ -78,6 +78,7 @@ class HRNetConfig:
     align_corners: bool = False
     same_padding: bool = False
     multi_scale_output: bool = True
+    in_channels: int = 3
 
     def __post_init__(self) -> None:
         check_variant("HRNet", self.variant, VARIANTS)
@@ -263,7 +264,7 @@ class HRNet(nn.Layer):
         outputs = 4 if config.multi_scale_output else 1
         self.features = tuple(Feature(width, 4 * 2**i) for i, width in enumerate(widths[:outputs]))
 
-        self.conv_layer1_1 = Halve(3, 64, same)
+        self.conv_layer1_1 = Halve(config.in_channels, 64, same)
         self.conv_layer1_2 = Halve(64, 64, same)
         blocks, width = size.first
         self.layer1 = nn.Sequential(Bottleneck(64, width, project=True))

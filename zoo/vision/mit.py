@@ -58,6 +58,7 @@ class MixVisionTransformerConfig:
     variant: str = "mit_b0"
     num_classes: int = 1000
     drop_path_rate: float = 0.1
+    in_channels: int = 3
 
 
 def _conv(in_channels: int, out_channels: int, kernel_size: int, stride: int, padding: int) -> nn.Conv2D:
@@ -144,7 +145,10 @@ class Block(nn.Layer):
 @register("model", config=MixVisionTransformerConfig)
 @register("backbone", config=MixVisionTransformerConfig)
 class MixVisionTransformer(nn.Layer):
-    """MiT for [N, H, W, 3], both sides at least 29: logits [N, num_classes], or maps at strides 4, 8, 16 and 32."""
+    """MiT for [N, H, W, in_channels], both sides at least 29: logits [N, num_classes], or maps.
+
+    The maps have strides 4, 8, 16 and 32.
+    """
 
     def __init__(self, config: MixVisionTransformerConfig) -> None:
         super().__init__()
@@ -152,7 +156,7 @@ class MixVisionTransformer(nn.Layer):
         widths, depths = VARIANTS[config.variant]
         self.config = config
         rates = drop_rates(config.drop_path_rate, depths)
-        in_channels = 3
+        in_channels = config.in_channels
         for i, width in enumerate(widths):
             kernel_size, stride = (7, 4) if i == 0 else (3, 2)
             embed = OverlapPatchEmbed(in_channels, width, kernel_size, stride)

@@ -78,6 +78,7 @@ class ResNetConfig:
     output_stride: int = 32
     multi_grid: tuple[int, ...] = (1, 1, 1)
     project_first: bool = True
+    in_channels: int = 3
 
 
 class Block(nn.Layer):
@@ -117,7 +118,7 @@ class Block(nn.Layer):
 @register("model", config=ResNetConfig)
 @register("backbone", config=ResNetConfig)
 class ResNet(nn.Layer):
-    """[N, H, W, 3] -> logits [N, num_classes], or maps at strides 4, 8, 16 and 32, none above `output_stride`.
+    """[N, H, W, in_channels] -> logits [N, num_classes], or maps at strides 4 to 32, none above `output_stride`.
 
     Raises:
         ConfigError: the variant or the output stride is unknown, or `multi_grid` is shorter than the last stage.
@@ -141,12 +142,12 @@ class ResNet(nn.Layer):
             )
         if size.vd:
             stem = (
-                ConvBN(3, 32, 3, 2, act=F.relu),
+                ConvBN(config.in_channels, 32, 3, 2, act=F.relu),
                 ConvBN(32, 32, 3, act=F.relu),
                 ConvBN(32, 64, 3, act=F.relu),
             )
         else:
-            stem = (ConvBN(3, 64, 7, 2, act=F.relu),)
+            stem = (ConvBN(config.in_channels, 64, 7, 2, act=F.relu),)
         self.stem = nn.Sequential(*stem)
         self.blocks = nn.Sequential()
         features, ends = [], []

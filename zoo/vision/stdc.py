@@ -20,6 +20,7 @@ import jax.numpy as jnp
 
 from framework import nn
 from framework.config import register
+from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import Feature
@@ -37,19 +38,24 @@ class Size(NamedTuple):
 VARIANTS: dict[str, Size] = {"stdc1": Size((2, 2, 2)), "stdc2": Size((4, 5, 3))}
 SMALL = "stdc1"
 
-_WIDTHS = (32, 64, 256, 512, 1024)  # at strides 2, 4, 8, 16 and 32
 _DROPOUT = 0.2
 
 
 @dataclass(frozen=True)
 class STDCConfig:
-    """`stdc1` is the smaller network."""
+    """`stdc1` is the smaller network. `width` are the channels at stride 4, which set all others; weights have 64."""
 
     variant: str = "stdc1"
     num_classes: int = 1000
+    in_channels: int = 3
+    width: int = 64
 
     def __post_init__(self) -> None:
         check_variant("STDC", self.variant, VARIANTS)
+        if self.width < 2 or self.width % 2:
+            raise ConfigError(
+                "the width is halved", where="STDC", received=self.width, allowed="2, 4, 6, ..."
+            )
 
 
 class DenseConcat(nn.Layer):
@@ -88,18 +94,17 @@ class DenseConcat(nn.Layer):
 class STDC(nn.Layer):
     """Contract: zoo/contracts.py. `features` are the maps at strides 2, 4, 8, 16 and 32."""
 
-    # Upstream's sublayer of the same name is reached through `named_children()`.
-    features = tuple(Feature(width, 2 ** (i + 1)) for i, width in enumerate(_WIDTHS))
-
     def __init__(self, config: STDCConfig) -> None:
         super().__init__()
         self.config = config
+        widths = [feature.channels for feature in self.features]
         blocks = nn.Sequential(
-            ConvBN(3, _WIDTHS[0], 3, 2, act=F.relu), ConvBN(_WIDTHS[0], _WIDTHS[1], 3, 2, act=F.relu)
+            ConvBN(config.in_channels, widths[0], 3, 2, act=F.relu),
+            ConvBN(widths[0], widths[1], 3, 2, act=F.relu),
         )
         self.ends = [1, 2]  # how many of `blocks` come before each map
-        width = _WIDTHS[1]
-        for count, wider in zip(VARIANTS[config.variant].blocks, _WIDTHS[2:]):
+        width = widths[1]
+        for count, wider in zip(VARIANTS[config.variant].blocks, widths[2:]):
             for number in range(count):
                 blocks.append(DenseConcat(width, wider, halve=number == 0))
                 width = wider
@@ -115,6 +120,13 @@ class STDC(nn.Layer):
             if len(parameter.shape) == 4:  # He's scale by the outputs, as the authors train
                 fan_out = parameter.shape[0] * math.prod(parameter.shape[2:])
                 parameter.initializer = I.Normal(0.0, math.sqrt(2 / fan_out))
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """Upstream's sublayer of the same name is reached through `named_children()`."""
+        width = self.config.width
+        widths = (width // 2, width, 4 * width, 8 * width, 16 * width)
+        return tuple(Feature(channels, 2 << i) for i, channels in enumerate(widths))
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         maps = []

@@ -66,3 +66,12 @@ def test_what_is_missing_is_said(config: Path) -> None:
     assert "no training run in output" in str(caught.value) and "tools/train.py" in str(caught.value)
     with pytest.raises(ConfigError, match="nothing says what the exported program takes"):
         export_experiment(config, ("export={_inherited_: false}",))
+
+
+def test_another_number_of_classes_than_labels(config: Path, tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        (tmp_path / "pictures" / name).mkdir(parents=True)
+        (tmp_path / "pictures" / name / "a.png").write_bytes(b"")
+    with pytest.raises(ConfigError, match="different numbers of classes") as caught:
+        export_experiment(config, ("data.eval.dataset.root=pictures",))
+    assert "3 for the 2 classes cat, dog" in str(caught.value)

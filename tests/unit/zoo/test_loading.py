@@ -1,19 +1,25 @@
 import importlib.util
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import framework
+from framework import nn
+from framework.config import build
 from framework.core.errors import WeightError
 from framework.io.checkpoint import CheckpointStore
 from framework.io.interop import load_program, weighted_ops, write_safetensors
 from framework.io.named_weights import named_weights
 from ocr.models.dbnet import DBNet, DBNetConfig
 from ocr.models.text_recognizer import TextRecognizer, TextRecognizerConfig
+from zoo.contracts import build_backbone
 from zoo.layers.reparam import deploy_state
 from zoo.loading import is_torch, load_pretrained, load_state_into, load_weights_into, resolve_weights
 from zoo.vision.lenet import LeNet, LeNetConfig
+from zoo.vision.pp_lcnet import PPLCNetClassifierConfig
 
 TINY_DET, TINY_REC = "PP-OCRv6_tiny_det", "PP-OCRv6_tiny_rec"
 SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).resolve().parents[4] / "shared"))
@@ -194,3 +200,33 @@ def test_pretrained_weights_but_for_what_is_skipped(tmp_path: Path) -> None:
         load_pretrained(lenet(3), tmp_path / "a.safetensors")
     with pytest.raises(WeightError, match="no parameter is skipped"):
         load_pretrained(lenet(3), tmp_path / "a.safetensors", "head")
+
+
+class Detector(nn.Layer):
+    """A classifier without its head, and a head of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = build_backbone(PPLCNetClassifierConfig("pplcnet_x0_25"))
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x: Any) -> Any:
+        return x
+
+
+def test_pretrained_weights_for_a_part(tmp_path: Path) -> None:
+    whole = build(PPLCNetClassifierConfig("pplcnet_x0_25", num_classes=3))
+    state = {name: np.full(shape, 0.5, np.float32) for name, shape in whole.state_shapes().items()}
+    framework.save(state, tmp_path / "a.safetensors")
+    model = Detector()
+    before = np.asarray(model.head.weight)
+    assert load_pretrained(model, tmp_path / "a.safetensors", into="backbone") == []
+    assert all((np.asarray(value) == 0.5).all() for value in model.backbone.state_dict().values())
+    assert np.array_equal(model.head.weight, before)
+    with pytest.raises(WeightError, match="no such part") as caught:
+        load_pretrained(model, tmp_path / "a.safetensors", into="bakbone")
+    assert "'bakbone'" in str(caught.value) and "backbone, head" in str(caught.value)
+    del state[next(name for name in state if name.endswith("conv.weight"))]
+    framework.save(state, tmp_path / "b.safetensors")
+    with pytest.raises(WeightError, match="1 missing"):
+        load_pretrained(model, tmp_path / "b.safetensors", into="backbone")

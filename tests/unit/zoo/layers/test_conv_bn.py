@@ -1,9 +1,10 @@
 import jax.numpy as jnp
 import numpy as np
 
+from framework import nn
 from framework.io.named_weights import named_weights
 from framework.nn import functional as F
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, fold_norms
 
 
 def test_names_activation_and_default_padding() -> None:
@@ -40,3 +41,31 @@ def test_a_dilated_convolution_keeps_the_size() -> None:
     # Taps two pixels apart: the corners see the four corners, the edges two pixels, the middle itself.
     want = [[16, 8, 16], [8, 4, 8], [16, 8, 16]]
     np.testing.assert_allclose(layer(x)[0, ..., 0], want, rtol=1e-6)
+
+
+def test_a_bias_in_training_form_is_folded_too() -> None:
+    layer, deployed = (ConvBN(3, 4, 3, bias=True, deploy=deploy).eval() for deploy in (False, True))
+    assert list(layer.state_shapes())[:2] == ["conv.weight", "conv.bias"]
+    layer.set_state_dict(named_weights(layer.state_shapes()))
+    deployed.set_state_dict(layer.deploy_state())  # type: ignore[attr-defined]
+    x = np.random.RandomState(0).standard_normal((2, 5, 6, 3)).astype(np.float32)
+    np.testing.assert_allclose(deployed(x), layer(x), atol=1e-6)
+    without = ConvBN(3, 4, 3).eval()
+    without.set_state_dict({k: v for k, v in layer.state_dict().items() if k != "conv.bias"})
+    assert np.abs(np.asarray(without(x)) - np.asarray(layer(x))).max() > 0.01
+
+
+def test_normalisations_are_folded_in_place() -> None:
+    depthwise = nn.Conv2D(4, 4, 3, padding=1, groups=4, bias_attr=False)
+    model = nn.Sequential(
+        ConvBN(3, 4, 3, act=F.relu, bias=True), nn.Sequential(depthwise, nn.BatchNorm2D(4)), nn.BatchNorm2D(4)
+    ).eval()
+    model.set_state_dict(named_weights(model.state_shapes()))
+    x = np.random.RandomState(0).standard_normal((2, 5, 6, 3)).astype(np.float32)
+    before = np.asarray(model(x))
+    assert fold_norms(model) is model
+    np.testing.assert_allclose(model(x), before, atol=1e-5)
+    # The last one has no convolution before it.
+    assert [name for name in model.state_shapes() if name.endswith("_mean")] == ["2._mean"]
+    fold_norms(model)
+    np.testing.assert_allclose(model(x), before, atol=1e-5)

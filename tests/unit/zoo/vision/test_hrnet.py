@@ -77,6 +77,11 @@ def test_one_pixel_through_the_classifier() -> None:
     assert out.shape == (1, 3) and np.isfinite(out).all()
 
 
+def test_images_of_other_channels() -> None:
+    model = HRNet(HRNetConfig(SMALL, num_classes=0, in_channels=5))
+    assert shapes(model, (1, 64, 96, 5))[0] == (1, 16, 24, 16)
+
+
 def test_pose_has_the_finest_map_alone() -> None:
     model = build_backbone(HRNetConfig(SMALL, multi_scale_output=False))
     assert model.features == (Feature(16, 4),)

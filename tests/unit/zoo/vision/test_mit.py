@@ -66,6 +66,12 @@ def test_smallest_image() -> None:
     )
 
 
+def test_any_number_of_channels() -> None:
+    model = MixVisionTransformer(MixVisionTransformerConfig("mit_b0", num_classes=0, in_channels=5))
+    assert model.state_shapes()["patch_embed1.proj.weight"][1] == 5
+    assert shapes(model, (1, 64, 64, 5))[-1] == (1, 2, 2, 256)
+
+
 def test_unknown_variant() -> None:
     with pytest.raises(ConfigError, match="did you mean 'mit_b3'"):
         MixVisionTransformer(MixVisionTransformerConfig("mitb3"))

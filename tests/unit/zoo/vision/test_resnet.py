@@ -75,6 +75,13 @@ def test_output_stride_dilates() -> None:
     assert shapes(model, (1, 33, 64, 3)) == [(1, 9, 16, 64), (1, 5, 8, 128), (1, 5, 8, 256), (1, 5, 8, 512)]
 
 
+@pytest.mark.parametrize(("variant", "width"), [("resnet18", 64), ("resnet18_vd", 32)])
+def test_any_number_of_channels(variant: str, width: int) -> None:
+    model = ResNet(ResNetConfig(variant, num_classes=0, in_channels=5))
+    assert model.state_shapes()["stem.0.conv.weight"][:2] == (width, 5)
+    assert shapes(model, (1, 64, 64, 5))[-1] == (1, 2, 2, 512)
+
+
 def test_every_variant_has_weights() -> None:
     models = [item.model for item in hub.entries().values() if item.family == "ResNet"]
     assert {model["type"] for model in models} == {"ResNet"}

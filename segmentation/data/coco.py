@@ -1,0 +1,218 @@
+"""Masks of classes from COCO's annotations of objects and of stuff."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from framework.config.registry import register
+from framework.core.errors import ConfigError, FormatError, InputError
+from framework.vision import masks, polygons
+from framework.vision.image import check_file
+from framework.vision.sample import Sample
+from segmentation import palettes
+from segmentation.data.records import Pair, check_files, read_image, sample_of, some
+from zoo.classification.data import LazyDataset
+
+
+class _Picture(NamedTuple):
+    path: Path
+    objects: list[tuple[int, Any, str]]
+    """Class, COCO's `segmentation`, and what to call it in messages."""
+
+
+class _Records(NamedTuple):
+    class_names: tuple[str, ...]
+    pictures: list[_Picture]
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class CocoMasks(LazyDataset):
+    """The outlines and run lengths of a COCO file, drawn into one mask of classes for each picture.
+
+    `annotations` and the folder `images` of the pictures are relative to `root`. The classes are the categories in the
+    order of their ids. With a `background` that is class 0, and stands for what no object covers; null leaves such
+    pixels to be ignored (255), as fits annotations of stuff. Of objects that overlap the smaller one is seen; crowds
+    are drawn too. Pictures come in the order of their ids, also those without objects.
+
+    Raises:
+        InputError: at the first use, there are no such files, annotations name an unknown image or category or have
+            no mask, or there are fewer than two classes or more than 255. At an access, the picture cannot be read,
+            has another size than its masks, or a mask is damaged.
+        FormatError: the file is not JSON, or not in this format.
+    """
+
+    root: Path
+    annotations: Path
+    images: str = ""
+    background: str | None = "background"
+
+    def __post_init__(self) -> None:
+        if self.background == "":
+            raise ConfigError(
+                "the background has no name",
+                where="CocoMasks.background",
+                received="an empty text",
+                allowed="a name, or null where every pixel is annotated",
+            )
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self._records.class_names
+
+    @property
+    def palette(self) -> np.ndarray:
+        return palettes.of_classes(len(self.class_names))
+
+    @property
+    def ignore_index(self) -> int:
+        return 255
+
+    def __len__(self) -> int:
+        return len(self._records.pictures)
+
+    def __getitem__(self, index: int) -> Sample:
+        picture = self._records.pictures[index]
+        pixels = read_image(picture.path, None)
+        size_hw = pixels.shape[0], pixels.shape[1]
+        mask = np.full(size_hw, self.ignore_index if self.background is None else 0, np.uint8)
+        drawn = [
+            (label, self._region(one, name, size_hw, picture.path)) for label, one, name in picture.objects
+        ]
+        for label, region in sorted(drawn, key=lambda one: -np.count_nonzero(one[1])):
+            mask[region] = label
+        return sample_of(pixels, mask, Pair(picture.path, self._file))
+
+    @property
+    def _file(self) -> Path:
+        return Path(self.root) / self.annotations
+
+    def _region(self, one: Any, name: str, size_hw: tuple[int, int], picture: Path) -> np.ndarray:
+        """[H, W] bool."""
+        if not isinstance(one, Mapping):
+            found = np.zeros(size_hw, bool)
+            for flat in one:  # parts of one object, which do not cut holes into one another
+                found |= polygons.fill([np.array(flat, np.float64).reshape(-1, 2)], size_hw)
+            return found
+        try:
+            region = masks.decode_rle(one)
+        except (FormatError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                "a mask is damaged",
+                where=f"{self._file}, {name}",
+                received=error.problem if isinstance(error, FormatError) else repr(error),
+                allowed='{"size": [height, width], "counts": runs}',
+            ) from error
+        if region.shape != size_hw:
+            raise InputError(
+                "a mask has another size than its picture",
+                where=f"{self._file}, {name}",
+                received="{} high and {} wide".format(*region.shape),
+                allowed="{} high and {} wide, as {}".format(*size_hw, picture),
+            )
+        return region
+
+    @cached_property
+    def _records(self) -> _Records:
+        data = _load(self._file)
+        categories = sorted(data["categories"], key=lambda one: one["id"])
+        names = [str(one.get("name", one["id"])) for one in categories]
+        names = names if self.background is None else [self.background, *names]
+        if not 2 <= len(names) <= 255 or len(set(names)) < len(names):
+            raise InputError(
+                "these are no classes",
+                where=self._file,
+                received=f"{len(names)} classes, {len(set(names))} different names",
+                allowed="2 to 255, the background included, each of another name",
+            )
+        first = len(names) - len(categories)
+        number = {one["id"]: index for index, one in enumerate(categories, start=first)}
+        folder = Path(self.root) / self.images
+        pictures = {
+            one["id"]: _Picture(folder / str(one.get("file_name")), [])
+            for one in sorted(data["images"], key=lambda one: one["id"])
+        }
+        wrong = []
+        for place, one in enumerate(data["annotations"], start=1):
+            name = f"annotation {one.get('id', f'number {place}')}"
+            what = next(
+                (
+                    key
+                    for key, known in (("image_id", pictures), ("category_id", number))
+                    if one.get(key) not in known
+                ),
+                None,
+            )
+            if what is not None:
+                wrong.append(f"{name} has {what} {one.get(what)!r}, which is not there")
+            elif not _is_mask(one.get("segmentation")):
+                wrong.append(f"{name} has no mask, but segmentation {str(one.get('segmentation'))[:40]}")
+            else:
+                pictures[one["image_id"]].objects.append(
+                    (number[one["category_id"]], one["segmentation"], name)
+                )
+        if wrong:
+            raise InputError(
+                f"{len(wrong)} of {len(data['annotations'])} annotations cannot be drawn",
+                where=self._file,
+                received=some(wrong, "; "),
+                allowed="ids of the same file, and a list of polygons [x, y, x, y, x, y, ...] or run lengths",
+                fix="annotations of boxes alone have no masks; correct or remove the others",
+            )
+        check_files([one.path for one in pictures.values()])
+        return _Records(tuple(names), list(pictures.values()))
+
+
+def _is_mask(one: Any) -> bool:
+    if isinstance(one, Mapping):
+        return {"size", "counts"} <= set(one)
+    return (
+        isinstance(one, list)
+        and len(one) > 0
+        and all(
+            isinstance(flat, list)
+            and len(flat) >= 6
+            and len(flat) % 2 == 0
+            and all(isinstance(x, int | float) for x in flat)
+            for flat in one
+        )
+    )
+
+
+def _load(file: Path) -> dict[str, list[dict[str, Any]]]:
+    text = check_file(file, "annotation").read_bytes()
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(
+            "the annotations are not JSON",
+            where=file,
+            received=error,
+            fix="export or download the file again",
+        ) from error
+    for name in ("images", "categories", "annotations"):
+        entries = data.get(name) if isinstance(data, dict) else None
+        ids = [one.get("id") for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
+        named = name == "annotations" or (
+            all(isinstance(one, int) for one in ids) and len(set(ids)) == len(ids)
+        )
+        if (
+            not isinstance(entries, list)
+            or len(ids) < len(entries)
+            or not named
+            or not (entries or name == "annotations")
+        ):
+            raise FormatError(
+                "the file is not in COCO's format",
+                where=file,
+                received=f"no list {name!r} of entries, each with an id of its own",
+                allowed='{"images": [...], "annotations": [...], "categories": [...]}',
+            )
+    return data

@@ -1,0 +1,208 @@
+"""Data sets of one's own: pictures and masks in folders, or named in a list."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from framework.config.registry import register
+from framework.core.errors import ConfigError, InputError
+from framework.vision import stored
+from framework.vision.image import SUFFIXES
+from segmentation import palettes
+from segmentation.data.coding import Coding, Color, classes_of
+from segmentation.data.records import MaskDataset, Pair, read_pairs, some
+
+_LOOKED_AT = 8  # masks, to find out whether the second class is stored as 255
+
+
+@dataclass(frozen=True)
+class _Own(MaskDataset):
+    """The settings that both have."""
+
+    root: Path
+    classes: int | tuple[str, ...]
+    ignore_index: int = field(default=255, kw_only=True)
+    label_map: dict[str, int] | None = field(default=None, kw_only=True)
+    colors: tuple[Color, ...] | None = field(default=None, kw_only=True)
+    channels: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.colors is not None and len(self.colors) != len(self.class_names):
+            raise ConfigError(
+                "colours do not fit the classes",
+                where=f"{self._name}.colors",
+                received=f"{len(self.colors)} colours",
+                allowed=f"one for each of the {len(self.class_names)} classes",
+            )
+        if self.channels is not None and self.channels < 1:
+            raise ConfigError(
+                "a picture has channels",
+                where=f"{self._name}.channels",
+                received=self.channels,
+                allowed="1 or more, or null for 8-bit RGB",
+            )
+        _ = self._coding
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return classes_of(self.classes, self._name)
+
+    @property
+    def palette(self) -> np.ndarray:
+        """The colours that are set, else Pascal VOC's."""
+        if self.colors is not None:
+            return np.array(self.colors, np.uint8)
+        return palettes.of_classes(len(self.class_names))
+
+    @cached_property
+    def _coding(self) -> Coding:
+        values = None
+        if self.label_map is not None:
+            texts = [str(text) for text in self.label_map]
+            if wrong := [text for text in texts if not text.isdecimal()]:
+                raise ConfigError(
+                    "masks have no such values",
+                    where=f"{self._name}.label_map",
+                    received=", ".join(wrong),
+                    allowed="whole numbers: {255: 1}",
+                )
+            values = dict(zip(map(int, texts), self.label_map.values()))
+        colors = tuple((color, index) for index, color in enumerate(self.colors or ()))
+        return Coding(len(self.class_names), self.ignore_index, values, colors)
+
+    def coding(self, mask: Path) -> Coding:
+        return self._coding
+
+    def find(self) -> list[Pair]:
+        pairs = self._named()
+        self._check_second_class([pair.mask for pair in pairs if pair.mask.is_file()])
+        return pairs
+
+    @abstractmethod
+    def _named(self) -> list[Pair]: ...
+
+    def _check_second_class(self, masks: list[Path]) -> None:
+        """Raises: InputError where the masks hold 0 and 255 alone, and 255 is not the second class but ignored."""
+        if (
+            len(self.class_names) != 2
+            or self.colors
+            or self.ignore_index != 255
+            or 255 in (self._coding.values or {})
+        ):
+            return
+        seen: set[int] = set()
+        for mask in masks[:: max(1, len(masks) // _LOOKED_AT)][:_LOOKED_AT]:
+            values = stored.read_labels(mask)
+            seen |= set(np.unique(values).tolist())
+        if seen == {0, 255}:
+            raise InputError(
+                "the masks hold 0 and 255 alone, and 255 is ignored: there would be one class to learn, and mIoU 0.5",
+                where=masks[0].parent,
+                received="values 0 and 255",
+                allowed="0 and 1 for two classes",
+                fix="set label_map: {255: 1}; if 255 is really to be ignored, {255: 255}",
+            )
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class MaskFolder(_Own):
+    """Each picture in `<root>/<images>` has a mask in `<root>/<masks>` of the same name up to the suffix.
+
+    The name of a mask may have `mask_suffix` at its end: `a.jpg` and `a_mask.png` with "_mask". Folders inside the two
+    are looked through too, and must be the same in both. Pictures without a mask are an error, masks without a picture
+    are not. Files whose names begin with a dot are left out.
+
+    Attributes:
+        classes: Their names by index, or how many they are.
+        ignore_index: Stands for pixels without a class, in the files and in the samples.
+        label_map: Stored value to class or `ignore_index`, for values that are not the class itself: {255: 1}.
+        colors: The colour of each class, for masks in colours, and for drawing.
+        channels: How many the pictures have, which are then read as they are stored (.npy, TIFF of several bands or
+            pages, 16 bits); null: any picture, read as 8-bit RGB.
+
+    Raises:
+        ConfigError: there are fewer than two classes, or settings that do not fit them.
+        InputError: at the first use, there are no pictures, files are missing, or masks of two classes hold 0 and 255.
+            At an access, a file cannot be read, picture and mask differ in size, or values stand for no class.
+    """
+
+    images: str = "images"
+    masks: str = "masks"
+    mask_suffix: str = ""
+
+    def _named(self) -> list[Pair]:
+        root = Path(self.root)
+        images, masks = _files(root / self.images, "pictures"), _files(root / self.masks, "masks")
+        ending = self.mask_suffix
+        by_name = {
+            path.relative_to(root / self.masks).with_name(path.stem.removesuffix(ending)): path
+            for path in masks
+            if path.stem.endswith(ending)
+        }
+        names = [path.relative_to(root / self.images).with_name(path.stem) for path in images]
+        if missing := [str(path) for path, name in zip(images, names) if name not in by_name]:
+            raise InputError(
+                f"{len(missing)} of {len(images)} pictures have no mask",
+                where=root / self.masks,
+                received=some(missing),
+                allowed=f"<name of the picture>{ending}.png",
+                fix="set mask_suffix, add the masks, or take the pictures out",
+            )
+        return [Pair(path, by_name[name]) for path, name in zip(images, names)]
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class MaskListFile(_Own):
+    """Pictures and masks named in a text file, a line each: `picture mask`, as PaddleSeg's train.txt.
+
+    Paths are relative to `root`, that of the list to the current folder. Without a `separator` columns are separated
+    by blanks or tabs; with another one, paths may hold blanks. The other settings are those of MaskFolder.
+
+    Raises:
+        ConfigError: there are fewer than two classes, settings that do not fit them, or the separator is empty.
+        InputError: at the first use, the list cannot be read, is empty, has lines that are no `picture mask`, files are
+            missing, or masks of two classes hold 0 and 255. At an access, as MaskFolder.
+    """
+
+    list_file: Path
+    separator: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.separator == "":
+            raise ConfigError(
+                "the separator is empty",
+                where="MaskListFile.separator",
+                allowed="a comma, a tab, ..., or null for blanks",
+            )
+
+    def _named(self) -> list[Pair]:
+        return read_pairs(Path(self.list_file), Path(self.root), self.separator)
+
+
+def _files(folder: Path, what: str) -> list[Path]:
+    """All images and arrays in a folder and its folders, sorted by name."""
+    found = sorted(
+        path
+        for path in (folder.rglob("*") if folder.is_dir() else ())
+        if path.suffix.lower() in (*SUFFIXES, ".npy") and not path.name.startswith(".")
+    )
+    if not found:
+        raise InputError(
+            f"there are no {what}",
+            where=folder,
+            allowed=f"files that end in {', '.join(SUFFIXES)} or .npy",
+            fix=f"check root, images and masks; the current folder is {Path.cwd()}",
+        )
+    return found

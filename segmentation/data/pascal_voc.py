@@ -1,0 +1,70 @@
+"""Pascal VOC 2012, and its masks made more by SBD."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from framework.config.registry import register
+from segmentation import palettes
+from segmentation.data.classes import PASCAL_VOC
+from segmentation.data.coding import Coding
+from segmentation.data.records import MaskDataset, Pair, read_lines, read_pairs
+
+_MASKS = ("SegmentationClass", "SegmentationClassAug")
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class PascalVOC(MaskDataset):
+    """20 classes and the background, which is class 0; edges of objects are 255.
+
+    `<root>/ImageSets/Segmentation/<split>.txt` lists names of pictures in `<root>/JPEGImages`, whose masks are in
+    `<root>/SegmentationClass` or else in `<root>/SegmentationClassAug`; a line may also name both files, as lists of
+    the augmented set do (`/JPEGImages/a.jpg /SegmentationClassAug/a.png`). Several splits are joined by a plus:
+    "train+aug". Masks are PNG with a palette, or grey.
+
+    Raises:
+        InputError: at the first use, a list cannot be read, is empty or names files that are not there. At an
+            access, a file cannot be read, picture and mask differ in size, or values stand for no class.
+
+    Source: http://host.robots.ox.ac.uk/pascal/VOC/voc2012; the augmented masks are Hariharan's, 2011
+    """
+
+    root: Path
+    split: str = "train"
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return PASCAL_VOC
+
+    @property
+    def palette(self) -> np.ndarray:
+        return palettes.PASCAL_VOC
+
+    def find(self) -> list[Pair]:
+        return [pair for split in self.split.split("+") for pair in self._listed(split)]
+
+    def _listed(self, split: str) -> list[Pair]:
+        root = Path(self.root)
+        file = root / "ImageSets" / "Segmentation" / f"{split}.txt"
+        lines = read_lines(file)
+        if len(lines[0].split()) == 2:
+            # The leading slash stands for root.
+            pairs = read_pairs(file, Path())
+            return [Pair(*(root / path.as_posix().lstrip("/") for path in pair)) for pair in pairs]
+        return [Pair(root / "JPEGImages" / f"{name}.jpg", self._mask(name)) for name in lines]
+
+    def _mask(self, name: str) -> Path:
+        masks = [Path(self.root) / folder / f"{name}.png" for folder in _MASKS]
+        return next((mask for mask in masks if mask.is_file()), masks[0])
+
+    def coding(self, mask: Path) -> Coding:
+        return self._coding
+
+    @cached_property
+    def _coding(self) -> Coding:
+        return Coding(len(PASCAL_VOC))

@@ -1,0 +1,258 @@
+"""Losses of pixels, for the outputs of a model one by one: `loss(logits [N, H, W, C], labels [N, H, W] int32)`.
+
+Each gives a float32 scalar over the whole batch, of fixed shapes: a pixel of `ignore_index` counts nowhere, and a batch
+of such pixels alone costs 0, with gradients of 0. Logits of any float dtype are taken as float32. The numbers are
+PaddleSeg's; under data parallelism the batch is the global one.
+
+Raises, each when it is called:
+    ShapeError: logits and labels are no such arrays, or do not fit.
+    ConfigError: there is not one weight for each class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from framework.config import Kind, register
+from framework.core.errors import ConfigError, ShapeError
+from framework.nn import functional as F
+
+
+@register("loss")
+@dataclass(frozen=True)
+class CrossEntropy:
+    """The mean of the pixels' cross entropies, each weighed by its class.
+
+    With `hardest` below 1 only that share of all pixels counts, the ones that cost most.
+
+    Attributes:
+        weight: One weight a class; None stands for equal ones.
+        hardest: A share above 0, up to 1; upstream's `top_k_percent_pixels`.
+
+    Raises:
+        ConfigError: `hardest` is out of range.
+    """
+
+    ignore_index: int = 255
+    weight: tuple[float, ...] | None = None
+    hardest: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_range(0 < self.hardest <= 1, "CrossEntropy.hardest", self.hardest, "above 0, up to 1")
+
+    def __call__(self, output: Any, labels: jax.Array) -> jax.Array:
+        losses, valid = _entropies(output, labels, self.ignore_index)
+        weights = jnp.ones_like(losses)
+        if self.weight is not None:
+            weights = _by_class(_weights(self.weight, output, "CrossEntropy.weight"), labels, valid)
+        losses, kept = losses * weights, valid
+        if self.hardest < 1:
+            kept = _largest(lax.stop_gradient(losses), max(1, int(self.hardest * losses.size)))
+        return (losses * kept).mean() / ((weights * kept).mean() + 1e-8)
+
+
+@register("loss")
+@dataclass(frozen=True)
+class OhemCrossEntropy:
+    """The mean cross entropy of the hard pixels: those whose label has a probability below `thresh`.
+
+    Where that are fewer than `min_kept` of the batch, the probability of the `min_kept`-th hardest pixel takes the
+    place of `thresh`; a batch with up to `min_kept` valid pixels is taken whole.
+
+    Raises:
+        ConfigError: `thresh` is not between 0 and 1, or `min_kept` is below 1.
+
+    Source: online hard example mining, Shrivastava et al. 2016, https://arxiv.org/abs/1604.03540
+    """
+
+    thresh: float = 0.7
+    min_kept: int = 10000
+    ignore_index: int = 255
+
+    def __post_init__(self) -> None:
+        _check_range(0 < self.thresh < 1, "OhemCrossEntropy.thresh", self.thresh, "between 0 and 1")
+        _check_range(self.min_kept >= 1, "OhemCrossEntropy.min_kept", self.min_kept, "1 or more")
+
+    def __call__(self, output: Any, labels: jax.Array) -> jax.Array:
+        losses, valid = _entropies(output, labels, self.ignore_index)
+        # Pixels are told apart by their loss, which falls as the probability grows; ignored ones have 0, the least.
+        costs = lax.stop_gradient(losses)
+        limit = -jnp.log(jnp.float32(self.thresh))
+        limit = lax.cond(
+            (costs >= limit).sum() >= self.min_kept,
+            lambda: limit,
+            lambda: jnp.minimum(limit, _kth_largest(costs, self.min_kept)),
+        )
+        easy = (valid.sum() > self.min_kept) & (costs <= limit)
+        kept = jnp.where(easy, 0.0, valid)
+        return (losses * kept).mean() / (kept.mean() + 1e-5)
+
+
+@register("loss")
+@dataclass(frozen=True)
+class Focal:
+    """The mean of (1 - p)^gamma times the cross entropy, p being the probability of the pixel's label; times alpha.
+
+    Source: Lin et al. 2017, https://arxiv.org/abs/1708.02002; PaddleSeg's MultiClassFocalLoss
+    """
+
+    alpha: float = 1.0
+    gamma: float = 2.0
+    ignore_index: int = 255
+
+    def __call__(self, output: Any, labels: jax.Array) -> jax.Array:
+        losses, valid = _entropies(output, labels, self.ignore_index)
+        # A root of 0 has no finite slope, which a gamma below 1 would ask for.
+        missing = jnp.maximum(-jnp.expm1(-losses), 1e-30)
+        return self.alpha * (missing**self.gamma * losses).mean() / (valid.mean() + 1e-10)
+
+
+@register("loss")
+@dataclass(frozen=True)
+class Dice:
+    """1 - 2 |A B| / (|A| + |B|) of probabilities and labels, by picture and class, `smooth` added above and below.
+
+    The mean over the pictures and all classes, those without a pixel too; `weight` scales the classes before the mean.
+
+    Source: Milletari et al. 2016, https://arxiv.org/abs/1606.04797
+    """
+
+    ignore_index: int = 255
+    weight: tuple[float, ...] | None = None
+    smooth: float = 1.0
+
+    def __call__(self, output: Any, labels: jax.Array) -> jax.Array:
+        logits, valid = _checked(output, labels, self.ignore_index)
+        scores = jax.nn.softmax(logits) * valid[..., None]
+        truth = _one_hot(logits, labels) * valid[..., None]
+        common, total = (scores * truth).sum((1, 2)), (scores + truth).sum((1, 2))
+        losses = 1 - (2 * common + self.smooth) / (total + self.smooth + 1e-8)
+        if self.weight is not None:
+            losses = losses * _weights(self.weight, output, "Dice.weight")
+        return losses.mean()
+
+
+@register("loss")
+@dataclass(frozen=True)
+class LovaszSoftmax:
+    """A convex bound of 1 - IoU, the mean over the classes that the batch has labels of.
+
+    Source: Berman et al. 2018, https://arxiv.org/abs/1705.08790, algorithm 1
+    """
+
+    ignore_index: int = 255
+
+    def __call__(self, output: Any, labels: jax.Array) -> jax.Array:
+        logits, valid = _checked(output, labels, self.ignore_index)
+        # Ignored pixels have an error of 0: they come last and weigh nothing.
+        truth = _one_hot(logits, labels) * valid[..., None]
+        errors = jnp.abs(truth - jax.nn.softmax(logits)) * valid[..., None]
+        flat_truth, flat_errors = (jnp.moveaxis(x, -1, 0).reshape(x.shape[-1], -1) for x in (truth, errors))
+        losses = lax.map(lambda one: _lovasz(*one), (flat_errors, flat_truth))
+        present = (flat_truth.sum(1) > 0).astype(jnp.float32)
+        return (losses * present).sum() / jnp.maximum(present.sum(), 1)
+
+
+@register("loss")
+@dataclass(frozen=True)
+class Mixed:
+    """Several losses of one output, added by weight.
+
+    Raises:
+        ConfigError: there is not one weight for each loss.
+    """
+
+    losses: tuple[Annotated[Any, Kind("loss")], ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.losses or len(self.losses) != len(self.weights):
+            raise ConfigError(
+                "losses and weights do not fit",
+                where="Mixed",
+                received=f"{len(self.losses)} losses, {len(self.weights)} weights",
+                allowed="one weight for each loss",
+            )
+
+    def __call__(self, output: Any, labels: jax.Array) -> jax.Array:
+        terms = [weight * loss(output, labels) for loss, weight in zip(self.losses, self.weights)]
+        return jnp.stack(terms).sum()
+
+
+def _check_range(holds: bool, where: str, received: float, allowed: str) -> None:
+    if not holds:
+        raise ConfigError("this is out of range", where=where, received=received, allowed=allowed)
+
+
+def _checked(output: Any, labels: jax.Array, ignore_index: int) -> tuple[jax.Array, jax.Array]:
+    """Logits and whether a pixel counts, both float32."""
+    shape = getattr(output, "shape", ())
+    if len(shape) != 4 or shape[:-1] != labels.shape or not jnp.issubdtype(labels.dtype, jnp.integer):
+        raise ShapeError(
+            "the loss does not take these",
+            where="output and labels",
+            received=f"{list(shape) if shape else type(output).__name__}, {labels.dtype} {list(labels.shape)}",
+            allowed="logits [N, H, W, C] and integer labels [N, H, W] of the same size",
+        )
+    return output.astype(jnp.float32), (labels != ignore_index).astype(jnp.float32)
+
+
+def _entropies(output: Any, labels: jax.Array, ignore_index: int) -> tuple[jax.Array, jax.Array]:
+    """The cross entropy of each pixel, 0 where it is ignored, and whether it counts."""
+    logits, valid = _checked(output, labels, ignore_index)
+    return F.cross_entropy(logits, labels, ignore_index=ignore_index, reduction="none"), valid
+
+
+def _one_hot(logits: jax.Array, labels: jax.Array) -> jax.Array:
+    return (labels[..., None] == jnp.arange(logits.shape[-1])).astype(jnp.float32)
+
+
+def _weights(weight: tuple[float, ...], output: jax.Array, where: str) -> jax.Array:
+    if len(weight) != output.shape[-1]:
+        raise ConfigError(
+            "weights do not fit the classes",
+            where=where,
+            received=f"{len(weight)} weights",
+            allowed=f"one for each of the {output.shape[-1]} classes",
+        )
+    return jnp.asarray(weight, jnp.float32)
+
+
+def _by_class(weight: jax.Array, labels: jax.Array, valid: jax.Array) -> jax.Array:
+    """The weight of each pixel's class; an ignored pixel has that of class 0, which only `hardest` can see."""
+    return weight[jnp.where(valid > 0, labels, 0)]
+
+
+def _kth_largest(values: jax.Array, k: int) -> jax.Array:
+    """The k-th largest of non-negative float32 values of any shape.
+
+    Their bit patterns are in the same order as they are: 31 counts find the answer bit by bit, 30 times as fast on a
+    CPU as sorting 1.4 million values.
+    """
+    bits = lax.bitcast_convert_type(jnp.abs(values), jnp.int32)  # -0.0 would be the least pattern
+
+    def next_bit(place: jax.Array, found: jax.Array) -> jax.Array:
+        higher = found | (1 << (30 - place))
+        return jnp.where((bits >= higher).sum() >= k, higher, found)
+
+    return lax.bitcast_convert_type(lax.fori_loop(0, 31, next_bit, jnp.int32(0)), jnp.float32)
+
+
+def _largest(values: jax.Array, k: int) -> jax.Array:
+    """Weights that add up to k: 1 for what is larger than the k-th largest, equal parts of the rest for its equals."""
+    limit = _kth_largest(values, k)
+    above, equal = values > limit, values == limit
+    return jnp.where(above, 1.0, jnp.where(equal, (k - above.sum()) / jnp.maximum(equal.sum(), 1), 0.0))
+
+
+def _lovasz(errors: jax.Array, truth: jax.Array) -> jax.Array:
+    """Of one class: the sum of the errors [P], each times what it adds to the Jaccard loss, from the largest on."""
+    falling, truth = lax.sort((-errors, truth), num_keys=1)
+    total = truth.sum()
+    jaccard = 1 - (total - jnp.cumsum(truth)) / jnp.maximum(total + jnp.cumsum(1 - truth), 1)
+    return -(falling * lax.stop_gradient(jnp.diff(jaccard, prepend=0))).sum()

@@ -1,0 +1,138 @@
+"""How well the classes of pixels are found, all of it from one confusion matrix over the evaluation's pixels.
+
+`MeanIoU().start(class_names)` gives the Metric that collects. The outputs have `labels` [N, H, W] or `scores`
+[N, H, W, C], the batch `mask` [N, H, W]; pixels of `ignore_index` count nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from framework.config.registry import register
+from framework.core.errors import ConfigError, InputError, ShapeError
+
+
+class ClassScore(NamedTuple):
+    """One row of the table by class; what is 0 / 0 is None."""
+
+    name: str
+    pixels: int
+    iou: float | None
+    dice: float | None
+    precision: float | None
+    recall: float | None
+
+
+def class_table(rows: Sequence[ClassScore]) -> str:
+    """The rows as lines of text: name, labelled pixels, and the scores in per cent."""
+    width = max(len("class"), *(len(row.name) for row in rows))
+    lines = [f"{'class':<{width}}        pixels     IoU    Dice  precision  recall"]
+    for name, pixels, *scores in rows:
+        iou, dice, precision, recall = ("-" if one is None else f"{100 * one:.2f}" for one in scores)
+        lines.append(f"{name:<{width}}  {pixels:12d}  {iou:>6}  {dice:>6}  {precision:>9}  {recall:>6}")
+    return "\n".join(lines)
+
+
+@register("metric")
+@dataclass(frozen=True)
+class MeanIoU:
+    """The mean over the classes of intersection / union, and what else the confusion matrix tells.
+
+    Scores: `mIoU`, `accuracy` (share of the pixels that are right), `kappa` (Cohen's), `mDice`, and `iou/<class>`.
+
+    A class without a pixel in labels and predictions has no IoU. With `absent` "skip" the means leave it out, and so
+    does the list of classes; with "zero" it counts as 0, as in PaddleSeg. A class that is predicted and has no label
+    has an IoU of 0 in both.
+    """
+
+    absent: Literal["skip", "zero"] = "skip"
+    ignore_index: int = 255
+
+    def start(self, class_names: Sequence[str]) -> ConfusionCollector:
+        return ConfusionCollector(class_names, self.absent, self.ignore_index)
+
+
+class ConfusionCollector:
+    """The Metric of MeanIoU. `confusion` [C, C] int64 counts pixels by label and prediction."""
+
+    higher_is_better = True
+
+    def __init__(self, class_names: Sequence[str], absent: str = "skip", ignore_index: int = 255) -> None:
+        self._names, self._absent, self._ignore_index = tuple(class_names), absent, ignore_index
+        self.confusion = np.zeros((len(self._names),) * 2, np.int64)
+
+    def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
+        truth, classes = batch["mask"], len(self._names)
+        found = outputs["labels"] if "labels" in outputs else outputs["scores"].argmax(-1)
+        if found.shape != truth.shape:
+            raise ShapeError(
+                "predictions and labels have different sizes",
+                where="MeanIoU",
+                received=f"{list(found.shape)} and {list(truth.shape)}",
+                allowed="[N, H, W] both",
+                fix="transforms of the evaluation must change pictures and masks alike",
+            )
+        counted = truth != self._ignore_index
+        truth, found = truth[counted].astype(np.int64), found[counted].astype(np.int64)
+        for what, values in (("the labels", truth), ("the predictions", found)):
+            if values.size and not 0 <= values.min() <= values.max() < classes:
+                raise ConfigError(
+                    f"{what} have classes that are not there",
+                    where="MeanIoU",
+                    received=f"{values.min()} to {values.max()}",
+                    allowed=f"0 to {classes - 1}, or {self._ignore_index} in labels to ignore",
+                    fix="look the data over: python -m segmentation.data check -c <config.yml>",
+                )
+        pairs = np.bincount(truth * classes + found, minlength=classes**2)
+        self.confusion += pairs.reshape(classes, classes)
+
+    def result(self) -> dict[str, float]:
+        """Raises InputError when no pixel was counted."""
+        total = self.confusion.sum()
+        if not total:
+            raise InputError(
+                "the evaluation data has no pixel with a class",
+                where="MeanIoU",
+                received=f"masks of nothing but {self._ignore_index}",
+                fix="look the data over: python -m segmentation.data check -c <config.yml>",
+            )
+        rows = self.by_class()
+        right = np.trace(self.confusion) / total
+        # In floats: products of pixel counts overflow whole numbers from some thousand pictures on.
+        chance = float((self.confusion.sum(0) / total) @ (self.confusion.sum(1) / total))
+        return {
+            "mIoU": self._mean([row.iou for row in rows]),
+            "accuracy": float(right),
+            "kappa": float((right - chance) / (1 - chance)) if chance < 1 else 1.0,
+            "mDice": self._mean([row.dice for row in rows]),
+            **{f"iou/{row.name}": row.iou for row in rows if row.iou is not None},
+        }
+
+    def by_class(self) -> list[ClassScore]:
+        """The scores of each class, in the order of the labels."""
+        common, found, truth = np.diag(self.confusion), self.confusion.sum(0), self.confusion.sum(1)
+        rows = []
+        for name, both, predicted, labelled in zip(self._names, common, found, truth):
+            rows.append(
+                ClassScore(
+                    name,
+                    int(labelled),
+                    _share(both, predicted + labelled - both),
+                    _share(2 * both, predicted + labelled),
+                    _share(both, predicted),
+                    _share(both, labelled),
+                )
+            )
+        return rows
+
+    def _mean(self, scores: Sequence[float | None]) -> float:
+        there = [score for score in scores if score is not None]
+        return sum(there) / (len(there) if self._absent == "skip" else len(scores))
+
+
+def _share(part: int, whole: int) -> float | None:
+    return float(part / whole) if whole else None

@@ -1,0 +1,148 @@
+"""DeepLabV3+: a dilated ResNet, convolutions of several dilations side by side, and a decoder that adds fine edges.
+
+Paper: Chen et al. 2018, https://arxiv.org/abs/1802.02611
+Reference: PaddlePaddle/PaddleSeg paddleseg/models/deeplab.py, configs/deeplabv3p/deeplabv3p_resnet{50,101}_os8_*.yml
+Differs: nothing in the function computed.
+Weights: `state_dict()` has upstream's names, those of the backbone in the spelling of PaddleClas; upstream's own are
+    accepted too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from framework import nn
+from framework.config import register
+from framework.core.errors import ConfigError
+from framework.nn import functional as F
+from segmentation.layers.conv_bn import conv_bn, conv_bn_relu
+from zoo.contracts import build_backbone
+from zoo.layers.variants import check_variant
+from zoo.vision.resnet import ResNetConfig
+
+
+class Size(NamedTuple):
+    """Backbone."""
+
+    backbone: str
+
+
+# configs/deeplabv3p
+VARIANTS: dict[str, Size] = {"resnet50": Size("resnet50_vd"), "resnet101": Size("resnet101_vd")}
+SMALL = "resnet50"
+
+# By output stride. Paper on DeepLabV3, https://arxiv.org/abs/1706.05587, section 3.3
+_DILATIONS = {8: (12, 24, 36), 16: (6, 12, 18)}
+_WIDTH, _FINE_WIDTH, _DROPOUT = 256, 48, 0.1
+
+
+@dataclass(frozen=True)
+class DeepLabV3PConfig:
+    """The backbones are ResNet-vd. `output_stride` 16 takes less memory; `multi_grid` are the factors of the dilation
+    in the three blocks of the last stage."""
+
+    variant: str = "resnet50"
+    num_classes: int = 19
+    in_channels: int = 3
+    output_stride: int = 8
+    multi_grid: tuple[int, int, int] = (1, 2, 4)
+
+    def __post_init__(self) -> None:
+        check_variant("DeepLabV3P", self.variant, VARIANTS)
+        if self.output_stride not in _DILATIONS:
+            raise ConfigError(
+                "DeepLabV3P has no such output stride",
+                received=self.output_stride,
+                allowed=", ".join(map(str, _DILATIONS)),
+            )
+
+
+class SeparableConv(nn.Layer):
+    """Depthwise 3x3 and 1x1, each with its normalisation, a ReLU behind the second. Upstream spells it like this."""
+
+    def __init__(self, in_channels: int, out_channels: int, dilation: int = 1) -> None:
+        super().__init__()
+        self.depthwise_conv = conv_bn(
+            in_channels, in_channels, 3, dilation=dilation, groups=in_channels, bias=True
+        )
+        self.piontwise_conv = conv_bn_relu(in_channels, out_channels, 1, bias=True)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.piontwise_conv(self.depthwise_conv(x))
+
+
+class ASPP(nn.Layer):
+    """A 1x1 convolution, separable ones of several dilations and the mean of the map, concatenated and mixed."""
+
+    def __init__(self, in_channels: int, dilations: tuple[int, ...]) -> None:
+        super().__init__()
+        dilated = [SeparableConv(in_channels, _WIDTH, dilation) for dilation in dilations]
+        self.aspp_blocks = nn.LayerList([conv_bn_relu(in_channels, _WIDTH, 1, bias=True), *dilated])
+        self.global_avg_pool = nn.Sequential(nn.AdaptiveAvgPool2D(1), conv_bn_relu(in_channels, _WIDTH, 1))
+        self.conv_bn_relu = conv_bn_relu((len(dilations) + 2) * _WIDTH, _WIDTH, 1, bias=True)
+        self.dropout = nn.Dropout(_DROPOUT)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        parts = [block(x) for block in self.aspp_blocks]
+        mean = self.global_avg_pool(x)  # [N, 1, 1, 256]
+        parts.append(jnp.broadcast_to(mean, parts[0].shape))
+        return self.dropout(self.conv_bn_relu(jnp.concatenate(parts, axis=-1)))
+
+
+class Decoder(nn.Layer):
+    """Logits from the coarse map, resized, beside a narrow projection of the fine one."""
+
+    def __init__(self, fine_channels: int, num_classes: int) -> None:
+        super().__init__()
+        self.conv_bn_relu1 = conv_bn_relu(fine_channels, _FINE_WIDTH, 1, bias=True)
+        self.conv_bn_relu2 = SeparableConv(_WIDTH + _FINE_WIDTH, _WIDTH)
+        self.conv_bn_relu3 = SeparableConv(_WIDTH, _WIDTH)
+        self.conv = nn.Conv2D(_WIDTH, num_classes, 1)
+
+    def forward(self, x: jax.Array, fine: jax.Array) -> jax.Array:
+        fine = self.conv_bn_relu1(fine)
+        x = F.interpolate(x, fine.shape[1:3], mode="bilinear")
+        x = self.conv_bn_relu2(jnp.concatenate([x, fine], axis=-1))
+        return self.conv(self.conv_bn_relu3(x))
+
+
+class Head(nn.Layer):
+    """Logits at stride 4 from the maps of strides 4 and `output_stride`."""
+
+    def __init__(
+        self, fine_channels: int, in_channels: int, dilations: tuple[int, ...], num_classes: int
+    ) -> None:
+        super().__init__()
+        self.aspp = ASPP(in_channels, dilations)
+        self.decoder = Decoder(fine_channels, num_classes)
+
+    def forward(self, fine: jax.Array, x: jax.Array) -> jax.Array:
+        return self.decoder(self.aspp(x), fine)
+
+
+@register("model", config=DeepLabV3PConfig)
+class DeepLabV3P(nn.Layer):
+    """Segmenter of segmentation/contracts.py, of one output."""
+
+    def __init__(self, config: DeepLabV3PConfig) -> None:
+        super().__init__()
+        self.config = config
+        backbone = ResNetConfig(
+            VARIANTS[config.variant].backbone,
+            output_stride=config.output_stride,
+            multi_grid=config.multi_grid,
+            in_channels=config.in_channels,
+        )
+        self.backbone = build_backbone(backbone)
+        fine, *_, coarse = self.backbone.features
+        dilations = _DILATIONS[config.output_stride]
+        self.head = Head(fine.channels, coarse.channels, dilations, config.num_classes)
+
+    def forward(self, images: jax.Array) -> tuple[jax.Array, ...]:
+        fine, *_, coarse = self.backbone.forward_features(images)
+        logits = self.head(fine, coarse).astype(jnp.float32)
+        return (F.interpolate(logits, images.shape[1:3], mode="bilinear"),)

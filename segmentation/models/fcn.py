@@ -1,0 +1,71 @@
+"""FCN on HRNet: two 1x1 convolutions on the maps of all strides.
+
+Paper: Long et al. 2015, https://arxiv.org/abs/1411.4038; with HRNet: https://arxiv.org/abs/1908.07919, section 4
+Reference: PaddlePaddle/PaddleSeg paddleseg/models/fcn.py, configs/fcn
+Differs: the backbone's kernels start as in PaddleClas; upstream always starts from a pretrained one.
+Weights: PaddleSeg's load with 0 missing and 0 extra; in `state_dict()` the backbone's names are PaddleClas's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from framework import nn
+from framework.config import register
+from framework.nn import functional as F
+from framework.nn import initializer as I
+from segmentation.layers.conv_bn import NAMES
+from segmentation.layers.hrnet import BACKBONES, JoinedHRNet
+from zoo.layers.conv_bn import ConvBN
+from zoo.layers.variants import check_variant
+
+VARIANTS = BACKBONES  # configs/fcn/fcn_hrnetw{18,48}_*.yml
+SMALL = "hrnet_w18_small_v1"
+
+_START = I.Normal(0.0, 0.001)
+
+
+@dataclass(frozen=True)
+class FCNConfig:
+    """`variant` is the backbone. `align_corners` belongs to images with sides such as 769."""
+
+    variant: str = "hrnet_w18"
+    num_classes: int = 19
+    in_channels: int = 3
+    align_corners: bool = False
+
+    def __post_init__(self) -> None:
+        check_variant("FCN", self.variant, VARIANTS)
+
+
+class FCNHead(nn.Layer):
+    """[N, h, w, in_channels] -> logits [N, h, w, num_classes] float32."""
+
+    def __init__(self, in_channels: int, num_classes: int) -> None:
+        super().__init__()
+        self.conv_1 = ConvBN(
+            in_channels, in_channels, 1, act=F.relu, names=NAMES, initializer=_START, bias=True
+        )
+        self.cls = nn.Conv2D(in_channels, num_classes, 1, weight_attr=_START)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.cls(self.conv_1(x)).astype(jnp.float32)
+
+
+@register("model", config=FCNConfig)
+class FCN(nn.Layer):
+    """Segmenter of segmentation/contracts.py, with one output."""
+
+    def __init__(self, config: FCNConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = JoinedHRNet(config.variant, config.in_channels, config.align_corners)
+        self.head = FCNHead(self.backbone.channels, config.num_classes)
+
+    def forward(self, images: jax.Array) -> tuple[jax.Array, ...]:
+        logits = self.head(self.backbone(images))
+        align = self.config.align_corners
+        return (F.interpolate(logits, images.shape[1:3], mode="bilinear", align_corners=align),)

@@ -1,0 +1,80 @@
+"""HRNet-W48 trained with pixel contrast: beside the logits, training has an embedding that tells classes apart.
+
+Paper: Wang et al. 2021, https://arxiv.org/abs/2101.11939 (figure 3)
+Reference: PaddlePaddle/PaddleSeg paddleseg/models/hrnet_contrast.py, configs/hrnet_w48_contrast
+Differs: the backbone's kernels start as in PaddleClas; upstream always starts from a pretrained one.
+Weights: PaddleSeg's load with 0 missing and 0 extra; in `state_dict()` the backbone's names are PaddleClas's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from framework import nn
+from framework.config import register
+from framework.nn import functional as F
+from segmentation.contracts import Embedded, Output
+from segmentation.layers.conv_bn import conv_bn_relu
+from segmentation.layers.hrnet import BACKBONES, JoinedHRNet
+from zoo.layers.variants import check_variant
+
+VARIANTS = BACKBONES  # upstream has a config for hrnet_w48 alone
+SMALL = "hrnet_w18_small_v1"
+
+
+@dataclass(frozen=True)
+class HRNetW48ContrastConfig:
+    """`variant` is the backbone. `align_corners` belongs to images with sides such as 769; `dropout` is of channels.
+
+    `embedding_dim` is the length of the vectors, upstream's `proj_dim`.
+    """
+
+    variant: str = "hrnet_w48"
+    num_classes: int = 19
+    in_channels: int = 3
+    align_corners: bool = False
+    dropout: float = 0.1
+    embedding_dim: int = 720
+
+    def __post_init__(self) -> None:
+        check_variant("HRNetW48Contrast", self.variant, VARIANTS)
+
+
+class ProjectionHead(nn.Layer):
+    """[N, h, w, in_channels] -> vectors of length 1 [N, h, w, out_channels] float32. Source: section 3.3"""
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__()
+        self.proj = nn.Sequential(
+            conv_bn_relu(in_channels, in_channels, 1, bias=True), nn.Conv2D(in_channels, out_channels, 1)
+        )
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.normalize(self.proj(x).astype(jnp.float32), axis=-1)
+
+
+@register("model", config=HRNetW48ContrastConfig)
+class HRNetW48Contrast(nn.Layer):
+    """Segmenter of segmentation/contracts.py. In training an `Embedded` at stride 4 follows, for `PixelContrast`."""
+
+    def __init__(self, config: HRNetW48ContrastConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = JoinedHRNet(config.variant, config.in_channels, config.align_corners)
+        channels = self.backbone.channels
+        self.cls_head = nn.Sequential(
+            conv_bn_relu(channels, channels, 3, bias=True),
+            nn.Dropout2D(config.dropout),
+            nn.Conv2D(channels, config.num_classes, 1, bias_attr=False),
+        )
+        self.proj_head = ProjectionHead(channels, config.embedding_dim)
+
+    def forward(self, images: jax.Array) -> tuple[Output, ...]:
+        x = self.backbone(images)
+        coarse = self.cls_head(x).astype(jnp.float32)  # [N, H/4, W/4, num_classes]
+        align = self.config.align_corners
+        logits = F.interpolate(coarse, images.shape[1:3], mode="bilinear", align_corners=align)
+        return (logits, Embedded(coarse, self.proj_head(x))) if self.training else (logits,)

@@ -1,0 +1,98 @@
+"""Semantic segmentation: a class for every pixel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from framework.config import Kind, register
+from framework.core.errors import ConfigError, InputError
+from framework.engine.task import Batch, Losses, Metric, check_classes
+from framework.nn.layer import Layer
+from framework.vision import draw
+from framework.vision.sample import Sample
+from segmentation.inference import Inference
+from zoo.layers.normalize import Normalize
+
+
+@dataclass(frozen=True)
+class WeightedLoss:
+    """The loss of one output of the model, and its share in the sum."""
+
+    loss: Annotated[Any, Kind("loss")]
+    weight: float = 1.0
+
+
+@register("task")
+@dataclass(frozen=True)
+class SemanticSegmentation:
+    """Trains and runs a model that keeps to `segmentation.contracts.Segmenter`.
+
+    Attributes:
+        losses: One for each output that the model has in training, in their order.
+        metric: What is reported; its first score chooses the best checkpoint.
+    """
+
+    normalize: Normalize = field(default_factory=Normalize)
+    losses: tuple[WeightedLoss, ...] = ()
+    inference: Inference = field(default_factory=Inference)
+    metric: Annotated[Any, Kind("metric")] | None = None
+
+    def pack(self, sample: Sample) -> dict[str, np.ndarray]:
+        if sample.mask is None or sample.mask.ndim != 2:
+            raise InputError(
+                "a sample has no classes of its pixels",
+                where=sample.id,
+                received="no mask" if sample.mask is None else f"{len(sample.mask)} masks of objects",
+                allowed="one mask [H, W] of class indices",
+            )
+        return {"image": sample.image, "mask": sample.mask.astype(np.int32)}
+
+    def loss(self, model: Layer, batch: Batch) -> Losses:
+        outputs = model(self.normalize(batch["image"]))
+        if len(outputs) != len(self.losses):
+            raise ConfigError(
+                "each output of the model has its loss",
+                where="task.losses",
+                received=f"{len(self.losses)} losses",
+                allowed=f"{len(outputs)}, as many as {type(model).__name__} has outputs in training",
+            )
+        values = [one.loss(output, batch["mask"]) for one, output in zip(self.losses, outputs)]
+        total = sum((one.weight * value for one, value in zip(self.losses, values)), jnp.float32(0))
+        return Losses(jnp.asarray(total), dict(zip(self._names(), values)))
+
+    def _names(self) -> list[str]:
+        """Of the losses, numbered where one comes twice."""
+        names = [type(one.loss).__name__ for one in self.losses]
+        count, seen = Counter(names), Counter[str]()
+        for place, name in enumerate(names):
+            if count[name] > 1:
+                seen[name] += 1
+                names[place] = f"{name}_{seen[name]}"
+        return names
+
+    def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
+        """{"labels": [N, H, W] uint8}, or what `inference.output` says; of the sizes of the images."""
+
+        def forward(images: jax.Array) -> jax.Array:
+            return model(self.normalize(images))[0].astype(jnp.float32)
+
+        return self.inference.on_device(forward, inputs["image"])
+
+    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
+        return {"metric": self.metric.start(labels)} if self.metric is not None else {}
+
+    def picture(
+        self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray], labels: tuple[str, ...]
+    ) -> np.ndarray:
+        """The first picture of a batch under the classes that were found, [H, W, 3] uint8 RGB."""
+        return draw.classes(batch["image"][0], outputs["labels"][0], ignore=None)
+
+    def check(self, model: Layer, labels: tuple[str, ...]) -> None:
+        check_classes(model, labels)

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from framework.core.errors import ConfigError, FormatError, InputError
+from framework.vision import image, masks
+from segmentation.data.coco import CocoMasks
+
+SQUARE = [[0.0, 0.0, 4.0, 0.0, 4.0, 4.0, 0.0, 4.0]]
+
+
+def written(folder: Path, *annotations: dict[str, Any], **changes: Any) -> Path:
+    for number in (1, 2):
+        image.write(folder / "val" / f"{number}.png", np.zeros((4, 6, 3), np.uint8))
+    data = {
+        "images": [{"id": n, "file_name": f"{n}.png", "height": 4, "width": 6} for n in (2, 1)],
+        "categories": [{"id": 17, "name": "cat"}, {"id": 3, "name": "car"}],
+        "annotations": [{"id": number, "image_id": 1, **one} for number, one in enumerate(annotations)],
+    }
+    (folder / "val.json").write_text(json.dumps(data | changes), encoding="utf-8")
+    return folder
+
+
+def mask(data: CocoMasks, index: int = 0) -> list[list[int]]:
+    found = data[index].mask
+    assert found is not None
+    return found.tolist()
+
+
+def run_lengths(compressed: bool) -> dict[str, Any]:
+    region = np.zeros((4, 6), bool)
+    region[1:3, 3:5] = True
+    return masks.encode_rle(region, compressed=compressed)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_the_smaller_object_is_seen(tmp_path: Path, compressed: bool) -> None:
+    small = {"category_id": 3, "segmentation": run_lengths(compressed), "iscrowd": 1}
+    large = {"category_id": 17, "segmentation": SQUARE}
+    data = CocoMasks(written(tmp_path, small, large), Path("val.json"), "val")
+    assert (
+        data.class_names == ("background", "car", "cat") and len(data) == 2 and data.palette.shape == (3, 3)
+    )
+    want = [[2, 2, 2, 2, 0, 0], [2, 2, 2, 1, 1, 0], [2, 2, 2, 1, 1, 0], [2, 2, 2, 2, 0, 0]]
+    assert mask(data) == want
+    assert mask(data, 1) == [[0] * 6] * 4 and data[1].id == str(tmp_path / "val" / "2.png")
+
+
+def test_without_a_background(tmp_path: Path) -> None:
+    root = written(tmp_path, {"category_id": 17, "segmentation": SQUARE})
+    data = CocoMasks(root, Path("val.json"), "val", background=None)
+    assert data.class_names == ("car", "cat") and mask(data)[0] == [1, 1, 1, 1, 255, 255]
+    with pytest.raises(ConfigError, match="the background has no name"):
+        CocoMasks(root, Path("val.json"), "val", background="")
+
+
+def test_parts_that_overlap_are_one_object(tmp_path: Path) -> None:
+    root = written(tmp_path, {"category_id": 3, "segmentation": SQUARE * 2})
+    assert mask(CocoMasks(root, Path("val.json"), "val"))[0] == [1, 1, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message"),
+    [
+        ({"category_id": 3, "bbox": [0, 0, 1, 1]}, "annotation 0 has no mask"),
+        ({"category_id": 3, "segmentation": []}, "annotation 0 has no mask"),
+        ({"category_id": 3, "segmentation": [[0, 0, 1, 1, 2]]}, "annotation 0 has no mask"),
+        ({"category_id": 5, "segmentation": SQUARE}, "annotation 0 has category_id 5"),
+        ({"category_id": 3, "segmentation": SQUARE, "image_id": 9}, "annotation 0 has image_id 9"),
+    ],
+)
+def test_annotations_that_cannot_be_drawn(tmp_path: Path, annotation: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match="1 of 1 annotations cannot be drawn") as caught:
+        len(CocoMasks(written(tmp_path, annotation), Path("val.json"), "val"))
+    assert message in str(caught.value) and "val.json" in str(caught.value)
+
+
+def test_damaged_run_lengths(tmp_path: Path) -> None:
+    for one, message in (
+        ({"size": [4, 6], "counts": [3, 4]}, "a mask is damaged"),
+        ({"size": [4, 6], "counts": None}, "a mask is damaged"),
+        ({"size": [6, 4], "counts": [24]}, "another size than its picture"),
+    ):
+        data = CocoMasks(written(tmp_path, {"category_id": 3, "segmentation": one}), Path("val.json"), "val")
+        with pytest.raises(InputError, match=message) as caught:
+            _ = data[0]
+        assert "annotation 0" in str(caught.value)
+
+
+def test_files_of_other_formats(tmp_path: Path) -> None:
+    for changes in (
+        {"images": None},
+        {"categories": []},
+        {"images": [{"file_name": "a"}]},
+        {"images": [{"id": 1}] * 2},
+    ):
+        with pytest.raises(FormatError, match="not in COCO's format"):
+            len(CocoMasks(written(tmp_path, **changes), Path("val.json"), "val"))
+    (tmp_path / "val.json").write_text("{", encoding="utf-8")
+    with pytest.raises(FormatError, match="not JSON"):
+        len(CocoMasks(tmp_path, Path("val.json"), "val"))
+
+
+def test_classes_and_files_that_do_not_fit(tmp_path: Path) -> None:
+    root = written(tmp_path, categories=[{"id": 3, "name": "background"}])
+    with pytest.raises(InputError, match="these are no classes"):
+        len(CocoMasks(root, Path("val.json"), "val"))
+    with pytest.raises(InputError, match="2 of 2 files of the data set are not there"):
+        len(CocoMasks(written(tmp_path), Path("val.json")))

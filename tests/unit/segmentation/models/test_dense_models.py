@@ -1,0 +1,210 @@
+"""What PP-LiteSeg, SegFormer, DeepLabV3+ and PP-HumanSeg-Lite have in common; parity is in tests/golden."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from framework import nn
+from framework.config import build
+from framework.core.errors import ConfigError, ShapeError
+from framework.export import TensorSpec, lower_layer
+from framework.inference import Engine
+from framework.io.named_weights import named_weights
+from segmentation.models import deeplabv3p, pp_liteseg, segformer
+from segmentation.models.deeplabv3p import DeepLabV3PConfig
+from segmentation.models.pp_humanseg_lite import PPHumanSegLiteConfig, ShuffleBlock
+from segmentation.models.pp_liteseg import PPLiteSegConfig, SpatialFusion
+from segmentation.models.segformer import SegFormerConfig
+
+# Trained parameters, counted on PaddleSeg 2.8 with 19 classes (2 for people). In millions the paper on SegFormer,
+# table 1a, has 3.8, 13.7, 27.5, 47.3, 64.1 and 84.7. PP-LiteSeg xt is ours: half the widths, a quarter of T's numbers.
+COUNTS: dict[Any, int] = {
+    PPLiteSegConfig("xt"): 2_041_632,
+    PPLiteSegConfig("t"): 8_141_600,
+    PPLiteSegConfig("b"): 12_366_464,
+    SegFormerConfig("b0"): 3_719_027,
+    SegFormerConfig("b1"): 13_682_131,
+    SegFormerConfig("b2"): 27_361_235,
+    SegFormerConfig("b3"): 47_237_075,
+    SegFormerConfig("b4"): 64_007_635,
+    SegFormerConfig("b5"): 84_607_955,
+    DeepLabV3PConfig("resnet50"): 26_723_395,
+    DeepLabV3PConfig("resnet101"): 45_715_523,
+    PPHumanSegLiteConfig(): 226_806,
+}
+ENTRIES = {
+    PPLiteSegConfig("xt"): 250,
+    PPLiteSegConfig("t"): 250,
+    PPLiteSegConfig("b"): 370,
+    SegFormerConfig("b0"): 191,
+    SegFormerConfig("b5"): 1067,
+    DeepLabV3PConfig("resnet50"): 360,
+    PPHumanSegLiteConfig(): 340,
+}
+SMALL = (
+    PPLiteSegConfig("t", 5),
+    SegFormerConfig("b0", 5),
+    DeepLabV3PConfig("resnet50", 5),
+    PPHumanSegLiteConfig(5),
+)
+
+
+def name(config: Any) -> str:
+    return "-".join([type(config).__name__.removesuffix("Config"), getattr(config, "variant", "")]).rstrip(
+        "-"
+    )
+
+
+def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
+    graphdef, params, buffers = nn.abstract(model)
+    image, key = jax.ShapeDtypeStruct(x, np.float32), jax.random.key(0)
+    out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, key, x)[0], params, buffers, image)
+    assert all(leaf.dtype == np.float32 for leaf in out)
+    return [leaf.shape for leaf in out]
+
+
+@pytest.mark.parametrize("config", COUNTS, ids=name)
+def test_parameters_and_shapes(config: Any) -> None:
+    model = build(config)
+    assert sum(parameter.size for parameter in model.parameters()) == COUNTS[config]
+    assert len(model.state_shapes()) == ENTRIES.get(config, len(model.state_shapes()))
+    classes = config.num_classes
+    outputs = 3 if isinstance(config, PPLiteSegConfig) else 1
+    for h, w in ((512, 1024), (97, 131)):
+        assert shapes(model.eval(), (1, h, w, 3)) == [(1, h, w, classes)]
+        assert shapes(model.train(), (2, h, w, 3)) == [(2, h, w, classes)] * outputs
+
+
+def test_tables_are_complete() -> None:
+    variants = {
+        (type(config), config.variant) for config in COUNTS if not isinstance(config, PPHumanSegLiteConfig)
+    }
+    tables = ((PPLiteSegConfig, pp_liteseg), (SegFormerConfig, segformer), (DeepLabV3PConfig, deeplabv3p))
+    assert variants == {(config, variant) for config, module in tables for variant in module.VARIANTS}
+
+
+@pytest.mark.parametrize("config", SMALL, ids=name)
+def test_any_number_of_channels(config: Any) -> None:
+    model = build(type(config)(**{**vars(config), "in_channels": 7})).eval()
+    assert shapes(model, (1, 360, 480, 7)) == [(1, 360, 480, 5)]
+
+
+# Fast to compile: these tests compare values and measure nothing.
+QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+FREE, WHOLE = ("n", "h", "w", 3), ("n", "32*h", "32*w", 3)
+EXPORTS = (
+    (PPHumanSegLiteConfig(5), FREE, (64, 96), (97, 131)),
+    (PPLiteSegConfig("t", 5), FREE, (64, 96), (97, 131)),
+    (SegFormerConfig("b0", 5), FREE, (64, 96), (97, 131)),
+    # The pooled shortcuts of ResNet-vd and its convolutions agree on the size only where it is whole.
+    (DeepLabV3PConfig("resnet50", 5), WHOLE, (64, 96), (96, 64)),
+)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=name(case[0]), marks=[pytest.mark.slow] * (number > 0))
+        for number, case in enumerate(EXPORTS)
+    ],
+)
+def test_one_program_runs_on_images_of_several_sizes(case: Any) -> None:
+    config, symbolic, *sizes = case
+    model = build(config).eval()
+    model.set_state_dict(named_weights(model.state_shapes()))
+    program, weights = lower_layer(
+        model,
+        {"image": TensorSpec(symbolic)},
+        after=lambda out: {"logits": out[0]},
+        platforms=("cpu",),
+        constraints=("h >= 32", "w >= 32") if symbolic is FREE else (),
+    )
+    engine = Engine(program, weights, options=QUICK)
+    graphdef, params, buffers = nn.split(model)
+    call = jax.jit(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0][0])
+    for size_hw in sizes:
+        x = np.random.RandomState(0).standard_normal((1, *size_hw, 3)).astype(np.float32)
+        want = np.asarray(call.lower(params, buffers, x).compile(compiler_options=QUICK)(params, buffers, x))
+        out = engine({"image": x})["logits"]
+        assert out.shape == (1, *size_hw, 5)
+        np.testing.assert_allclose(out, want, rtol=0, atol=2e-5 * np.abs(want).max())
+
+
+def identity(layer: nn.Layer) -> dict[str, np.ndarray]:
+    """A state in which every normalisation does nothing, and all kernels are 0."""
+    state = {name: np.zeros(shape, np.float32) for name, shape in layer.state_shapes().items()}
+    for name, array in state.items():
+        if name.endswith("_variance"):
+            array[...] = 1 - 1e-5
+        elif name.endswith("_batch_norm.weight"):
+            array[...] = 1
+    return state
+
+
+def test_a_fusion_mixes_both_maps_by_one_weight() -> None:
+    fusion = SpatialFusion(1, 2, 2).eval()
+    state = identity(fusion)
+    state["_scale"] = np.ones(1, np.float32)
+    state["conv_x._conv.weight"][0, 0, 1, 1], state["conv_x._conv.weight"][1, 0, 1, 1] = 1, 3
+    state["conv_out._conv.weight"][[0, 1], [0, 1], 1, 1] = 1
+    # mean x, max x, mean y, max y: weigh the first and the last, so that each place is seen.
+    state["conv_xy_atten.0._conv.weight"][0, [0, 3], 1, 1] = 1, 10
+    state["conv_xy_atten.1._conv.weight"][0, 0, 1, 1] = 0.1
+    fusion.set_state_dict(state)
+    x = np.full((1, 2, 2, 1), 2, np.float32)  # projected: 2 and 6, mean 4
+    y = np.full((1, 1, 1, 2), [[[[1.0, -3.0]]]], np.float32)  # largest 1
+    weight = 1 / (1 + np.exp(-0.1 * (4 + 10 * 1)))
+    want = [2 * weight + 1 - weight, 6 * weight - 3 * (1 - weight)]
+    np.testing.assert_allclose(fusion(x, y), np.broadcast_to(want, (1, 2, 2, 2)), rtol=1e-5)
+
+
+def test_a_shuffle_block_keeps_half_and_interleaves() -> None:
+    block = ShuffleBlock(4, 4, 1).eval()
+    state = identity(block)
+    for conv in ("_conv", "_depthwise_separable_1.piontwise_conv"):
+        state[f"{conv}._conv.weight"][[0, 1], [0, 1], 0, 0] = 2
+    state["_depthwise_separable_1.depthwise_conv._conv.weight"][:, 0, 1, 1] = 1
+    block.set_state_dict(state)
+    x = np.array([1, -2, 3, -4], np.float32).reshape(1, 1, 1, 4)
+    # Channels 0 and 1 stay; 2 and 3 are doubled twice, behind ReLUs. Kept and computed channels alternate.
+    np.testing.assert_allclose(block(x), [[[[1, 12, -2, 0]]]], rtol=1e-5)
+
+
+@pytest.mark.parametrize("stride", [8, 16])
+def test_the_output_stride_sets_the_dilations(stride: int) -> None:
+    model: Any = build(DeepLabV3PConfig(output_stride=stride))
+    assert [feature.stride for feature in model.backbone.features] == [4, 8, min(stride, 16), stride]
+    blocks = model.backbone.blocks
+    last = 2 if stride == 16 else 4
+    assert [block.conv1.conv.dilation for block in list(blocks)[-3:]] == [last, 2 * last, 4 * last]
+    dilated = [block.depthwise_conv._conv.dilation for block in list(model.head.aspp.aspp_blocks)[1:]]
+    assert dilated == ([6, 12, 18] if stride == 16 else [12, 24, 36])
+
+
+def test_smallest_images() -> None:
+    for config in SMALL:
+        if not isinstance(config, SegFormerConfig):
+            assert shapes(build(config).eval(), (1, 1, 1, 3)) == [(1, 1, 1, 5)]
+    with pytest.raises(ShapeError, match="too small for the reductions"):
+        shapes(build(SMALL[1]).eval(), (1, 28, 64, 3))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PPLiteSegConfig("c"), "unknown variant of PPLiteSeg"),
+        (lambda: SegFormerConfig("b6"), "unknown variant of SegFormer"),
+        (lambda: DeepLabV3PConfig("resnet34"), "unknown variant of DeepLabV3P"),
+        (
+            lambda: DeepLabV3PConfig(output_stride=32),
+            r"no such output stride\s+received: 32\s+allowed: 8, 16",
+        ),
+    ],
+)
+def test_errors(make: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make()
