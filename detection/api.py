@@ -10,21 +10,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from detection.detector import ObjectDetector
+from detection.pose_api import POSE, Joints, pose_predictor
 from detection.results import Box, DetectionResult
-from detection.saving import CocoFile, MotFile
-from detection.slicing import Slicing, sliced
-from detection.tracking.bytetrack import ByteTrack, ByteTrackOptions
+from detection.slicing import Slicing
+from detection.tracking.bytetrack import ByteTrackOptions
 from framework.core.errors import ConfigError, FormatError, InputError, OarError
 from framework.export import Artifact
 from framework.inference.cache import ROOT
-from framework.inference.image_predictor import ImagePredictor
 from framework.vision import boxes as vision_boxes
 from framework.vision.sample import Sample
 from zoo.api import find_artifact, image_predictor
@@ -32,70 +31,6 @@ from zoo.api import find_artifact, image_predictor
 CONFIGS = ROOT / "configs" / "detection"
 PACKAGES = ("detection", "zoo", "framework")
 THRESHOLD = 0.5
-
-
-class ObjectDetector:
-    """Finds objects; made by `predictor`. Safe to call from several threads.
-
-    A call takes a path, bytes, a file, an array or a PIL image and gives a DetectionResult, of a list of them a list.
-
-    Args:
-        model: Of one picture, or one tile of it.
-        labels: The names of the classes.
-        category_ids: The data set's own numbers of the classes, where it has some.
-        slicing: How pictures are cut into tiles; None: they are not.
-        tracking: How objects are followed over the frames of a video; None: they are not.
-    """
-
-    def __init__(
-        self,
-        model: ImagePredictor[DetectionResult],
-        labels: tuple[str, ...],
-        category_ids: tuple[int, ...] | None = None,
-        slicing: Slicing | None = None,
-        tracking: ByteTrackOptions | None = None,
-    ) -> None:
-        self.model, self.labels, self.category_ids = model, labels, category_ids
-        self.slicing, self.tracking = slicing, tracking
-
-    def __call__(self, source: Any) -> Any:
-        if isinstance(source, (list, tuple)):
-            return list(self.results(self.model.read(item) for item in source))
-        return next(self.results(iter([self.model.read(source)])))
-
-    def results(self, pictures: Iterable[tuple[np.ndarray, str]]) -> Iterator[DetectionResult]:
-        """One result for each (image [H, W, 3] uint8 RGB, source), in order. Memory does not grow with their number."""
-        if self.slicing is None:
-            return self.model.results(pictures)
-        return sliced(self.model.results, pictures, self.slicing)
-
-    def pages(self, items: Iterable[tuple[np.ndarray, str, int]]) -> Iterator[DetectionResult]:
-        """`results` of (image, source, number). With tracking the pictures are the frames of one video."""
-        return self.frames(items, ByteTrackOptions.frame_rate)
-
-    def frames(
-        self, items: Iterable[tuple[np.ndarray, str, int]], frame_rate: float
-    ) -> Iterator[DetectionResult]:
-        """`pages` of a video of so many frames per second. Each call begins with no tracks."""
-        results = self.results((picture, source) for picture, source, _ in items)
-        if self.tracking is None:
-            return results
-        return tracked(results, replace(self.tracking, frame_rate=frame_rate))
-
-    def saving(self, stem: str, files: Sequence[str] | None = None) -> CocoFile | MotFile:
-        """The one file for the results of these pictures, or of a video, which has no `files`."""
-        if files is None:
-            return MotFile(stem, classes=len(self.labels) != 1)
-        return CocoFile(files, self.category_ids)
-
-
-def tracked(results: Iterable[DetectionResult], options: ByteTrackOptions) -> Iterator[DetectionResult]:
-    """The results of the frames of one video, in order, with the boxes that belong to tracks, which they name."""
-    tracker = ByteTrack(options)
-    for result in results:
-        ids = tracker.update(result.xyxy, result.scores, result.category_ids).tolist()
-        boxes = tuple(replace(box, track_id=i) for box, i in zip(result.boxes, ids) if i > 0)
-        yield replace(result, boxes=boxes)
 
 
 def predictor(
@@ -108,27 +43,32 @@ def predictor(
     slicing: Slicing | None = None,
     tracking: ByteTrackOptions | None = None,
     overrides: Sequence[str] = (),
+    detector: str | os.PathLike[str] | ObjectDetector | None = None,
+    det_threshold: float | None = None,
 ) -> ObjectDetector:
-    """An object that finds objects: `detect("a.jpg").boxes`.
+    """An object that finds objects, or people and their joints: `detect("a.jpg").boxes`.
 
     Args:
         model: The name of a config in configs/detection, a config file, or an artifact folder.
         device: "cpu", "gpu", "gpu:1", …; None is jax's default.
         precision: "float32", "bfloat16" or "auto".
-        threshold: The least score of a box, 0.5 without it. With `tracking` the tracker's thresholds decide instead.
+        threshold: The least score of a box, 0.5 without it, of a person with joints 0.2. With `tracking` the tracker's
+            thresholds decide instead.
         batch_size: Pictures, or tiles of them, that run together.
         slicing: Cut pictures into tiles.
         tracking: Follow objects over the frames of a video.
         overrides: Settings of the config, as `-o` of the tools.
+        detector: What finds people for a model that sees one person's crop: as `model`, or a predictor. Slicing and
+            tracking are then the detector's.
+        det_threshold: `threshold` of that detector.
 
     Raises:
-        InputError: no such model, or the threshold is out of range. HubError: weights are neither here nor reachable.
+        InputError: no such model, or a threshold is out of range. HubError: weights are neither here nor reachable.
+        ConfigError: a pose model needs a detector and has none, or has one and needs none.
     """
-    least = THRESHOLD if threshold is None else threshold
-    if not 0 <= least <= 1:
-        raise InputError("a score cannot be that", where="threshold", received=threshold, allowed="0 to 1")
-    if tracking is not None:
-        least = tracking.low
+    for name, value in (("threshold", threshold), ("det_threshold", det_threshold)):
+        if value is not None and not 0 <= value <= 1:
+            raise InputError("a score cannot be that", where=name, received=value, allowed="0 to 1")
     artifact = find_artifact(model, CONFIGS, tuple(overrides), export_artifact)
     if artifact.config.get("domain") != "detection" or "labels" not in artifact.config:
         raise FormatError(
@@ -137,6 +77,41 @@ def predictor(
             received=f"domain: {artifact.config.get('domain')}",
             allowed="one that tools/export_model.py wrote from a config of configs/detection",
         )
+    if POSE in artifact.config:
+
+        def opened() -> ObjectDetector:
+            if isinstance(detector, ObjectDetector):
+                return detector
+            return predictor(
+                detector,  # pyright: ignore[reportArgumentType]
+                device=device,
+                precision=precision,
+                threshold=det_threshold,
+                slicing=slicing,
+                tracking=tracking,
+            )
+
+        return pose_predictor(
+            artifact,
+            device,
+            precision,
+            threshold=threshold,
+            batch_size=batch_size,
+            sliced=slicing is not None,
+            tracking=tracking,
+            detector=None if detector is None else opened,
+            packages=PACKAGES,
+        )
+    if detector is not None:
+        raise ConfigError(
+            "this model finds objects itself, and no joints",
+            where=str(model),
+            received="a detector of people",
+            fix="leave out --det_model_dir, or name a pose model first",
+        )
+    least = THRESHOLD if threshold is None else threshold
+    if tracking is not None:
+        least = tracking.low
     labels = tuple(artifact.config["labels"])
 
     def detected(outputs: dict[str, np.ndarray], sample: Sample, picture: np.ndarray) -> DetectionResult:
@@ -194,6 +169,8 @@ def open_predictor(
     match_metric: Any = None,
     match_threshold: float | None = None,
     tracker: str | None = None,
+    det_model_dir: str | None = None,
+    det_threshold: float | None = None,
 ) -> ObjectDetector:
     """What tools/infer.py runs; the keywords are its options of the same names. Raises: ConfigError."""
     given = {
@@ -210,11 +187,16 @@ def open_predictor(
             received="an option of sliced inference",
             fix="add --slice_infer",
         )
+    if det_threshold is not None and det_model_dir is None:
+        raise ConfigError(
+            "no detector looks for people first", received="--det_threshold", fix="add --det_model_dir"
+        )
     tracking = None
     if tracker is not None:
         if tracker != "bytetrack":
             raise ConfigError("there is no such tracker", received=tracker, allowed="bytetrack")
-        high = THRESHOLD if threshold is None else threshold
+        of_boxes = threshold if det_model_dir is None else det_threshold
+        high = THRESHOLD if of_boxes is None else of_boxes
         tracking = ByteTrackOptions(high=high, low=min(0.1, high), new=min(1.0, high + 0.1))
     return predictor(
         model_dir if model_dir is not None else str(config),
@@ -225,23 +207,36 @@ def open_predictor(
         slicing=Slicing(**given) if slice_infer else None,
         tracking=tracking,
         overrides=overrides,
+        detector=det_model_dir,
+        det_threshold=det_threshold,
     )
 
 
 def export_artifact(config: str, overrides: tuple[str, ...]) -> Artifact:
-    """What tools/export_model.py writes. The data set's own numbers of the classes go with it, where it is here."""
+    """What tools/export_model.py writes. The data set's own numbers of the classes go with it, where it is here.
+
+    Of a pose model the labels are the joints; its lines go with it too. Without the data set these are lines between
+    joints of such names, and the objects are people, which COCO's files number 1.
+    """
+    from detection.pose_tasks import PoseEstimation
     from framework.config import load
     from framework.engine.experiment import bind_experiment
     from zoo.export import export_experiment
 
     artifact = export_experiment(Path(config), overrides)
-    data = bind_experiment(load(config, overrides)).data
-    for dataset in (feed.dataset for feed in (data.eval, data.train) if feed is not None):
-        with contextlib.suppress(
-            OarError
-        ):  # weights with labels of their own are exported without their data
+    experiment = bind_experiment(load(config, overrides))
+    labels, pose = artifact.config["labels"], isinstance(experiment.task, PoseEstimation)
+    if pose:
+        artifact.config[POSE] = Joints.named(labels).plain()
+    feeds = (experiment.data.eval, experiment.data.train)
+    for dataset in (feed.dataset for feed in feeds if feed is not None):
+        # Weights with labels of their own are exported without their data.
+        with contextlib.suppress(OarError):
             ids = getattr(dataset, "category_ids", ())
-            if ids and list(dataset.class_names) == artifact.config["labels"]:
+            if ids and list(dataset.class_names) == labels:
                 artifact.config["category_ids"] = list(ids)
+                if pose:
+                    here = Joints(dataset.object_name, dataset.skeleton, Joints.named(labels).flip_pairs)
+                    artifact.config[POSE] = here.plain()
                 break
     return artifact

@@ -6,8 +6,9 @@ measured in pixels of the source pictures. The keys of a batch, for N pictures w
 * `boxes` [N, M, 4] xyxy in pixels of the network's input; `labels` [N, M];
 * `kinds` [N, M]: 0 padding, 1 an object, 2 one to ignore (crowds, difficult ones), which may be found or not;
 * `matrix` [N, 3, 3] from the network's input to the source; `size` [N, 2], (height, width) of the source;
+* `left_out` [N], where it is known: objects for which M was too small; an evaluation without them would be wrong;
 * `areas` [N, M], where there are annotated ones, in source pixels; else the boxes' areas stand for them;
-* `keypoints` [N, M, J, 3] and `image_id` [N], for CocoKeypoints.
+* `keypoints` [N, M, J, 3] and `image_id` [N, 2], two halves of a number, for CocoKeypoints.
 
 Of the outputs, `boxes` [N, K, 4], `scores` [N, K] and `labels` [N, K], what has a score of 0 is padding.
 """
@@ -20,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from detection.data.joints import COCO_JOINTS, sigmas
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, MissingExtraError
 from framework.vision import boxes as box_ops
@@ -69,22 +71,20 @@ class CocoKeypoints:
 
     The batch has `keypoints` (x, y, visibility) in pixels of the network's input, and the outputs `keypoints`
     [N, K, J, 2 or 3] with `scores` [N, K]; rows with one `image_id` are parts of one picture, as when persons are
-    looked at one by one. `sigmas` are the spreads of the J points, COCO's 17 of a person by default.
+    looked at one by one. `sigmas` are the spreads of the J points; without them those of the joints' names, which are
+    the class names, or of COCO's 17 joints of a person where there are no names.
 
     Scores: AP, AP50, AP75, AP_medium, AP_large, AR, AR50, AR75, AR_medium, AR_large; those of sizes that no object has
     are left out.
 
     Raises:
-        ConfigError: a sigma is not above 0.
+        ConfigError: a sigma is not above 0; or, at the start, there are none for joints of such names.
     """
 
-    sigmas: tuple[float, ...] = (
-        *(0.026, 0.025, 0.025, 0.035, 0.035, 0.079, 0.079, 0.072, 0.072),
-        *(0.062, 0.062, 0.107, 0.107, 0.087, 0.087, 0.089, 0.089),
-    )
+    sigmas: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not self.sigmas or min(self.sigmas) <= 0:
+        if self.sigmas is not None and (not self.sigmas or min(self.sigmas) <= 0):
             raise ConfigError(
                 "these are no spreads of keypoints",
                 where="CocoKeypoints.sigmas",
@@ -93,7 +93,16 @@ class CocoKeypoints:
             )
 
     def start(self, class_names: Sequence[str]) -> KeypointCollector:
-        return KeypointCollector(self.sigmas)
+        found = self.sigmas or sigmas(class_names or COCO_JOINTS)
+        if found is None:
+            raise ConfigError(
+                "nobody knows how well these joints can be placed",
+                where="CocoKeypoints.sigmas",
+                received=f"no sigmas for {', '.join(class_names[:5])}",
+                allowed="a number above 0 for each keypoint, such as 0.05",
+                fix="-o task.metric.sigmas=[...]",
+            )
+        return KeypointCollector(found)
 
 
 @register("metric")
@@ -167,6 +176,18 @@ def _to_source(batch: _Arrays, row: int) -> Warp:
     return Warp(batch["matrix"][row], (height, width), (height, width))
 
 
+def _check_room(batch: _Arrays, setting: str = "max_objects") -> None:
+    missed, room = int(np.max(batch.get("left_out", 0))), batch["kinds"].shape[1]
+    if missed:
+        raise InputError(
+            "a picture has more objects than there is room for, so its scores would be wrong",
+            where=f"task.{setting}",
+            received=f"{room + missed} objects",
+            allowed=f"at most {room}",
+            fix=f"-o task.{setting}={room + missed}",
+        )
+
+
 class _BoxCollector:
     """Keeps the objects and the boxes found of every picture."""
 
@@ -177,6 +198,8 @@ class _BoxCollector:
         self._pictures: list[tuple[_Truth, _Found]] = []
 
     def update(self, outputs: _Arrays, batch: _Arrays) -> None:
+        """Raises InputError when objects of a picture were left out."""
+        _check_room(batch)
         for row in range(len(batch["kinds"])):
             self._pictures.append((_truth(batch, row), _found(outputs, batch, row)))
 
@@ -246,11 +269,12 @@ class KeypointCollector:
     def __init__(self, sigmas: Sequence[float]) -> None:
         _coco_eval()
         self._sigmas = tuple(sigmas)
-        self._pictures: dict[int, int] = {}
+        self._pictures: dict[tuple[int, ...], int] = {}
         self._truths: list[dict[str, Any]] = []
         self._found: list[dict[str, Any]] = []
 
     def update(self, outputs: _Arrays, batch: _Arrays) -> None:
+        _check_room(batch, "max_people")
         if batch["keypoints"].shape[2] != len(self._sigmas):
             raise ConfigError(
                 "sigmas do not fit the keypoints",
@@ -259,7 +283,7 @@ class KeypointCollector:
                 allowed=f"one for each of the {batch['keypoints'].shape[2]} keypoints",
             )
         for row, image_id in enumerate(batch["image_id"].tolist()):
-            picture = self._pictures.setdefault(image_id, len(self._pictures) + 1)
+            picture = self._pictures.setdefault(tuple(image_id), len(self._pictures) + 1)
             truth, warp = _truth(batch, row), _to_source(batch, row)
             true_points = _moved(batch["keypoints"][row][batch["kinds"][row] > 0], warp)
             for points, box, ignored, area in zip(true_points, truth.boxes, truth.ignored, truth.areas):

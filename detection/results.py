@@ -79,7 +79,8 @@ class DetectionResult:
         }
 
     def to_coco(self, image_id: int, category_ids: Sequence[int] | None = None) -> list[dict[str, Any]]:
-        """The objects as COCO's results: bbox is [left, top, width, height].
+        """The objects as COCO's results: bbox is [left, top, width, height], and keypoints count pixels, whose centres
+        are 0.5 further to the right and down in our coordinates.
 
         Args:
             category_ids: The data set's own number of each class; without them a class keeps its index.
@@ -95,14 +96,22 @@ class DetectionResult:
             }
             if box.keypoints is not None:
                 record["keypoints"] = [
-                    value for x, y, s in box.keypoints for value in (round(x, 2), round(y, 2), round(s, 5))
+                    value
+                    for x, y, s in box.keypoints
+                    for value in (round(x - 0.5, 2), round(y - 0.5, 2), round(s, 5))
                 ]
             records.append(record)
         return records
 
     def overlay(self) -> np.ndarray:
-        """The picture with its boxes and keypoints, [H, W, 3] uint8 RGB. Colours tell tracks apart, else classes."""
-        ids = [box.category_id if box.track_id is None else box.track_id for box in self.boxes]
+        """The picture with its boxes and keypoints, [H, W, 3] uint8 RGB.
+
+        Colours tell tracks apart; without them objects with keypoints, whose lines may cross, and else classes.
+        """
+        ids = [
+            box.track_id or (box.category_id if box.keypoints is None else index)
+            for index, box in enumerate(self.boxes)
+        ]
         picture = draw.boxes(self.image, self.xyxy, labels=[_caption(box) for box in self.boxes], ids=ids)
         posed = [(box.keypoints, i) for box, i in zip(self.boxes, ids) if box.keypoints]
         if posed:

@@ -11,19 +11,22 @@ from detection.tracking.mot import mot_line
 
 
 class CocoFile:
-    """bbox.json: a list of COCO's results, each with the picture's file name too.
+    """A list of COCO's results, each with the picture's file name too.
 
     A picture's id is the number that its name is (000000000139.jpg is 139); where that does not tell all `files` apart
     they are numbered from 0.
 
     Args:
         category_ids: See `DetectionResult.to_coco`.
+        name: Of the file.
     """
 
-    name = "bbox.json"
     head, tail = "[", "\n]\n"
 
-    def __init__(self, files: Sequence[str], category_ids: Sequence[int] | None = None) -> None:
+    def __init__(
+        self, files: Sequence[str], category_ids: Sequence[int] | None = None, name: str = "bbox.json"
+    ) -> None:
+        self.name = name
         names = [Path(file).stem for file in files]
         ids = [int(name) for name in names if name.isascii() and name.isdecimal()]
         known = len(set(ids)) == len(files)

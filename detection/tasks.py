@@ -25,8 +25,9 @@ class ObjectDetection:
     """Trains and runs a model that keeps to `detection.contracts.Detector`.
 
     Attributes:
-        max_objects: Objects of a picture that are trained on; those beyond, and those to ignore, come last.
-        metrics: What is reported; the first chooses the best checkpoint.
+        max_objects: Room for the objects of a picture. Training leaves out those beyond it, first those to ignore; an
+            evaluation ends with an error where a picture has more.
+        metric: What is reported.
     """
 
     normalize: Normalize = field(default_factory=Normalize)
@@ -38,7 +39,10 @@ class ObjectDetection:
             raise ConfigError("max_objects is too small", received=self.max_objects, allowed="1 or more")
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
-        """Besides image and objects what brings boxes back to the source: `matrix`, and its `size` (height, width)."""
+        """Besides image and objects what brings boxes back to the source: `matrix`, and its `size` (height, width).
+
+        `left_out` counts the objects for which there was no room.
+        """
         count = 0 if sample.boxes is None else len(sample.boxes)
         valid = np.ones(count, bool) if sample.valid is None else sample.valid
         order = np.argsort(~valid, kind="stable")[: self.max_objects]
@@ -59,6 +63,7 @@ class ObjectDetection:
             "boxes": boxes,
             "labels": labels,
             "kinds": kinds,
+            "left_out": np.asarray(count - len(order), np.int32),
             **({} if sample.areas is None else {"areas": areas}),
             "matrix": np.linalg.inv(warp.matrix).astype(np.float32),
             "size": np.asarray(sample.source_size or sample.size_hw, np.int32),

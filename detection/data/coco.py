@@ -7,8 +7,9 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from detection.data.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from detection.data.records import Picture, Records, check_files, gathered, report_problems, some
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
@@ -28,12 +29,16 @@ class CocoDetection(LazyDataset):
     annotated ones. Boxes without an area are left out and listed in `problems`; pictures without boxes stay. The
     sample's id is that of the image.
 
+    `classes: coco` says that the classes are COCO's 80, which are then known without the file: weights for them can be
+    exported without it.
+
     With `keypoints` a sample has [K, J, 3]: COCO numbers pixels, so their centres are 0.5 further to the right and down
     in our coordinates. Objects without points have visibilities of 0.
 
     Raises:
         InputError: at the first use, there are no such files, entries name an unknown image or category or are given
-            twice, or a box or keypoints are not such. At an access, the picture cannot be read or has another size.
+            twice, a category is not one that `classes` says, or a box or keypoints are not such. At an access, the
+            picture cannot be read or has another size.
         FormatError: the file is not JSON, or not in this format.
     """
 
@@ -41,16 +46,17 @@ class CocoDetection(LazyDataset):
     annotations: Path
     images: str = ""
     keypoints: bool = False
+    classes: Literal["coco"] | None = None
 
     @property
     def class_names(self) -> tuple[str, ...]:
         """The names of the categories by class index."""
-        return self._records.class_names
+        return COCO_CLASSES if self.classes == "coco" else self._records.class_names
 
     @property
     def category_ids(self) -> tuple[int, ...]:
         """The categories' ids by class index: what result files name classes by."""
-        return self._records.category_ids
+        return COCO_CATEGORY_IDS if self.classes == "coco" else self._records.category_ids
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -66,7 +72,10 @@ class CocoDetection(LazyDataset):
     @cached_property
     def _records(self) -> Records:
         file = Path(self.root) / self.annotations
-        return coco_records(load_coco(file), file, Path(self.root) / self.images, self.keypoints)
+        data = load_coco(file)
+        if self.classes == "coco":
+            data["categories"] = _as_coco(data["categories"], file)
+        return coco_records(data, file, Path(self.root) / self.images, self.keypoints)
 
 
 def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints: bool) -> Records:
@@ -115,6 +124,22 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
     names = [_text(one, "name", file) for _, one in categories]
     kept = report_problems(file, problems)
     return gathered(pictures, names, list(found.values()), category_ids=tuple(number), problems=kept)
+
+
+def _as_coco(categories: list[dict[str, Any]], file: Path) -> list[dict[str, Any]]:
+    """COCO's categories. Raises: InputError where the file has one of another name or id."""
+    known: dict[Any, str] = dict(zip(COCO_CATEGORY_IDS, COCO_CLASSES, strict=True))
+    named = {key: _text(one, "name", file) for key, one in _by_id(categories, "category", file).items()}
+    others = [f"{key}: {name}" for key, name in named.items() if known.get(key) != name]
+    if others:
+        raise InputError(
+            "the categories are not COCO's",
+            where=file,
+            received=some(others),
+            allowed="those of COCO's 80 classes, with COCO's ids, since the data set has `classes: coco`",
+            fix=f"set classes to null in the data set, and model.num_classes to {len(named)}",
+        )
+    return [{"id": key, "name": name} for key, name in known.items()]
 
 
 def count_joints(data: dict[str, list[Any]], file: Path) -> int:
@@ -190,7 +215,7 @@ def _size(entry: dict[str, Any]) -> tuple[int, int] | None:
 
 
 def annotated_box(entry: dict[str, Any], joints: int, name: str, file: Path) -> list[float]:
-    """[left, top, width, height] of an annotation; with `joints` the bounds of the labelled ones where it has no box."""
+    """[left, top, width, height] of an annotation; where it has no box, but joints, the bounds of the labelled ones."""
     if joints and "bbox" not in entry:
         return _bounds(_points(entry, joints, name, file))
     box = entry.get("bbox")

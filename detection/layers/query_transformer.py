@@ -134,6 +134,17 @@ class QueryTransformer(nn.Layer):
 
 
 def flattened(maps: list[jax.Array]) -> tuple[jax.Array, ShapesHW]:
-    """(pixels of all maps [N, S, C], their sizes)."""
+    """(pixels of all maps [N, S, C], their sizes).
+
+    Raises:
+        ShapeError: a height or width is symbolic. The anchors are computed from the sizes, in numpy.
+    """
     shapes = tuple((x.shape[1], x.shape[2]) for x in maps)
+    if not all(isinstance(side, int) for shape in shapes for side in shape):
+        raise ShapeError(
+            "a detector with queries has one input size in a program",
+            received=f"a map of {shapes[0][0]} x {shapes[0][1]}",
+            allowed="numbers for height and width, such as [n, 640, 640, 3]; the batch may be symbolic",
+            fix="write the size into export.inputs",
+        )
     return jnp.concatenate([x.reshape(x.shape[0], -1, x.shape[-1]) for x in maps], axis=1), shapes

@@ -208,7 +208,7 @@ def keypoint_batch(truth: np.ndarray, guess: np.ndarray, area: float, image_id: 
             "kinds": np.ones((1, 1), np.int8),
             "keypoints": truth,
             "areas": np.array([[area]]),
-            "image_id": np.array([image_id]),
+            "image_id": np.array([[0, image_id]]),
             "matrix": np.eye(3)[None],
             "size": np.array([[500, 500]]),
         },

@@ -39,7 +39,7 @@ def test_to_coco():
             "category_id": 0,
             "bbox": [1.0, 2.0, 2.0, 3.0],
             "score": 0.5,
-            "keypoints": [1.5, 2.5, 0.9, 2.5, 4.0, 0.8],
+            "keypoints": [1.0, 2.0, 0.9, 2.0, 3.5, 0.8],  # COCO numbers pixels
         },
     ]
     assert [r["category_id"] for r in result(CAR, DOG).to_coco(1, [18, 1, 3])] == [3, 18]
@@ -77,3 +77,12 @@ def test_overlay_draws_the_skeleton_between_keypoints():
 def test_results_compare_by_what_was_found():
     assert result(CAR) == DetectionResult("street.jpg", (80, 100), (CAR,), np.zeros((80, 100, 3), np.uint8))
     assert result(CAR) != result(DOG)
+
+
+def test_people_without_tracks_have_colours_of_their_own():
+    shown = [Box("person", 0, 0.9, (x, 5, x + 9, 75), keypoints=((x + 4, 40, 1),)) for x in (5, 40)]
+    drawn = result(*shown).overlay()
+    assert drawn[60, 5].tolist() != drawn[60, 40].tolist()  # the left edges of both boxes
+    both = [Box(box.label, 0, 0.9, box.bbox, 3, box.keypoints) for box in shown]
+    drawn = result(*both).overlay()
+    assert drawn[60, 5].tolist() == drawn[60, 40].tolist()

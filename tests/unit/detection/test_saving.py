@@ -67,3 +67,11 @@ def test_mot_file():
     assert one.text(result("clip.mp4"), 1) == ""
     many = MotFile("clip", classes=True)
     assert many.text(result("clip.mp4", DOG), 9) == "10,3,0.00,0.00,10.00,10.00,0.5000,0,-1,-1\n"
+
+
+def test_a_coco_file_of_poses():
+    posed = Box("person", 0, 0.5, (1, 2, 4, 8), keypoints=((1.5, 2.5, 0.25), (4, 8, 0)))
+    file = CocoFile(["5.jpg"], (1,), "keypoint.json")
+    assert (file.name, CocoFile([]).name) == ("keypoint.json", "bbox.json")
+    (found,) = written(file, result("5.jpg", posed))
+    assert found["keypoints"] == [1, 2, 0.25, 3.5, 7.5, 0] and found["category_id"] == 1

@@ -186,6 +186,33 @@ def test_the_classes_of_coco() -> None:
 
 
 @pytest.mark.skipif(not (SHARED / "coco_mini").is_dir(), reason="OAR_SHARED has no data/coco_mini")
+def test_cocos_classes_are_known_without_the_file(tmp_path: Path) -> None:
+    dataset = CocoDetection(tmp_path, Path("nowhere.json"), classes="coco")
+    assert (dataset.class_names, dataset.category_ids) == (COCO_CLASSES, COCO_CATEGORY_IDS)
+    with pytest.raises(InputError, match=r"nowhere\.json"):
+        len(dataset)
+
+
+def test_a_file_with_some_of_cocos_classes_keeps_their_numbers(tmp_path: Path) -> None:
+    data = content()
+    data["categories"] = [{"id": 17, "name": "cat"}, {"id": 18, "name": "dog"}]
+    for one in data["annotations"]:
+        one["category_id"] = {7: 18, 3: 17}[one["category_id"]]
+    written(tmp_path, data)
+    dataset = CocoDetection(tmp_path, Path("file.json"), "images", classes="coco")
+    labels = dataset[1].labels
+    assert labels is not None and [COCO_CLASSES[label] for label in labels] == ["dog", "cat"]
+    assert len(dataset.category_ids) == 80 and dataset._records.category_ids == COCO_CATEGORY_IDS
+
+
+def test_other_categories_than_cocos(tmp_path: Path) -> None:
+    written(tmp_path, content())
+    dataset = CocoDetection(tmp_path, Path("file.json"), "images", classes="coco")
+    with pytest.raises(InputError, match="the categories are not COCO's") as caught:
+        len(dataset)
+    assert "7: dog, 3: cat" in str(caught.value) and "model.num_classes to 2" in str(caught.value)
+
+
 def test_real_files() -> None:
     dataset = CocoDetection(SHARED / "coco_mini", Path("instances_val.json"), "images/val2017")
     assert len(dataset) == 103 and dataset.class_names == COCO_CLASSES

@@ -1,0 +1,205 @@
+"""People and their joints, from data sets in COCO's format: whole pictures, or one sample a person."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from detection.data import joints as joint_names
+from detection.data.coco import annotated_box, coco_records, count_joints, load_coco
+from detection.data.records import Records
+from framework.config.registry import register
+from framework.core.errors import FormatError, InputError
+from framework.vision import masks, polygons
+from framework.vision.sample import Sample
+from framework.vision.transforms import keep_objects
+from zoo.classification.data import LazyDataset
+
+_log = logging.getLogger("oar")
+
+
+class _Poses(NamedTuple):
+    records: Records
+    joints: tuple[str, ...]
+    skeleton: tuple[tuple[int, int], ...]
+    hidden: dict[int, list[Any]]
+    """By the place of a picture, what of it no loss is taken of: a segmentation each, or a box xyxy."""
+    people: np.ndarray
+    """[P] rows of the records that are not crowds and have a labelled joint"""
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class CocoPose(LazyDataset):
+    """Joints of people, or of what else a file in COCO's format describes by keypoints.
+
+    `annotations` and the folder `images` are relative to `root`. What a sample has is told at CocoDetection; besides,
+    `mask` [H, W] bool is False where there are crowds and objects without a labelled joint: no loss is taken there.
+
+    With `per_person` a sample is a picture with one object that has labelled joints, and has no mask. With
+    `people_only` pictures without annotations are left out.
+
+    `class_names` are the names of the joints, which are what a pose model tells apart. They come from the category,
+    are "joint_0" and so on where it names none, and are stated by `joints` ("coco": the 17 of a person) where the file
+    may be elsewhere, as when a trained model is exported. `skeleton` holds the category's lines, or else those between
+    joints of such names on a body.
+
+    Raises:
+        InputError: see CocoDetection; no object has joints; or the file has other joints than `joints`.
+        FormatError: the file is not JSON, or not in this format; at an access, a segmentation is damaged.
+    """
+
+    root: Path
+    annotations: Path
+    images: str = ""
+    joints: tuple[str, ...] | Literal["coco"] | None = None
+    per_person: bool = False
+    people_only: bool = False
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the joints by index."""
+        return self._stated or self._poses.joints
+
+    @property
+    def object_name(self) -> str:
+        """What the objects are: the name of the category, of several that of the first."""
+        return self._poses.records.class_names[0]
+
+    @property
+    def category_ids(self) -> tuple[int, ...]:
+        """The category's id, of several the first's: what result files call the objects."""
+        return self._poses.records.category_ids[:1]
+
+    @property
+    def skeleton(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of indices of joints between which there is a line."""
+        return self._poses.skeleton
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What was left out, a line each."""
+        return self._poses.records.problems
+
+    def __len__(self) -> int:
+        return len(self._poses.people) if self.per_person else len(self._places)
+
+    def __getitem__(self, index: int) -> Sample:
+        records, index = self._poses.records, range(len(self))[index]
+        if self.per_person:
+            row = int(self._poses.people[index])
+            place = int(np.searchsorted(records.starts, row, side="right")) - 1
+            return keep_objects(
+                records.sample(place), np.arange(records.starts[place], records.starts[place + 1]) == row
+            )
+        place = int(self._places[index])
+        sample = records.sample(place)
+        return sample.replace(mask=_counted(sample, self._poses.hidden.get(place, [])))
+
+    @property
+    def _stated(self) -> tuple[str, ...]:
+        return joint_names.COCO_JOINTS if self.joints == "coco" else self.joints or ()
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        """Of the pictures that are samples."""
+        counts = np.diff(self._poses.records.starts)
+        return np.flatnonzero(counts) if self.people_only else np.arange(len(counts))
+
+    @cached_property
+    def _poses(self) -> _Poses:
+        file = Path(self.root) / self.annotations
+        data = load_coco(file)
+        records = coco_records(data, file, Path(self.root) / self.images, keypoints=True)
+        if records.keypoints is None:
+            raise InputError(
+                "no object has joints", where=file, allowed="annotations with keypoints and boxes"
+            )
+        named = next((one for one in data["categories"] if one.get("keypoints")), {})
+        names = tuple(map(str, named.get("keypoints", ())))
+        stated = self._stated
+        names = names or stated or tuple(f"joint_{i}" for i in range(count_joints(data, file)))
+        if stated and (names != stated or records.keypoints.shape[1] != len(stated)):
+            raise InputError(
+                "the file has other joints than were stated",
+                where=f"{file}: joints",
+                received=f"{records.keypoints.shape[1]} joints, {', '.join(names[:5])}",
+                allowed=f"{len(stated)} joints, {', '.join(stated[:5])}",
+                fix="state those of the file in their order, or none: joints: null",
+            )
+        labelled = (records.keypoints[..., 2] > 0).any(axis=1) & records.valid
+        if not labelled.any():
+            raise InputError(
+                "no object has joints", where=file, allowed="labelled joints on one object or more"
+            )
+        hidden = {} if self.per_person else _hidden(data, records, labelled, file)
+        lines = _lines(named.get("skeleton"), names, file)
+        return _Poses(records, names, lines, hidden, np.flatnonzero(labelled))
+
+
+def _lines(listed: Any, names: tuple[str, ...], file: Path) -> tuple[tuple[int, int], ...]:
+    """The lines of a category, which counts joints from 1."""
+    known = joint_names.skeleton(names)
+    if not listed:
+        return known
+    lines = tuple((int(first) - 1, int(second) - 1) for first, second in listed)
+    if all(0 <= end < len(names) for line in lines for end in line):
+        return lines
+    # CrowdPose's own file has COCO's lines between its other joints.
+    _log.warning("%s: the skeleton has lines to joints that are not there; it is not used", file)
+    return known
+
+
+def _hidden(
+    data: dict[str, list[Any]], records: Records, labelled: np.ndarray, file: Path
+) -> dict[int, list[Any]]:
+    """Segmentations, or boxes without one, of the objects that are not `labelled`, in the order of the records."""
+    place_of = {picture.id: place for place, picture in enumerate(records.pictures)}
+    at = records.starts[:-1].copy()
+    joints = count_joints(data, file)
+    found: dict[int, list[Any]] = {}
+    for one in data["annotations"]:
+        if min(annotated_box(one, joints, "an annotation", file)[2:]) <= 0:
+            continue  # left out of the records too
+        place = place_of[one["image_id"]]
+        row, at[place] = int(at[place]), at[place] + 1
+        if not labelled[row]:
+            found.setdefault(place, []).append(_region(one.get("segmentation"), records.boxes[row]))
+    return found
+
+
+def _region(segmentation: Any, box: np.ndarray) -> Any:
+    if isinstance(segmentation, Mapping):
+        return segmentation
+    if segmentation:  # far smaller as arrays than as lists
+        return [np.array(ring, np.float32).reshape(-1, 2) for ring in segmentation]
+    return box
+
+
+def _counted(sample: Sample, regions: list[Any]) -> np.ndarray:
+    """[H, W] bool: False within one of the regions."""
+    counted = np.ones(sample.size_hw, bool)
+    for region in regions:
+        if isinstance(region, Mapping):
+            inside = masks.decode_rle(region)
+            if inside.shape != counted.shape:
+                raise FormatError(
+                    "a segmentation is of another size than its picture",
+                    where=f"sample {sample.id!r}",
+                    received=list(inside.shape),
+                    allowed=list(counted.shape),
+                )
+            counted &= ~inside
+        elif isinstance(region, list):
+            for ring in region:
+                counted &= ~polygons.fill([ring], sample.size_hw)
+        else:
+            x0, y0, x1, y1 = (max(0, round(float(side))) for side in region)
+            counted[y0:y1, x0:x1] = False
+    return counted

@@ -1,0 +1,103 @@
+"""Top-down HRNet: the joints of one person, on a heatmap at a quarter of the input's size.
+
+Paper: https://arxiv.org/abs/1902.09212
+Reference: PaddlePaddle/PaddleDetection ppdet/modeling/architectures/keypoint_hrnet.py, configs/keypoint/hrnet
+Weights: those of PaddleDetection load with 0 missing and 0 extra; `state_dict()` has its names, those of the backbone
+    being PaddleClas's. Images are RGB with ImageNet's mean and deviation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from detection.contracts import Poses, PoseTargets
+from detection.layers.heatmap import draw_gaussians, flip_permutation, mirrored, refined_peaks
+from framework import nn
+from framework.config import register
+from framework.engine.task import Losses
+from framework.nn import initializer as I
+from zoo.contracts import build_backbone
+from zoo.layers.variants import check_variant
+from zoo.vision.hrnet import HRNetConfig
+
+# configs/keypoint/hrnet of the reference (w48 is in dark_hrnet_w48_256x192.yml); the width of the finest map
+VARIANTS: dict[str, int] = {"w32": 32, "w48": 48}
+SMALL = "w32"
+
+STRIDE = 4
+SIGMA, RADIUS = 2, 6  # of the Gaussians, in pixels of the heatmap; upstream's for 256 x 192 and for 384 x 288
+_LOSS_SCALE = 0.5
+
+
+@dataclass(frozen=True)
+class TopDownHRNetConfig:
+    """Attributes:
+    flip_pairs: The joints that change places in a mirrored picture. Where they are given `detect` looks at the
+        mirror image too, as in upstream's evaluation: for COCO [1, 2], [3, 4] … [15, 16].
+    """
+
+    variant: str = "w32"
+    num_joints: int = 17
+    flip_pairs: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_variant("TopDownHRNet", self.variant, VARIANTS)
+        flip_permutation(self.num_joints, self.flip_pairs)
+
+
+@register("model", config=TopDownHRNetConfig)
+class TopDownHRNet(nn.Layer):
+    """PoseEstimator of detection/contracts.py with one person an image, K = M = 1; sides are multiples of 32.
+
+    Raises:
+        ConfigError: the variant is unknown, or `flip_pairs` are no pairs of the joints.
+    """
+
+    training_only: tuple[str, ...] = ()
+    example_shape = (1, 256, 192, 3)
+
+    def __init__(self, config: TopDownHRNetConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = build_backbone(HRNetConfig(config.variant, multi_scale_output=False))
+        width = self.backbone.features[0].channels
+        self.final_conv = nn.Conv2D(width, config.num_joints, 1, weight_attr=I.Normal(std=0.001))
+
+    def forward(self, images: jax.Array) -> jax.Array:
+        """Heatmaps [N, H / 4, W / 4, J] float32."""
+        return self.final_conv(self.backbone.forward_features(images)[0]).astype(jnp.float32)
+
+    def loss(self, images: jax.Array, targets: PoseTargets) -> Losses:
+        """Mean square error of the heatmaps. Joints without label, or whose Gaussian is outside, cost nothing."""
+        heatmaps = self(images)
+        height, width = heatmaps.shape[1:3]
+        at = jnp.trunc(targets.keypoints[..., :2] / STRIDE + 0.5).astype(jnp.int32)
+        size = jnp.stack([jnp.asarray(side, jnp.int32) for side in (width, height)])
+        # One pixel more on the left and above, where the Gaussian ends beside the map, as in the reference.
+        inside = ((at - RADIUS < size) & (at + RADIUS + 1 >= 0)).all(axis=-1)
+        counts = targets.valid[..., None] & (targets.keypoints[..., 2] > 0) & inside  # [N, 1, J]
+        wanted = draw_gaussians(at, counts, (height, width), SIGMA, RADIUS)
+        loss = _LOSS_SCALE * jnp.where(counts[:, :, None], (heatmaps - wanted) ** 2, 0).mean()
+        return Losses(loss)
+
+    def detect(self, images: jax.Array) -> Poses:
+        """The score is the mean height of the peaks; a joint's own may be any number."""
+        heatmaps = self.heatmaps(images)
+        places, heights = refined_peaks(heatmaps)
+        keypoints = jnp.concatenate([places * STRIDE, heights[..., None]], axis=-1)[:, None]
+        return Poses(keypoints, jnp.clip(heights.mean(axis=1, keepdims=True), 0, 1))
+
+    def heatmaps(self, images: jax.Array) -> jax.Array:
+        """Those of `forward`, or their means with the mirror image's if it is looked at."""
+        config = self.config
+        if not config.flip_pairs:
+            return self(images)
+        both = self(jnp.concatenate([images, images[:, :, ::-1]]))
+        own, other = both[: images.shape[0]], both[images.shape[0] :]
+        other = mirrored(other, flip_permutation(config.num_joints, config.flip_pairs))
+        # A pixel to the right: joints are learned at the corners of pixels, and mirrored corners are one off.
+        other = jnp.concatenate([other[:, :, :1], other[:, :, :-1]], axis=2)
+        return (own + other) / 2

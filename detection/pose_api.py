@@ -1,0 +1,264 @@
+"""Predictors of poses: of all people at once, and of one person after the other, each found by a detector first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from detection.data import joints as joint_names
+from detection.detector import ObjectDetector, tracked
+from detection.results import Box, DetectionResult
+from detection.saving import CocoFile, MotFile
+from detection.tracking.bytetrack import ByteTrackOptions
+from framework.core.errors import ConfigError, FormatError
+from framework.export import Artifact
+from framework.inference.image_predictor import ImagePredictor
+from framework.vision import boxes as vision_boxes
+from framework.vision.sample import Sample
+from zoo.api import image_predictor
+
+POSE = "pose"
+THRESHOLD = 0.2
+_SHOWN = 0.2  # joints with a lower score do not stretch a person's box; that of COCO's top-down evaluation
+
+
+@dataclass(frozen=True)
+class Joints:
+    """What an artifact of a pose model tells of the joints that it finds.
+
+    Attributes:
+        category: What the objects with joints are called.
+        skeleton: Pairs of joints that are joined by a line.
+        flip_pairs: Pairs of joints that change places in a mirror.
+    """
+
+    category: str
+    skeleton: tuple[tuple[int, int], ...]
+    flip_pairs: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def named(cls, names: Sequence[str]) -> Joints:
+        """What the names of a person's joints tell."""
+        return cls("person", joint_names.skeleton(names), joint_names.flip_pairs(names))
+
+    def plain(self) -> dict[str, Any]:
+        """For an artifact's config."""
+        pairs = {"skeleton": self.skeleton, "flip_pairs": self.flip_pairs}
+        return {"category": self.category, **{key: [list(p) for p in value] for key, value in pairs.items()}}
+
+    @classmethod
+    def of(cls, artifact: Artifact) -> Joints:
+        """From the config of an artifact."""
+        config = artifact.config[POSE]
+        skeleton, flips = (
+            tuple((int(a), int(b)) for a, b in config[key]) for key in ("skeleton", "flip_pairs")
+        )
+        return cls(str(config["category"]), skeleton, flips)
+
+
+class Pose(NamedTuple):
+    """One person's joints in pixels of the source."""
+
+    keypoints: np.ndarray
+    """[J, 3] float64: x, y, score"""
+    score: float
+
+
+def interpret(outputs: dict[str, np.ndarray], sample: Sample) -> list[Pose]:
+    """The people of a program's outputs, as they come: best first; without those that have a score of 0.
+
+    Args:
+        outputs: "keypoints" [K, J, 3] (x, y, score) in pixels of the sample's image, "scores" [K].
+
+    Raises:
+        FormatError: the outputs are others.
+    """
+    if not {"keypoints", "scores"} <= outputs.keys():
+        raise FormatError(
+            "this program does not find joints",
+            received=f"outputs {', '.join(sorted(outputs))}",
+            allowed="keypoints, scores",
+        )
+    keypoints = np.array(outputs["keypoints"], np.float64)
+    keypoints[..., 2] = keypoints[..., 2].clip(0, 1)  # peaks of a heatmap may be a little beyond
+    if sample.warp is not None:
+        keypoints[..., :2] = sample.warp.inverse().points(keypoints[..., :2])
+    scores = np.asarray(outputs["scores"], np.float64)
+    return [Pose(keypoints[i], float(scores[i])) for i in np.flatnonzero(scores > 0)]
+
+
+def person(pose: Pose, category: str, size_hw: tuple[int, int]) -> Box | None:
+    """A box around the joints that are seen, or around all where none is, inside of the picture.
+
+    None where nothing is left of it.
+    """
+    seen = pose.keypoints[:, 2] > _SHOWN
+    xy = pose.keypoints[seen if seen.any() else slice(None), :2]
+    bounds = vision_boxes.clip(np.concatenate([xy.min(axis=0), xy.max(axis=0)])[None], size_hw)
+    if vision_boxes.area(bounds)[0] <= 0:
+        return None
+    x0, y0, x1, y1 = bounds[0].tolist()
+    return Box(category, 0, pose.score, (x0, y0, x1, y1), keypoints=_triples(pose))
+
+
+def _triples(pose: Pose) -> tuple[tuple[float, float, float], ...]:
+    return tuple((x, y, score) for x, y, score in pose.keypoints.tolist())
+
+
+class PoseDetector(ObjectDetector):
+    """Finds the joints of all people of a picture at once."""
+
+    def saving(self, stem: str, files: Sequence[str] | None = None) -> CocoFile | MotFile:
+        if files is None:
+            return super().saving(stem)
+        return CocoFile(files, self.category_ids, "keypoint.json")
+
+
+class TopDownDetector(PoseDetector):
+    """Finds people first, and then the joints of each on a crop of its own. Boxes are those of the detector.
+
+    Args:
+        detector: Finds people, whole or on tiles, with tracks or without.
+        crops: Gives the poses of a sample with one box.
+        wanted: The index of the detector's class that has joints.
+        joints, category_ids: Of the pose model.
+        threshold: The least product of the scores of a box and of its pose.
+    """
+
+    def __init__(
+        self,
+        detector: ObjectDetector,
+        crops: ImagePredictor[list[Pose]],
+        wanted: int,
+        joints: Joints,
+        category_ids: tuple[int, ...],
+        threshold: float,
+    ) -> None:
+        super().__init__(detector.model, (joints.category,), category_ids)
+        self.detector, self.crops, self.wanted = detector, crops, wanted
+        self.joints, self.threshold = joints, threshold
+
+    def results(self, pictures: Iterable[tuple[np.ndarray, str]]) -> Iterator[DetectionResult]:
+        return self._posed(self._people(pictures))
+
+    def frames(
+        self, items: Iterable[tuple[np.ndarray, str, int]], frame_rate: float
+    ) -> Iterator[DetectionResult]:
+        people = self._people((picture, source) for picture, source, _ in items)
+        if self.detector.tracking is not None:
+            people = tracked(people, replace(self.detector.tracking, frame_rate=frame_rate))
+        return self._posed(people)
+
+    def _people(self, pictures: Iterable[tuple[np.ndarray, str]]) -> Iterator[DetectionResult]:
+        for one in self.detector.results(pictures):
+            yield replace(one, boxes=tuple(box for box in one.boxes if box.category_id == self.wanted))
+
+    def _posed(self, found: Iterator[DetectionResult]) -> Iterator[DetectionResult]:
+        # As many pictures at a time as the detector looks at: their people share batches, and those held are few.
+        while group := list(islice(found, self.detector.model.batch_size)):
+            poses = self.crops.of_samples(
+                Sample(one.image, boxes=np.array([box.bbox], np.float32), id=one.source)
+                for one in group
+                for box in one.boxes
+            )
+            for one in group:
+                posed = [self._with(box, next(poses)) for box in one.boxes]
+                kept = sorted((box for box in posed if box is not None), key=lambda box: -box.score)
+                yield replace(one, boxes=tuple(kept), skeleton=self.joints.skeleton)
+
+    def _with(self, box: Box, poses: list[Pose]) -> Box | None:
+        """The box with the pose on its crop; None where it has none, or a poor one."""
+        if not poses or box.score * poses[0].score < self.threshold:
+            return None
+        return replace(
+            box,
+            label=self.joints.category,
+            category_id=0,
+            score=box.score * poses[0].score,
+            keypoints=_triples(poses[0]),
+        )
+
+
+def pose_predictor(
+    artifact: Artifact,
+    device: str | None,
+    precision: str,
+    *,
+    threshold: float | None,
+    batch_size: int | None,
+    sliced: bool,
+    tracking: ByteTrackOptions | None,
+    detector: Callable[[], ObjectDetector] | None,
+    packages: tuple[str, ...],
+) -> ObjectDetector:
+    """The predictor of an artifact of a pose model.
+
+    Args:
+        detector: Opens the detector of people, for a model that sees one person at a time.
+
+    Raises:
+        ConfigError: such a model has no detector, another one has; the detector does not know people; or a model that
+            looks at whole pictures is to look at tiles.
+    """
+    joints, name = Joints.of(artifact), str(artifact.config.get("name"))
+    ids = tuple(artifact.config.get("category_ids") or (1,))
+    least = THRESHOLD if threshold is None else threshold
+    top_down = any(one.get("type") == "CropToObject" for one in artifact.config["transforms"])
+    if top_down:
+        if detector is None:
+            raise ConfigError(
+                "this model sees one person at a time, and nothing finds them",
+                where=name,
+                received="no detector",
+                allowed="an artifact or a config of a detector that knows the class " + joints.category,
+                fix="--det_model_dir=..., or predictor(model, detector=...)",
+            )
+        finder = detector()
+        crops = image_predictor(
+            artifact,
+            lambda outputs, sample, picture: interpret(outputs, sample),
+            device,
+            precision,
+            batch_size=batch_size,
+            packages=packages,
+        )
+        return TopDownDetector(finder, crops, _class_of(finder, joints.category), joints, ids, least)
+    if detector is not None or sliced:
+        raise ConfigError(
+            "this model finds all people of a picture at once",
+            where=name,
+            received="a detector of people" if detector is not None else "tiles of a picture",
+            fix="leave out " + ("--det_model_dir" if detector is not None else "--slice_infer"),
+        )
+    least = least if tracking is None else tracking.low
+
+    def posed(outputs: dict[str, np.ndarray], sample: Sample, picture: np.ndarray) -> DetectionResult:
+        size_hw = picture.shape[0], picture.shape[1]
+        people = [
+            person(pose, joints.category, size_hw)
+            for pose in interpret(outputs, sample)
+            if pose.score >= least
+        ]
+        boxes = tuple(box for box in people if box is not None)
+        return DetectionResult(str(sample.id), size_hw, boxes, picture, joints.skeleton)
+
+    runs = image_predictor(artifact, posed, device, precision, batch_size=batch_size, packages=packages)
+    return PoseDetector(runs, (joints.category,), ids, None, tracking)
+
+
+def _class_of(detector: ObjectDetector, category: str) -> int:
+    """The class of a detector that a pose model asks for: the one of this name, or its only one."""
+    if category in detector.labels:
+        return detector.labels.index(category)
+    if len(detector.labels) == 1:
+        return 0
+    raise ConfigError(
+        "this detector does not find what the pose model looks at",
+        where="the detector",
+        received=f"classes {', '.join(detector.labels[:5]) or 'without names'}",
+        allowed=f"one with the class {category}, or with one class alone",
+    )

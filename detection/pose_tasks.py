@@ -1,0 +1,117 @@
+"""Pose estimation: the joints of all people on a picture, or of the one person of a crop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import jax
+import numpy as np
+
+from detection.contracts import PoseTargets
+from framework.config import Kind, register
+from framework.core.errors import ConfigError
+from framework.engine.task import Batch, Losses, Metric
+from framework.nn.layer import Layer
+from framework.vision.sample import Sample
+from framework.vision.warp import Warp
+from zoo.layers.normalize import Normalize
+
+# The models number pixels, as COCO's annotations and all published weights do; in our coordinates a pixel's centre is
+# half a pixel further to the right and down. Unlabelled joints are moved too: their visibility is what is read.
+_CENTRE = np.array([0.5, 0.5, 0.0], np.float32)
+
+
+@register("task")
+@dataclass(frozen=True)
+class PoseEstimation:
+    """Trains and runs a model that keeps to `detection.contracts.PoseEstimator`. Its classes are the joints.
+
+    Attributes:
+        max_people: People of a picture that are trained on; those with labelled joints come first. 1 for a model that
+            sees one person's crop.
+        metric: What is reported.
+    """
+
+    normalize: Normalize = field(default_factory=Normalize)
+    max_people: int = 30
+    metric: Annotated[Any, Kind("metric")] | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_people < 1:
+            raise ConfigError("max_people is too small", received=self.max_people, allowed="1 or more")
+
+    def pack(self, sample: Sample) -> dict[str, np.ndarray]:
+        """What detection packs, and the joints; `image_id` [2] is the upper and the lower 31 bits of the number.
+
+        `left_out` counts the people for whom there was no room, which an evaluation does not take.
+        """
+        if sample.keypoints is None or sample.boxes is None or not isinstance(sample.id, int):
+            raise ConfigError(
+                "this data set has no people with joints",
+                where="data",
+                received=f"sample {sample.id!r}",
+                allowed="keypoints, boxes and pictures with numbers, as of CocoPose",
+                fix="dataset: {type: CocoPose, ...}",
+            )
+        count, joints = sample.keypoints.shape[:2]
+        labelled = (sample.keypoints[..., 2] > 0).any(axis=1)
+        valid = np.ones(count, bool) if sample.valid is None else sample.valid
+        order = np.argsort(~(labelled & valid), kind="stable")[: self.max_people]
+        keypoints = np.zeros((self.max_people, joints, 3), np.float32)
+        boxes = np.zeros((self.max_people, 4), np.float32)
+        kinds = np.zeros(self.max_people, np.int8)  # 0 padding, 1 a person, 2 one to ignore
+        areas = np.zeros(self.max_people, np.float32)  # in source pixels
+        keypoints[: len(order)] = sample.keypoints[order]
+        boxes[: len(order)] = sample.boxes[order]
+        kinds[: len(order)] = np.where(valid[order], 1, 2)
+        if sample.areas is not None:
+            areas[: len(order)] = sample.areas[order]
+        warp = sample.warp or Warp.identity(sample.size_hw)
+        return {
+            "image": sample.image,
+            "keypoints": keypoints,
+            "boxes": boxes,
+            "labels": np.zeros(self.max_people, np.int32),
+            "kinds": kinds,
+            "left_out": np.asarray(count - len(order), np.int32),
+            **({} if sample.areas is None else {"areas": areas}),
+            **({} if sample.mask is None else {"ignore": ~sample.mask.astype(bool)}),
+            "image_id": np.array([sample.id >> 31, sample.id & (2**31 - 1)], np.int32),
+            "matrix": np.linalg.inv(warp.matrix).astype(np.float32),
+            "size": np.asarray(sample.source_size or sample.size_hw, np.int32),
+        }
+
+    def loss(self, model: Layer, batch: Batch) -> Losses:
+        """Of people to ignore, and of those without a labelled joint, no loss is taken."""
+        keypoints = batch["keypoints"]
+        valid = (batch["kinds"] == 1) & (keypoints[..., 2] > 0).any(axis=-1)
+        targets = PoseTargets(keypoints - _CENTRE, batch["boxes"], valid, batch.get("ignore"))
+        return model.loss(self.normalize(batch["image"]), targets)
+
+    def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
+        """{"keypoints" [N, K, J, 3] (x, y, score) in pixels of the input, "scores" [N, K]}, best first."""
+        poses = model.detect(self.normalize(inputs["image"]))
+        return {"keypoints": poses.keypoints + _CENTRE, "scores": poses.scores}
+
+    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
+        return {"metric": self.metric.start(labels)} if self.metric is not None else {}
+
+    def check(self, model: Layer, labels: tuple[str, ...]) -> None:
+        count = getattr(getattr(model, "config", None), "num_joints", None)
+        if count is None:
+            raise ConfigError(
+                "this model finds no joints",
+                where="model",
+                received=type(model).__name__,
+                allowed="a model with num_joints, such as TopDownHRNet",
+            )
+        if labels and count != len(labels):
+            raise ConfigError(
+                "the model and the data have different numbers of joints",
+                where="model.num_joints",
+                received=f"{count} for the {len(labels)} joints {', '.join(labels[:5])}",
+                allowed=str(len(labels)),
+                fix=f"-o model.num_joints={len(labels)}",
+            )
