@@ -1,0 +1,56 @@
+"""One text with what is known about it: what datasets of texts yield and transforms change."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from framework.core.errors import ShapeError
+
+
+@dataclass(frozen=True, eq=False)
+class TextSample:
+    """A text, or a pair of texts, and the T tokens that a transform made of it.
+
+    Raises:
+        ShapeError: there are not as many tags as words.
+    """
+
+    text: str = ""
+    pair: str | None = None
+    """A second text: of a matching pair, or the question to the text."""
+    words: tuple[str, ...] | None = None
+    """The words of `text` where somebody divided it; what `tags` and results count."""
+    label: int | None = None
+    tags: tuple[int, ...] | None = None
+    """The class of each word."""
+    target: str | None = None
+    """The text that a model is to write, such as a translation."""
+    ids: np.ndarray | None = None
+    """`[T]` int32: the tokens; `[T, K]` where K features of each are added up."""
+    type_ids: np.ndarray | None = None
+    """`[T]` int32: 0 for `text` and 1 for `pair`."""
+    offsets: np.ndarray | None = None
+    """`[T, 2]` int32: first character and the one after the last, in the text that the token comes from."""
+    word_ids: np.ndarray | None = None
+    """`[T]` int32: the word of each token, -1 where it belongs to none."""
+    target_ids: np.ndarray | None = None
+    """`[S]` int32: the tokens of `target`."""
+    id: str | int | None = None
+    """Names the sample in messages and results."""
+
+    def __post_init__(self) -> None:
+        if self.tags is not None and len(self.tags) != len(self.words or ()):
+            raise ShapeError(
+                "there are not as many tags as words",
+                where="TextSample" if self.id is None else f"sample {self.id!r}",
+                received=f"{len(self.tags)} tags, {len(self.words or ())} words",
+                allowed="one tag a word",
+            )
+
+    def replace(self, **changes: Any) -> TextSample:
+        """A sample with the named fields changed; the rest is shared with this one."""
+        return dataclasses.replace(self, **changes)

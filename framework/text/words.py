@@ -1,0 +1,57 @@
+"""Texts into words and characters with their places."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+# A contraction is two words, as in the Penn Treebank: "don't" is "do" and "n't", "Ann's" is "Ann" and "'s".
+_WORD = re.compile(r"\w+?(?=n['’]t\b)|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|\w+(?:-\w+)*|[^\w\s]", re.IGNORECASE)
+
+# Up to the marks that end a sentence, with closing quotes and white space behind them. A point counts before white space.
+_SENTENCE = re.compile(r"(?s).+?(?:[。！？!?…\n]+|\.(?=\s)|\Z)[”’」』）)\"']*\s*")
+
+
+def split_words(text: str) -> tuple[tuple[str, ...], np.ndarray]:
+    """Words and punctuation of a text in a script with spaces, and `[T, 2]` int32, where each begins and ends."""
+    found = list(_WORD.finditer(text))
+    return tuple(match.group() for match in found), _spans([match.span() for match in found])
+
+
+def split_characters(text: str) -> tuple[tuple[str, ...], np.ndarray]:
+    """The characters of a text but for white space, and `[T, 2]` int32, where each begins and ends."""
+    places = [place for place, character in enumerate(text) if not character.isspace()]
+    return tuple(text[place] for place in places), _spans([(place, place + 1) for place in places])
+
+
+def find_words(text: str, words: tuple[str, ...]) -> np.ndarray:
+    """`[T, 2]` int32: where words, in their order, stand in a text; one that is not there is of length 0."""
+    spans, place = [], 0
+    for word in words:
+        start = text.find(word, place)
+        spans.append((place, place) if start < 0 else (start, start + len(word)))
+        place = spans[-1][1]
+    return _spans(spans)
+
+
+def pieces(text: str, limit: int) -> list[tuple[int, str]]:
+    """(first character, piece) of a text in pieces of at most `limit` characters, which together are the text.
+
+    A piece ends behind a sentence or a line where one ends within the limit, else behind a space, else anywhere. Each
+    sentence is a piece of its own.
+    """
+    found: list[tuple[int, str]] = []
+    for sentence in _SENTENCE.finditer(text):
+        start, end = sentence.span()
+        while end - start > limit:
+            space = text.rfind(" ", start, start + limit) + 1
+            cut = space if space > start else start + limit
+            found.append((start, text[start:cut]))
+            start = cut
+        found.append((start, text[start:end]))
+    return found
+
+
+def _spans(spans: list[tuple[int, int]]) -> np.ndarray:
+    return np.asarray(spans, np.int32).reshape(-1, 2)

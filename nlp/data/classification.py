@@ -1,0 +1,74 @@
+"""Texts, or pairs of them, with a class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from framework.config.registry import register
+from framework.core.errors import FormatError
+from framework.io.dataset import LazyDataset
+from framework.text.sample import TextSample
+from nlp.data.lines import class_index, column, read_table
+
+Column = int | str
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class TextClassification(LazyDataset):
+    """One text a line, in columns between separators, or in JSON lines (.jsonl).
+
+    A column is a number, counted from 0, or a key of JSON. A text that is a list of words in JSON is joined by spaces,
+    and the words are kept. Without `classes` the classes are the sorted names in the file.
+
+    Attributes:
+        header: Leave out the first line.
+
+    Raises:
+        InputError: at the first use, the file is missing, or a class is unknown.
+        FormatError: it is not UTF-8, a column is missing, or a text is neither a text nor a list of words.
+    """
+
+    path: Path
+    text: Column = 0
+    label: Column = 1
+    pair: Column | None = None
+    separator: str = "\t"
+    header: bool = False
+    classes: tuple[str, ...] | None = None
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes by index."""
+        return self._read[0]
+
+    def __len__(self) -> int:
+        return len(self._read[1])
+
+    def __getitem__(self, index: int) -> TextSample:
+        return self._read[1][index]
+
+    @cached_property
+    def _read(self) -> tuple[tuple[str, ...], list[TextSample]]:
+        rows = list(read_table(self.path, self.separator))[int(self.header) :]
+        labels = [str(column(fields, self.label, where)) for where, fields in rows]
+        names = tuple(sorted(set(labels))) if self.classes is None else self.classes
+        samples = []
+        for (where, fields), label in zip(rows, labels):
+            text, words = _text(column(fields, self.text, where), where)
+            pair = None if self.pair is None else _text(column(fields, self.pair, where), where)[0]
+            kind = class_index(names, label, where)
+            samples.append(TextSample(text, pair=pair, words=words, label=kind, id=where))
+        return names, samples
+
+
+def _text(value: object, where: str) -> tuple[str, tuple[str, ...] | None]:
+    if isinstance(value, str):
+        return value, None
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        return " ".join(value), tuple(value)
+    raise FormatError(
+        "this is no text", where=where, received=repr(value)[:80], allowed="a text, or a list of words"
+    )

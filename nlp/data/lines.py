@@ -1,0 +1,83 @@
+"""Text files line by line, with errors that say where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from framework.core.errors import FormatError, InputError, nearest
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a UTF-8 file without their ends. A byte order mark is left out; only a line feed ends a line.
+
+    Raises:
+        InputError: there is no such file. FormatError: it is not UTF-8, or empty.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError("the text file cannot be read", where=path, received=error.strerror) from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise FormatError(
+            "the file is not UTF-8",
+            where=f"{path}, line {line}",
+            received=f"byte 0x{data[error.start]:02x}",
+            fix="convert it: iconv -f GB18030 -t UTF-8, if it is Chinese",
+        ) from error
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    if lines and not lines[-1]:
+        lines.pop()
+    if not lines:
+        raise FormatError("the file is empty", where=path, allowed="one text a line")
+    return lines
+
+
+def read_table(path: Path, separator: str) -> Iterator[tuple[str, list[str] | dict[str, Any]]]:
+    """(where, fields) of each line that is not blank: a list, or a dict where the file ends in .jsonl.
+
+    Raises:
+        FormatError: a line is not JSON.
+    """
+    for number, line in enumerate(read_lines(path), start=1):
+        where = f"{path}, line {number}"
+        if not line.strip():
+            continue
+        if path.suffix != ".jsonl":
+            yield where, line.split(separator)
+            continue
+        try:
+            yield where, json.loads(line)
+        except ValueError as error:
+            raise FormatError("the line is not JSON", where=where, received=line[:80]) from error
+
+
+def column(fields: Any, name: int | str, where: str) -> Any:
+    """Raises: FormatError, where the line has no such column."""
+    try:
+        return fields[name]
+    except (LookupError, TypeError):
+        known = list(fields) if isinstance(fields, dict) else f"{len(fields)} columns, counted from 0"
+        raise FormatError(
+            "a column is missing", where=where, received=f"column {name!r}", allowed=known
+        ) from None
+
+
+def class_index(names: Sequence[str], name: str, where: str) -> int:
+    """Raises: InputError, where there is no such class."""
+    try:
+        return names.index(name)
+    except ValueError:
+        close = nearest(name, names)
+        raise InputError(
+            "there is no such class",
+            where=where,
+            received=repr(name),
+            allowed=", ".join(names[:20]) + (" …" if len(names) > 20 else ""),
+            fix=f"did you mean {close!r}?" if close else "name it under `classes`",
+        ) from None

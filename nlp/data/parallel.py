@@ -1,0 +1,47 @@
+"""Sentences and their translations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from framework.config.registry import register
+from framework.core.errors import FormatError
+from framework.io.dataset import LazyDataset
+from framework.text.sample import TextSample
+from nlp.data.lines import read_lines
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class ParallelText(LazyDataset):
+    """Two files of the same number of lines: line i of `target` is the translation of line i of `source`.
+
+    Raises:
+        InputError: at the first use, a file is missing. FormatError: the files differ in their number of lines.
+    """
+
+    source: Path
+    target: Path
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+    def __getitem__(self, index: int) -> TextSample:
+        return self._read[index]
+
+    @cached_property
+    def _read(self) -> list[TextSample]:
+        source, target = read_lines(self.source), read_lines(self.target)
+        if len(source) != len(target):
+            raise FormatError(
+                "the files are no translations of one another",
+                where=f"{self.source} and {self.target}",
+                received=f"{len(source)} and {len(target)} lines",
+                allowed="the same number of lines",
+            )
+        return [
+            TextSample(a, target=b, id=f"{self.source}, line {number}")
+            for number, (a, b) in enumerate(zip(source, target), start=1)
+        ]

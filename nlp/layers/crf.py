@@ -1,0 +1,100 @@
+"""Linear-chain conditional random fields: the likelihood of tag sequences, and the best one.
+
+Paper: Lafferty, McCallum and Pereira 2001; the recursions are those of http://www.cs.columbia.edu/~mcollins/fb.pdf
+Reference: PaddleNLP paddlenlp/layers/crf.py (`LinearChainCrf`, with_start_stop_tag=True)
+Differs: PaddleNLP's normaliser reads its transition matrix as [to, from] and its gold score and decoder as [from, to];
+    ours is [from, to] everywhere. The tags START and STOP stand at the ends of a sequence only.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from framework import nn
+
+
+class LinearChainCRF(nn.Layer):
+    """Scores of L tags in a row. `transitions` [L + 2, L + 2] are from row to column; tag L is STOP and L + 1 is START.
+
+    Emissions are [N, T, L + 2] float32, as PaddleNLP's networks give them; the columns of STOP and START are not read.
+    Real tokens come first in each row: `mask` [N, T] bool says which they are, and at least one is.
+    """
+
+    def __init__(self, num_tags: int, learning_rate: float = 0.1) -> None:
+        super().__init__()
+        self.num_tags = num_tags
+        attr = nn.ParamAttr(learning_rate=learning_rate)
+        self.transitions = self.create_parameter((num_tags + 2, num_tags + 2), attr)
+
+    def loss(self, emissions: jax.Array, tags: jax.Array, mask: jax.Array) -> jax.Array:
+        """Minus the log-likelihood of `tags` [N, T] int32, [N] float32, at least 0."""
+        return self.log_normalizer(emissions, mask) - self.score(emissions, tags, mask)
+
+    def score(self, emissions: jax.Array, tags: jax.Array, mask: jax.Array) -> jax.Array:
+        """The score of `tags` [N, T], before normalisation, [N] float32."""
+        stop, start = self.num_tags, self.num_tags + 1
+        tags = jnp.clip(tags, 0, self.num_tags - 1)
+        emitted = jnp.take_along_axis(emissions, tags[..., None], axis=-1)[..., 0]
+        last = jnp.take_along_axis(tags, mask.sum(1, keepdims=True) - 1, axis=1)[:, 0]
+        steps = self.transitions[tags[:, :-1], tags[:, 1:]]
+        return (
+            jnp.where(mask, emitted, 0).sum(1)
+            + jnp.where(mask[:, 1:], steps, 0).sum(1)
+            + self.transitions[start, tags[:, 0]]
+            + self.transitions[last, stop]
+        )
+
+    def log_normalizer(self, emissions: jax.Array, mask: jax.Array) -> jax.Array:
+        """The logarithm of the sum over all tag sequences, [N] float32."""
+        count = self.num_tags
+        inner = self.transitions[:count, :count]
+        emissions = emissions[..., :count].astype(jnp.float32)
+
+        def step(alpha: jax.Array, inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+            emitted, real = inputs
+            top = lax.stop_gradient(alpha.max(-1, keepdims=True))
+            # The sum over the last tag is a matrix product of exponentials, each below 1.
+            peak = lax.stop_gradient(inner.max())
+            moved = jnp.log(jnp.exp(alpha - top) @ jnp.exp(inner - peak)) + top + peak + emitted
+            return jnp.where(real[:, None], moved, alpha), None
+
+        first = self.transitions[count + 1, :count] + emissions[:, 0]
+        alpha, _ = lax.scan(step, first, (jnp.moveaxis(emissions[:, 1:], 1, 0), mask[:, 1:].T))
+        return jax.nn.logsumexp(alpha + self.transitions[:count, count], axis=-1)
+
+    def decode(self, emissions: jax.Array, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Viterbi: the best tags [N, T] int32, 0 behind a sequence's end, and their score [N]."""
+        count = self.num_tags
+        inner = self.transitions[:count, :count]
+        emissions = emissions[..., :count].astype(jnp.float32)
+
+        def forward(best: jax.Array, inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+            emitted, real = inputs
+            paths = best[:, :, None] + inner
+            moved = paths.max(1) + emitted
+            came_from = jnp.where(real[:, None], paths.argmax(1), jnp.arange(count))
+            return jnp.where(real[:, None], moved, best), came_from
+
+        first = self.transitions[count + 1, :count] + emissions[:, 0]
+        best, came_from = lax.scan(forward, first, (jnp.moveaxis(emissions[:, 1:], 1, 0), mask[:, 1:].T))
+        final = best + self.transitions[:count, count]
+
+        def backward(tag: jax.Array, pointers: jax.Array) -> tuple[jax.Array, jax.Array]:
+            before = jnp.take_along_axis(pointers, tag[:, None], axis=1)[:, 0]
+            return before, before
+
+        last = final.argmax(-1)
+        _, before = lax.scan(backward, last, came_from, reverse=True)
+        tags = jnp.concatenate([before, last[None]], axis=0).T
+        return jnp.where(mask, tags, 0).astype(jnp.int32), final.max(-1)
+
+    def marginals(self, emissions: jax.Array, tags: jax.Array, mask: jax.Array) -> jax.Array:
+        """The probability of each of `tags` at its place, over all sequences, [N, T] float32; 0 behind the end.
+
+        It is the derivative of the log-normaliser by the emission.
+        """
+        gradient = jax.grad(lambda e: self.log_normalizer(e, mask).sum())(emissions.astype(jnp.float32))
+        chosen = jnp.take_along_axis(gradient, tags[..., None], axis=-1)[..., 0]
+        return jnp.where(mask, jnp.clip(chosen, 0, 1), 0)

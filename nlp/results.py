@@ -1,0 +1,115 @@
+"""What models say of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nlp.spans import spans
+
+
+@dataclass(frozen=True)
+class Label:
+    """A class with its probability in [0, 1]."""
+
+    label: str
+    category_id: int
+    score: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"label": self.label, "category_id": self.category_id, "score": round(self.score, 6)}
+
+
+@dataclass(frozen=True)
+class TextLabels:
+    """The classes of a text, or of a pair of texts, best first."""
+
+    text: str
+    classes: tuple[Label, ...]
+    pair: str | None = None
+
+    @property
+    def label(self) -> str:
+        return self.classes[0].label
+
+    @property
+    def score(self) -> float:
+        return self.classes[0].score
+
+    def to_dict(self) -> dict[str, Any]:
+        pair = {} if self.pair is None else {"pair": self.pair}
+        return {"text": self.text, **pair, "classes": [label.to_dict() for label in self.classes]}
+
+
+@dataclass(frozen=True)
+class Span:
+    """A word or an entity: `text` is what stands from character `start` to the one before `end`.
+
+    `score` in [0, 1] is the lowest probability among its tags.
+    """
+
+    text: str
+    label: str
+    start: int
+    end: int
+    score: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "label": self.label,
+            "start": self.start,
+            "end": self.end,
+            "score": round(self.score, 4),
+        }
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """The words of a text with their tags, or the entities in it, in order."""
+
+    text: str
+    spans: tuple[Span, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(span.text for span in self.spans)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return tuple(span.label for span in self.spans)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"text": self.text, "spans": [span.to_dict() for span in self.spans]}
+
+
+def labelled(scores: np.ndarray, labels: Sequence[str], top: int) -> tuple[Label, ...]:
+    """The best `top` of probabilities [C], best first; ties go to the lower class."""
+    best = np.argsort(-scores, kind="stable")[:top]
+    return tuple(Label(labels[i] if i < len(labels) else str(i), int(i), float(scores[i])) for i in best)
+
+
+def marks_spans(labels: Sequence[str]) -> bool:
+    """Whether tags mark spans, by letters such as B- and I-, and are not the tags of single words."""
+    return all(label == "O" or label[:2] in ("B-", "I-", "M-", "E-", "S-", "L-") for label in labels)
+
+
+def tagged(
+    text: str, offsets: np.ndarray, tags: Sequence[str], scores: np.ndarray, joined: bool
+) -> tuple[Span, ...]:
+    """Spans of a text from the tags of its tokens.
+
+    Args:
+        offsets: [T, 2], where each token begins and ends.
+        scores: [T]
+        joined: The tags mark spans (`marks_spans`); else each token is one.
+    """
+    groups = spans(tags) if joined else [(place, place + 1, tag) for place, tag in enumerate(tags)]
+    found = []
+    for first, behind, label in groups:
+        start, end = int(offsets[first, 0]), int(offsets[behind - 1, 1])
+        found.append(Span(text[start:end], label, start, end, float(scores[first:behind].min())))
+    return tuple(found)

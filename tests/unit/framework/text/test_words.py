@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from framework.text.words import find_words, pieces, split_characters, split_words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Ann's dog doesn't bark.", ["Ann", "'s", "dog", "does", "n't", "bark", "."]),
+        ("a well-known place: 3.5 km", ["a", "well-known", "place", ":", "3", ".", "5", "km"]),
+        ("I’ve  won!", ["I", "’ve", "won", "!"]),
+        ("", []),
+        ("  \n", []),
+    ],
+)
+def test_words_and_their_places(text: str, words: list[str]) -> None:
+    found, spans = split_words(text)
+    assert list(found) == words
+    assert [text[start:end] for start, end in spans] == words
+    assert spans.shape == (len(words), 2) and spans.dtype == np.int32
+
+
+def test_characters_leave_white_space_out() -> None:
+    found, spans = split_characters("天 气\n𠀀")
+    assert found == ("天", "气", "𠀀") and spans.tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_words_are_found_where_they_stand() -> None:
+    assert find_words("a b a", ("a", "a", "x")).tolist() == [[0, 1], [4, 5], [5, 5]]
+
+
+def test_pieces_end_with_sentences_and_are_the_text() -> None:
+    text = "One. Two!  “Three?” Four 4.5\nfive"
+    assert pieces(text, 40) == [
+        (0, "One. "),
+        (5, "Two!  "),
+        (11, "“Three?” "),
+        (20, "Four 4.5\n"),
+        (29, "five"),
+    ]
+    assert pieces("", 4) == []
+    long = "word " * 30 + "x" * 100
+    found = pieces(long, 12)
+    assert "".join(piece for _, piece in found) == long and max(len(piece) for _, piece in found) <= 12
+    assert all(long[start:].startswith(piece) for start, piece in found)
+    assert found[0] == (0, "word word ")

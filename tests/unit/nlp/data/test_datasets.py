@@ -1,0 +1,116 @@
+"""Data sets of texts on small files, and what is said of broken ones."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framework.core.errors import ConfigError, FormatError, InputError
+from nlp.data.classification import TextClassification
+from nlp.data.parallel import ParallelText
+from nlp.data.tagged import TaggedText
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_texts_with_classes(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "\ufeffgood one\tpos\r\n\nbad\u2028one\tneg\n")
+    data = TextClassification(path)
+    assert data.class_names == ("neg", "pos") and len(data) == 2
+    assert (data[0].text, data[0].label) == ("good one", 1) and data[1].text == "bad\u2028one"
+    assert str(data[1].id).endswith("line 3")
+    assert len(pickle.loads(pickle.dumps(data))) == 2
+    pairs = write(tmp_path / "b.csv", "label,x,y\n1,a,b\n")
+    (sample,) = TextClassification(pairs, text=1, pair=2, label=0, separator=",", header=True)
+    assert (sample.text, sample.pair, sample.label) == ("a", "b", 0)
+
+
+def test_json_lines_keep_words(tmp_path: Path) -> None:
+    rows = [{"intent": "play", "tokens": ["play", "it"]}, {"intent": "stop", "tokens": ["stop"]}]
+    path = write(tmp_path / "a.jsonl", "\n".join(json.dumps(row) for row in rows))
+    data = TextClassification(path, text="tokens", label="intent", classes=("stop", "play"))
+    assert data[0].text == "play it" and data[0].words == ("play", "it") and data[0].label == 1
+
+
+CONLLU = """# text = vámonos al mar
+1-2\tvámonos\t_\t_\n1\tvamos\tir\tVERB\n2\tnos\tnos\tPRON\n2.1\tx\tx\tX\n3\tmar\tmar\tNOUN\n
+1\tsí\tsí\tINTJ
+"""
+
+
+def test_conllu(tmp_path: Path) -> None:
+    data = TaggedText(write(tmp_path / "a.conllu", CONLLU))
+    assert [sample.words for sample in data] == [("vamos", "nos", "mar"), ("sí",)]
+    assert data.class_names == ("INTJ", "NOUN", "PRON", "VERB") and data[0].tags == (3, 2, 1)
+    assert data[0].text == "vamos nos mar"
+
+
+def test_characters_say_where_they_stand_in_the_word(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", "今天 N\n很 D\n了不起 A\n\n\n好 A\n")
+    data = TaggedText(path, unit="characters")
+    names = [data.class_names[tag] for tag in data[0].tags or ()]
+    assert data[0].text == "今天很了不起" and names == ["B-N", "E-N", "S-D", "B-A", "M-A", "E-A"]
+    assert data[1].words == ("好",) and str(data[1].id).endswith("line 6")
+
+
+def test_tags_in_json_lines(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"w": ["a", "b"], "t": ["X", "Y"]}\n')
+    assert TaggedText(path, word="w", tag="t")[0].tags == (0, 1)
+    path = write(tmp_path / "b.jsonl", '{"w": ["a", "b"], "t": ["X"]}\n')
+    with pytest.raises(
+        FormatError, match=r"(?s)two lists of one length.*line 1|line 1.*two lists of one length"
+    ):
+        len(TaggedText(path, word="w", tag="t"))
+
+
+def test_parallel_texts(tmp_path: Path) -> None:
+    source, target = write(tmp_path / "a.en", "one\ntwo\n"), write(tmp_path / "a.de", "eins\nzwei\n")
+    assert [(s.text, s.target) for s in ParallelText(source, target)] == [("one", "eins"), ("two", "zwei")]
+    with pytest.raises(FormatError, match="2 and 3 lines"):
+        len(ParallelText(source, write(tmp_path / "b.de", "eins\nzwei\ndrei\n")))
+
+
+@pytest.mark.parametrize(
+    ("content", "settings", "error", "message"),
+    [
+        (b"", {}, FormatError, "the file is empty"),
+        (b"a\tb\nc\xff\td", {}, FormatError, r"line 2.*not UTF-8|not UTF-8.*0xff"),
+        (b"only one column", {}, FormatError, r"(?s)line 1.*a column is missing.*column 1"),
+        (
+            b"a\tposs",
+            {"classes": ("neg", "pos")},
+            InputError,
+            r"(?s)no such class.*'poss'.*did you mean 'pos'",
+        ),
+        (b"a\tb", {"text": "text"}, FormatError, r"(?s)a column is missing.*2 columns"),
+    ],
+)
+def test_broken_files(
+    tmp_path: Path, content: bytes, settings: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_bytes(content)
+    with pytest.raises(error, match=message):
+        len(TextClassification(path, **settings))
+
+
+def test_other_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="text file cannot be read"):
+        len(TextClassification(tmp_path / "none.tsv"))
+    with pytest.raises(FormatError, match="not JSON"):
+        len(TextClassification(write(tmp_path / "a.jsonl", "{"), text="a", label="b"))
+    with pytest.raises(FormatError, match="this is no text"):
+        len(TextClassification(write(tmp_path / "a.jsonl", '{"a": 1, "b": "x"}'), text="a", label="b"))
+    with pytest.raises(FormatError, match="a word has no tag"):
+        len(TaggedText(write(tmp_path / "a.txt", "word\n")))
+    with pytest.raises(FormatError, match="no sentence"):
+        len(TaggedText(write(tmp_path / "b.txt", "\n\n")))
+    with pytest.raises(ConfigError, match="no names of tags"):
+        TaggedText(tmp_path / "a.txt", classes=("A", "A"))
