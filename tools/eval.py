@@ -13,16 +13,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from framework.config.arguments import add_config, add_settings, settings
 from framework.core.errors import OarError
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Evaluate a model on the data of its config file.")
-    parser.add_argument("-c", "--config", required=True)
+    add_config(parser)
     parser.add_argument("--device", help="cpu, gpu, gpu:1, tpu; default: what jax takes")
-    parser.add_argument(
-        "-o", "--opt", nargs="+", default=[], metavar="key=value", help="change settings of the config"
-    )
+    add_settings(parser)
     args = parser.parse_args(argv)
     from framework.core.device import set_device
     from framework.inference.memory import keep_memory
@@ -32,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if args.device:
             set_device(args.device)
-        scores = workflow.evaluate(args.config, tuple(args.opt))
+        scores = workflow.evaluate(args.config, settings(args.opt, args.model_path))
     except OarError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -12,15 +12,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from framework.config.arguments import OUTPUT, add_config, add_settings, settings
 from framework.core.errors import OarError
 
 
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Train a model from a config file.")
-    parser.add_argument("-c", "--config", required=True)
-    parser.add_argument("--output_dir", help="folder of the run; default: output/<name of the config>")
+    add_config(parser)
+    parser.add_argument(*OUTPUT, help="folder of the run; default: output/<name of the config>")
     parser.add_argument(
-        "--resume",
+        *("--resume", "--resume_model"),
         nargs="?",
         const=True,
         default=False,
@@ -31,9 +32,7 @@ def arguments() -> argparse.ArgumentParser:
         "--eval", action=argparse.BooleanOptionalAction, default=True, help="evaluate on the way"
     )
     parser.add_argument("--device", help="cpu, gpu, gpu:1, tpu; default: what jax takes")
-    parser.add_argument(
-        "-o", "--opt", nargs="+", default=[], metavar="key=value", help="change settings of the config"
-    )
+    add_settings(parser, weights=False)
     return parser
 
 
@@ -47,7 +46,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if args.device:
             set_device(args.device)
-        workflow.train(args.config, tuple(args.opt), args.output_dir, args.resume, args.eval)
+        workflow.train(args.config, settings(args.opt), args.output_dir, args.resume, args.eval)
     except OarError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

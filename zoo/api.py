@@ -156,8 +156,10 @@ def open_predictor(
     return predictor(chosen, device=device, precision=precision, batch_size=batch_size, overrides=overrides)
 
 
-def export_artifact(config: str, overrides: tuple[str, ...]) -> Artifact:
+def export_artifact(
+    config: str, overrides: tuple[str, ...], *, input_shape: tuple[int, ...] | None = None
+) -> Artifact:
     """What tools/export_model.py writes."""
     from zoo.export import export_experiment
 
-    return export_experiment(Path(config), overrides)
+    return export_experiment(Path(config), overrides, input_shape)

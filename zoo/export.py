@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,9 @@ from framework.engine.experiment import Experiment, bind_experiment
 from framework.export import Artifact, TensorSpec
 from framework.export.program import lower_layer
 from framework.io.checkpoint import STATE, load_checkpoint
+from framework.vision.transforms.resize import Resize
 from zoo import hub
+from zoo.layers.conv_bn import fold_norms
 from zoo.layers.reparam import reparameterize
 from zoo.loading import load_weights_into, resolve_weights
 
@@ -77,13 +81,88 @@ def labels_of(experiment: Experiment, kept: tuple[str, ...]) -> tuple[str, ...]:
     return ()
 
 
-def export_experiment(config: Path, overrides: tuple[str, ...]) -> Artifact:
-    """The artifact of a config file: program, weights, transforms, labels, provenance."""
+def with_input_shape(experiment: Experiment, input_shape: tuple[int, ...]) -> Experiment:
+    """The experiment with a program for pictures of `input_shape` (N, C, H, W); -1 leaves a number free.
+
+    A fixed height and width take the place of those in the transforms that made the program's size. Where none did,
+    pictures are scaled to it last of all, and results are brought back as from every transform.
+
+    Raises:
+        ConfigError: the shape does not fit, or the program's input is no picture.
+    """
+    spec = experiment.export.inputs.get("image")
+    if spec is None or len(spec.shape) != 4:
+        raise ConfigError(
+            "this model has no shape of pictures",
+            where="--input_shape",
+            received="inputs "
+            + (
+                ", ".join(f"{name} {list(one.shape)}" for name, one in experiment.export.inputs.items())
+                or "none"
+            ),
+            fix="leave --input_shape out",
+        )
+    count, channels, height, width = input_shape if len(input_shape) == 4 else (0, 0, 0, 0)
+    if (
+        min(input_shape) < -1
+        or 0 in (count, height, width)
+        or (height == -1) != (width == -1)
+        or (channels not in (-1, spec.shape[3]))
+    ):
+        raise ConfigError(
+            "this is no shape of the program's pictures",
+            where="--input_shape",
+            received=" ".join(map(str, input_shape)),
+            allowed=f"N {spec.shape[3]} H W, each 1 or more, or -1 where it stays free (H and W together)",
+        )
+    infer, transforms = experiment.infer, tuple(experiment.infer.transforms or ())
+    n, old_hw = spec.shape[0] if count == -1 else count, spec.shape[1:3]
+    size_hw = old_hw if height == -1 else (height, width)
+    if size_hw != old_hw:
+        makers = [getattr(transform, "size_hw", None) == old_hw for transform in transforms]
+        if any(makers):
+            transforms = tuple(
+                replace(transform, size_hw=size_hw) if makes else transform
+                for transform, makes in zip(transforms, makers)
+            )
+        else:
+            transforms = (*transforms, Resize(size_hw=(height, width)))
+    export = replace(experiment.export, inputs={"image": replace(spec, shape=(n, *size_hw, spec.shape[3]))})
+    batch_size = infer.batch_size if count == -1 else count
+    return replace(
+        experiment, export=export, infer=replace(infer, transforms=transforms, batch_size=batch_size)
+    )
+
+
+def export_experiment(
+    config: Path,
+    overrides: tuple[str, ...],
+    input_shape: tuple[int, ...] | None = None,
+    change: Callable[[Experiment], Experiment] | None = None,
+) -> Artifact:
+    """The artifact of a config file: program, weights, transforms, labels, provenance.
+
+    Args:
+        input_shape: See `with_input_shape`.
+        change: What a domain does to the experiment before its program is made; `infer.transforms` are settled then.
+
+    Raises:
+        ConfigError: the config names no weights or no inputs, or the model has another number of classes than labels.
+    """
     tree = load(config, overrides)
     experiment = bind_experiment(tree)
+    if experiment.infer.transforms is None:
+        transforms = experiment.data.eval.transforms if experiment.data.eval else ()
+        experiment = replace(experiment, infer=replace(experiment.infer, transforms=transforms))
+    if input_shape is not None:
+        experiment = with_input_shape(experiment, input_shape)
+    if change is not None:
+        experiment = change(experiment)
     model, path, kept = trained_model(experiment, config)
-    task, options = experiment.task, experiment.export
-    model = reparameterize(model)
+    task: Any = experiment.task
+    options, labels = experiment.export, labels_of(experiment, kept)
+    task.check(model, labels)
+    model = fold_norms(reparameterize(model))
     specs = {name: TensorSpec(spec.shape, spec.dtype) for name, spec in options.inputs.items()}
     if not specs:
         raise ConfigError(
@@ -97,18 +176,15 @@ def export_experiment(config: Path, overrides: tuple[str, ...]) -> Artifact:
     weights: dict[str, Any] = {}
     for precision in options.precisions:
         programs[precision], weights = lower_layer(whole, specs, after=lambda out: out, precision=precision)
-    transforms = experiment.infer.transforms
-    if transforms is None:
-        transforms = experiment.data.eval.transforms if experiment.data.eval else ()
     about = {
         "domain": experiment.domain,
         "name": config.stem,
         "model": plain(experiment.model),
         "task": plain(task),
         "inputs": {name: [list(spec.shape), spec.dtype] for name, spec in specs.items()},
-        "transforms": [plain(transform) for transform in transforms],
+        "transforms": [plain(transform) for transform in experiment.infer.transforms or ()],
         "batch_size": experiment.infer.batch_size,
-        "labels": list(labels_of(experiment, kept)),
+        "labels": list(labels),
         "bfloat16_holds": options.bfloat16_holds,
         "provenance": {"weights": str(path), "config": resolved(tree)},
     }

@@ -113,18 +113,24 @@ def is_torch(state: dict[str, np.ndarray], model: nn.Layer) -> bool:
     return any(theirs != ours and theirs == ours[::-1] for theirs, ours in shapes)
 
 
-def load_pretrained(model: nn.Layer, path: Path, skip: str | None = None) -> list[str]:
+def load_pretrained(
+    model: nn.Layer, path: Path, skip: str | None = None, into: str | None = None
+) -> list[str]:
     """Start from weights: all must fit but the parameters whose names match `skip`; returns the names of those.
 
-    Raises:
-        WeightError: entries that are not skipped are missing, left over or of another shape.
-    """
+    With `into` they are those of this sublayer, and its names count; entries that it does not have are left out.
 
-    own = {name: np.asarray(value) for name, value in model.state_dict().items()} if skip else {}
+    Raises:
+        WeightError: entries that are not skipped are missing, left over or of another shape; there is no such sublayer.
+    """
+    target = model if into is None else _part(model, into)
+    own = {name: np.asarray(value) for name, value in target.state_dict().items()} if skip else {}
     state = checkpoint_weights(path) if path.is_dir() else load_weights(path)
-    if is_torch(state, model):
-        state = from_torch(state, model)
-    state = dict(model._without_aliases(state))
+    if is_torch(state, target):
+        state = from_torch(state, target)
+    state = dict(target._without_aliases(state))
+    if into is not None:
+        state = {name: value for name, value in state.items() if name in target.state_shapes()}
     skipped = [name for name in own if re.search(skip, name)] if skip else []
     if skip and not skipped:
         raise WeightError(
@@ -134,5 +140,17 @@ def load_pretrained(model: nn.Layer, path: Path, skip: str | None = None) -> lis
             allowed=f"a regular expression found in one of {len(own)} names such as {list(own)[-2:]}",
         )
     kept = {name: value for name, value in state.items() if name not in skipped}
-    load_state_into(model, {**kept, **{name: own[name] for name in skipped}})
+    load_state_into(target, {**kept, **{name: own[name] for name in skipped}})
     return skipped
+
+
+def _part(model: nn.Layer, name: str) -> nn.Layer:
+    parts = dict(model.named_sublayers())
+    if name not in parts:
+        raise WeightError(
+            "the model has no such part",
+            where="pretrained.into",
+            received=repr(name),
+            allowed=", ".join(name for name, _ in model.named_children()),
+        )
+    return parts[name]

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 from filelock import FileLock, Timeout
 
 import framework
@@ -45,7 +46,7 @@ def loader_of(feed: Feed, task: Any, seed: int, train: bool) -> DataLoader:
                 received=f"task: {type(task).__name__}",
                 fix="take `buckets` out of the feed",
             )
-        lengths = [task.length(sample) for sample in feed.dataset]
+        lengths = [task.length(_transformed(sample, feed.transforms)) for sample in feed.dataset]
         sampler = BucketBatchSampler(lengths, feed.buckets, feed.batch_size, train, train, seed)
         batches = {"batch_sampler": sampler, "collate_fn": PadToBucket(feed.buckets, task.padding)}
     return DataLoader(
@@ -58,6 +59,13 @@ def loader_of(feed: Feed, task: Any, seed: int, train: bool) -> DataLoader:
         worker_mode=feed.worker_mode,
         seed=seed,
     )
+
+
+def _transformed(sample: Any, transforms: tuple[Any, ...]) -> Any:
+    rng = np.random.default_rng(0)
+    for transform in transforms:
+        sample = transform(sample, rng)
+    return sample
 
 
 def train(
@@ -107,8 +115,9 @@ def make_trainer(
     framework.seed(options.seed)
     model = build(experiment.model)
     if experiment.pretrained is not None:
-        path = resolve_weights(experiment.pretrained.weights, experiment.domain)
-        skipped = load_pretrained(model, path, experiment.pretrained.skip)
+        start = experiment.pretrained
+        path = resolve_weights(start.weights, experiment.domain)
+        skipped = load_pretrained(model, path, start.skip, start.into)
         log.info(f"starting from {path}" + (f", but for {', '.join(skipped)}" if skipped else ""))
     labels = tuple(getattr(experiment.data.train.dataset, "class_names", ()))
     task.check(model, labels)

@@ -111,10 +111,14 @@ class TrainOptions:
 @dataclass(frozen=True)
 class Pretrained:
     """Weights to start from: a name of the hub, a path or an address. Parameters whose names match `skip` (a regular
-    expression, such as "^fc\\." for another number of classes) keep their own initialisation; all others must fit."""
+    expression, such as "^fc\\." for another number of classes) keep their own initialisation; all others must fit.
+
+    `into` names the part of the model that the weights are of, such as "backbone"; what else they hold, such as the
+    classifier of ImageNet, is left out."""
 
     weights: str
     skip: str | None = None
+    into: str | None = None
 
 
 @dataclass(frozen=True)

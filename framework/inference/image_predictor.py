@@ -23,6 +23,13 @@ Interpret = Callable[[dict[str, np.ndarray], Sample, np.ndarray], R]
 _ONE_SHOT = np.random.default_rng(0)  # transforms of inference draw nothing from it
 
 
+def prepared(sample: Sample, transforms: Iterable[Any]) -> Sample:
+    """The sample after the transforms of inference."""
+    for transform in transforms:
+        sample = transform(sample, _ONE_SHOT)
+    return sample
+
+
 class ImagePredictor(Generic[R]):
     """Calls: a path, bytes, a file, an array or a PIL image gives one result; a list of them gives a list.
 
@@ -64,22 +71,25 @@ class ImagePredictor(Generic[R]):
 
     def results(self, pictures: Iterable[tuple[np.ndarray, str]]) -> Iterator[R]:
         """One result for each (image [H, W, 3] uint8 RGB, source), in order. Memory does not grow with their number."""
+        return self.of_samples(
+            Sample(picture, source_size=picture.shape[:2], id=source) for picture, source in pictures
+        )
+
+    def of_samples(self, samples: Iterable[Sample]) -> Iterator[R]:
+        """`results` of samples, for transforms that ask for more than a picture, such as the object to cut out."""
         waiting: list[tuple[list[tuple[Sample, np.ndarray]], Future]] = []
-        for group in self._groups(pictures):
+        for group in self._groups(samples):
             waiting.append((group, self._device.submit(self._run, [sample for sample, _ in group])))
             if len(waiting) > 1:
                 yield from self._interpreted(*waiting.pop(0))
         for group, future in waiting:
             yield from self._interpreted(group, future)
 
-    def _groups(
-        self, pictures: Iterable[tuple[np.ndarray, str]]
-    ) -> Iterator[list[tuple[Sample, np.ndarray]]]:
+    def _groups(self, samples: Iterable[Sample]) -> Iterator[list[tuple[Sample, np.ndarray]]]:
         group: list[tuple[Sample, np.ndarray]] = []
-        for picture, source in pictures:
-            sample = Sample(picture, source_size=picture.shape[:2], id=source)
-            for transform in self.transforms:
-                sample = transform(sample, _ONE_SHOT)
+        for sample in samples:
+            picture = sample.image
+            sample = prepared(sample, self.transforms)
             if group and (len(group) == self.batch_size or group[0][0].image.shape != sample.image.shape):
                 yield group
                 group = []
@@ -91,9 +101,10 @@ class ImagePredictor(Generic[R]):
             yield group
 
     def _run(self, samples: list[Sample]) -> dict[str, np.ndarray]:
-        """Full batches and single pictures are the two shapes that are compiled for a size."""
+        """Full batches and, where the program takes any number, single pictures are the shapes compiled for a size."""
         images = np.stack([sample.image for sample in samples])
-        if 1 < len(images) < self.batch_size:
+        one = len(images) == 1 and not isinstance(self.engine.inputs["image"].shape[0], int)
+        if len(images) < self.batch_size and not one:
             images = np.concatenate([images, np.repeat(images[-1:], self.batch_size - len(images), axis=0)])
         return self.engine({"image": images})
 

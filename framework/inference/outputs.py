@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,9 +68,14 @@ def make_folder(path: Path) -> None:
         ) from error
 
 
-def stems(files: Iterable[Path], reserved: Iterable[str] = ()) -> dict[Path, str]:
+def stems(
+    files: Iterable[Path], reserved: Iterable[str] = (), endings: Sequence[str] = ("",)
+) -> dict[Path, str]:
     """A name for the outputs of each file: its stem, or its whole name where files share a stem, numbered where even
-    that is taken or `reserved`. Names that differ in case alone count as one, as on Windows and macOS."""
+    that is taken or `reserved`. Names that differ in case alone count as one, as on Windows and macOS.
+
+    With `endings` each name stands for itself with every one of them, such as "" and "_label".
+    """
     files = list(dict.fromkeys(files))
     count = Counter(file.stem.lower() for file in files)
     names: dict[Path, str] = {}
@@ -78,20 +83,30 @@ def stems(files: Iterable[Path], reserved: Iterable[str] = ()) -> dict[Path, str
     for file in files:
         name = base = file.stem if count[file.stem.lower()] == 1 else file.name
         number = 2
-        while name.lower() in taken:
+        while any((name + ending).lower() in taken for ending in endings):
             name, number = f"{base}_{number}", number + 1
-        taken.add(name.lower())
+        taken |= {(name + ending).lower() for ending in endings}
         names[file] = name
     return names
 
 
-def spare_source(source: Path, output: Path) -> None:
-    """Raises: InputError when writing `output` would replace the file that is read."""
-    if output.exists() and source.exists() and output.samefile(source):
-        raise InputError(
-            "the drawn result would replace its source",
-            where=source,
-            received=f"results in {output.parent}",
-            allowed="another folder for the results, or no drawings",
-            fix="choose another --output_dir, or --no_draw",
-        )
+def spare_sources(sources: Iterable[Path], outputs: Iterable[Path]) -> None:
+    """Raises: InputError when writing one of the `outputs` would replace a file that is read."""
+    kept = {(facts.st_dev, facts.st_ino): file for file in sources if (facts := _facts(file)) is not None}
+    for output in outputs:
+        facts = _facts(output)
+        if facts is not None and (facts.st_dev, facts.st_ino) in kept:
+            raise InputError(
+                "the drawn result would replace its source",
+                where=kept[facts.st_dev, facts.st_ino],
+                received=f"results in {output.parent}",
+                allowed="another folder for the results, or no drawings",
+                fix="choose another --output_dir, or --no_draw",
+            )
+
+
+def _facts(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None

@@ -26,7 +26,7 @@ from tqdm import tqdm
 from framework.config import Domain, load
 from framework.core.errors import ConfigError, InputError, OarError
 from framework.export import CONFIG, load_artifact
-from framework.inference.outputs import Report, make_folder, spare_source, stems, text_file, write_json
+from framework.inference.outputs import Report, make_folder, spare_sources, stems, text_file, write_json
 from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
 from framework.vision.video import VideoReader, VideoWriter
@@ -51,7 +51,9 @@ class Predictor(Protocol):
     """Reads a stream of (image [H, W, 3] uint8 RGB, source, page number) and gives one result each, in order.
 
     It may also have `frames(items, frame_rate)`, which is asked instead of `pages` for a video, and
-    `saving(stem, files)`, which gives the Saving for these pictures, or for a video where `files` is None.
+    `saving(stem, files)`, which gives the Saving for these pictures, or for a video where `files` is None. Where it has
+    `further`, the ending of one more picture for each that is drawn, results have `write_further(path)`. Where it has
+    `read(file) -> (image, label)`, that reads the pictures.
     """
 
     def pages(self, items: Iterable[Item]) -> Iterator[Any]: ...
@@ -80,6 +82,12 @@ def _saving(predictor: Predictor, stem: str, files: Sequence[str] | None = None)
     return predictor.saving(stem, files)  # type: ignore[attr-defined]
 
 
+def _endings(predictor: Predictor) -> tuple[str, ...]:
+    """Of the names of the pictures that are written for each picture, before the suffix; the drawing has none."""
+    further = getattr(predictor, "further", None)
+    return ("",) if further is None else ("", further)
+
+
 def run_images(
     predictor: Predictor, files: Iterable[Path], output_dir: Path, draw: bool = True, save: bool = False
 ) -> Report:
@@ -90,16 +98,17 @@ def run_images(
     report = Report()
     files = list(dict.fromkeys(files))
     saving = _saving(predictor, "", [str(file) for file in files]) if save else None
-    names = stems(files, [] if saving is None else [Path(saving.name).stem])
-    for file, stem in names.items():
-        if draw:
-            spare_source(file, output_dir / f"{stem}.png")
+    endings = _endings(predictor)
+    names = stems(files, [] if saving is None else [Path(saving.name).stem], endings)
+    if draw:
+        spare_sources(files, (output_dir / f"{name}{end}.png" for name in names.values() for end in endings))
     waiting: deque[str] = deque()
+    read = getattr(predictor, "read", None)
 
     def items() -> Iterator[Item]:
         for file, stem in names.items():
             try:
-                picture = vision_image.read(file)
+                picture = vision_image.read(file) if read is None else read(file)[0]
             except OarError as error:
                 report.failed.append((str(file), str(error)))
                 continue
@@ -152,8 +161,13 @@ def _collect(
             report.written.append(output_dir / f"{stem}.json")
             saved(result, number)
             if draw:
-                vision_image.write(output_dir / f"{stem}.png", result.draw())
-                report.written.append(output_dir / f"{stem}.png")
+                _, *further = pictures = [
+                    output_dir / f"{stem}{ending}.png" for ending in _endings(predictor)
+                ]
+                vision_image.write(pictures[0], result.draw())
+                for path in further:
+                    result.write_further(path)
+                report.written += pictures
             bar.update(1)
     if saving is not None:
         report.written.append(output_dir / saving.name)
@@ -185,7 +199,7 @@ def run_video(
     lines, clip = output_dir / f"{stem}.jsonl", output_dir / f"{stem}.mp4"
     saving = _saving(predictor, stem) if save else None
     if draw and isinstance(source, Path):
-        spare_source(source, clip)
+        spare_sources([source], [clip])
     try:
         with ExitStack() as stack:
             video = stack.enter_context(VideoReader(source))
@@ -314,11 +328,28 @@ def open_predictor(
     return open_(config, model_dir, device, precision, tuple(overrides), **given)
 
 
-def export(config: str, output_dir: Path, overrides: Sequence[str]) -> Path:
-    """Write the artifact of a config to output_dir/<name of the config>; returns that folder."""
+def export(
+    config: str, output_dir: Path, overrides: Sequence[str], input_shape: Sequence[int] | None = None
+) -> Path:
+    """Write the artifact of a config to output_dir/<name of the config>; returns that folder.
+
+    Raises:
+        ConfigError: the domain cannot run models, or has no `input_shape` (N, C, H, W).
+    """
     tree = load(config, tuple(overrides)).value
-    module = _domain(tree["domain"].value if "domain" in tree else None, config)
-    return module.export_artifact(config, tuple(overrides)).save(output_dir / Path(config).stem)
+    domain = tree["domain"].value if "domain" in tree else None
+    make = _domain(domain, config).export_artifact
+    given: dict[str, Any] = {}
+    if input_shape is not None:
+        if "input_shape" not in inspect.signature(make).parameters:
+            raise ConfigError(
+                f"the domain {domain} does not take this",
+                where=config,
+                received="--input_shape",
+                fix="leave it out: the config says what its programs take",
+            )
+        given["input_shape"] = tuple(input_shape)
+    return make(config, tuple(overrides), **given).save(output_dir / Path(config).stem)
 
 
 def check_sources(

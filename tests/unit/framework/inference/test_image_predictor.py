@@ -13,7 +13,8 @@ from framework.export import TensorSpec, lower_program
 from framework.inference import Engine
 from framework.inference.image_predictor import ImagePredictor
 from framework.vision import image
-from framework.vision.transforms import Resize
+from framework.vision.sample import Sample
+from framework.vision.transforms import CropToObject, Resize
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +70,15 @@ def test_results_come_while_pictures_go_in(engine: Engine) -> None:
     results = predict.pages(pages())
     assert next(results)[1] == "p0" and len(taken) < 5
     assert [source for _, source, _ in results] == ["p1", "p2", "p3", "p4"]
+
+
+def test_samples_with_what_transforms_ask_for(engine: Engine) -> None:
+    predict = ImagePredictor(engine, [CropToObject((8, 8), padding=1.0)], mean_of)
+    picture = flat(10)
+    picture[:, 3:] = 90
+    sides = [np.array([[x, 0, x + 3, 4]], np.float32) for x in (0, 3)]
+    samples = [Sample(picture, boxes=box, id=f"{n}", source_size=(4, 6)) for n, box in enumerate(sides)]
+    found = list(predict.of_samples(samples))
+    assert [one[1:] for one in found] == [("0", (4, 6, 3)), ("1", (4, 6, 3))]
+    assert found[0][0] < 40 < 60 < found[1][0]
+    assert list(predict.of_samples(iter([]))) == []

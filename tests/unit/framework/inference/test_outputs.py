@@ -65,13 +65,20 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path):
         outputs.make_folder(tmp_path / "taken")
 
 
-def test_a_drawing_spares_its_source(tmp_path: Path):
-    source = tmp_path / "a.png"
-    outputs.spare_source(source, source)  # nothing is there yet
+def test_drawings_spare_their_sources(tmp_path: Path):
+    source, other = tmp_path / "a.png", tmp_path / "b.png"
+    outputs.spare_sources([source, other], [source])  # nothing is there yet
     source.write_bytes(b"")
-    outputs.spare_source(source, tmp_path / "b.png")
-    with pytest.raises(InputError, match=r"a\.png: the drawn result would replace its source"):
-        outputs.spare_source(source, tmp_path / "." / "a.png")
+    other.write_bytes(b"")
+    outputs.spare_sources([source], [other, tmp_path / "c.png"])
+    with pytest.raises(InputError, match=r"b\.png: the drawn result would replace its source"):
+        outputs.spare_sources([source, other], [tmp_path / "c.png", tmp_path / "." / "b.png"])
+
+
+def test_names_with_endings_do_not_meet():
+    files = [Path("a.png"), Path("a_label.png"), Path("b.png"), Path("B_LABEL.png")]
+    names = outputs.stems(files, endings=("", "_label"))
+    assert list(names.values()) == ["a", "a_label_2", "b", "B_LABEL_2"]
 
 
 def test_a_report():

@@ -483,3 +483,44 @@ def test_what_domains_take_are_options_of_the_tool(domain: str):
     taken = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
     assert {"batch_size"} <= taken <= given.keys()
     assert all(given[name] is None for name in taken)  # so that what was not given is not asked for
+
+
+def test_a_domain_without_a_shape_of_pictures(tmp_path: Path):
+    config = Path(__file__).resolve().parents[4] / "configs" / "ocr" / "pp_ocrv6_small.yml"
+    with pytest.raises(ConfigError, match=r"the domain ocr does not take this[\s\S]*--input_shape"):
+        runner.export(str(config), tmp_path, (), (1, 3, 32, 32))
+    assert not list(tmp_path.iterdir())
+
+
+def test_further_pictures_of_a_result(tmp_path: Path):
+    class Two:
+        further = "_label"
+
+        def read(self, file):
+            return np.full((2, 3, 3), 7, np.uint8), str(file)
+
+        def pages(self, items):
+            return (Found(picture) for picture, _, _ in items)
+
+    class Found:
+        def __init__(self, picture):
+            self.picture = picture
+
+        def to_dict(self):
+            return {"mean": float(self.picture.mean())}
+
+        def draw(self):
+            return self.picture
+
+        def write_further(self, path):
+            path.write_bytes(b"label")
+
+    files = [tmp_path / "in" / name for name in ("a.npy", "a_label.npy")]  # which `read` alone can read
+    report = runner.run_images(Two(), files, tmp_path / "out")
+    assert not report.failed
+    names = ["a.json", "a.png", "a_label.png", "a_label_2.json", "a_label_2.png", "a_label_2_label.png"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == names
+    assert sorted(path.name for path in report.written) == names
+    assert (tmp_path / "out" / "a_label.png").read_bytes() == b"label"
+    report = runner.run_images(Two(), files, tmp_path / "plain", draw=False)
+    assert sorted(path.name for path in report.written) == ["a.json", "a_label_2.json"]
