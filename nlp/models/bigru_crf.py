@@ -58,9 +58,9 @@ class BiGRUCRFConfig:
 class BiGRUCRF(nn.Layer):
     """A Tagger whose tags are chosen together."""
 
-    state_renames: ClassVar[dict[str, str]] = {
-        r"^(?:crf_loss\.crf|viterbi_decoder)\.transitions$": "crf.transitions",
-    }
+    state_renames: ClassVar[tuple[tuple[str, str], ...]] = (
+        (r"^(?:crf_loss\.crf|viterbi_decoder)\.transitions$", "crf.transitions"),
+    )
 
     def __init__(self, config: BiGRUCRFConfig) -> None:
         super().__init__()

@@ -28,7 +28,7 @@ from zoo.vision.pp_lcnet import PPLCNetConfig
 from zoo.vision.pp_lcnet_v3 import PPLCNetV3Config
 from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config
 
-PACKAGES = ("ocr", "zoo", "framework")
+PACKAGES = ("ocr", "segmentation", "zoo", "framework")
 Shape = tuple[int, ...]
 Shapes = Callable[[nn.Layer, int, int, int], list[Shape]]
 _CLASSES = 11
@@ -321,7 +321,66 @@ def _classifiers() -> Iterator[Case]:
             yield Case("model", name, variant, sized, small, **row)
 
 
-CASES = (*_models(), *_backbones(), *_classifiers())
+def _segmented(further: Shapes | None = None) -> Shapes:
+    """Logits for every pixel; `further` are the outputs that follow in training."""
+
+    def shapes(layer: nn.Layer, n: int, h: int, w: int) -> list[Shape]:
+        auxiliary = further(layer, n, h, w) if further is not None and layer.training else []
+        return [(n, h, w, layer.config.num_classes), *auxiliary]
+
+    return shapes
+
+
+def _copies(count: int) -> Shapes:
+    return lambda layer, n, h, w: [(n, h, w, layer.config.num_classes)] * count
+
+
+def _embedded(layer: nn.Layer, n: int, h: int, w: int) -> list[Shape]:
+    coarse = (n, _halved(h, 2), _halved(w, 2))
+    return [(*coarse, layer.config.num_classes), (*coarse, layer.config.embedding_dim)]
+
+
+_NORMALISED = "a normalisation follows, which takes the bias out again"
+_BY_32 = {**_PAGE, "symbolic": ("n", "32*h", "32*w", 3)}
+# What differs from the usual row of a segmentation model, by class.
+_SEGMENTERS: dict[str, dict[str, Any]] = {
+    "DeepLabV3P": {**_BY_32, "flat": (r"head\..*_conv\.bias", _NORMALISED)},
+    "FCN": {**_BY_32, "flat": (r"head\.conv_1\._conv\.bias", _NORMALISED)},
+    "HRNetW48Contrast": {
+        **_BY_32,
+        "shapes": _segmented(_embedded),
+        "flat": (r"(cls_head\.0|proj_head\.proj\.0)\._conv\.bias", _NORMALISED),
+    },
+    "OCRNet": {
+        **_BY_32,
+        "shapes": _segmented(_copies(1)),
+        "flat": (r"head\..*_conv\.bias", _NORMALISED),
+    },
+    "PPHumanSegLite": {
+        "flat": (r"block[12]\.[1-9]\._depthwise_separable_0\..*", "upstream has it and does not call it"),
+    },
+    "PPLiteSeg": {
+        "shapes": _segmented(_copies(2)),
+        "flat": (r"ppseg_head\.cm\..*_conv\.bias", _NORMALISED),
+    },
+}
+
+
+def _segmenters() -> Iterator[Case]:
+    """Every variant of every segmentation model (segmentation/contracts.py); the smallest is compiled."""
+    for name in available("model", ("segmentation",)):
+        entry = find("model", name, PACKAGES)
+        module = sys.modules[entry.module]
+        row = {**_ANY_PAGE, "shapes": _segmented(), **_SEGMENTERS.get(name, {})}
+        sizes = [{"variant": variant} for variant in getattr(module, "VARIANTS", ())] or [{}]
+        for size in sizes:
+            variant = size.get("variant", "")
+            compiled = variant == getattr(module, "SMALL", "")
+            small = entry.config(**size, num_classes=_CLASSES) if compiled else None
+            yield Case("model", name, variant, entry.config(**size), small, **row)
+
+
+CASES = (*_models(), *_backbones(), *_classifiers(), *_segmenters())
 CLASSIFIERS = tuple(case for case in CASES if case.shapes is _class_scores)
 
 # Names within a class that a file can ask for: every one has a row.
@@ -333,7 +392,7 @@ VARIANTS: dict[str, set[str]] = {
     "PPLCNetV4": set(pp_lcnet_v4.SIZES),
 }
 
-# Values in the state dict of each model at its published size: of the form that upstream publishes.
+# Values in the state dict of each variant, or model without variants, at its published size: of the form that upstream publishes.
 # PP-OCRv6 and the classifiers: counted in the official programs; older detectors and recognisers: upstream's own
 # exports keep some normalisations, so the deploy form has these values after folding them (tests/golden).
 PUBLISHED: dict[str, tuple[bool, int]] = {
@@ -353,5 +412,5 @@ PUBLISHED: dict[str, tuple[bool, int]] = {
     "PP-LCNet_x0_25_textline_ori": (False, 79_354),
     "PP-LCNet_x1_0_textline_ori": (False, 1_685_026),
     "PP-LCNet_x1_0_doc_ori": (False, 1_687_588),
-    "": (False, 454_321),  # en_number_mobile_v2.0_rec
+    "CRNN": (False, 454_321),  # en_number_mobile_v2.0_rec
 }
