@@ -19,6 +19,7 @@ import numpy as np
 from framework.config import Kind, bind
 from framework.core.errors import FormatError, InputError
 from framework.export import Artifact
+from framework.export.artifact import restored
 from framework.inference import engine_of
 from framework.inference.cache import ROOT
 from framework.inference.text_predictor import TextPredictor
@@ -80,9 +81,9 @@ class TextAnalyzer:
 
     def results(self, texts: Iterable[Any]) -> Iterator[Any]:
         """One result for each text, in order."""
-        return (self.view(result) for result in self.full(texts))
+        return (self.view(result) for result in self.texts(texts))
 
-    def full(self, texts: Iterable[Any]) -> Iterator[Any]:
+    def texts(self, texts: Iterable[Any]) -> Iterator[Any]:
         """`results` as Tagged or TextLabels, whatever the task's name makes of them."""
         if self.limit is None:
             yield from self.model.results(texts)
@@ -107,8 +108,8 @@ def predictor(
     """An object that answers one question on texts: `tag("…")`, of a list a list.
 
     Args:
-        model: The name of a task (lexical_analysis, word_segmentation, pos_tagging, pos_tagging_en, intent), the name of
-            a config in configs/nlp, a config file, or an artifact folder.
+        model: The name of a task (lexical_analysis, word_segmentation, pos_tagging, pos_tagging_en, intent) or of a
+            config in configs/nlp, a config file, or an artifact folder.
         device: "cpu", "gpu", "gpu:1", …; None is jax's default.
         precision: "float32", "bfloat16" or "auto".
         top: How many classes a result of a classifier holds.
@@ -135,7 +136,7 @@ def predictor(
     transforms = bind(artifact.config["transforms"], tuple[Annotated[Any, Kind("transform")], ...], PACKAGES)
     texts = TextPredictor(
         engine_of(artifact, device, precision),
-        transforms,
+        restored(transforms, artifact.files),
         packed,
         interpret,
         {name: value for name, value in _Texts.padding.items() if name in artifact.config["inputs"]},

@@ -1,4 +1,4 @@
-"""Run a model on pictures, PDFs and videos.
+"""Run a model on pictures, PDFs, videos and texts.
 
 python tools/infer.py -c configs/ocr/pp_ocrv6_small.yml --image_file docs/images/receipt.png
 python tools/infer.py --model_dir inference_model/pp_ocrv6_small --pdf_file scan.pdf --output_dir output
@@ -18,7 +18,7 @@ from framework.inference import keep_memory, runner
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Run a model on pictures, PDFs and videos.")
+    parser = argparse.ArgumentParser(description="Run a model on pictures, PDFs, videos and texts.")
     model = parser.add_mutually_exclusive_group(required=True)
     add_config(model, required=False)
     model.add_argument("--model_dir", help="an artifact folder, written by tools/export_model.py")
@@ -29,13 +29,13 @@ def arguments() -> argparse.ArgumentParser:
     source.add_argument("--pdf_file")
     source.add_argument("--video_file")
     source.add_argument("--camera_id", type=int, help="a camera, usually 0, until Ctrl+C")
+    source.add_argument("--text")
+    source.add_argument("--text_file", help="a text a line, UTF-8")
     parser.add_argument(*OUTPUT, default="output", help="default: output")
     parser.add_argument("--device", help="cpu, gpu, gpu:1, tpu; default: what jax takes")
     parser.add_argument("--precision", default="auto", choices=["auto", "float32", "bfloat16"])
     parser.add_argument("--no_draw", action="store_true", help="write no pictures, only JSON")
-    parser.add_argument(
-        "--save_results", action="store_true", help="also one file: COCO's bbox.json, MOT's .txt"
-    )
+    parser.add_argument("--save_results", action="store_true", help="also one file: bbox.json, MOT's .txt")
     add_settings(parser)
     add = parser.add_argument_group("options", "each for the domains that take it").add_argument
     add("--threshold", type=float, help="least score of what is kept")

@@ -139,7 +139,24 @@ def artifact_of(config: Path, overrides: tuple[str, ...] = (), export: Export | 
         files = sorted(path for path in folder.iterdir() if path.is_file())
     else:
         files = [weights] if weights.is_file() else []
+    files += _tokenizer_files(plain)
     return kept_artifact(config.stem, resolved(tree), files, (str(plain.get("domain", "zoo")),), make)
+
+
+def _tokenizer_files(plain: Any) -> list[Path]:
+    """The files behind every `tokenizer` and `target_tokenizer` of the settings."""
+    if isinstance(plain, list):
+        return [file for item in plain for file in _tokenizer_files(item)]
+    if not isinstance(plain, dict):
+        return []
+    found = []
+    for key, value in plain.items():
+        found += _tokenizer_files(value)
+        if key in ("tokenizer", "target_tokenizer") and isinstance(value, str) and not value.startswith("{"):
+            path = Path(value).expanduser()
+            files = sorted(path.iterdir()) if path.is_dir() else [path]
+            found += [file for file in files if file.is_file()]
+    return found
 
 
 def open_predictor(

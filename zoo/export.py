@@ -15,6 +15,7 @@ from framework.config import build, dump, load, parse, resolved
 from framework.core.errors import ConfigError, InputError
 from framework.engine.experiment import Experiment, bind_experiment
 from framework.export import Artifact, TensorSpec
+from framework.export.artifact import carried
 from framework.export.program import lower_layer
 from framework.io.checkpoint import STATE, load_checkpoint
 from framework.vision.transforms.resize import Resize
@@ -154,6 +155,10 @@ def export_experiment(
     if experiment.infer.transforms is None:
         transforms = experiment.data.eval.transforms if experiment.data.eval else ()
         experiment = replace(experiment, infer=replace(experiment.infer, transforms=transforms))
+    if experiment.infer.buckets is None and experiment.data.eval is not None:
+        experiment = replace(
+            experiment, infer=replace(experiment.infer, buckets=experiment.data.eval.buckets)
+        )
     if input_shape is not None:
         experiment = with_input_shape(experiment, input_shape)
     if change is not None:
@@ -176,18 +181,20 @@ def export_experiment(
     weights: dict[str, Any] = {}
     for precision in options.precisions:
         programs[precision], weights = lower_layer(whole, specs, after=lambda out: out, precision=precision)
+    transforms, files = carried(experiment.infer.transforms or ())
     about = {
         "domain": experiment.domain,
         "name": config.stem,
         "model": plain(experiment.model),
         "task": plain(task),
         "inputs": {name: [list(spec.shape), spec.dtype] for name, spec in specs.items()},
-        "transforms": [plain(transform) for transform in experiment.infer.transforms or ()],
+        "transforms": [plain(transform) for transform in transforms],
         "batch_size": experiment.infer.batch_size,
+        **({} if experiment.infer.buckets is None else {"buckets": list(experiment.infer.buckets)}),
         "labels": list(labels),
         "bfloat16_holds": options.bfloat16_holds,
         "provenance": {"weights": str(path), "config": resolved(tree)},
     }
     if path.is_file():
         about["provenance"]["sha256"] = hub.digest(path)
-    return Artifact(about, programs, weights)
+    return Artifact(about, programs, weights, files=files)

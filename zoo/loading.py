@@ -99,10 +99,12 @@ def _training_form(model: _Model) -> _Model | None:
 
 
 def is_torch(state: dict[str, np.ndarray], model: nn.Layer) -> bool:
-    """Whether a state dict has torch's conventions: its names of statistics, or weights of `nn.Linear` that fit `model`
-    the other way round."""
-    if any(name.endswith((".running_mean", ".num_batches_tracked")) for name in state):
-        return True
+    """Whether a state dict has torch's conventions: names that only torch's models have, or weights of `nn.Linear` that
+    fit `model` the other way round."""
+    if any(
+        name.endswith((".running_mean", ".num_batches_tracked")) or ".LayerNorm." in name for name in state
+    ):
+        return True  # LayerNorm: the transformers library's, where a square matrix does not say which way round it is
     linear = {name: m for name, m in model.named_sublayers() if isinstance(m, nn.Linear)}
     known = model._without_aliases(state)
     shapes = [

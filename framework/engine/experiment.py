@@ -140,10 +140,12 @@ class ExportOptions:
 
 @dataclass(frozen=True)
 class InferOptions:
-    """`transforms` of an image before the program; without them those of `data.eval`."""
+    """`transforms` of a picture or a text before the program; without them those of `data.eval`, and so its `buckets`,
+    the lengths that texts are padded to."""
 
     transforms: Transforms | None = None
     batch_size: int = 8
+    buckets: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@
       model.jaxexp             the program in float32 (StableHLO, weights as arguments, several platforms)
       model.bfloat16.jaxexp    the same with bfloat16 dots, where the exporter was asked for it
       model.safetensors        the weights
+      tokenizer.json, …        what the transforms read
       infer_cfg.yml            inputs, outputs, preprocessing, postprocessing, labels, versions, sha256, provenance
       <stage>/…                artifacts of the stages of a pipeline
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -26,7 +28,7 @@ import numpy as np
 import yaml
 from jax import export
 
-from framework.core.errors import FormatError
+from framework.core.errors import ConfigError, FormatError
 
 FORMAT = 1
 CONFIG = "infer_cfg.yml"
@@ -50,6 +52,8 @@ class Artifact:
     programs: dict[str, export.Exported] = field(default_factory=dict)
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     stages: dict[str, Artifact] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+    """What the transforms read, by name: see `carried`."""
 
     def save(self, folder: str | Path) -> Path:
         """Write the folder. It appears whole or not at all; an older artifact of that name is replaced.
@@ -92,6 +96,9 @@ class Artifact:
         if self.weights:
             write_safetensors(folder / WEIGHTS, self.weights)
             files[WEIGHTS] = _sha256(folder / WEIGHTS)
+        for name, data in self.files.items():
+            (folder / name).write_bytes(data)
+            files[name] = _sha256(folder / name)
         for name, stage in self.stages.items():
             stage._write(folder / name)
         first = next(iter(self.programs.values()), None)
@@ -133,7 +140,42 @@ def load_artifact(folder: str | Path, verify: bool = False, stages: bool = True)
         from framework.io.interop import load_weights
 
         weights = load_weights(folder / WEIGHTS)
-    return Artifact(config, programs, weights, found)
+    files = {
+        name: (folder / name).read_bytes()
+        for name in config["sha256"]
+        if name != WEIGHTS and not name.endswith(".jaxexp")
+    }
+    return Artifact(config, programs, weights, found, files)
+
+
+def carried(transforms: Iterable[Any]) -> tuple[tuple[Any, ...], dict[str, bytes]]:
+    """Transforms as they stand in an artifact, and the files that they need there, by name.
+
+    A transform that reads files has two methods: `carried()` gives the transform with names in place of its paths and
+    the bytes of each, and `restored(files)` the transform that works with these.
+
+    Raises:
+        ConfigError: two transforms need different files of one name.
+    """
+    kept, files = [], {}
+    for transform in transforms:
+        if hasattr(transform, "carried"):
+            transform, own = transform.carried()
+            for name, data in own.items():
+                if files.setdefault(name, data) != data:
+                    raise ConfigError(
+                        "two transforms of one artifact need different files of one name",
+                        where=type(transform).__name__,
+                        received=name,
+                        fix="use one of them",
+                    )
+        kept.append(transform)
+    return tuple(kept), files
+
+
+def restored(transforms: Iterable[Any], files: Mapping[str, bytes]) -> tuple[Any, ...]:
+    """The transforms of an artifact with its files, where they need any. Raises: FormatError, where one is missing."""
+    return tuple(item.restored(files) if hasattr(item, "restored") else item for item in transforms)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

@@ -27,12 +27,13 @@ from framework.config import Domain, load
 from framework.core.errors import ConfigError, InputError, OarError
 from framework.export import CONFIG, load_artifact
 from framework.inference.outputs import Report, make_folder, spare_sources, stems, text_file, write_json
+from framework.text.lines import read_lines
 from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
 from framework.vision.video import VideoReader, VideoWriter
 
 Item = tuple[np.ndarray, str, int]
-SOURCES = ("image_file", "image_dir", "pdf_file", "video_file", "camera_id")
+SOURCES = ("image_file", "image_dir", "pdf_file", "video_file", "camera_id", "text", "text_file")
 _DRAWERS, _DRAWN_AHEAD = 2, 8
 
 
@@ -171,6 +172,19 @@ def _collect(
             bar.update(1)
     if saving is not None:
         report.written.append(output_dir / saving.name)
+
+
+def run_texts(predictor: Any, texts: Sequence[str], output_dir: Path) -> Report:
+    """What `predictor.texts` finds in each text, a line each, in results.jsonl."""
+    make_folder(output_dir)
+    path = output_dir / "results.jsonl"
+    with text_file(path) as out:
+        found = predictor.texts(texts)
+        for result in tqdm(
+            found, total=len(texts), unit="text", disable=len(texts) < 2 or not sys.stderr.isatty()
+        ):
+            out.write(json.dumps(result.to_dict(), ensure_ascii=False) + "\n")
+    return Report([path])
 
 
 @contextmanager
@@ -358,11 +372,13 @@ def check_sources(
     pdf_file: str | None,
     video_file: str | None,
     camera_id: int | None = None,
+    text: str | None = None,
+    text_file: str | None = None,
 ) -> None:
     """Before a model is loaded: is there something to read? A camera is not looked for. Raises: InputError."""
-    if camera_id is not None:
+    if camera_id is not None or text is not None:
         return
-    given = next((s for s in (image_file, image_dir, pdf_file, video_file) if s is not None), None)
+    given = next((s for s in (image_file, image_dir, pdf_file, video_file, text_file) if s is not None), None)
     path = Path(str(given))
     wants_folder = image_dir is not None
     if not (path.is_dir() if wants_folder else path.is_file()):
@@ -385,10 +401,22 @@ def run(
     pdf_file: str | None = None,
     video_file: str | None = None,
     camera_id: int | None = None,
+    text: str | None = None,
+    text_file: str | None = None,
     draw: bool = True,
     save: bool = False,
 ) -> Report:
     """Read the one source that is given and write the results to `output_dir`; `save` asks for one file of all too."""
+    has_text = text is not None or text_file is not None
+    if has_text != hasattr(predictor, "texts"):
+        raise ConfigError(
+            "this model reads something else",
+            received="a text" if has_text else "pictures or a video",
+            allowed="pictures, videos" if has_text else "--text, --text_file",
+        )
+    if has_text:
+        lines = [text] if text is not None else read_lines(Path(str(text_file)))
+        return run_texts(predictor, lines, output_dir)
     if video_file is not None:
         return run_video(predictor, Path(video_file), output_dir, draw, save)
     if camera_id is not None:

@@ -1,4 +1,4 @@
-"""Run one exported model of texts: texts in, typed results out, in batches of a few lengths and from several threads."""
+"""Run one exported model of texts: texts in, typed results out, in batches of a few lengths, from several threads."""
 
 from __future__ import annotations
 

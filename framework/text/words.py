@@ -9,7 +9,7 @@ import numpy as np
 # A contraction is two words, as in the Penn Treebank: "don't" is "do" and "n't", "Ann's" is "Ann" and "'s".
 _WORD = re.compile(r"\w+?(?=n['’]t\b)|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|\w+(?:-\w+)*|[^\w\s]", re.IGNORECASE)
 
-# Up to the marks that end a sentence, with closing quotes and white space behind them. A point counts before white space.
+# Up to the marks that end a sentence, with closing quotes and white space behind them. A point ends one before a space.
 _SENTENCE = re.compile(r"(?s).+?(?:[。！？!?…\n]+|\.(?=\s)|\Z)[”’」』）)\"']*\s*")
 
 

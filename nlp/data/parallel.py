@@ -9,8 +9,8 @@ from pathlib import Path
 from framework.config.registry import register
 from framework.core.errors import FormatError
 from framework.io.dataset import LazyDataset
+from framework.text.lines import read_lines
 from framework.text.sample import TextSample
-from nlp.data.lines import read_lines
 
 
 @register("dataset")

@@ -11,9 +11,10 @@ from typing import Literal
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError
 from framework.io.dataset import LazyDataset
+from framework.text.lines import read_lines
 from framework.text.sample import TextSample
 from nlp.data.classification import Column
-from nlp.data.lines import class_index, column, read_lines, read_table
+from nlp.data.lines import class_index, column, read_table
 
 _Words = list[tuple[str, str]]  # each with its tag
 
@@ -26,9 +27,9 @@ class TaggedText(LazyDataset):
     Files: CoNLL-U (.conllu), JSON lines (.jsonl) with lists of words and tags, and otherwise a word and its tag a line,
     the last column, with a blank line between sentences. Without `classes` the classes are the sorted tags in the file.
 
-    With `unit` "characters" each character is a word of its own, and a letter before the word's tag says where it stands
-    in the word: B- at the beginning, E- at the end, M- between them, and S- where the word is one character. So one
-    tagger divides a text into words and tags them.
+    With `unit` "characters" each character is a word of its own, and a letter before the word's tag says where it
+    stands in the word: B- at the beginning, E- at the end, M- between them, and S- where the word is one character. So
+    one tagger divides a text into words and tags them.
 
     Attributes:
         word, tag: Columns, counted from 0, of CoNLL-U or of a table; keys of JSON lines.

@@ -14,6 +14,8 @@ from jax import lax
 
 from framework import nn
 
+_Token = tuple[jax.Array, jax.Array, jax.Array]
+
 
 class LinearChainCRF(nn.Layer):
     """Scores of L tags in a row. `transitions` [L + 2, L + 2] are from row to column; tag L is STOP and L + 1 is START.
@@ -49,46 +51,47 @@ class LinearChainCRF(nn.Layer):
     def log_normalizer(self, emissions: jax.Array, mask: jax.Array) -> jax.Array:
         """The logarithm of the sum over all tag sequences, [N] float32."""
         count = self.num_tags
-        inner = self.transitions[:count, :count]
-        emissions = emissions[..., :count].astype(jnp.float32)
+        inner, begin = self.transitions[:count, :count], self.transitions[count + 1, :count]
 
-        def step(alpha: jax.Array, inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
-            emitted, real = inputs
+        def step(alpha: jax.Array, inputs: _Token) -> tuple[jax.Array, None]:
+            emitted, real, first = inputs
             top = lax.stop_gradient(alpha.max(-1, keepdims=True))
             # The sum over the last tag is a matrix product of exponentials, each below 1.
             peak = lax.stop_gradient(inner.max())
-            moved = jnp.log(jnp.exp(alpha - top) @ jnp.exp(inner - peak)) + top + peak + emitted
-            return jnp.where(real[:, None], moved, alpha), None
+            moved = jnp.log(jnp.exp(alpha - top) @ jnp.exp(inner - peak)) + top + peak
+            moved = jnp.where(first, begin, moved) + emitted
+            return jnp.where(real[:, None] | first, moved, alpha), None
 
-        first = self.transitions[count + 1, :count] + emissions[:, 0]
-        alpha, _ = lax.scan(step, first, (jnp.moveaxis(emissions[:, 1:], 1, 0), mask[:, 1:].T))
+        alpha = jnp.zeros((emissions.shape[0], count), jnp.float32)
+        alpha, _ = lax.scan(step, alpha, self._tokens(emissions, mask))
         return jax.nn.logsumexp(alpha + self.transitions[:count, count], axis=-1)
+
+    def _tokens(self, emissions: jax.Array, mask: jax.Array) -> _Token:
+        """Token by token: emissions [T, N, L], mask [T, N], whether it is the first [T]."""
+        scores = jnp.moveaxis(emissions[..., : self.num_tags].astype(jnp.float32), 1, 0)
+        return scores, mask.T, jnp.arange(mask.shape[1]) == 0
 
     def decode(self, emissions: jax.Array, mask: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Viterbi: the best tags [N, T] int32, 0 behind a sequence's end, and their score [N]."""
         count = self.num_tags
-        inner = self.transitions[:count, :count]
-        emissions = emissions[..., :count].astype(jnp.float32)
+        inner, begin = self.transitions[:count, :count], self.transitions[count + 1, :count]
 
-        def forward(best: jax.Array, inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-            emitted, real = inputs
+        def forward(best: jax.Array, inputs: _Token) -> tuple[jax.Array, jax.Array]:
+            emitted, real, first = inputs
             paths = best[:, :, None] + inner
-            moved = paths.max(1) + emitted
+            moved = jnp.where(first, begin, paths.max(1)) + emitted
             came_from = jnp.where(real[:, None], paths.argmax(1), jnp.arange(count))
-            return jnp.where(real[:, None], moved, best), came_from
+            return jnp.where(real[:, None] | first, moved, best), came_from
 
-        first = self.transitions[count + 1, :count] + emissions[:, 0]
-        best, came_from = lax.scan(forward, first, (jnp.moveaxis(emissions[:, 1:], 1, 0), mask[:, 1:].T))
+        best = jnp.zeros((emissions.shape[0], count), jnp.float32)
+        best, came_from = lax.scan(forward, best, self._tokens(emissions, mask))
         final = best + self.transitions[:count, count]
 
         def backward(tag: jax.Array, pointers: jax.Array) -> tuple[jax.Array, jax.Array]:
-            before = jnp.take_along_axis(pointers, tag[:, None], axis=1)[:, 0]
-            return before, before
+            return jnp.take_along_axis(pointers, tag[:, None], axis=1)[:, 0], tag
 
-        last = final.argmax(-1)
-        _, before = lax.scan(backward, last, came_from, reverse=True)
-        tags = jnp.concatenate([before, last[None]], axis=0).T
-        return jnp.where(mask, tags, 0).astype(jnp.int32), final.max(-1)
+        _, tags = lax.scan(backward, final.argmax(-1), came_from, reverse=True)
+        return jnp.where(mask, tags.T, 0).astype(jnp.int32), final.max(-1)
 
     def marginals(self, emissions: jax.Array, tags: jax.Array, mask: jax.Array) -> jax.Array:
         """The probability of each of `tags` at its place, over all sequences, [N, T] float32; 0 behind the end.

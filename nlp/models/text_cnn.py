@@ -2,7 +2,8 @@
 
 Paper: https://arxiv.org/abs/1408.5882
 Reference: PaddleNLP examples/sentiment_analysis/textcnn (`TextCNNModel`, on `CNNEncoder` of paddlenlp.seq2vec)
-Differs: what is padded takes no part in the maximum, so a text's result does not depend on its batch; dropout, 0 by default.
+Differs: what is padded takes no part in the maximum, so a text's result does not depend on its batch; dropout, 0 by
+    default.
 """
 
 from __future__ import annotations

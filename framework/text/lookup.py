@@ -1,0 +1,67 @@
+"""Whole words, or characters, as tokens: a list of them is all there is to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from framework.text.tokenizer import Pieces
+from framework.text.words import split_characters, split_words
+
+
+class Lookup:
+    """Looks words or characters up; what is not there is token `unknown`.
+
+    A text is divided at white space and punctuation (`split_words`), or into its characters but for white space. Words
+    that are given are looked up whole; with unit "characters" each of their characters is.
+    """
+
+    def __init__(
+        self, unit: Literal["words", "characters"], tokens: Sequence[str], unknown: str, lower: bool
+    ):
+        self.unit, self.tokens, self.unknown, self.lower = unit, list(tokens), unknown, lower
+        self._ids = {token: place for place, token in enumerate(self.tokens)}
+        self._unknown = self._ids[unknown]
+
+    @property
+    def size(self) -> int:
+        return len(self.tokens)
+
+    def split(self, text: str) -> Pieces:
+        found, offsets = (split_words if self.unit == "words" else split_characters)(text)
+        return Pieces(self._look_up(found), offsets, np.full(len(found), -1, np.int32))
+
+    def split_words(self, words: Sequence[str]) -> Pieces:
+        if self.unit == "words":
+            spans = np.asarray([(0, len(word)) for word in words], np.int32).reshape(-1, 2)
+            return Pieces(self._look_up(words), spans, np.arange(len(words), dtype=np.int32))
+        parts = [split_characters(word) for word in words]
+        return Pieces(
+            self._look_up([character for found, _ in parts for character in found]),
+            np.concatenate([np.zeros((0, 2), np.int32), *(offsets for _, offsets in parts)]),
+            np.repeat(np.arange(len(words), dtype=np.int32), [len(found) for found, _ in parts]),
+        )
+
+    def _look_up(self, found: Sequence[str]) -> np.ndarray:
+        # A special token keeps its capitals.
+        ids = (
+            self._ids.get(token, self._ids.get(token.lower(), self._unknown))
+            if self.lower
+            else self._ids.get(token, self._unknown)
+            for token in found
+        )
+        return np.fromiter(ids, np.int32, len(found))
+
+    def id_of(self, token: str) -> int | None:
+        return self._ids.get(token)
+
+    def token_of(self, token_id: int) -> str | None:
+        return self.tokens[token_id] if 0 <= token_id < len(self.tokens) else None
+
+    def join(self, ids: list[int]) -> str:
+        return ("" if self.unit == "characters" else " ").join(self.tokens[one] for one in ids)
+
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": self.unit, "lower": self.lower, "tokens": self.tokens}

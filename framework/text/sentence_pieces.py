@@ -1,0 +1,188 @@
+"""SentencePiece models, unigram and BPE, read by the library `sentencepiece`, with what ALBERT does to a text first.
+
+Source: https://github.com/google-research/albert (tokenization.py); the same as AlbertEnglishTokenizer of PaddleNLP and
+AlbertTokenizer of transformers.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+from framework.core.errors import FormatError, MissingExtraError
+from framework.text.tokenizer import Pieces, pieces_of
+
+_SPACE = "▁"
+_Found = list[tuple[int, int, int]]  # id, first character, the one after the last
+
+
+def library() -> Any:
+    """The module `sentencepiece`. Raises: MissingExtraError, where it is not installed."""
+    try:
+        import sentencepiece
+    except ImportError as error:
+        raise MissingExtraError("sentencepiece", "nlp", "SentencePiece models") from error
+    return sentencepiece
+
+
+class SentencePieces:
+    """A SentencePiece model.
+
+    White space is joined to single spaces, `` and '' become quotes, accents go unless `keep_accents`, letters become
+    lower case with `lower`, and a comma behind a digit is a token of its own.
+
+    Args:
+        model: The bytes of a .model file.
+        special: Special tokens that count as such where they stand in a text.
+
+    Raises:
+        FormatError: the bytes are no such model.
+    """
+
+    def __init__(
+        self,
+        model: bytes,
+        lower: bool,
+        keep_accents: bool,
+        special: Sequence[str],
+        where: object = "tokenizer",
+    ) -> None:
+        module = library()
+        self.lower, self.keep_accents, self.special = lower, keep_accents, tuple(special)
+        self.model = model
+        self.core = module.SentencePieceProcessor()
+        try:
+            self.core.LoadFromSerializedProto(model)
+            self._size = int(self.core.GetPieceSize())
+        except RuntimeError as error:
+            raise FormatError(
+                "this is no SentencePiece model",
+                where=where,
+                received=f"{len(model)} bytes: {str(error)[:120]}",
+                allowed="a .model file as sentencepiece writes it",
+                fix="copy the file again",
+            ) from error
+        names = sorted(map(re.escape, self.special), key=len, reverse=True)
+        self._special = re.compile("|".join(names)) if names else re.compile(r"(?!)")
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def split(self, text: str) -> Pieces:
+        found = self._split(text)
+        return pieces_of([row[0] for row in found], [row[1:] for row in found], None)
+
+    def split_words(self, words: Sequence[str]) -> Pieces:
+        rows = [(place, *row) for place, word in enumerate(words) for row in self._split(word)]
+        return pieces_of([row[1] for row in rows], [row[2:] for row in rows], [row[0] for row in rows])
+
+    def _split(self, text: str) -> _Found:
+        found: _Found = []
+        start = 0
+        for match in self._special.finditer(text):
+            found += self._plain(text[start : match.start()], start)
+            found.append((self.core.PieceToId(match.group()), *match.span()))
+            start = match.end()
+        return found + self._plain(text[start:], start)
+
+    def _plain(self, text: str, base: int) -> _Found:
+        cleaned, origin = _cleaned(text, self.lower, self.keep_accents)
+        if not cleaned:
+            return []
+        pieces = self.core.Encode(cleaned, out_type=str)
+        _, places = self.core.Normalize(cleaned, with_offsets=True)
+        found: _Found = []
+        at = 0
+        for piece in pieces:
+            for token, first, length in self._parts(piece):
+                begin, end = at + first, at + first + length
+                while (
+                    begin < end - 1 and piece[begin - at] == _SPACE
+                ):  # the space before a word is not part of it
+                    begin += 1
+                found.append((self.core.PieceToId(token), *_span(origin, places, begin, end, base)))
+            at += len(piece)
+        return found
+
+    def _parts(self, piece: str) -> list[tuple[str, int, int]]:
+        """(token, its place in the piece, its length): several where a comma stands behind a digit."""
+        if len(piece) < 2 or piece[-1] != "," or not piece[-2].isdigit():
+            return [(piece, 0, len(piece))]
+        number = piece[:-1].replace(_SPACE, "")
+        tokens: list[str] = self.core.Encode(number, out_type=str)
+        parts, at = [], len(piece) - 1 - len(number)
+        for place, token in enumerate(tokens):
+            bare = token.removeprefix(_SPACE)
+            inside = place == 0 and not piece.startswith(_SPACE)
+            if bare or not inside:
+                parts.append((bare if inside else token, at, max(len(bare), 1)))
+            at += len(bare)
+        return [*parts, (",", len(piece) - 1, 1)]
+
+    def id_of(self, token: str) -> int | None:
+        found = int(self.core.PieceToId(token))
+        return found if found < self._size and self.core.IdToPiece(found) == token else None
+
+    def token_of(self, token_id: int) -> str | None:
+        return self.core.IdToPiece(token_id) if 0 <= token_id < self._size else None
+
+    def join(self, ids: list[int]) -> str:
+        parts: list[str] = []
+        kept: list[int] = []
+        for one in ids:  # the library leaves special tokens out
+            token = self.core.IdToPiece(one)
+            if token in self.special:
+                parts += [self.core.Decode(kept), token]
+                kept = []
+            else:
+                kept.append(one)
+        return " ".join(part for part in [*parts, self.core.Decode(kept) if kept else ""] if part)
+
+    def to_plain(self) -> dict[str, Any]:
+        return {
+            "kind": "sentencepiece",
+            "lower": self.lower,
+            "keep_accents": self.keep_accents,
+            "special": self.special,
+            "model": base64.b64encode(self.model).decode("ascii"),
+        }
+
+
+def _cleaned(text: str, lower: bool, keep_accents: bool) -> tuple[str, list[int]]:
+    """The text as the model reads it, and for each of its characters the place that it comes from."""
+    rows: list[tuple[str, int]] = []
+    for match in re.finditer(r"\S+", text):
+        if rows:
+            rows.append((" ", match.start() - 1))
+        place = match.start()
+        while place < match.end():
+            quote = text[place : place + 2] in ("``", "''")
+            rows.append(('"' if quote else text[place], place))
+            place += 2 if quote else 1
+    if not keep_accents:
+        rows = [
+            (part, place)
+            for character, place in rows
+            for part in unicodedata.normalize("NFKD", character)
+            if not unicodedata.combining(part)
+        ]
+    cleaned, origin = "".join(character for character, _ in rows), [place for _, place in rows]
+    if lower:
+        # Of one letter several may become, so each is asked; the whole text decides which: a sigma at a word's end.
+        origin = [place for character, place in rows for _ in character.lower()]
+        cleaned = cleaned.lower()
+    return cleaned, origin
+
+
+def _span(origin: list[int], places: list[int], begin: int, end: int, base: int) -> tuple[int, int]:
+    """Characters of the text from those of the normalised text; `places` says where each of these comes from."""
+    last = len(origin)
+    first = min(places[begin] if begin < len(places) else last, last)
+    behind = min(places[end] if end < len(places) else last, last)
+    if first >= last:
+        return base + origin[-1] + 1, base + origin[-1] + 1
+    return base + origin[first], base + origin[max(behind, first + 1) - 1] + 1

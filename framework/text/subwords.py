@@ -1,0 +1,88 @@
+"""WordPiece, BPE and what else the library `tokenizers` has, behind this toolkit's interface."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from framework.core.errors import FormatError, MissingExtraError
+from framework.text.tokenizer import Pieces, pieces_of
+
+if TYPE_CHECKING:
+    import tokenizers
+
+
+def library() -> Any:
+    """The module `tokenizers`. Raises: MissingExtraError, where it is not installed."""
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise MissingExtraError("tokenizers", "nlp", "tokenizers of WordPiece and BPE") from error
+    return tokenizers
+
+
+class Subwords:
+    """A `tokenizers.Tokenizer` without what it would put around a text, cut off or pad.
+
+    Its vocabulary may have gaps: a file that names a token twice keeps the number of the second.
+    """
+
+    def __init__(self, core: tokenizers.Tokenizer) -> None:
+        core.no_truncation()
+        core.no_padding()
+        self.core = core
+        ids = core.get_vocab(with_added_tokens=True).values()
+        self._size = max(ids, default=-1) + 1
+        # Byte-level vocabularies have "Ġword" for a word behind a space: each word that is given gets one.
+        self._space = '"ByteLevel"' in (_part(core, "pre_tokenizer") + _part(core, "normalizer"))
+
+    @classmethod
+    def from_json(cls, text: str, where: object) -> Subwords:
+        """Raises: FormatError, where the library cannot read it."""
+        module = library()
+        try:
+            return cls(module.Tokenizer.from_str(text))
+        except Exception as error:  # the library raises nothing narrower
+            raise FormatError(
+                "the tokenizer cannot be read",
+                where=where,
+                received=str(error)[:200],
+                allowed=f"a tokenizer.json that tokenizers {module.__version__} reads",
+                fix="copy the file again, or install a newer version of the package",
+            ) from error
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def split(self, text: str) -> Pieces:
+        found = self.core.encode(text, add_special_tokens=False)
+        return pieces_of(found.ids, found.offsets, None)
+
+    def split_words(self, words: Sequence[str]) -> Pieces:
+        given = [f" {word}" for word in words] if self._space else list(words)
+        found = self.core.encode(given, is_pretokenized=True, add_special_tokens=False)
+        pieces = pieces_of(
+            found.ids, found.offsets, [-1 if word is None else word for word in found.word_ids]
+        )
+        if self._space:
+            pieces = pieces._replace(offsets=(pieces.offsets - 1).clip(min=0))
+        return pieces
+
+    def id_of(self, token: str) -> int | None:
+        return self.core.token_to_id(token)
+
+    def token_of(self, token_id: int) -> str | None:
+        return self.core.id_to_token(token_id) if 0 <= token_id < self._size else None
+
+    def join(self, ids: list[int]) -> str:
+        return self.core.decode(ids, skip_special_tokens=False)
+
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": "tokenizers", "model": json.loads(self.core.to_str())}
+
+
+def _part(core: tokenizers.Tokenizer, name: str) -> str:
+    part = getattr(core, name)
+    return "" if part is None else part.__getstate__().decode("utf-8")

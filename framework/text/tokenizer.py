@@ -1,0 +1,321 @@
+"""Texts into the tokens of a vocabulary, and back.
+
+Kinds: WordPiece (BERT, ERNIE), byte-level BPE (RoBERTa, GPT-2) and whatever else a tokenizer.json of the library
+`tokenizers` says; SentencePiece (ALBERT); whole words; characters. The last two need no library.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+
+from framework.core.errors import ConfigError, FormatError, InputError
+
+FORMAT = 1
+ROLES = ("pad", "unk", "cls", "sep", "mask")
+Kind = Literal["characters", "words", "wordpiece", "bpe", "unigram"]
+Frame = tuple[tuple[int | str, int], ...]
+"""What surrounds texts: (the id of a special token, or "A" or "B" for a text; its type id), in order."""
+
+# A half of a surrogate pair is no character: libraries refuse it. Its replacement keeps the places of the others.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Pieces(NamedTuple):
+    """T tokens of one text."""
+
+    ids: np.ndarray
+    """[T] int32"""
+    offsets: np.ndarray
+    """[T, 2] int32: first character and the one after the last"""
+    words: np.ndarray
+    """[T] int32: index of the word; -1 where the text was not divided"""
+
+
+def pieces_of(ids: Sequence[int], offsets: Sequence[tuple[int, int]], words: Sequence[int] | None) -> Pieces:
+    """Lists as arrays; without `words` each is -1."""
+    found = np.full(len(ids), -1, np.int32) if words is None else np.asarray(words, np.int32)
+    return Pieces(np.asarray(ids, np.int32), np.asarray(offsets, np.int32).reshape(-1, 2), found)
+
+
+class Segmenter(Protocol):
+    """What divides one text and knows the vocabulary. Safe to call from several threads."""
+
+    @property
+    def size(self) -> int:
+        """Numbers of tokens are below this."""
+        ...
+
+    def split(self, text: str) -> Pieces: ...
+
+    def split_words(self, words: Sequence[str]) -> Pieces:
+        """Each word by itself; offsets count within the word."""
+        ...
+
+    def id_of(self, token: str) -> int | None: ...
+
+    def token_of(self, token_id: int) -> str | None: ...
+
+    def join(self, ids: list[int]) -> str: ...
+
+    def to_plain(self) -> dict[str, Any]:
+        """Data for JSON, with its `kind`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """T tokens of one text or of two, with the special tokens around them."""
+
+    ids: np.ndarray
+    """[T] int32"""
+    type_ids: np.ndarray
+    """[T] int32: the segment, by the rules of the model; RoBERTa has only segment 0."""
+    offsets: np.ndarray
+    """[T, 2] int32: first character and the one after the last, in the text, or in the word where words were given;
+    (0, 0) of special tokens."""
+    words: np.ndarray
+    """[T] int32: the word of the first text, where words were given; else -1."""
+    texts: np.ndarray
+    """[T] int32: 0 for tokens of the first text, 1 for those of the second, -1 for what was put around them."""
+
+    @property
+    def special(self) -> np.ndarray:
+        """[T] bool: put around the texts."""
+        return self.texts < 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Tokenizer:
+    """Divides texts into tokens and joins tokens to texts. Safe to call from several threads; never asks a network.
+
+    `from_file`, `from_json` and `train` make one.
+
+    Args:
+        roles: The special token of each of ROLES that there is. "cls" begins a text and "sep" ends it, also where a
+            model calls them bos and eos.
+        single, pair: What surrounds one text, and two.
+
+    Raises:
+        FormatError: a special token is not in the vocabulary.
+    """
+
+    def __init__(self, segmenter: Segmenter, roles: Mapping[str, str], single: Frame, pair: Frame) -> None:
+        self.segmenter, self.roles, self.single, self.pair = segmenter, dict(roles), single, pair
+        self._special: dict[str, int] = {}
+        for role, token in self.roles.items():
+            found = segmenter.id_of(token)
+            if found is None:
+                raise FormatError(
+                    "a special token is not in the vocabulary",
+                    where="tokenizer",
+                    received=f"{role}_token {token!r}",
+                    allowed="a token of the vocabulary",
+                    fix="name it in tokenizer_config.json or special_tokens_map.json beside the file",
+                )
+            self._special[role] = found
+
+    @classmethod
+    def from_file(cls, path: str | Path, settings: Mapping[str, Any] | None = None) -> Tokenizer:
+        """Reads tokenizer.json (this toolkit's or that of `tokenizers`), vocab.txt, vocab.json with merges.txt beside
+        it, a SentencePiece .model, or a folder with one of these, whose tokenizer_config.json,
+        special_tokens_map.json and added_tokens.json are respected.
+
+        Args:
+            settings: What tokenizer_config.json would say, such as {"do_lower_case": False}; goes before it.
+
+        Raises:
+            InputError: there is no such file, or no tokenizer in the folder. FormatError: it is damaged, of another
+            format, not UTF-8, or lacks a special token. MissingExtraError: its library is not installed.
+        """
+        from framework.text.tokenizer_files import read_tokenizer
+
+        return read_tokenizer(Path(path), dict(settings or {}))
+
+    @classmethod
+    def train(
+        cls, kind: Kind, texts: Iterable[str | Sequence[str]], vocab_size: int, lower: bool = False
+    ) -> Tokenizer:
+        """A tokenizer for these texts, with [PAD] as token 0, [UNK] 1, [CLS] 2, [SEP] 3 and [MASK] 4.
+
+        Args:
+            kind: "bpe" is byte-level, so that nothing is unknown; "unigram" is SentencePiece's.
+            texts: Texts, or lists of words.
+            vocab_size: At most so many tokens.
+            lower: Texts are put into lower case; "wordpiece" and "unigram" then drop accents too.
+
+        Raises:
+            ConfigError: `kind` is unknown, there is no text, or the vocabulary is too small for the letters.
+        """
+        from framework.text.tokenizer_training import train_tokenizer
+
+        return train_tokenizer(kind, texts, vocab_size, lower)
+
+    @classmethod
+    def from_json(cls, text: str, where: object = "tokenizer") -> Tokenizer:
+        """What `to_json` gave, or the tokenizer.json of the library `tokenizers`. Raises: as `from_file`."""
+        from framework.text.tokenizer_files import parse_tokenizer
+
+        return parse_tokenizer(text, where, {})
+
+    def to_json(self) -> str:
+        """All of it as one JSON text."""
+        return json.dumps(
+            {
+                "oar_tokenizer": FORMAT,
+                "roles": self.roles,
+                "single": self.single,
+                "pair": self.pair,
+                **self.segmenter.to_plain(),
+            },
+            ensure_ascii=False,
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write `to_json`; a folder gets a tokenizer.json."""
+        path = Path(path)
+        path = path / "tokenizer.json" if path.is_dir() or not path.suffix else path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.to_json(), encoding="utf-8", newline="\n")
+        return path
+
+    @property
+    def vocab_size(self) -> int:
+        """Rows that an embedding needs: numbers of tokens are below this."""
+        return self.segmenter.size
+
+    @property
+    def pad_id(self) -> int:
+        """What fills up batches. Raises, as the next four: ConfigError, where the tokenizer has no such token."""
+        return self._role("pad")
+
+    @property
+    def unk_id(self) -> int:
+        """Stands for what is not in the vocabulary."""
+        return self._role("unk")
+
+    @property
+    def cls_id(self) -> int:
+        """Begins a text; bos where a model calls it so."""
+        return self._role("cls")
+
+    @property
+    def sep_id(self) -> int:
+        """Ends a text; eos where a model calls it so."""
+        return self._role("sep")
+
+    @property
+    def mask_id(self) -> int:
+        """Stands for a token that is to be guessed."""
+        return self._role("mask")
+
+    def _role(self, role: str) -> int:
+        if role not in self._special:
+            raise ConfigError(
+                f"this tokenizer has no {role} token",
+                where="tokenizer",
+                received=", ".join(f"{name} {token}" for name, token in self.roles.items()) or "none at all",
+                fix=f'name one of its tokens as "{role}_token" in tokenizer_config.json beside it',
+            )
+        return self._special[role]
+
+    def id_of(self, token: str) -> int | None:
+        """The number of a token of the vocabulary, or None."""
+        return self.segmenter.id_of(token)
+
+    def token_of(self, token_id: int) -> str | None:
+        """The token as the vocabulary spells it ("##ing", "Ġthe"), or None where there is none."""
+        return self.segmenter.token_of(int(token_id))
+
+    def encode(
+        self,
+        text: str | Sequence[str],
+        pair: str | Sequence[str] | None = None,
+        max_length: int | None = None,
+    ) -> Encoding:
+        """The tokens of a text, or of two, with special tokens around them.
+
+        What is longer than `max_length` tokens is cut at the end, token by token from whichever text is longer, the
+        second where both are of one length. A special token that stands in the text is that token.
+
+        Args:
+            text, pair: Texts, or lists of words: then no token reaches over the end of a word.
+
+        Raises:
+            InputError: this is no text. ConfigError: `max_length` is below the number of special tokens.
+        """
+        parts = [self._split(part) for part in ((text,) if pair is None else (text, pair))]
+        frame = self.single if pair is None else self.pair
+        if max_length is not None:
+            parts = _truncated(parts, max_length, len(frame) - len(parts))
+        ids, offsets, words, types, texts = [], [], [], [], []
+        for item, type_id in frame:
+            if isinstance(item, str):
+                place = "AB".index(item)
+                part = parts[place]
+                word = part.words if place == 0 else np.full(len(part.ids), -1, np.int32)
+            else:
+                place, part, word = (
+                    -1,
+                    Pieces(np.array([item]), np.zeros((1, 2)), np.empty(0)),
+                    np.array([-1]),
+                )
+            ids.append(part.ids)
+            offsets.append(part.offsets)
+            words.append(word)
+            types.append(np.full(len(part.ids), type_id))
+            texts.append(np.full(len(part.ids), place))
+        arrays = (np.concatenate(rows).astype(np.int32) for rows in (ids, types, offsets, words, texts))
+        return Encoding(*arrays)
+
+    def _split(self, text: str | Sequence[str]) -> Pieces:
+        if isinstance(text, str):
+            return self.segmenter.split(_SURROGATE.sub("\ufffd", text))
+        if not isinstance(text, list | tuple) or not all(isinstance(word, str) for word in text):
+            raise InputError(
+                "this is no text",
+                where="tokenizer",
+                received=type(text).__name__,
+                allowed="str, or a list of words",
+                fix="decode bytes first: data.decode('utf-8')" if isinstance(text, bytes) else None,
+            )
+        return self.segmenter.split_words([_SURROGATE.sub("\ufffd", word) for word in text])
+
+    def decode(self, ids: Iterable[int], skip_special: bool = True) -> str:
+        """The text of tokens, as far as it can be told. Numbers beyond the vocabulary are left out.
+
+        Args:
+            skip_special: Leave out padding and what begins and ends a text.
+        """
+        left_out = {self._special.get(role) for role in ("pad", "cls", "sep")} if skip_special else set()
+        found = [int(one) for one in ids]
+        return self.segmenter.join(
+            [one for one in found if 0 <= one < self.vocab_size and one not in left_out]
+        )
+
+
+def _truncated(parts: list[Pieces], max_length: int, around: int) -> list[Pieces]:
+    room = max_length - around
+    if room < 0:
+        raise ConfigError(
+            "there is no room for a text beside the special tokens",
+            where="max_length",
+            received=max_length,
+            allowed=f"{around} or more",
+        )
+    if len(parts) == 1:
+        kept = [room]
+    else:
+        first, second = len(parts[0].ids), len(parts[1].ids)
+        # The first text may fill its half, the odd token with it, and what the second leaves free.
+        first = min(first, max(-(-room // 2), room - second))
+        kept = [first, room - first]
+    return [Pieces(*(rows[:count] for rows in part)) for part, count in zip(parts, kept)]

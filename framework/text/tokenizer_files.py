@@ -1,0 +1,399 @@
+"""Tokenizers from the files that toolkits write.
+
+Sources: PaddleNLP 2.6 and transformers 4 (names of files and settings, special tokens and how they are put around).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from framework.core.errors import FormatError, InputError
+from framework.text.lookup import Lookup
+from framework.text.sentence_pieces import SentencePieces
+from framework.text.subwords import Subwords, library
+from framework.text.tokenizer import FORMAT, ROLES, Frame, Segmenter, Tokenizer
+
+_BERT = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+_ROBERTA = {"pad": "<pad>", "unk": "<unk>", "cls": "<s>", "sep": "</s>", "mask": "<mask>"}
+_ALBERT = {"pad": "<pad>", "unk": "<unk>", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+_GPT = {"unk": "<|endoftext|>", "cls": "<|endoftext|>", "sep": "<|endoftext|>"}
+_KEYS = {"cls": ("cls_token", "bos_token"), "sep": ("sep_token", "eos_token")}
+_MODELS = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "spm.model")
+_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", *_MODELS)
+# Characters that PaddleNLP's WordPiece takes for symbols although Unicode does not.
+_SYMBOLS = r"[\p{S}\x{00AD}\x{00B2}\x{00BA}\x{3007}\x{00B5}\x{00D8}\x{014B}\x{01B1}]"
+
+
+def read_tokenizer(path: Path, settings: dict[str, Any]) -> Tokenizer:
+    """See `Tokenizer.from_file`."""
+    if path.is_dir():
+        settings = {**_folder_settings(path), **settings}
+        found = [path / name for name in _FILES if (path / name).is_file()]
+        if not found:
+            raise InputError(
+                "there is no tokenizer in the folder",
+                where=path,
+                received=", ".join(sorted(file.name for file in path.iterdir())[:10]) or "an empty folder",
+                allowed=", ".join(_FILES),
+            )
+        path = found[0]
+    if path.suffix == ".model":
+        return _sentence_pieces(path, settings)
+    if path.name == "vocab.json":
+        return _byte_level(path, settings)
+    if path.name == "merges.txt":
+        return _byte_level(path.with_name("vocab.json"), settings)
+    if path.suffix == ".json":
+        return parse_tokenizer(_read_text(path), path, settings)
+    if path.suffix == ".txt":
+        return word_piece(_vocabulary(path), settings, path)
+    _read_bytes(path)
+    raise FormatError(
+        "this is no file of a tokenizer",
+        where=path,
+        received=f"a name that ends in {path.suffix or 'nothing'}",
+        allowed=f"{', '.join(_FILES)}, or a folder with one of them",
+    )
+
+
+def parse_tokenizer(text: str, where: object, settings: Mapping[str, Any]) -> Tokenizer:
+    """A tokenizer from JSON: this toolkit's, or the library's."""
+    data = _parse_json(text, where)
+    if "oar_tokenizer" not in data:
+        if "model" not in data:
+            raise FormatError(
+                "this JSON is no tokenizer",
+                where=where,
+                received=f"keys {', '.join(list(data)[:8]) or 'none'}",
+                allowed="a tokenizer.json, or vocab.json with merges.txt beside it",
+            )
+        return _library_file(text, data, where, settings)
+    if data["oar_tokenizer"] != FORMAT:
+        raise FormatError(
+            "a tokenizer of another format",
+            where=where,
+            received=f"format {data['oar_tokenizer']}",
+            allowed=f"format {FORMAT}",
+            fix="train it again with this version of Oar",
+        )
+    try:
+        frames = [tuple((item, int(kind)) for item, kind in data[name]) for name in ("single", "pair")]
+        return Tokenizer(_segmenter(data, where), data["roles"], frames[0], frames[1])
+    except (KeyError, TypeError, ValueError, AttributeError, binascii.Error) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(
+            "the tokenizer is damaged",
+            where=where,
+            received=f"{type(error).__name__}: {error}"[:200],
+            allowed="JSON as Tokenizer.save wrote it",
+            fix="copy the file again",
+        ) from error
+
+
+def _segmenter(data: dict[str, Any], where: object) -> Segmenter:
+    if data["kind"] in ("words", "characters"):
+        return Lookup(data["kind"], data["tokens"], data["roles"]["unk"], data["lower"])
+    if data["kind"] == "sentencepiece":
+        model = base64.b64decode(data["model"], validate=True)
+        return SentencePieces(model, data["lower"], data["keep_accents"], data["special"], where)
+    if data["kind"] == "tokenizers":
+        return Subwords.from_json(json.dumps(data["model"], ensure_ascii=False), where)
+    raise ValueError(f"kind {data['kind']!r}")
+
+
+# -- WordPiece ---------------------------------------------------------------------------------------------------------
+
+
+def word_piece(vocabulary: Mapping[str, int], settings: Mapping[str, Any], where: object) -> Tokenizer:
+    """BERT's tokenizer; with the class of ERNIE in the settings every symbol is a word, as in PaddleNLP's.
+
+    Raises:
+        FormatError: the vocabulary lacks [UNK], [CLS], [SEP] or [PAD].
+    """
+    module = library()
+    roles = _roles(settings, _BERT, vocabulary, where, optional=("mask",))
+    core = module.Tokenizer(
+        module.models.WordPiece(dict(vocabulary), unk_token=roles["unk"], max_input_chars_per_word=100)
+    )
+    core.normalizer = module.normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=bool(settings.get("tokenize_chinese_chars", True)),
+        strip_accents=settings.get("strip_accents"),
+        lowercase=bool(settings.get("do_lower_case", True)),
+    )
+    core.pre_tokenizer = module.pre_tokenizers.BertPreTokenizer()
+    if str(settings.get("tokenizer_class", "")).startswith("Ernie"):
+        symbols = module.pre_tokenizers.Split(module.Regex(_SYMBOLS), "isolated")
+        core.pre_tokenizer = module.pre_tokenizers.Sequence([core.pre_tokenizer, symbols])
+    core.decoder = module.decoders.WordPiece(prefix="##")
+    _add_special(core, roles, settings, where)
+    return framed(Subwords(core), roles)
+
+
+def _vocabulary(path: Path) -> dict[str, int]:
+    lines = [line.removesuffix("\r") for line in _read_text(path).split("\n")]
+    if lines and not lines[-1]:
+        lines.pop()
+    return {token: number for number, token in enumerate(lines)}
+
+
+# -- byte-level BPE ----------------------------------------------------------------------------------------------------
+
+
+def _byte_level(path: Path, settings: Mapping[str, Any]) -> Tokenizer:
+    """RoBERTa's tokenizer where <s> and </s> are in the vocabulary, else GPT-2's, which puts nothing around a text."""
+    module = library()
+    vocabulary = _parse_json(_read_text(path), path)
+    if not all(type(number) is int and number >= 0 for number in vocabulary.values()):
+        raise FormatError("a vocabulary gives each token a number", where=path, allowed='{"token": 0, …}')
+    merges = _merges(path.with_name("merges.txt"))
+    is_roberta = "<s>" in vocabulary and "</s>" in vocabulary
+    usual = _ROBERTA if is_roberta else _GPT
+    optional = ("pad", "mask") if is_roberta else ROLES
+    roles = _roles(settings, usual, vocabulary, path, optional)
+    try:
+        model = module.models.BPE(vocabulary, merges, unk_token=roles.get("unk"))
+    except Exception as error:  # the library raises nothing narrower
+        raise FormatError(
+            "vocab.json and merges.txt do not belong together",
+            where=path,
+            received=str(error)[:200],
+            fix="copy both from one place",
+        ) from error
+    prefix = bool(settings.get("add_prefix_space", False))
+    core = module.Tokenizer(model)
+    core.pre_tokenizer = module.pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+    core.post_processor = module.processors.ByteLevel(trim_offsets=True)
+    core.decoder = module.decoders.ByteLevel()
+    _add_special(core, roles, settings, path)
+    if not is_roberta:
+        return Tokenizer(Subwords(core), roles, (("A", 0),), (("A", 0), ("B", 1)))
+    first, last = vocabulary[roles["cls"]], vocabulary[roles["sep"]]
+    single = ((first, 0), ("A", 0), (last, 0))
+    return Tokenizer(Subwords(core), roles, single, (*single, (last, 0), ("B", 0), (last, 0)))
+
+
+def _merges(path: Path) -> list[tuple[str, str]]:
+    merges = []
+    for number, line in enumerate(_read_text(path).split("\n"), start=1):
+        line = line.removesuffix("\r")
+        if not line or (number == 1 and line.startswith("#version")):
+            continue
+        parts = line.split(" ")
+        if len(parts) != 2:
+            raise FormatError(
+                "a merge is two tokens", where=f"{path}, line {number}", received=repr(line[:80])
+            )
+        merges.append((parts[0], parts[1]))
+    return merges
+
+
+# -- SentencePiece -----------------------------------------------------------------------------------------------------
+
+
+def _sentence_pieces(path: Path, settings: Mapping[str, Any]) -> Tokenizer:
+    made_for = str(settings.get("tokenizer_class", "Albert"))
+    if not made_for.startswith("Albert"):
+        raise FormatError(
+            "the rules of this SentencePiece tokenizer are not known",
+            where=path,
+            received=f"tokenizer_class {made_for}",
+            allowed="AlbertTokenizer, or a tokenizer.json in its place",
+        )
+    model = _read_bytes(path)
+    lower = bool(settings.get("do_lower_case", True))
+    keep_accents = bool(settings.get("keep_accents", False))
+    bare = SentencePieces(model, lower, keep_accents, (), path)
+    known = {str(bare.token_of(number)): number for number in range(bare.size)}
+    roles = _roles(settings, _ALBERT, known, path, optional=("pad", "mask"))
+    for number, token in sorted(_added(settings, path).items()):
+        if known.get(token) != number:
+            raise _misplaced(token, number, known.get(token), path)
+    return framed(SentencePieces(model, lower, keep_accents, tuple(roles.values()), path), roles)
+
+
+# -- tokenizer.json of the library -------------------------------------------------------------------------------------
+
+
+def _library_file(text: str, data: dict[str, Any], where: object, settings: Mapping[str, Any]) -> Tokenizer:
+    segmenter = Subwords.from_json(text, where)
+    known = segmenter.core.get_vocab(with_added_tokens=True)
+    roles = {}
+    for role in ROLES:
+        names = [_name(settings, role, {})]
+        names += [usual[role] for usual in (_BERT, _ROBERTA, _GPT) if role in usual]
+        found = [name for name in names if name in known]
+        if found:
+            roles[role] = found[0]
+    frames = _frames(data.get("post_processor"), where)
+    return Tokenizer(segmenter, roles, *frames)
+
+
+def _frames(processor: Any, where: object) -> tuple[Frame, Frame]:
+    plain: Any = ((("A", 0),), (("A", 0), ("B", 1)))
+    if not isinstance(processor, dict):
+        return plain
+    kind = processor.get("type")
+    try:
+        if kind == "Sequence":
+            found = [_frames(part, where) for part in processor["processors"]]
+            return next((frames for frames in found if frames != plain), plain)
+        if kind == "TemplateProcessing":
+            ids = {name: special["ids"] for name, special in processor["special_tokens"].items()}
+            single, pair = (_template(processor[name], ids) for name in ("single", "pair"))
+            return single, pair
+        if kind in ("BertProcessing", "RobertaProcessing"):
+            first, last, second = int(processor["cls"][1]), int(processor["sep"][1]), int(kind[0] == "B")
+            single = ((first, 0), ("A", 0), (last, 0))
+            middle = () if second else ((last, 0),)
+            return single, (*single, *middle, ("B", second), (last, second))
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise FormatError(
+            "what is put around texts cannot be read",
+            where=where,
+            received=f"post_processor {kind}: {type(error).__name__} {error}",
+        ) from error
+    return plain
+
+
+def _template(items: list[dict[str, Any]], ids: dict[str, list[int]]) -> Frame:
+    frame: list[tuple[int | str, int]] = []
+    for item in items:
+        ((kind, value),) = item.items()
+        names = [value["id"]] if kind == "Sequence" else ids[value["id"]]
+        frame += [(name, int(value["type_id"])) for name in names]
+    return tuple(frame)
+
+
+# -- settings and special tokens ---------------------------------------------------------------------------------------
+
+
+def _folder_settings(folder: Path) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        if (folder / name).is_file():
+            settings |= _parse_json(_read_text(folder / name), folder / name)
+    if (folder / "added_tokens.json").is_file():
+        path = folder / "added_tokens.json"
+        settings["added_tokens"] = _parse_json(_read_text(path), path)
+    return settings
+
+
+def _name(settings: Mapping[str, Any], role: str, usual: Mapping[str, str]) -> str | None:
+    for key in _KEYS.get(role, (f"{role}_token",)):
+        value = settings.get(key)
+        value = value.get("content") if isinstance(value, dict) else value
+        if isinstance(value, str):
+            return value
+    return usual.get(role)
+
+
+def _roles(
+    settings: Mapping[str, Any],
+    usual: Mapping[str, str],
+    vocabulary: Mapping[str, int],
+    where: object,
+    optional: tuple[str, ...],
+) -> dict[str, str]:
+    """The special token of each role. Raises: FormatError, where one is missing that is not optional."""
+    roles = {}
+    added = set(_added(settings, where).values())
+    for role in ROLES:
+        name = _name(settings, role, usual)
+        if name is not None and (name in vocabulary or name in added):
+            roles[role] = name
+        elif role not in optional:
+            raise FormatError(
+                "a special token is not in the vocabulary",
+                where=where,
+                received=f"{len(vocabulary)} tokens without {name!r}",
+                allowed=f"a vocabulary with {', '.join(usual.values())}",
+                fix=f'say in tokenizer_config.json beside it which token is the "{role}_token"',
+            )
+    return roles
+
+
+def _added(settings: Mapping[str, Any], where: object) -> dict[int, str]:
+    """Tokens that a folder adds to the vocabulary, by number."""
+    try:
+        found = {int(number): str(token) for token, number in dict(settings.get("added_tokens", {})).items()}
+        for number, token in dict(settings.get("added_tokens_decoder", {})).items():
+            found[int(number)] = str(token["content"])
+    except (TypeError, ValueError, KeyError) as error:
+        raise FormatError(
+            "the added tokens cannot be read", where=where, received=repr(error)[:120]
+        ) from error
+    return found
+
+
+def _add_special(core: Any, roles: Mapping[str, str], settings: Mapping[str, Any], where: object) -> None:
+    """Makes special tokens count as such where they stand in a text, and puts added ones behind the vocabulary."""
+    module = library()
+    for number, token in sorted(_added(settings, where).items()):
+        if core.token_to_id(token) is None:
+            core.add_tokens([module.AddedToken(token, normalized=False)])
+        if core.token_to_id(token) != number:
+            raise _misplaced(token, number, core.token_to_id(token), where)
+    for role, token in roles.items():
+        # A space before the mask belongs to it in byte-level vocabularies, where it would else be a token.
+        spaced = role == "mask" and token == "<mask>"
+        core.add_special_tokens([module.AddedToken(token, lstrip=spaced, normalized=False, special=True)])
+
+
+def _misplaced(token: str, number: int, found: int | None, where: object) -> FormatError:
+    return FormatError(
+        "an added token has another number than the vocabulary gives it",
+        where=where,
+        received=f"{token!r} as {number}",
+        allowed="none: it is not in the model" if found is None else str(found),
+        fix="use the files of one model together",
+    )
+
+
+def framed(segmenter: Segmenter, roles: Mapping[str, str]) -> Tokenizer:
+    """A tokenizer that surrounds texts as BERT's does: cls A sep, and cls A sep B sep with B as segment 1."""
+    first, last = segmenter.id_of(roles["cls"]), segmenter.id_of(roles["sep"])
+    assert first is not None and last is not None
+    single = ((first, 0), ("A", 0), (last, 0))
+    return Tokenizer(segmenter, roles, single, (*single, ("B", 1), (last, 1)))
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError("the tokenizer cannot be read", where=path, received=error.strerror) from error
+
+
+def _read_text(path: Path) -> str:
+    data = _read_bytes(path)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            "the file is not UTF-8",
+            where=f"{path}, line {data[: error.start].count(10) + 1}",
+            received=f"byte 0x{data[error.start]:02x}",
+            fix="copy the file again from where it came from",
+        ) from error
+
+
+def _parse_json(text: str, where: object) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError("the file is not JSON", where=where, received=str(error)[:120]) from error
+    if not isinstance(data, dict):
+        raise FormatError(
+            "the file holds no JSON object", where=where, received=type(data).__name__, allowed="{…}"
+        )
+    return data

@@ -1,0 +1,123 @@
+"""The transform that makes tokens of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from framework.config.registry import register
+from framework.core.errors import ConfigError, FormatError
+from framework.text.sample import TextSample
+from framework.text.tokenizer import Tokenizer
+from framework.text.words import find_words, split_characters, split_words
+
+_SOURCE, _TARGET = "tokenizer.json", "target_tokenizer.json"
+
+
+@register("transform")
+@dataclass(frozen=True)
+class Tokenize:
+    """Gives a text, or a pair of texts, the tokens of a vocabulary with special tokens around them.
+
+    Words that the sample has are kept: each token belongs to one of them. Where nobody divided the text, `unit` does:
+    "words" and "characters" divide it, and with "text" each token counts as a word of its own. A sample with a `target`
+    gets its tokens too.
+
+    Attributes:
+        tokenizer: A file or a folder that `Tokenizer.from_file` reads, or the JSON of one.
+        max_length: So many tokens at most, with the special ones; of a pair the longer text is cut first.
+        target_tokenizer: The same for `target`; None: one tokenizer for both.
+
+    Raises:
+        ConfigError: at the first text, `max_length` is below the number of special tokens.
+        OarError: at the first text, as `Tokenizer.from_file`.
+    """
+
+    tokenizer: str
+    max_length: int = 512
+    unit: Literal["text", "words", "characters"] = "text"
+    target_tokenizer: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_length < 1:
+            raise ConfigError(
+                "this is no length",
+                where="Tokenize.max_length",
+                received=self.max_length,
+                allowed="1 or more",
+            )
+
+    def source(self) -> Tokenizer:
+        """The tokenizer of texts. It is read once in a process, however many transforms name it."""
+        return load_tokenizer(self.tokenizer)
+
+    def target(self) -> Tokenizer:
+        """The tokenizer of `target`."""
+        return load_tokenizer(self.target_tokenizer or self.tokenizer)
+
+    def __call__(self, sample: TextSample, rng: np.random.Generator) -> TextSample:
+        words = sample.words
+        places = None
+        if words is not None:
+            places = find_words(sample.text, words)
+        elif self.unit != "text":
+            words, places = (split_words if self.unit == "words" else split_characters)(sample.text)
+        text = sample.text if words is None else words
+        found = self.source().encode(text, sample.pair, self.max_length)
+        offsets, word_ids = found.offsets, found.words
+        if places is None:
+            own = found.texts == 0
+            word_ids = np.where(own, np.cumsum(own) - 1, -1).astype(np.int32)
+        elif len(places):
+            offsets = offsets + np.where(word_ids < 0, 0, places[word_ids, 0])[:, None]
+        sample = sample.replace(
+            words=words, ids=found.ids, type_ids=found.type_ids, offsets=offsets, word_ids=word_ids
+        )
+        if sample.target is None:
+            return sample
+        return sample.replace(target_ids=self.target().encode(sample.target, max_length=self.max_length).ids)
+
+    def carried(self) -> tuple[Tokenize, dict[str, bytes]]:
+        """This transform as it stands in an artifact, and the files that go there with it."""
+        files = {_SOURCE: self.source().to_json().encode("utf-8")}
+        if self.target_tokenizer is None:
+            return replace(self, tokenizer=_SOURCE), files
+        files[_TARGET] = self.target().to_json().encode("utf-8")
+        return replace(self, tokenizer=_SOURCE, target_tokenizer=_TARGET), files
+
+    def restored(self, files: Mapping[str, bytes]) -> Tokenize:
+        """The transform of an artifact with these files. Raises: FormatError, where its own is missing."""
+
+        def text(name: str) -> str:
+            if name not in files:
+                raise FormatError(
+                    "the artifact lacks its tokenizer",
+                    where=name,
+                    received=", ".join(files) or "no files",
+                    fix="export it again",
+                )
+            return files[name].decode("utf-8")
+
+        target = None if self.target_tokenizer is None else text(self.target_tokenizer)
+        return replace(self, tokenizer=text(self.tokenizer), target_tokenizer=target)
+
+
+def load_tokenizer(source: str) -> Tokenizer:
+    """The tokenizer of a path, or of the JSON of one; read again only where the file has changed.
+
+    Raises: as `Tokenizer.from_file`.
+    """
+    if source.startswith("{"):
+        return _loaded(source, 0)
+    path = Path(source).expanduser()
+    return _loaded(str(path), path.stat().st_mtime_ns if path.exists() else 0)
+
+
+@lru_cache(maxsize=16)
+def _loaded(source: str, changed: int) -> Tokenizer:
+    return Tokenizer.from_json(source) if source.startswith("{") else Tokenizer.from_file(source)

@@ -1,0 +1,83 @@
+"""Look a file of texts over, or make a tokenizer from texts.
+
+python -m nlp.data check train.tsv --format table
+python -m nlp.data tokenizer --kind unigram --vocab_size 8000 --input train.en train.de --output tokenizer.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import get_args
+
+from framework.core.errors import FormatError, OarError
+from framework.text.tokenizer import Kind, Tokenizer
+from nlp.data.check import Columns, Format, look_over
+from nlp.data.lines import column, read_lines, read_table
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0: done, and nothing to complain of; 1: a checked file has something; 2: a file cannot be read or used."""
+    parser = argparse.ArgumentParser(
+        prog="python -m nlp.data",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    check = commands.add_parser("check", help="count the classes and find what is broken")
+    check.add_argument("path", type=Path)
+    check.add_argument("--format", choices=get_args(Format), help="by default what the file's ending says")
+    check.add_argument("--text", type=_column, default=0, help="column or JSON key of the text (default 0)")
+    check.add_argument("--label", type=_column, default=1, help="column or key of the class (default 1)")
+    check.add_argument("--word", type=_column, default=0, help="column or key of a tagged word (default 0)")
+    check.add_argument("--tag", type=_column, default=-1, help="column or key of its tag (default -1)")
+    check.add_argument("--separator", default="\t", help="between columns (default: a tab)")
+    check.add_argument("--header", action="store_true", help="the first line names the columns")
+    train = commands.add_parser("tokenizer", help="make a tokenizer from texts")
+    train.add_argument("--kind", choices=get_args(Kind), required=True)
+    train.add_argument("--vocab_size", type=int, required=True, help="at most so many tokens")
+    train.add_argument("--input", type=Path, nargs="+", required=True, help="UTF-8, a text a line, or .jsonl")
+    train.add_argument("--column", type=_column, help="column between tabs, or JSON key, of the text")
+    train.add_argument("--lower", action="store_true", help="put texts into lower case")
+    train.add_argument("--output", type=Path, required=True, help="the tokenizer.json to write")
+    chosen = parser.parse_args(arguments)
+    try:
+        if chosen.command == "tokenizer":
+            texts = _texts(chosen.input, chosen.column)
+            made = Tokenizer.train(chosen.kind, texts, chosen.vocab_size, chosen.lower)
+            print(f"{made.save(chosen.output)}: {made.vocab_size} tokens")
+            return 0
+        columns = Columns(chosen.text, chosen.label, chosen.word, chosen.tag, chosen.separator, chosen.header)
+        report = look_over(chosen.path, chosen.format, columns)
+    except OarError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(report)
+    return 0 if report.is_clean else 1
+
+
+def _column(text: str) -> int | str:
+    return int(text) if text.lstrip("-").isdigit() else text
+
+
+def _texts(paths: Sequence[Path], name: int | str | None) -> Iterator[str | list[str]]:
+    for path in paths:
+        if name is None and path.suffix != ".jsonl":
+            yield from read_lines(path)
+            continue
+        for where, fields in read_table(path, "\t"):
+            text = column(fields, "text" if name is None else name, where)
+            if not isinstance(text, str | list):
+                raise FormatError(
+                    "this is no text",
+                    where=where,
+                    received=repr(text)[:80],
+                    allowed="a text, or a list of words",
+                )
+            yield text
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,215 @@
+"""A look over a file of texts before it is trained on: how its classes are balanced, and what is broken."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from framework.core.errors import FormatError, InputError, OarError
+from nlp.data.lines import column
+
+Format = Literal["lines", "table", "tagged"]
+_TAGGED = (".conllu", ".conll", ".bio", ".bmes")
+_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where things stand in a line: numbers counted from 0, or keys of JSON."""
+
+    text: int | str = 0
+    label: int | str = 1
+    word: int | str = 0
+    tag: int | str = -1
+    separator: str = "\t"
+    header: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `look_over` found. `str` makes a page of it."""
+
+    texts: int
+    unit: Literal["characters", "words"]
+    """What `lengths` counts."""
+    lengths: tuple[int, int, int, int]
+    """The shortest text, the median, what 95 of 100 stay below or reach, the longest."""
+    classes: tuple[tuple[str, int], ...]
+    """Name and number of texts, or of words, most common first."""
+    duplicates: tuple[str, ...]
+    """Lines with a text that stood in the file before, with the same class or tags."""
+    contradictory: tuple[str, ...]
+    """Lines with a text that stood in the file before with another class or other tags."""
+    empty: tuple[str, ...]
+    """Lines whose text is blank."""
+    broken: tuple[str, ...]
+    """Lines that cannot be read, and why."""
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.duplicates or self.contradictory or self.empty or self.broken)
+
+    def __str__(self) -> str:
+        total = sum(count for _, count in self.classes)
+        width = max([len("class"), *(len(name) for name, _ in self.classes)])
+        shortest, median, most, longest = self.lengths
+        lines = [
+            f"{self.texts} texts of {shortest} to {longest} {self.unit}; half have up to {median}, 95% up to {most}"
+        ]
+        if self.classes:
+            lines.append(f"{'class':<{width}}    count  share")
+            lines += [f"{name:<{width}}  {count:7d}  {count / total:5.1%}" for name, count in self.classes]
+        for title, found in (
+            ("lines that cannot be read", self.broken),
+            ("blank texts", self.empty),
+            ("texts that are there before", self.duplicates),
+            ("texts that are there before with another class", self.contradictory),
+        ):
+            lines.append(f"{len(found)} {title}")
+            lines += [f"  {line}" for line in found[:_SHOWN]]
+            lines += [f"  ... and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+        return "\n".join(lines)
+
+
+def look_over(path: Path, form: Format | None = None, columns: Columns | None = None) -> Report:
+    """Reads every line.
+
+    Args:
+        form: "lines" are texts without a class, "table" has a class in each line and "tagged" a word and its tag; None:
+            by the file's ending, where .conllu, .conll, .bio and .bmes are tagged and the rest, but .txt, are tables.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    columns = columns or Columns()
+    if form is None:
+        form = "tagged" if path.suffix in _TAGGED else "lines" if path.suffix == ".txt" else "table"
+    broken: list[str] = []
+    rows = _sentences if form == "tagged" else _rows
+    seen: dict[str, tuple[Any, int]] = {}
+    counts: Counter[str] = Counter()
+    lengths, duplicates, contradictory, empty = [], [], [], []
+    for number, text, found in rows(path, form, columns, broken):
+        labels = found if isinstance(found, tuple) else (found,)
+        counts.update(label for label in labels if label is not None)
+        lengths.append(len(labels) if form == "tagged" else len(text))
+        if not text.strip():
+            empty.append(f"line {number}")
+        elif text not in seen:
+            seen[text] = (found, number)
+        else:
+            before, first = seen[text]
+            (duplicates if before == found else contradictory).append(
+                f"line {number}, as line {first}: {text[:40]}"
+            )
+    quarters = np.quantile(lengths, (0, 0.5, 0.95, 1), method="lower") if lengths else np.zeros(4)
+    shortest, median, most, longest = (int(value) for value in quarters)
+    return Report(
+        len(lengths),
+        "words" if form == "tagged" else "characters",
+        (shortest, median, most, longest),
+        tuple(sorted(counts.items(), key=lambda row: (-row[1], row[0]))),
+        tuple(duplicates),
+        tuple(contradictory),
+        tuple(empty),
+        tuple(broken),
+    )
+
+
+def _lines(path: Path, broken: list[str]) -> Iterator[tuple[int, str | None]]:
+    """Number and text of each line; None of one that is not UTF-8."""
+    try:
+        data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    except OSError as error:
+        raise InputError("the text file cannot be read", where=path, received=error.strerror) from error
+    for number, line in enumerate(data.removesuffix(b"\n").split(b"\n") if data else (), start=1):
+        try:
+            yield number, line.decode("utf-8").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            broken.append(f"line {number}: byte 0x{line[error.start]:02x} is not UTF-8")
+            yield number, None
+
+
+def _rows(
+    path: Path, form: Format, columns: Columns, broken: list[str]
+) -> Iterator[tuple[int, str, str | None]]:
+    for number, line in _lines(path, broken):
+        if line is None or (columns.header and number == 1):
+            continue
+        if form == "lines":
+            yield number, line, None
+            continue
+        if not line.strip():
+            continue  # the data set passes over it too
+        try:
+            fields = json.loads(line) if path.suffix == ".jsonl" else line.split(columns.separator)
+            text = column(fields, columns.text, f"line {number}")
+            label = column(fields, columns.label, f"line {number}")
+        except ValueError as error:  # also what `column` raises
+            broken.append(f"line {number}: {_short(error)}")
+            continue
+        if isinstance(text, list) and all(isinstance(word, str) for word in text):
+            text = " ".join(text)
+        if not isinstance(text, str):
+            broken.append(f"line {number}: {type(text).__name__} is no text")
+            continue
+        yield number, text, str(label)
+
+
+def _sentences(
+    path: Path, form: Format, columns: Columns, broken: list[str]
+) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    if path.suffix == ".jsonl":
+        yield from _tagged_rows(path, columns, broken)
+        return
+    conllu = path.suffix == ".conllu"
+    word, tag = (1, 3) if conllu and (columns.word, columns.tag) == (0, -1) else (columns.word, columns.tag)
+    found: list[tuple[str, str]] = []
+    first = 1
+    for number, line in [*_lines(path, broken), (0, "")]:
+        if line is not None and not line.strip():
+            if found:
+                yield first, " ".join(item[0] for item in found), tuple(item[1] for item in found)
+            found, first = [], number + 1
+            continue
+        if line is None or (conllu and line.startswith("#")):
+            continue
+        fields = line.split("\t") if conllu or "\t" in line else line.split()
+        if conllu and not fields[0].isdigit():
+            continue
+        try:
+            if len(fields) < 2:
+                raise FormatError("a word has no tag", received=repr(line[:40]))
+            found.append((column(fields, word, f"line {number}"), column(fields, tag, f"line {number}")))
+        except OarError as error:
+            broken.append(f"line {number}: {_short(error)}")
+
+
+def _tagged_rows(
+    path: Path, columns: Columns, broken: list[str]
+) -> Iterator[tuple[int, str, tuple[str, ...]]]:
+    for number, line in _lines(path, broken):
+        if line is None or not line.strip():
+            continue
+        try:
+            fields = json.loads(line)
+            words, tags = (column(fields, name, f"line {number}") for name in (columns.word, columns.tag))
+        except ValueError as error:
+            broken.append(f"line {number}: {_short(error)}")
+            continue
+        if not isinstance(words, list) or not isinstance(tags, list) or len(words) != len(tags):
+            broken.append(f"line {number}: words and tags are two lists of one length")
+            continue
+        yield number, " ".join(map(str, words)), tuple(map(str, tags))
+
+
+def _short(error: Exception) -> str:
+    if isinstance(error, OarError):
+        return error.problem + (f": {error.received}" if error.received is not None else "")
+    return f"this is not JSON: {error}"

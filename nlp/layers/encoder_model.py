@@ -1,0 +1,89 @@
+"""What the models on a text encoder share: the encoder under upstream's name, and upstream's names of heads."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from framework import nn
+from framework.config import build
+from framework.core.errors import ConfigError
+from framework.nn import initializer as I
+from nlp.contracts import Tokens
+from zoo.contracts import Encoded
+from zoo.layers.text_encoder import TextSize
+from zoo.text import albert
+
+_START = I.Normal(0.0, 0.02)  # `initializer_range` of the published configurations
+
+
+class HeadNames(NamedTuple):
+    """What PaddleNLP calls the parts of the heads on one family of encoders."""
+
+    huggingface: str
+    """The encoder in Hugging Face's models"""
+    answers: str = "classifier"
+    masked_lm: str = "cls.predictions"
+    transform: str = "transform"
+    bias: str = "decoder_bias"
+    epsilon: float | None = None
+    """Of the normalisation before the words are scored, where it is not the encoder's"""
+    pooler: bool = True
+    """Whether the encoder has its pooler under a head"""
+
+
+# PaddleNLP paddlenlp/transformers/<family>/modeling.py, by the encoder's prefix
+HEADS = {
+    "bert": HeadNames("bert"),
+    "ernie": HeadNames("ernie"),
+    "roberta": HeadNames("roberta", masked_lm="lm_head", transform="dense", bias="bias", pooler=False),
+    "transformer": HeadNames("albert", "qa_outputs", "predictions", "dense", "bias", epsilon=1e-5),
+}
+
+
+def head_linear(in_features: int, out_features: int) -> nn.Linear:
+    """A linear layer that starts as upstream's heads do."""
+    return nn.Linear(in_features, out_features, weight_attr=_START)
+
+
+def check_head(num_classes: int, dropout: float | None, where: str) -> None:
+    """Raises: ConfigError, where there is no class or `dropout` is no probability."""
+    if num_classes < 1 or not 0 <= (dropout or 0) < 1:
+        raise ConfigError(
+            "this is no head",
+            where=where,
+            received=f"num_classes {num_classes}, dropout {dropout}",
+            allowed="num_classes from 1, 0 <= dropout < 1",
+        )
+
+
+class EncoderModel(nn.Layer):
+    """Base of the models. The encoder hangs under its own `prefix`, so that names are upstream's.
+
+    `dropout` before the head is the encoder's where it is None.
+    """
+
+    training_only: tuple[str, ...] = ()  # what else a file may hold
+
+    def __init__(self, encoder: Any, dropout: float | None = None) -> None:
+        super().__init__()
+        built: Any = build(encoder)
+        self.prefix: str = built.prefix
+        self.size: TextSize = built.size
+        self.names = HEADS[self.prefix]
+        if not self.names.pooler:
+            built.pooler = None
+        self.add_sublayer(self.prefix, built)
+        self.dropout = nn.Dropout(self.size.dropout if dropout is None else dropout)
+        spare = (*getattr(built, "training_only", ()), *(() if self.names.pooler else ("pooler.",)))
+        self.training_only = tuple(f"{self.prefix}.{name}" for name in spare)
+        self.state_renames = (  # type: ignore[misc]
+            (rf"^{self.names.huggingface}\.", f"{self.prefix}."),
+            *(albert.HUGGING_FACE if self.prefix == albert.Albert.prefix else ()),
+        )
+
+    @property
+    def text_encoder(self) -> Any:
+        return getattr(self, self.prefix)
+
+    def encode(self, tokens: Tokens) -> Encoded:
+        return self.text_encoder(tokens.ids, tokens.type_ids, tokens.mask)

@@ -1,0 +1,87 @@
+"""The words behind masked tokens: what encoders are pre-trained with.
+
+Paper: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, section 3.1
+Reference: PaddleNLP `{Bert,Ernie,Roberta,Albert}ForMaskedLM`
+Differs: upstream's state dict holds the word embeddings and the bias a second time, as the decoder's; ours does not,
+    and takes them from there where a file has nothing else. A second head of pre-training (`cls.seq_relationship`,
+    `sop_classifier`) may be in a file and is not ours.
+Weights: PaddleNLP's and Hugging Face's; `state_dict()` has PaddleNLP's names.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+
+from framework import nn
+from framework.config import Kind, register
+from framework.nn import functional as F
+from nlp.contracts import Tokens
+from nlp.layers.encoder_model import EncoderModel, HeadNames, head_linear
+from zoo.layers.text_encoder import ACTIVATIONS, TextSize
+
+
+@dataclass(frozen=True)
+class MaskedLMConfig:
+    """`encoder` is a TextEncoder."""
+
+    encoder: Annotated[Any, Kind("backbone")]
+
+
+class WordHead(nn.Layer):
+    """[..., hidden_size] -> logits [..., vocab_size]: a layer, and products with the word embeddings."""
+
+    def __init__(self, size: TextSize, names: HeadNames) -> None:
+        super().__init__()
+        width = size.embedding_size or size.hidden_size
+        self.names, self.activation = names, ACTIVATIONS[size.activation]
+        self.add_sublayer(names.transform, head_linear(size.hidden_size, width))
+        self.layer_norm = nn.LayerNorm(width, names.epsilon or size.epsilon)
+        self.add_parameter(names.bias, self.create_parameter((size.vocab_size,), is_bias=True))
+
+    def forward(self, hidden: jax.Array, words: jax.Array) -> jax.Array:
+        """`words` [vocab_size, width] are the encoder's."""
+        x = self.layer_norm(self.activation(getattr(self, self.names.transform)(hidden)))
+        return F.matmul(x, words, transpose_y=True) + getattr(self, self.names.bias)
+
+
+@register("model", config=MaskedLMConfig)
+class MaskedLM(EncoderModel):
+    """Scores every word of the vocabulary for each token."""
+
+    def __init__(self, config: MaskedLMConfig) -> None:
+        super().__init__(config.encoder)
+        self.config = config
+        names = self.names
+        *above, last = names.masked_lm.split(".")
+        owner: nn.Layer = self
+        for name in above:
+            owner = owner.add_sublayer(name, nn.Layer())
+        owner.add_sublayer(last, WordHead(self.size, names))
+        head = re.escape(names.masked_lm)
+        self.training_only = (*self.training_only, "cls.seq_relationship.", "sop_classifier.")
+        self.state_renames = (  # type: ignore[misc]
+            *self.state_renames,
+            (rf"^{head}\.decoder[._]weight$", f"{self.prefix}.embeddings.word_embeddings.weight"),
+            (rf"^{head}\.(?:decoder[._])?bias$", f"{names.masked_lm}.{names.bias}"),
+            (rf"^({head}\.)transform\.LayerNorm\.", r"\1layer_norm."),
+            (rf"^({head}\.)transform\.dense\.", r"\1transform."),
+        )
+
+    def forward(self, tokens: Tokens, positions: jax.Array | None = None) -> jax.Array:
+        """Logits [N, T, vocab_size] float32, or [N, K, vocab_size] at the tokens `positions` [N, K] int32."""
+        hidden = self.encode(tokens).hidden
+        if positions is not None:
+            hidden = jnp.take_along_axis(hidden, positions[..., None], axis=1)
+        head = functools.reduce(getattr, self.names.masked_lm.split("."), self)
+        words = self.text_encoder.embeddings.word_embeddings.weight
+        return head(hidden, words).astype(jnp.float32)
+
+    def loss(self, tokens: Tokens, words: jax.Array, positions: jax.Array | None = None) -> jax.Array:
+        """Cross-entropy of `words` [N, T] int32, or [N, K] at `positions`: the mean over those that are not below 0."""
+        return F.cross_entropy(self(tokens, positions), jnp.where(words < 0, -100, words))

@@ -1,0 +1,77 @@
+"""A class for a text, or for a pair of texts, from what an encoder makes of the first token.
+
+Paper: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, section 4.1
+Reference: PaddleNLP `{Bert,Ernie,Roberta,Albert}ForSequenceClassification`
+Differs: nothing in the function computed.
+Weights: PaddleNLP's and Hugging Face's; `state_dict()` has PaddleNLP's names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+
+from framework import nn
+from framework.config import Kind, register
+from framework.core.errors import ConfigError
+from framework.nn import functional as F
+from nlp.contracts import Tokens
+from nlp.layers.encoder_model import EncoderModel, check_head, head_linear
+
+
+@dataclass(frozen=True)
+class SequenceClassifierConfig:
+    """`encoder` is a TextEncoder with its pooler; `dropout` before the classifier is the encoder's where None."""
+
+    encoder: Annotated[Any, Kind("backbone")]
+    num_classes: int = 2
+    dropout: float | None = None
+
+    def __post_init__(self) -> None:
+        check_head(self.num_classes, self.dropout, "SequenceClassifier")
+
+
+class FirstTokenClassifier(nn.Layer):
+    """RoBERTa's: a layer and tanh instead of the pooler, [N, T, width] -> [N, num_classes]."""
+
+    def __init__(self, width: int, num_classes: int, dropout: float) -> None:
+        super().__init__()
+        self.dense = head_linear(width, width)
+        self.dropout = nn.Dropout(dropout)
+        self.out_proj = head_linear(width, num_classes)
+
+    def forward(self, hidden: jax.Array) -> jax.Array:
+        x = F.tanh(self.dense(self.dropout(hidden[:, 0])))
+        return self.out_proj(self.dropout(x))
+
+
+@register("model", config=SequenceClassifierConfig)
+class SequenceClassifier(EncoderModel):
+    """A TextClassifier."""
+
+    def __init__(self, config: SequenceClassifierConfig) -> None:
+        super().__init__(config.encoder, config.dropout)
+        self.config = config
+        width = self.size.hidden_size
+        if not self.names.pooler:
+            self.classifier = FirstTokenClassifier(width, config.num_classes, self.dropout.p)
+        elif self.text_encoder.pooler is None:
+            raise ConfigError(
+                "the classifier reads what the pooler gives",
+                where="SequenceClassifier.encoder.pooler",
+                received=False,
+                allowed=True,
+            )
+        else:
+            self.classifier = head_linear(width, config.num_classes)
+
+    def forward(self, tokens: Tokens) -> jax.Array:
+        encoded = self.encode(tokens)
+        if self.names.pooler:
+            logits = self.classifier(self.dropout(encoded.pooled))
+        else:
+            logits = self.classifier(encoded.hidden)
+        return logits.astype(jnp.float32)

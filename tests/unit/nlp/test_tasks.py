@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import framework
+from framework.config import build
+from framework.core.errors import ConfigError, InputError
+from framework.text.sample import TextSample
+from nlp.metrics import TextAccuracy
+from nlp.models.bigru_crf import BiGRUCRFConfig
+from nlp.models.bow import BOWConfig
+from nlp.tasks import SequenceClassification, TokenClassification
+
+IDS = np.array([5, 6, 7, 8], np.int32)
+SAMPLE = TextSample("a b", words=("a", "b"), tags=(2, 1), label=1, ids=IDS, word_ids=np.array([-1, 0, 0, 1]))
+
+
+def test_the_first_token_of_a_word_carries_its_tag() -> None:
+    packed = TokenClassification().pack(SAMPLE)
+    assert packed["tags"].tolist() == [-1, 2, -1, 1] and packed["mask"].all()
+    cut = SAMPLE.replace(ids=IDS[:2], word_ids=np.array([-1, 0]))
+    assert TokenClassification().pack(cut)["tags"].tolist() == [-1, 2]
+    assert TokenClassification().length(SAMPLE) == 4
+
+
+def test_pairs_say_which_text_a_token_is_of() -> None:
+    packed = SequenceClassification().pack(SAMPLE.replace(type_ids=np.array([0, 0, 1, 1])))
+    assert packed["type_ids"].tolist() == [0, 0, 1, 1] and packed["label"] == 1
+
+
+def test_losses_and_results() -> None:
+    framework.seed(0)
+    batch = {"input_ids": IDS[None], "mask": np.ones((1, 4), bool), "step": np.int32(0)}
+    classify, tag = SequenceClassification(scores=(TextAccuracy(),)), TokenClassification()
+    model = build(BOWConfig(10, 3)).eval()
+    scores = classify.infer(model, batch)["scores"]
+    losses = classify.loss(model, {**batch, "label": np.array([1])})
+    assert losses.total == pytest.approx(-np.log(scores[0, 1]), abs=1e-5)
+    assert list(losses.parts) == ["accuracy"] and list(classify.metrics(("a", "b", "c"))) == ["0"]
+    tagger = build(BiGRUCRFConfig(10, 3)).eval()
+    found = tag.infer(tagger, batch)
+    assert found["tags"].shape == found["scores"].shape == (1, 4)
+    assert tag.loss(tagger, {**batch, "tags": np.array([[0, 1, 2, 0]])}).total > 0
+    with pytest.raises(ConfigError, match="different numbers of classes"):
+        tag.check(tagger, ("a", "b"))
+
+
+def test_errors() -> None:
+    with pytest.raises(InputError, match="not divided into tokens"):
+        SequenceClassification().pack(TextSample("a", label=0))
+    with pytest.raises(InputError, match="a text has no class"):
+        SequenceClassification().pack(SAMPLE.replace(label=None))
+    with pytest.raises(InputError, match="a text has no tags"):
+        TokenClassification().pack(SAMPLE.replace(tags=None))
+    with pytest.raises(ConfigError, match="this is no share"):
+        SequenceClassification(label_smoothing=1.0)

@@ -1,0 +1,54 @@
+"""BERT: a Transformer encoder that learned to fill gaps and to tell whether two sentences follow each other.
+
+Paper: Devlin et al. 2019, https://arxiv.org/abs/1810.04805
+Reference: PaddleNLP paddlenlp/transformers/bert/modeling.py (`BertModel`)
+Differs: nothing in the function computed. Weights start from a normal distribution cut at two deviations, as the
+    paper's own code has it.
+Weights: PaddleNLP's `bert-*`, and those of Hugging Face; `state_dict()` has PaddleNLP's names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from framework.config import register
+from zoo.layers.text_encoder import HUGGING_FACE, PostNormEncoder, TextEncoderConfig, TextSize
+from zoo.layers.variants import check_variant
+
+_LARGE = (1024, 24, 16, 4096)
+# Section 3 of the paper; vocabularies from https://github.com/google-research/bert, the small ones from UER-py's
+# model zoo as PaddleNLP's bert/configuration.py lists them.
+VARIANTS: dict[str, TextSize] = {
+    "bert-base-uncased": TextSize(30522),
+    "bert-large-uncased": TextSize(30522, *_LARGE),
+    "bert-base-cased": TextSize(28996),
+    "bert-large-cased": TextSize(28996, *_LARGE),
+    "bert-base-multilingual-uncased": TextSize(105879),
+    "bert-base-multilingual-cased": TextSize(119547),
+    "bert-base-chinese": TextSize(21128),
+    "chinese-roberta-medium": TextSize(21128, 512, 8, 8, 2048),
+    "chinese-roberta-small": TextSize(21128, 512, 4, 8, 2048),
+    "chinese-roberta-mini": TextSize(21128, 256, 4, 4, 1024),
+    "chinese-roberta-tiny": TextSize(21128, 128, 2, 2, 512),
+}
+SMALL = "chinese-roberta-tiny"
+
+
+@dataclass(frozen=True)
+class BertConfig(TextEncoderConfig):
+    """See TextEncoderConfig."""
+
+    variant: str = "bert-base-uncased"
+
+
+@register("backbone", config=BertConfig)
+class Bert(PostNormEncoder):
+    """TextEncoder of zoo/contracts.py."""
+
+    prefix = "bert"
+    pads = False
+    state_renames = ((r"^bert\.", ""), *HUGGING_FACE)
+
+    def __init__(self, config: BertConfig) -> None:
+        check_variant("Bert", config.variant, VARIANTS)
+        super().__init__(config, config.size(VARIANTS))

@@ -1,0 +1,55 @@
+"""RoBERTa: BERT's network, trained for longer and without sentence pairs.
+
+Paper: Liu et al. 2019, https://arxiv.org/abs/1907.11692
+Reference: PaddleNLP paddlenlp/transformers/roberta/modeling.py (`RobertaModel`)
+Differs: nothing in the function computed.
+Weights: Hugging Face's `roberta-*` and PaddleNLP's; `state_dict()` has PaddleNLP's names. What PaddleNLP calls
+    `hfl/roberta-wwm-ext` was trained as a BERT.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from framework.config import register
+from zoo.layers.text_encoder import HUGGING_FACE, PostNormEncoder, TextEncoderConfig, TextSize
+from zoo.layers.variants import check_variant
+
+_ENGLISH = {"max_positions": 514, "type_vocab_size": 1, "epsilon": 1e-5, "pad_id": 1}
+# Section 2 and table 9 of the paper
+VARIANTS: dict[str, TextSize] = {
+    "roberta-base": TextSize(50265, **_ENGLISH),
+    "roberta-large": TextSize(50265, 1024, 24, 16, 4096, **_ENGLISH),
+}
+SMALL = "roberta-base"
+
+
+@dataclass(frozen=True)
+class RobertaConfig(TextEncoderConfig):
+    """See TextEncoderConfig."""
+
+    variant: str = "roberta-base"
+
+
+@register("backbone", config=RobertaConfig)
+class Roberta(PostNormEncoder):
+    """TextEncoder of zoo/contracts.py. Positions count from `pad_id` + 1, and only tokens that are no padding."""
+
+    prefix = "roberta"
+    pads = True
+    state_renames = ((r"^roberta\.", ""), *HUGGING_FACE)
+
+    def __init__(self, config: RobertaConfig) -> None:
+        check_variant("Roberta", config.variant, VARIANTS)
+        super().__init__(config, config.size(VARIANTS))
+
+    @property
+    def max_tokens(self) -> int:
+        return self.size.max_positions - self.size.pad_id - 1
+
+    def positions(self, input_ids: jax.Array) -> jax.Array:
+        real = (input_ids != self.size.pad_id).astype(jnp.int32)
+        return jnp.cumsum(real, axis=1) * real + self.size.pad_id
