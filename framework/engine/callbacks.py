@@ -42,7 +42,10 @@ class Callback:
 
 
 class LogLines(Callback):
-    """Lines with step, losses, learning rate, samples a second, share of time spent waiting for data, time left."""
+    """Lines with step, losses, learning rate, samples a second, share of time spent waiting for data, time left.
+
+    Scores of single classes ("iou/car") are left to metrics.jsonl.
+    """
 
     def on_begin(self, trainer: Trainer) -> None:
         self.started, self.first = time.monotonic(), trainer.step
@@ -61,7 +64,7 @@ class LogLines(Callback):
         scores = "  ".join(
             f"{name} {value:.4f}"
             for name, value in row.items()
-            if isinstance(value, float) and name != "seconds"
+            if isinstance(value, float) and name != "seconds" and "/" not in name
         )
         best = "  (best so far)" if row["best"] else ""
         log.info(f"step {row['step']}  eval  {scores}{best}")

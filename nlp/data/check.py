@@ -16,7 +16,7 @@ from nlp.data.lines import column
 
 Format = Literal["lines", "table", "tagged"]
 _TAGGED = (".conllu", ".conll", ".bio", ".bmes")
-_SHOWN = 10
+_SHOWN, _CLASSES, _WIDTH = 10, 100, 40
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,17 @@ class Report:
 
     def __str__(self) -> str:
         total = sum(count for _, count in self.classes)
-        width = max([len("class"), *(len(name) for name, _ in self.classes)])
+        shown = [(name[:_WIDTH], count) for name, count in self.classes[:_CLASSES]]
+        width = max([len("class"), *(len(name) for name, _ in shown)])
         shortest, median, most, longest = self.lengths
         lines = [
             f"{self.texts} texts of {shortest} to {longest} {self.unit}; half have up to {median}, 95% up to {most}"
         ]
         if self.classes:
             lines.append(f"{'class':<{width}}    count  share")
-            lines += [f"{name:<{width}}  {count:7d}  {count / total:5.1%}" for name, count in self.classes]
+            lines += [f"{name:<{width}}  {count:7d}  {count / total:5.1%}" for name, count in shown]
+            hidden = len(self.classes) - len(shown)
+            lines += [f"... and {hidden} more classes"] if hidden else []
         for title, found in (
             ("lines that cannot be read", self.broken),
             ("blank texts", self.empty),

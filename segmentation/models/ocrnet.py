@@ -55,8 +55,9 @@ def gather_regions(pixels: jax.Array, scores: jax.Array) -> jax.Array:
     `scores` are logits [N, h, w, K]; the result is [N, K, 1, C]. Source: equation 4
     """
     n, h, w, classes = scores.shape
-    weights = F.softmax(scores.reshape(n, h * w, classes), axis=1)
-    regions = F.matmul(weights.transpose(0, 2, 1), pixels.reshape(n, h * w, -1))
+    # Transposed before the softmax: XLA's CPU backend has no bfloat16 dot for weights that are transposed behind it.
+    weights = F.softmax(scores.reshape(n, h * w, classes).transpose(0, 2, 1), axis=-1)  # [N, K, h * w]
+    regions = F.matmul(weights, pixels.reshape(n, h * w, -1))
     return regions[:, :, None].astype(pixels.dtype)
 
 

@@ -81,6 +81,28 @@ class ContextModule(nn.Layer):
         return self.conv_out(total)
 
 
+@jax.custom_vjp
+def _strongest(x: jax.Array) -> jax.Array:
+    """The largest channel, [..., C] -> [..., 1]; its slope goes to the first that is as large.
+
+    jnp.max shares it among the channels that equal the result, and divides by their number. That can be 0: XLA's CPU
+    backend computes a cheap `x` again for the comparison, and may round it otherwise.
+    """
+    return jnp.max(x, axis=-1, keepdims=True)
+
+
+def _strongest_forward(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return _strongest(x), x
+
+
+def _strongest_backward(x: jax.Array, slope: jax.Array) -> tuple[jax.Array]:
+    first = jnp.argmax(x, axis=-1, keepdims=True)
+    return (jnp.where(jnp.arange(x.shape[-1]) == first, slope, jnp.zeros((), slope.dtype)),)
+
+
+_strongest.defvjp(_strongest_forward, _strongest_backward)
+
+
 class SpatialFusion(nn.Layer):
     """UAFM: the projected map `x` and the resized coarser map `y`, mixed by one weight for each pixel.
 
@@ -97,7 +119,7 @@ class SpatialFusion(nn.Layer):
     def forward(self, x: jax.Array, y: jax.Array) -> jax.Array:
         x = self.conv_x(x)
         y = F.interpolate(y, x.shape[1:3], mode="bilinear")
-        seen = [reduce(z, axis=-1, keepdims=True) for z in (x, y) for reduce in (jnp.mean, jnp.max)]
+        seen = [part for z in (x, y) for part in (jnp.mean(z, axis=-1, keepdims=True), _strongest(z))]
         weight = F.sigmoid(self.conv_xy_atten(jnp.concatenate(seen, axis=-1)))  # [N, h, w, 1]
         return self.conv_out(x * weight + y * (self._scale.astype(y.dtype) - weight))
 

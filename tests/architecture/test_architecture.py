@@ -32,12 +32,12 @@ FRAMEWORK_MAY_IMPORT = {
     "core": {"core"},
     "config": {"config", "core"},
     "vision": {"vision", "config", "core"},
-    "text": {"text", "core"},
+    "text": {"text", "config", "core"},
     "nn": {"nn", "core"},
     "io": {"io", "nn", "core"},
     "export": {"export", "io", "nn", "core"},
     "jit": {"jit", "export", "nn", "core"},
-    "inference": {"inference", "export", "jit", "io", "nn", "vision", "config", "core"},
+    "inference": {"inference", "export", "jit", "io", "nn", "vision", "text", "config", "core"},
     "metric": {"metric", "core"},
     "optimizer": {"optimizer", "config", "io", "nn", "core"},
     "amp": {"amp", "nn", "core"},
@@ -75,6 +75,8 @@ ONLY_HERE = {
     "scipy": ("detection/assigners/hungarian.py", "detection/tracking/"),
     "orbax": ("framework/io/sharded.py",),
     "pyclipper": ("ocr/postprocess.py",),
+    "tokenizers": ("framework/text/",),
+    "sentencepiece": ("framework/text/",),
 }
 EVERYWHERE = {"jax", "numpy", "yaml", "tqdm"}
 OFF_THE_INFERENCE_PATH = (

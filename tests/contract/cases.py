@@ -43,13 +43,13 @@ class Case:
         full: The config at its published size; it is never computed.
         small: A config of the same structure that is compiled; None where another row compiles that structure.
         image: A tiny input [N, H, W, 3]. `other` is a second size of the exported program.
-        symbolic: The input of the exported program.
+        symbolic: The input of the exported program, and `constraints` on its sizes.
         shapes: The outputs for (layer, N, H, W) in the layer's mode.
         slow: The compiled checks run under the marker `slow`.
         gain: Factor of the kernels of `named_weights`, so that the image is still seen in the output.
         bfloat16: Root mean square of what bfloat16 dots change, relative to the deviation of the outputs.
-        flat: Opt-out of the gradient test: a regular expression of the parameters whose gradient is 0 by
-            construction, and why. Both ways are checked.
+        flat: Opt-out of the gradient test: a regular expression of the parameters whose gradient is 0, and of the
+            statistics that stay, by construction; and why. Both ways are checked.
     """
 
     kind: str
@@ -65,6 +65,7 @@ class Case:
     gain: float = 1.0
     bfloat16: float = 0.05
     flat: tuple[str, str] | None = None
+    constraints: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name}-{self.variant}" if self.variant else self.name
@@ -363,6 +364,7 @@ _SEGMENTERS: dict[str, dict[str, Any]] = {
         "shapes": _segmented(_copies(2)),
         "flat": (r"ppseg_head\.cm\..*_conv\.bias", _NORMALISED),
     },
+    "SegFormer": {"constraints": ("h >= 32", "w >= 32")},
 }
 
 
@@ -392,9 +394,10 @@ VARIANTS: dict[str, set[str]] = {
     "PPLCNetV4": set(pp_lcnet_v4.SIZES),
 }
 
-# Values in the state dict of each variant, or model without variants, at its published size: of the form that upstream publishes.
-# PP-OCRv6 and the classifiers: counted in the official programs; older detectors and recognisers: upstream's own
-# exports keep some normalisations, so the deploy form has these values after folding them (tests/golden).
+# Values in the state dict at the published size, by variant, or by name where a model has none; of the form that
+# upstream publishes. PP-OCRv6 and the classifiers: counted in the official programs; older detectors and recognisers:
+# upstream's own exports keep some normalisations, so the deploy form has these values after folding them
+# (tests/golden).
 PUBLISHED: dict[str, tuple[bool, int]] = {
     "PP-OCRv3_mobile_det": (True, 573_905),
     "PP-OCRv4_mobile_det": (True, 1_171_505),

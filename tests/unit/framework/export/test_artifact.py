@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import jax
@@ -10,7 +11,7 @@ import pytest
 import yaml
 
 from framework import nn
-from framework.core.errors import FormatError
+from framework.core.errors import ConfigError, FormatError
 from framework.export import CONFIG, Artifact, TensorSpec, artifact, load_artifact, lower_layer
 
 
@@ -212,3 +213,38 @@ def test_an_expired_program_says_who_made_it(
         r".*version 3 is too old\n  allowed: .*six months.*\n  what to do: export it again",
     ):
         load_artifact(folder)
+
+
+class _Reads:
+    """A transform that reads a file."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path, self.data = path, data
+
+    def carried(self) -> tuple[_Reads, dict[str, bytes]]:
+        return _Reads("words.txt", b""), {"words.txt": self.data}
+
+    def restored(self, files: Mapping[str, bytes]) -> _Reads:
+        return _Reads(self.path, files[self.path])
+
+
+def test_files_of_transforms_travel(tmp_path: Path):
+    transforms, files = artifact.carried([_Reads("/here/a.txt", b"one"), "plain", _Reads("/here/a.txt", b"one")])
+    assert transforms[0].path == "words.txt" and transforms[1] == "plain"
+    folder = Artifact({"domain": "test"}, files=files).save(tmp_path / "net")
+    assert (folder / "words.txt").read_bytes() == b"one"
+    loaded = load_artifact(folder, verify=True)
+    assert loaded.files == {"words.txt": b"one"}
+    assert artifact.restored(transforms, loaded.files)[0].data == b"one"
+    assert load_artifact(loaded.save(folder)).files == loaded.files
+    (folder / "words.txt").write_bytes(b"two")
+    with pytest.raises(FormatError, match="a file of the artifact is damaged"):
+        load_artifact(folder, verify=True)
+    (folder / "words.txt").unlink()
+    with pytest.raises(FormatError, match="a file of the artifact is missing"):
+        load_artifact(folder)
+
+
+def test_two_files_of_one_name():
+    with pytest.raises(ConfigError, match=r"different files of one name[\s\S]*words.txt"):
+        artifact.carried([_Reads("a", b"one"), _Reads("b", b"two")])

@@ -84,6 +84,10 @@ def test_lists_are_cut_short(tmp_path: Path) -> None:
     report = look_over(write(tmp_path / "a.txt", "same\n" * 13))
     assert len(report.duplicates) == 12
     assert "  ... and 2 more" in str(report).splitlines()
+    rows = "".join(f"{number}\t{number:0100d}\n" for number in range(103))
+    page = str(look_over(write(tmp_path / "b.tsv", rows))).splitlines()
+    assert "... and 3 more classes" in page
+    assert max(map(len, page[1:])) == 40 + 16
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
