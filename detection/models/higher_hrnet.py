@@ -3,8 +3,8 @@
 Paper: https://arxiv.org/abs/1908.10357; tags: Associative Embedding, https://arxiv.org/abs/1611.05424
 Reference: PaddlePaddle/PaddleDetection ppdet/modeling/architectures/keypoint_hrhrnet.py, configs/keypoint/higherhrnet
 Differs: people are grouped in the program, see detection/layers/tag_grouping.py. SWAHR's scale maps are left out.
-Weights: those of PaddleDetection load with 0 missing and 0 extra; `state_dict()` has its names in the head, those of
-    the backbone being PaddleClas's. Images are RGB with ImageNet's mean and deviation.
+Weights: PaddleDetection's names load through `state_renames` with 0 missing and 0 extra; in `state_dict()` the
+    backbone's are PaddleClas's. Images are RGB with ImageNet's mean and deviation.
 """
 
 from __future__ import annotations
