@@ -137,7 +137,9 @@ def predictor(
     texts = TextPredictor(
         engine_of(artifact, device, precision),
         restored(transforms, artifact.files),
-        packed,
+        lambda sample: {
+            name: value for name, value in packed(sample).items() if name in artifact.config["inputs"]
+        },
         interpret,
         {name: value for name, value in _Texts.padding.items() if name in artifact.config["inputs"]},
         artifact.config["buckets"],

@@ -107,7 +107,8 @@ def tagged(
         scores: [T]
         joined: The tags mark spans (`marks_spans`); else each token is one.
     """
-    groups = spans(tags) if joined else [(place, place + 1, tag) for place, tag in enumerate(tags)]
+    groups: list[tuple[int, int, str]] = [(place, place + 1, tag) for place, tag in enumerate(tags)]
+    groups = spans(tags) if joined else groups
     found = []
     for first, behind, label in groups:
         start, end = int(offsets[first, 0]), int(offsets[behind - 1, 1])

@@ -36,6 +36,7 @@ def packed(sample: TextSample) -> dict[str, np.ndarray]:
 
 
 def tokens_of(batch: Batch) -> Tokens:
+    """What a model reads of a batch."""
     return Tokens(batch["input_ids"], batch["mask"], batch.get("type_ids"))
 
 

@@ -23,8 +23,8 @@ class Feed:
     """One data set on its way to the device.
 
     `batch_size` counts the samples of a step over all devices. Order and augmentation do not depend on the workers.
-    `buckets` are the lengths, ascending, to which samples of different lengths, such as texts, are padded: a batch holds
-    samples of about one length, and the model is compiled once for each bucket.
+    `buckets` are the lengths, ascending, to which samples of different lengths, such as texts, are padded: a batch
+    holds samples of about one length, and the model is compiled once for each bucket.
     """
 
     dataset: Dataset

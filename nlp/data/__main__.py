@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import get_args
 
 from framework.core.errors import FormatError, OarError
+from framework.text.lines import read_lines
 from framework.text.tokenizer import Kind, Tokenizer
 from nlp.data.check import Columns, Format, look_over
-from nlp.data.lines import column, read_lines, read_table
+from nlp.data.lines import column, read_table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

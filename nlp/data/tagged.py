@@ -101,7 +101,7 @@ class TaggedText(LazyDataset):
                         where=where,
                         received=f"{words!r} and {tags!r}"[:120],
                     )
-                yield where, list(zip(words, tags))
+                yield where, [(str(word), str(tag)) for word, tag in zip(words, tags)]
             return
         conllu = self.path.suffix == ".conllu"
         word, tag = (1, 3) if conllu and (self.word, self.tag) == (0, -1) else (self.word, self.tag)

@@ -25,8 +25,6 @@ class HeadNames(NamedTuple):
     masked_lm: str = "cls.predictions"
     transform: str = "transform"
     bias: str = "decoder_bias"
-    epsilon: float | None = None
-    """Of the normalisation before the words are scored, where it is not the encoder's"""
     pooler: bool = True
     """Whether the encoder has its pooler under a head"""
 
@@ -36,7 +34,7 @@ HEADS = {
     "bert": HeadNames("bert"),
     "ernie": HeadNames("ernie"),
     "roberta": HeadNames("roberta", masked_lm="lm_head", transform="dense", bias="bias", pooler=False),
-    "transformer": HeadNames("albert", "qa_outputs", "predictions", "dense", "bias", epsilon=1e-5),
+    "transformer": HeadNames("albert", "qa_outputs", "predictions", "dense", "bias"),
 }
 
 

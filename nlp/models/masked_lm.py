@@ -4,7 +4,8 @@ Paper: Devlin et al. 2019, https://arxiv.org/abs/1810.04805, section 3.1
 Reference: PaddleNLP `{Bert,Ernie,Roberta,Albert}ForMaskedLM`
 Differs: upstream's state dict holds the word embeddings and the bias a second time, as the decoder's; ours does not,
     and takes them from there where a file has nothing else. A second head of pre-training (`cls.seq_relationship`,
-    `sop_classifier`) may be in a file and is not ours.
+    `sop_classifier`) may be in a file and is not ours. The head's normalisation has the
+    encoder's epsilon, as in ALBERT's own code and in transformers; PaddleNLP's ALBERT has 1e-5 there.
 Weights: PaddleNLP's and Hugging Face's; `state_dict()` has PaddleNLP's names.
 """
 
@@ -41,7 +42,7 @@ class WordHead(nn.Layer):
         width = size.embedding_size or size.hidden_size
         self.names, self.activation = names, ACTIVATIONS[size.activation]
         self.add_sublayer(names.transform, head_linear(size.hidden_size, width))
-        self.layer_norm = nn.LayerNorm(width, names.epsilon or size.epsilon)
+        self.layer_norm = nn.LayerNorm(width, size.epsilon)
         self.add_parameter(names.bias, self.create_parameter((size.vocab_size,), is_bias=True))
 
     def forward(self, hidden: jax.Array, words: jax.Array) -> jax.Array:

@@ -13,14 +13,22 @@ from typing import Annotated, Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from detection.data.coco import CocoDetection
+from detection.data.coco_pose import CocoPose
 from detection.data.voc import VocDetection
 from framework.config import Kind, available, bind, dump, find, parse
 from framework.core.errors import OarError
 from framework.io.dataset import Dataset
 from framework.vision import image
 from framework.vision.sample import Sample
+from segmentation.data.ade20k import ADE20K
+from segmentation.data.camvid import CamVid
+from segmentation.data.cityscapes import Cityscapes
+from segmentation.data.coco import CocoMasks
+from segmentation.data.own import MaskFolder, MaskListFile
+from segmentation.data.pascal_voc import PascalVOC
 from zoo.classification.benchmarks import Cifar10, Mnist
 from zoo.classification.data import ImageFolder, ListFile
 
@@ -84,13 +92,106 @@ def voc_detection(folder: Path) -> Dataset:
     return VocDetection(folder, "val")
 
 
-# Each makes a dataset of six samples, its files in the folder.
+def coco_pose(folder: Path) -> Dataset:
+    images, annotations = [], []
+    for number in range(6):
+        image.write(folder / f"{number}.png", np.full((40, 50, 3), 40 * number, np.uint8))
+        images.append({"id": 9 + number, "file_name": f"{number}.png", "height": 40, "width": 50})
+        for place in range(number):
+            joints = [5 + place, 6, 2, 12, 20, 1]
+            box = {
+                "bbox": [place, 2, 15, 25],
+                "area": 200,
+                "category_id": 1,
+                "keypoints": joints,
+                "num_keypoints": 2,
+            }
+            annotations.append({"id": len(annotations), "image_id": 9 + number, "iscrowd": 0, **box})
+    categories = [{"id": 1, "name": "person", "keypoints": ["nose", "neck"], "skeleton": [[1, 2]]}]
+    data = {"images": images, "annotations": annotations, "categories": categories}
+    (folder / "file.json").write_text(json.dumps(data), encoding="utf-8")
+    return CocoPose(folder, Path("file.json"))
+
+
+def grey(path: Path, number: int) -> None:
+    """A mask of 4x6 pixels whose last column is class `number`."""
+    mask = np.zeros((4, 6), np.uint8)
+    mask[:, -1] = number
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(mask).save(path)
+
+
+def masked(folder: Path, picture: str, mask: str) -> None:
+    """Six pictures and their masks; `{}` in the names is the number."""
+    for number in range(6):
+        image.write(folder / picture.format(number), np.full((4, 6, 3), 40 * number, np.uint8))
+        grey(folder / mask.format(number), number % 3 + 1)
+
+
+def ade20k(folder: Path) -> Dataset:
+    masked(folder, "images/training/{}.jpg", "annotations/training/{}.png")
+    return ADE20K(folder)
+
+
+def camvid(folder: Path) -> Dataset:
+    masked(folder, "train/{}.png", "trainannot/{}.png")
+    lines = "".join(f"train/{n}.png trainannot/{n}.png\n" for n in range(6))
+    (folder / "train.txt").write_text(lines, encoding="utf-8")
+    return CamVid(folder)
+
+
+def cityscapes(folder: Path) -> Dataset:
+    masked(folder, "leftImg8bit/train/ulm/{}_leftImg8bit.png", "gtFine/train/ulm/{}_gtFine_labelTrainIds.png")
+    return Cityscapes(folder)
+
+
+def coco_masks(folder: Path) -> Dataset:
+    images, annotations = [], []
+    for number in range(6):
+        image.write(folder / f"{number}.png", np.full((4, 6, 3), 40 * number, np.uint8))
+        images.append({"id": number, "file_name": f"{number}.png", "height": 4, "width": 6})
+        square = {"category_id": 3, "segmentation": [[0.0, 0.0, 4.0, 0.0, 4.0, 4.0, 0.0, 4.0]]}
+        annotations.append({"id": number, "image_id": number, "area": 16, "iscrowd": 0, **square})
+    data = {"images": images, "annotations": annotations, "categories": [{"id": 3, "name": "car"}]}
+    (folder / "file.json").write_text(json.dumps(data), encoding="utf-8")
+    return CocoMasks(folder, Path("file.json"))
+
+
+def mask_folder(folder: Path) -> Dataset:
+    masked(folder, "images/{}.png", "masks/{}.png")
+    return MaskFolder(folder, ("a", "b", "c", "d"))
+
+
+def mask_list_file(folder: Path) -> Dataset:
+    masked(folder, "{}.png", "masks/{}.png")
+    lines = "".join(f"{n}.png masks/{n}.png\n" for n in range(6))
+    (folder / "train.txt").write_text(lines, encoding="utf-8")
+    return MaskListFile(folder, ("a", "b", "c", "d"), folder / "train.txt")
+
+
+def pascal_voc(folder: Path) -> Dataset:
+    masked(folder, "JPEGImages/{}.jpg", "SegmentationClass/{}.png")
+    path = folder / "ImageSets" / "Segmentation" / "train.txt"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(f"{n}\n" for n in range(6)), encoding="utf-8")
+    return PascalVOC(folder, "train")
+
+
+# Each makes a dataset of six samples, its files in the folder. Those of texts are in test_texts.py.
 FIXTURES: dict[str, Callable[[Path], Dataset]] = {
+    "ADE20K": ade20k,
+    "CamVid": camvid,
     "Cifar10": cifar10,
+    "Cityscapes": cityscapes,
     "CocoDetection": coco_detection,
+    "CocoMasks": coco_masks,
+    "CocoPose": coco_pose,
     "ImageFolder": image_folder,
     "ListFile": list_file,
+    "MaskFolder": mask_folder,
+    "MaskListFile": mask_list_file,
     "Mnist": mnist,
+    "PascalVOC": pascal_voc,
     "VocDetection": voc_detection,
 }
 COUNT = 6
@@ -103,13 +204,14 @@ def dataset(name: str, tmp_path: Path) -> Any:
 
 
 def contents(sample: Sample) -> tuple[Any, ...]:
-    assert sample.labels is not None
-    boxes = None if sample.boxes is None else sample.boxes.tolist()
-    return sample.id, sample.image.tobytes(), sample.image.shape, sample.labels.tolist(), boxes
+    fields = (sample.labels, sample.boxes, sample.mask, sample.keypoints)
+    found = [None if field is None else field.tolist() for field in fields]
+    return sample.id, sample.image.tobytes(), sample.image.shape, *found
 
 
 def test_every_registered_dataset_has_a_fixture() -> None:
-    assert set(FIXTURES) == set(available("dataset", PACKAGES))
+    known = available("dataset", PACKAGES)
+    assert set(FIXTURES) == {name for name, module in known.items() if not module.startswith("nlp.")}
 
 
 @every
@@ -123,8 +225,15 @@ def test_samples(dataset: Any, name: str) -> None:
     for sample in samples:
         assert isinstance(sample, Sample) and isinstance(sample.id, str | int)
         assert sample.image.dtype == np.uint8 and sample.image.shape[2] == 3
-        assert isinstance(sample.labels, np.ndarray) and sample.labels.dtype.kind == "i"
-        assert ((sample.labels >= 0) & (sample.labels < len(names))).all()
+        if sample.mask is not None and sample.keypoints is None:  # a class for every pixel
+            assert sample.mask.shape == sample.size_hw and sample.mask.dtype == np.uint8
+            assert set(np.unique(sample.mask)) <= {*range(len(names)), dataset.ignore_index}
+            assert len(dataset.palette) == len(names)
+        elif sample.keypoints is not None:  # the classes are the joints
+            assert sample.keypoints.shape[1:] == (len(names), 3)
+        else:
+            assert isinstance(sample.labels, np.ndarray) and sample.labels.dtype.kind == "i"
+            assert ((sample.labels >= 0) & (sample.labels < len(names))).all()
         if sample.boxes is not None:
             assert sample.boxes.dtype == np.float32 and (sample.boxes[:, 2:] > sample.boxes[:, :2]).all()
             assert sample.valid is not None and sample.valid.dtype == bool
@@ -144,8 +253,9 @@ def test_a_sample_is_not_changed_through_another(dataset: Any) -> None:
     before = contents(dataset[1])
     sample = dataset[1]
     sample.image[...] = 0
-    if sample.boxes is not None:
-        sample.boxes[...] = sample.labels[...] = 0
+    for field in (sample.boxes, sample.labels, sample.mask, sample.keypoints):
+        if field is not None and field.ndim:
+            field[...] = 0
     assert contents(dataset[1]) == before
 
 

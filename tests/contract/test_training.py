@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import jax
@@ -9,14 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from detection.contracts import Detections, Targets
-from detection.metrics import CocoMap, VocMap
+from detection.contracts import Detections, Poses, PoseTargets, Targets
+from detection.metrics import CocoKeypoints, CocoMap, VocMap
+from detection.pose_tasks import PoseEstimation
 from detection.tasks import ObjectDetection
 from framework import nn
 from framework.config import Kind, available, bind
 from framework.engine.task import Losses
 from framework.io.checkpoint import flatten, unflatten
 from framework.vision.sample import Sample
+from segmentation.inference import Inference, Slide
+from segmentation.losses import CrossEntropy, OhemCrossEntropy
+from segmentation.metrics import MeanIoU
+from segmentation.tasks import SemanticSegmentation, WeightedLoss
 from zoo.classification.tasks import ImageClassification
 
 PACKAGES = ("ocr", "detection", "segmentation", "nlp", "zoo", "framework")
@@ -118,6 +124,49 @@ def boxed(count: int) -> Sample:
     return picture(1).replace(boxes=boxes, labels=np.zeros(count, np.int32), valid=valid, source_size=(8, 6))
 
 
+class Posed(nn.Layer):
+    """One person of two joints on a picture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc, self.config = nn.Linear(3, 4), SimpleNamespace(num_joints=2)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self.fc(x.mean(axis=(1, 2))).reshape(-1, 1, 2, 2)
+
+    def loss(self, images: jax.Array, targets: PoseTargets) -> Losses:
+        off = jnp.abs(self(images) - targets.keypoints[:, :1, :, :2]).mean(axis=(-2, -1))
+        return Losses(jnp.where(targets.valid[:, :1], off, 0).sum())
+
+    def detect(self, images: jax.Array) -> Poses:
+        scores = jnp.full((images.shape[0], 1), 0.5)
+        shown = jnp.broadcast_to(scores[:, :, None, None], (images.shape[0], 1, 2, 1))
+        return Poses(jnp.concatenate([self(images), shown], axis=-1), scores)
+
+
+def posed(number: int, count: int) -> Sample:
+    joints = np.array([[[1, 1, 2], [4, 5, 1]], [[2, 2, 2], [0, 0, 0]]], np.float32)[:count]
+    areas = np.full(count, 12, np.float32)
+    return boxed(count).replace(keypoints=joints, valid=np.ones(count, bool), areas=areas, id=number)
+
+
+class PerPixel(nn.Layer):
+    """A class for every pixel from its colour, twice in training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(3, 2)
+
+    def forward(self, images: jax.Array) -> tuple[jax.Array, ...]:
+        return (self.fc(images),) * (2 if self.training else 1)
+
+
+def coloured(number: int) -> Sample:
+    mask = np.arange(48, dtype=np.uint8).reshape(8, 6) % 2
+    mask[0, number] = 255
+    return picture(0).replace(labels=None, mask=mask)
+
+
 TASKS: dict[str, list[tuple[Any, Any, list[Sample]]]] = {
     "ImageClassification": [
         (ImageClassification(topk=(1,)), Tiny(), [picture(0), picture(1)]),
@@ -127,11 +176,35 @@ TASKS: dict[str, list[tuple[Any, Any, list[Sample]]]] = {
         (ObjectDetection(max_objects=4, metric=metric), Dot(), [boxed(3), boxed(0)])
         for metric in (CocoMap(), VocMap())
     ],
+    "PoseEstimation": [
+        (
+            PoseEstimation(max_people=2, metric=CocoKeypoints(sigmas=(0.1, 0.1))),
+            Posed(),
+            [posed(0, 2), posed(1, 0)],
+        )
+    ],
+    "SemanticSegmentation": [
+        (
+            SemanticSegmentation(
+                losses=(WeightedLoss(CrossEntropy()), WeightedLoss(OhemCrossEntropy(min_kept=3), 0.4)),
+                inference=inference,
+                metric=MeanIoU(),
+            ),
+            PerPixel(),
+            [coloured(0), coloured(1)],
+        )
+        for inference in (
+            Inference(),
+            Inference(scales=(1.0, 2.0), flip=True),
+            Inference(slide=Slide((4, 4), (2, 3))),
+        )
+    ],
 }
 
 
 def test_every_task_has_a_row() -> None:
-    assert set(available("task", PACKAGES)) == set(TASKS)
+    known = available("task", PACKAGES)  # those of texts are in test_texts.py
+    assert set(TASKS) == {name for name, module in known.items() if not module.startswith("nlp.")}
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -35,6 +35,7 @@ CASES: dict[str, list[Any]] = {
     "RandomDistort": [T.RandomDistort()],
     "RandomErasing": [T.RandomErasing(p=1, scale=(0.02, 0.05)), T.RandomErasing(p=1, fill="noise")],
     "RandomExpand": [T.RandomExpand(2, p=1)],
+    "RandomFrame": [T.RandomFrame((64, 80), translate=0.1, degrees=10)],
     "RandomGrayscale": [T.RandomGrayscale(p=1)],
     "RandomHorizontalFlip": [T.RandomHorizontalFlip(p=1, keypoint_flip_pairs=((0, 1),))],
     "RandomIoUCrop": [T.RandomIoUCrop(), T.RandomIoUCrop((0.3,), allow_no_crop=False)],
@@ -53,6 +54,14 @@ CASES: dict[str, list[Any]] = {
 MIXING: dict[str, list[Any]] = {
     "MixUp": [T.MixUp(), T.MixUp(p=0.5)],
     "Mosaic": [T.Mosaic((64, 80)), T.Mosaic((2, 2)), T.Mosaic((65, 33), p=0.5, min_visible=0.3)],
+}
+# Of a sample with one object, which they cut out.
+OF_ONE: dict[str, list[Any]] = {
+    "CropToObject": [T.CropToObject((32, 24)), T.CropToObject((32, 24), padding=1.0)],
+    "RandomCropToObject": [
+        T.RandomCropToObject((32, 24)),
+        T.RandomCropToObject((32, 24), keypoint_flip_pairs=((0, 1),), p_half_body=1.0, upper_body=(0,)),
+    ],
 }
 # Not random, or random only in whether they do anything.
 FIXED = (
@@ -78,12 +87,13 @@ def parametrized(cases: dict[str, list[Any]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("transform", rows)
 
 
-every, mixing = parametrized(CASES), parametrized(MIXING)
+every, mixing, of_one = parametrized(CASES), parametrized(MIXING), parametrized(OF_ONE)
 
 
 def test_every_registered_transform_has_a_row() -> None:
-    rows_of = CASES | MIXING
-    assert set(rows_of) == set(available("transform", PACKAGES))
+    rows_of = CASES | MIXING | OF_ONE
+    known = available("transform", PACKAGES)  # those of texts are in test_texts.py
+    assert set(rows_of) == {name for name, module in known.items() if not module.startswith("framework.text")}
     for name, rows in rows_of.items():
         assert {type(row) for row in rows} == {find("transform", name, PACKAGES).config}
 
@@ -281,3 +291,32 @@ def test_mixing_ones_come_back_from_their_configuration(transform: Any) -> None:
 def test_it_comes_back_from_its_configuration(transform: Any) -> None:
     tree = parse(dump(transform), "dumped.yml")
     assert bind(tree, Annotated[Any, Kind("transform")], PACKAGES) == transform
+
+
+def one_object() -> Sample:
+    """The second object of `full_sample`, with all fields."""
+    whole, which = full_sample(), slice(1, 2)
+    assert whole.mask is not None and whole.polygons is not None and whole.text is not None
+    fields_of = ("mask", "boxes", "polygons", "keypoints", "labels", "text", "valid", "areas")
+    return whole.replace(**{name: getattr(whole, name)[which] for name in fields_of})
+
+
+@of_one
+def test_one_object_is_cut_out(transform: Any) -> None:
+    before = one_object()
+    for array in arrays(before).values():
+        array.flags.writeable = False  # an attempt to change it raises
+    for seed in SEEDS:
+        out, again = transform(before, rng(seed)), transform(one_object(), rng(seed))
+        assert arrays(out).keys() == arrays(again).keys()
+        assert all(np.array_equal(value, arrays(again)[name]) for name, value in arrays(out).items())
+        assert out.image.shape == (32, 24, 3) and out.image.dtype == np.uint8 and out.id == "full"
+        assert warp_of(out).source_hw == (HEIGHT, WIDTH) and warp_of(out).size_hw == (32, 24)
+        assert out.keypoints is not None and before.keypoints is not None
+        want = warp_of(out).points(before.keypoints[0, :, :2])
+        found = out.keypoints[0, :, :2]
+        known = out.keypoints[0, :, 2] > 0
+        flipped = np.linalg.det(warp_of(out).matrix[:2, :2]) < 0 and getattr(
+            transform, "keypoint_flip_pairs", ()
+        )
+        np.testing.assert_allclose(found[known], (want[::-1] if flipped else want)[known], atol=1e-3)

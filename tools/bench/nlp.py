@@ -1,6 +1,6 @@
 """Sequences per second of BERT-base, inference and training, against torch in the same run.
 
-python tools/bench/nlp.py [--modes inference training] [--precisions float32 bfloat16] [--rounds 7]
+python tools/bench/nlp.py [--modes inference training] [--precisions float32 bfloat16] [--rounds 5]
 
 Both run a classifier on BERT-base: 128 tokens, half of the texts shorter and padded, batch 8. Training is forward with
 dropout, backward and the update by AdamW. Oar's inference is the engine that serves an exported model, its training the
@@ -284,7 +284,7 @@ def main() -> int:
     parser.add_argument("--modes", nargs="+", default=["inference", "training"])
     parser.add_argument("--precisions", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--peers", nargs="+", default=list(PEERS), choices=PEERS)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batch_size", type=int, default=8)
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--threads", type=int, default=2)

@@ -25,7 +25,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-from tools.golden.text_encoders_cases import CASES, CLASSES, HEADS, Case, drawn, inputs, thin  # noqa: E402
+from text_encoders_cases import CASES, CLASSES, HEADS, Case, drawn, inputs, thin  # noqa: E402
 
 OUT = ROOT / "tests" / "golden" / "data" / "text_encoders"
 _UNUSED = (

@@ -229,7 +229,9 @@ class _Reads:
 
 
 def test_files_of_transforms_travel(tmp_path: Path):
-    transforms, files = artifact.carried([_Reads("/here/a.txt", b"one"), "plain", _Reads("/here/a.txt", b"one")])
+    transforms, files = artifact.carried(
+        [_Reads("/here/a.txt", b"one"), "plain", _Reads("/here/a.txt", b"one")]
+    )
     assert transforms[0].path == "words.txt" and transforms[1] == "plain"
     folder = Artifact({"domain": "test"}, files=files).save(tmp_path / "net")
     assert (folder / "words.txt").read_bytes() == b"one"

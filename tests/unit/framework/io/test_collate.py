@@ -77,7 +77,7 @@ def test_texts_are_padded_to_the_bucket_of_the_longest() -> None:
     assert batch["mask"].shape == (2, 4, 2) and batch["mask"].sum() == 8
     assert batch["label"].tolist() == [5, 6]
     assert collate([{"ids": np.zeros(0, int)}])["ids"].shape == (1, 2)
-    with pytest.raises(ShapeError, match="(?s)length 9.*up to 8"):
+    with pytest.raises(ShapeError, match=r"(?s)length 9.*up to 8"):
         collate([{"ids": np.zeros(9, int)}])
     with pytest.raises(ConfigError, match="these are no buckets"):
         PadToBucket((), {})

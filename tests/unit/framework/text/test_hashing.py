@@ -55,5 +55,5 @@ def test_what_is_too_long_is_cut_and_nothing_is_nothing() -> None:
 
 
 def test_errors() -> None:
-    with pytest.raises(ConfigError, match="(?s)nothing can be hashed.*buckets 1"):
+    with pytest.raises(ConfigError, match=r"(?s)nothing can be hashed.*buckets 1"):
         HashFeatures(buckets=1)

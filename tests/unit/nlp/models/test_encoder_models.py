@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 import jax.numpy as jnp
@@ -158,17 +159,10 @@ def test_every_head_learns(place: int) -> None:
     for name, parameter in model.named_parameters():
         parameter.set_value(parameter.value - 0.05 * gradients[name])
     assert float(loss(model)) < float(before) - 1e-3
-    # Keys may all move together, and only the first head reads the pooler.
-    idle = (
-        "k_proj.bias",
-        "key.bias",
-        ".pooler.dense.weight",
-        ".pooler.dense.bias",
-        ".pooler.weight",
-        ".pooler.bias",
-    )
+    # A softmax over tokens does not see what all of them have in common, and only the first head reads the pooler.
+    idle = r"(k_proj|key|norm2|full_layer_layer_norm)\.bias$|pooler"
     unused = {name for name, gradient in gradients.items() if np.abs(gradient).max() < 1e-9}
-    assert all(name.endswith(idle) for name in unused), unused
+    assert all(re.search(idle, name) for name in unused), unused
     assert place or not any("pooler" in name for name in unused)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -14,10 +15,11 @@ from framework.core.errors import ConfigError, ShapeError
 from framework.export import TensorSpec, lower_layer
 from framework.inference import Engine
 from framework.io.named_weights import named_weights
+from framework.nn import functional as F
 from segmentation.models import deeplabv3p, pp_liteseg, segformer
 from segmentation.models.deeplabv3p import DeepLabV3PConfig
 from segmentation.models.pp_humanseg_lite import PPHumanSegLiteConfig, ShuffleBlock
-from segmentation.models.pp_liteseg import PPLiteSegConfig, SpatialFusion
+from segmentation.models.pp_liteseg import PPLiteSegConfig, SpatialFusion, _strongest
 from segmentation.models.segformer import SegFormerConfig
 
 # Trained parameters, counted on PaddleSeg 2.8 with 19 classes (2 for people). In millions the paper on SegFormer,
@@ -208,3 +210,22 @@ def test_smallest_images() -> None:
 def test_errors(make: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make()
+
+
+def test_the_slope_of_the_strongest_channel_where_it_is_computed_again() -> None:
+    """At this level XLA computes the resized map twice, and no channel equals the largest."""
+
+    def weighed(x: jax.Array) -> jax.Array:
+        largest = _strongest(F.interpolate(x, (8, 12), mode="bilinear"))
+        return (largest * jnp.sin(jnp.arange(largest.size, dtype=jnp.float32)).reshape(largest.shape)).sum()
+
+    x = np.random.RandomState(0).standard_normal((2, 4, 6, 16)).astype(np.float32)
+    slopes = jax.jit(jax.grad(weighed)).lower(x).compile(compiler_options=QUICK)(x)
+    # The weights of bilinear resizing add up to 1: all slopes together are those of the outputs.
+    np.testing.assert_allclose(np.sum(slopes), np.sin(np.arange(192)).sum(), rtol=1e-3)
+
+
+def test_the_first_of_equal_channels_takes_the_slope() -> None:
+    value, back = jax.vjp(_strongest, jnp.array([[1.0, 3.0, 3.0], [0.0, 0.0, 0.0]]))
+    assert value.tolist() == [[3], [0]]
+    assert back(jnp.array([[2.0], [5.0]]))[0].tolist() == [[0, 2, 0], [5, 0, 0]]

@@ -1,0 +1,226 @@
+"""Every registered encoder, model, transform, data set, task and metric of texts: a row, and what holds for all."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import framework
+from framework import nn
+from framework.config import available, build
+from framework.config.registry import find
+from framework.export import TensorSpec, lower_layer
+from framework.io.dataset import Dataset
+from framework.nn import functional_core
+from framework.text.hashing import HashFeatures
+from framework.text.sample import TextSample
+from framework.text.tokenizer import Tokenizer
+from framework.text.transforms import Tokenize
+from nlp.contracts import Tokens
+from nlp.data.classification import TextClassification
+from nlp.data.parallel import ParallelText
+from nlp.data.tagged import TaggedText
+from nlp.models.bigru_crf import BiGRUCRFConfig
+from nlp.models.bow import BOWConfig
+from nlp.models.masked_lm import MaskedLMConfig
+from nlp.models.question_answering import QuestionAnsweringConfig
+from nlp.models.sequence_classification import SequenceClassifierConfig
+from nlp.models.text_cnn import TextCNNConfig
+from nlp.models.token_classification import TokenClassifierConfig
+from nlp.tasks import SequenceClassification, TokenClassification
+from zoo.text.albert import AlbertConfig
+from zoo.text.bert import BertConfig
+from zoo.text.ernie import ErnieConfig
+from zoo.text.roberta import RobertaConfig
+
+PACKAGES = ("nlp", "zoo", "framework")
+SMALL = {
+    "vocab_size": 60,
+    "hidden_size": 16,
+    "num_layers": 2,
+    "num_heads": 2,
+    "intermediate_size": 24,
+    "max_positions": 40,
+}
+ENCODERS: dict[str, Any] = {
+    "Albert": AlbertConfig(**SMALL, embedding_size=8),
+    "Bert": BertConfig(**SMALL),
+    "Ernie": ErnieConfig(**SMALL),
+    "Roberta": RobertaConfig(**SMALL),
+}
+ERNIE = ENCODERS["Ernie"]
+MODELS: dict[str, Any] = {
+    "BiGRUCRF": BiGRUCRFConfig(60, 5, embedding_dim=8, hidden_size=6, direct=True),
+    "BOW": BOWConfig(60, 5, embedding_dim=8),
+    "MaskedLM": MaskedLMConfig(ERNIE),
+    "QuestionAnswering": QuestionAnsweringConfig(ERNIE),
+    "SequenceClassifier": SequenceClassifierConfig(ERNIE, 5),
+    "TextCNN": TextCNNConfig(60, 5, embedding_dim=8, filters=6),
+    "TokenClassifier": TokenClassifierConfig(ERNIE, 5),
+}
+IDS = np.random.default_rng(0).integers(1, 60, (3, 7)).astype(np.int32)
+MASK = np.arange(7) < np.array([[7], [4], [2]])
+
+
+def of_texts(kind: str) -> set[str]:
+    known: Mapping[str, str] = available(kind, PACKAGES)
+    return {
+        name for name, module in known.items() if module.startswith(("nlp.", "zoo.text.", "framework.text"))
+    }
+
+
+def test_every_registered_name_has_a_row() -> None:
+    assert of_texts("backbone") == set(ENCODERS)
+    assert of_texts("model") == set(MODELS)
+    assert of_texts("transform") == {HashFeatures.__name__, Tokenize.__name__}
+    assert of_texts("dataset") == {TextClassification.__name__, TaggedText.__name__, ParallelText.__name__}
+    assert of_texts("task") == {SequenceClassification.__name__, TokenClassification.__name__}
+    assert of_texts("metric") == {"TagAccuracy", "SpanF1", "TextAccuracy"}
+
+
+@pytest.mark.parametrize("name", sorted(ENCODERS))
+def test_every_variant_builds_at_its_published_size(name: str) -> None:
+    config = type(ENCODERS[name])
+    variants = sys.modules[config.__module__].VARIANTS
+    for variant in variants:
+        graphdef, params, buffers = functional_core.abstract(build(config(variant=variant)).eval())
+        ids = jax.ShapeDtypeStruct((2, 16), jnp.int32)
+        shapes = jax.eval_shape(lambda p, b, ids, g=graphdef: g.bind(p, b)(ids), params, buffers, ids)
+        assert shapes.hidden.shape[:2] == (2, 16), variant
+
+
+ROWS = [*(("backbone", name) for name in sorted(ENCODERS)), *(("model", name) for name in sorted(MODELS))]
+rows = pytest.mark.parametrize(("kind", "name"), ROWS, ids=[name for _, name in ROWS])
+
+
+def made(kind: str, name: str) -> nn.Layer:
+    framework.seed(0)
+    config = {"backbone": ENCODERS, "model": MODELS}[kind][name]
+    found = find(kind, name, PACKAGES)
+    assert found.config is type(config)
+    return build(config).eval()
+
+
+def run(layer: Any, kind: str, ids: Any, mask: Any) -> list[jax.Array]:
+    """The outputs, those of padding set to 0."""
+    outputs = layer(ids, mask=mask) if kind == "backbone" else layer(Tokens(ids, mask))
+    found = [x for x in jax.tree.leaves(outputs) if x is not None]
+    return [jnp.where(mask[..., None], x, 0) if x.ndim == 3 else x for x in found]
+
+
+@rows
+def test_eager_is_static_and_states_go_round(kind: str, name: str) -> None:
+    layer = made(kind, name)
+    eager = run(layer, kind, IDS, MASK)
+    graphdef, params, buffers = functional_core.split(layer)
+    static = jax.jit(lambda ids, mask: run(graphdef.bind(params, buffers), kind, ids, mask))(IDS, MASK)
+    for a, b in zip(eager, static, strict=True):
+        assert np.isfinite(a).all() and np.abs(np.asarray(a) - b).max() < 1e-5
+    other = made(kind, name)
+    other.set_state_dict({key: np.asarray(value) * 0 for key, value in layer.state_dict().items()})
+    other.set_state_dict({key: np.asarray(value) for key, value in layer.state_dict().items()})
+    for a, b in zip(eager, run(other, kind, IDS, MASK), strict=True):
+        assert np.array_equal(a, b)
+
+
+@rows
+def test_gradients_are_finite_and_reach_the_parameters(kind: str, name: str) -> None:
+    layer = made(kind, name)
+    graphdef, params, buffers = functional_core.split(layer)
+    weights = [np.random.default_rng(1).normal(size=x.shape) for x in run(layer, kind, IDS, MASK)]
+
+    def loss(params: Any) -> jax.Array:
+        bound = graphdef.bind(params, buffers)
+        if hasattr(bound, "crf"):
+            return bound.loss(Tokens(IDS, MASK), IDS % 5)
+        return sum(((x * w).sum() for x, w in zip(run(bound, kind, IDS, MASK), weights)), jnp.zeros(()))
+
+    gradients = jax.jit(jax.grad(loss))(params)
+    flat = [
+        jax.tree_util.keystr(path)
+        for path, g in jax.tree_util.tree_leaves_with_path(gradients)
+        if not np.any(g)
+    ]
+    assert all(np.isfinite(g).all() for g in jax.tree.leaves(gradients))
+    # A key's bias adds the same to all scores of a query; embeddings of what does not occur here.
+    known = ("k_proj.bias", "key.bias", "type", "pooler")
+    assert not [name for name in flat if not any(part in name for part in known)], flat
+
+
+@rows
+def test_padding_and_companions_change_nothing(kind: str, name: str) -> None:
+    layer = made(kind, name)
+    together = run(layer, kind, IDS, MASK)
+    wide = run(layer, kind, np.pad(IDS, ((0, 0), (0, 5)), constant_values=3), np.pad(MASK, ((0, 0), (0, 5))))
+    for row, length in enumerate(MASK.sum(1)):
+        alone = run(layer, kind, IDS[row : row + 1, :length], MASK[row : row + 1, :length])
+        for a, b, c in zip(alone, together, wide, strict=True):
+            tokens = a.ndim == 3 or a.shape[1:] == (length,)
+            for other in (b, c):
+                own = other[row, :length] if tokens else other[row]
+                assert np.abs(np.asarray(a[0]) - own).max() < 1e-5
+
+
+class Whole(nn.Layer):
+    """A model as it is exported: real outputs alone."""
+
+    def __init__(self, layer: nn.Layer, kind: str) -> None:
+        super().__init__()
+        self.layer, self.kind = layer, kind
+
+    def forward(self, ids: jax.Array, mask: jax.Array) -> tuple[jax.Array, ...]:
+        return tuple(run(self.layer, self.kind, ids, mask))
+
+
+@rows
+def test_the_exported_program_is_the_model(kind: str, name: str) -> None:
+    layer = made(kind, name)
+    specs = {"ids": TensorSpec(("n", "t"), "int32"), "mask": TensorSpec(("n", "t"), "bool")}
+    program, weights = lower_layer(Whole(layer, kind), specs, after=lambda out: out, precision="float32")
+    for count, length in ((3, 7), (1, 4)):
+        ids, mask = IDS[:count, :length], MASK[:count, :length]
+        exported = jax.tree.leaves(program.call(weights, {"ids": ids, "mask": mask}))
+        for a, b in zip(run(layer, kind, ids, mask), exported, strict=True):
+            assert np.abs(np.asarray(a) - b).max() < 1e-5
+
+
+@pytest.mark.parametrize("unit", ["words", "characters"])
+def test_transforms_keep_a_sample_whole(unit: Any, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    Tokenizer.train("characters", ["天气很好 good"], 40).save(path)
+    sample = TextSample("天气 good", label=1, id="a")
+    for transform in (HashFeatures(unit=unit), Tokenize(str(path), unit=unit)):
+        found = transform(sample, np.random.default_rng(0))
+        assert (
+            dataclasses.replace(found, words=None, ids=None, offsets=None, word_ids=None, type_ids=None)
+            is not None
+        )
+        assert found.text == sample.text and found.label == 1 and found.id == "a"
+        assert found.ids is not None and found.word_ids is not None and found.offsets is not None
+        assert len(found.ids) == len(found.word_ids) == len(found.offsets)
+        real = found.word_ids >= 0
+        assert all(sample.text[start:end] for start, end in found.offsets[real])
+        again = transform(sample, np.random.default_rng(1))
+        assert np.array_equal(found.ids, again.ids)
+
+
+def test_data_sets_are_data_sets(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("one\tx\ntwo\ty\n", encoding="utf-8")
+    (tmp_path / "b.txt").write_text("one X\ntwo Y\n", encoding="utf-8")
+    sets = (
+        TextClassification(tmp_path / "a.tsv"),
+        TaggedText(tmp_path / "b.txt"),
+        ParallelText(tmp_path / "a.tsv", tmp_path / "b.txt"),
+    )
+    for data in sets:
+        assert isinstance(data, Dataset) and isinstance(data[0], TextSample) and len(data) == len(list(data))
+        with pytest.raises(IndexError):
+            data[len(data)]

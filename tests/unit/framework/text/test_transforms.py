@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import pickle
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+from framework.config import Kind, bind, dump, parse
+from framework.core.errors import ConfigError, FormatError, InputError
+from framework.text.sample import TextSample
+from framework.text.tokenizer import Tokenizer
+from framework.text.transforms import Tokenize, load_tokenizer
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return Tokenizer.train("words", ["big cats sat"], 100).save(
+        tmp_path / "tokenizer.json"
+    )  # big 5, cats 6, sat 7
+
+
+def test_a_text_and_its_pair(path: Path) -> None:
+    sample = Tokenize(str(path))(TextSample("cats  sat", pair="big"), RNG)
+    assert sample.ids is not None and sample.ids.tolist() == [2, 6, 7, 3, 5, 3]
+    assert sample.type_ids is not None and sample.type_ids.tolist() == [0, 0, 0, 0, 1, 1]
+    assert sample.offsets is not None and sample.offsets.tolist()[1:3] == [[0, 4], [6, 9]]
+    assert sample.word_ids is not None and sample.word_ids.tolist() == [-1, 0, 1, -1, -1, -1]
+    assert sample.words is None and sample.target_ids is None
+
+
+def test_words_of_the_sample_are_kept(path: Path) -> None:
+    sample = Tokenize(str(path))(TextSample("big cats.", words=("big", "cats."), tags=(0, 1)), RNG)
+    assert sample.ids is not None and sample.ids.tolist() == [2, 5, 1, 3]
+    assert sample.offsets is not None and sample.offsets.tolist() == [[0, 0], [0, 3], [4, 9], [0, 0]]
+    assert sample.word_ids is not None and sample.word_ids.tolist() == [-1, 0, 1, -1]
+
+
+def test_a_unit_divides_the_text(tmp_path: Path) -> None:
+    letters = str(Tokenizer.train("characters", ["ab猫"], 100).save(tmp_path / "t.json"))
+    sample = Tokenize(letters, unit="words")(TextSample("ab, 猫"), RNG)
+    assert sample.words == ("ab", ",", "猫")
+    assert sample.word_ids is not None and sample.word_ids.tolist() == [-1, 0, 0, 1, 2, -1]
+    assert sample.offsets is not None and sample.offsets.tolist()[1:-1] == [[0, 1], [1, 2], [2, 3], [4, 5]]
+    sample = Tokenize(letters, unit="characters", max_length=4)(TextSample("a b猫"), RNG)
+    assert sample.words == ("a", "b", "猫")
+    assert sample.word_ids is not None and sample.word_ids.tolist() == [-1, 0, 1, -1]
+
+
+@pytest.mark.parametrize("unit", ["text", "words", "characters"])
+def test_an_empty_text(unit: str, path: Path) -> None:
+    sample = Tokenize(str(path), unit=unit)(TextSample("", target=""), RNG)  # type: ignore[arg-type]
+    assert sample.ids is not None and sample.ids.tolist() == [2, 3]
+    assert sample.target_ids is not None and sample.target_ids.tolist() == [2, 3]
+    assert sample.offsets is not None and sample.offsets.tolist() == [[0, 0], [0, 0]]
+
+
+def test_a_target_has_its_own_tokenizer(path: Path, tmp_path: Path) -> None:
+    other = Tokenizer.train("characters", ["猫"], 100).save(tmp_path / "zh.json")
+    sample = TextSample("big", target="猫big")
+    both = Tokenize(str(path), target_tokenizer=str(other), max_length=4)(sample, RNG)
+    assert both.target_ids is not None and both.target_ids.tolist() == [2, 5, 1, 3]
+    one = Tokenize(str(path))(sample, RNG)
+    assert one.target_ids is not None and one.target_ids.tolist() == [2, 1, 3]
+
+
+def test_a_changed_file_is_read_again(path: Path) -> None:
+    transform = Tokenize(str(path))
+    assert transform.source() is Tokenize(str(path), 7).source()
+    Tokenizer.train("words", ["dog"], 100).save(path)
+    os.utime(path, ns=(1, 1))
+    assert transform.source().vocab_size == 6
+
+
+def test_an_artifact_carries_the_tokenizers(path: Path, tmp_path: Path) -> None:
+    other = Tokenizer.train("characters", ["猫"], 100).save(tmp_path / "zh.json")
+    sample = TextSample("big cats", target="猫")
+    transform = Tokenize(str(path), target_tokenizer=str(other))
+    before = transform(sample, RNG)
+    plain, files = transform.carried()
+    assert sorted(files) == ["target_tokenizer.json", "tokenizer.json"]
+    assert Tokenize(str(path)).carried()[0] == Tokenize("tokenizer.json")
+    path.unlink()
+    other.unlink()
+    bound = bind(parse(dump(plain), "artifact"), Annotated[Any, Kind("transform")], ("framework",))
+    after = pickle.loads(pickle.dumps(bound.restored(files)))(sample, RNG)
+    for field in dataclasses.fields(TextSample):
+        assert np.array_equal(getattr(before, field.name), getattr(after, field.name)), field.name
+    with pytest.raises(FormatError, match=r"tokenizer.json: the artifact lacks its tokenizer"):
+        plain.restored({})
+
+
+def test_what_cannot_be(path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"Tokenize.max_length[\s\S]*received: 0"):
+        Tokenize(str(path), max_length=0)
+    with pytest.raises(ConfigError, match="no room for a text"):
+        Tokenize(str(path), max_length=1)(TextSample("cats"), RNG)
+    with pytest.raises(InputError, match="the tokenizer cannot be read"):
+        load_tokenizer("no/such/tokenizer.json")

@@ -1,0 +1,305 @@
+"""Bert, Ernie, Roberta and Albert: sizes, padding, names, and what they refuse."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any
+
+import jax
+import numpy as np
+import pytest
+
+import framework
+from framework import nn
+from framework.config import Kind, bind, build
+from framework.core.errors import ConfigError, ShapeError
+from zoo.loading import is_torch, load_state_into
+from zoo.text import albert, bert, ernie, roberta
+from zoo.text.albert import AlbertConfig
+from zoo.text.bert import BertConfig
+from zoo.text.ernie import ErnieConfig
+from zoo.text.roberta import RobertaConfig
+
+TINY: dict[str, Any] = {
+    "vocab_size": 50,
+    "hidden_size": 16,
+    "num_layers": 2,
+    "num_heads": 2,
+    "intermediate_size": 32,
+    "max_positions": 20,
+}
+CONFIGS = [
+    BertConfig(**TINY),
+    ErnieConfig(**TINY),
+    RobertaConfig(**TINY),
+    AlbertConfig(**TINY, embedding_size=8, num_groups=2, layers_per_group=2),
+]
+every = pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
+
+# Values in the state dict. BERT, RoBERTa and ALBERT: counted in transformers' BertModel, RobertaModel and AlbertModel
+# at these sizes (110 and 340 million, 125 and 355, 12, 18, 60 and 235 in the papers). ERNIE: PaddleNLP's
+# docs/model_zoo/transformers/ERNIE/contents.rst gives 296, 118, 75, 27, 23 and 18 million for 3.0.
+PUBLISHED = {
+    "bert-base-uncased": 109_482_240,
+    "bert-large-uncased": 335_141_888,
+    "bert-base-cased": 108_310_272,
+    "bert-large-cased": 333_579_264,
+    "bert-base-multilingual-uncased": 167_356_416,
+    "bert-base-multilingual-cased": 177_853_440,
+    "bert-base-chinese": 102_267_648,
+    "chinese-roberta-medium": 36_563_456,
+    "chinese-roberta-small": 23_953_920,
+    "chinese-roberta-mini": 8_765_696,
+    "chinese-roberta-tiny": 3_183_488,
+    "ernie-1.0-base-zh": 99_866_112,
+    "ernie-3.0-xbase-zh": 296_053_760,
+    "ernie-3.0-base-zh": 117_944_832,
+    "ernie-3.0-medium-zh": 75_427_584,
+    "ernie-3.0-mini-zh": 26_949_504,
+    "ernie-3.0-micro-zh": 23_400_576,
+    "ernie-3.0-nano-zh": 17_912_232,
+    "ernie-3.0-tiny-base-v2-zh": 117_942_528,
+    "ernie-3.0-tiny-medium-v2-zh": 75_415_296,
+    "ernie-3.0-tiny-mini-v2-zh": 26_943_360,
+    "ernie-3.0-tiny-micro-v2-zh": 23_394_432,
+    "ernie-3.0-tiny-nano-v2-zh": 17_907_240,
+    "ernie-3.0-tiny-pico-v2-zh": 5_994_240,
+    "roberta-base": 124_645_632,
+    "roberta-large": 355_359_744,
+    **{f"albert-base-v{v}": 11_683_584 for v in (1, 2)},
+    **{f"albert-large-v{v}": 17_683_968 for v in (1, 2)},
+    **{f"albert-xlarge-v{v}": 58_724_864 for v in (1, 2)},
+    **{f"albert-xxlarge-v{v}": 222_595_584 for v in (1, 2)},
+    "albert-chinese-tiny": 4_080_520,
+    "albert-chinese-small": 4_742_272,
+    "albert-chinese-base": 10_547_968,
+    "albert-chinese-large": 16_548_352,
+    "albert-chinese-xlarge": 57_589_248,
+    "albert-chinese-xxlarge": 221_459_968,
+}
+VARIANTS = [
+    (config, variant)
+    for module, config in (
+        (bert, BertConfig),
+        (ernie, ErnieConfig),
+        (roberta, RobertaConfig),
+        (albert, AlbertConfig),
+    )
+    for variant in module.VARIANTS
+]
+
+
+def made(config: Any) -> Any:
+    framework.seed(1)
+    return build(config).eval()
+
+
+def texts(length: int, count: int = 3) -> np.ndarray:
+    return np.random.default_rng(length).integers(2, 50, (count, length))
+
+
+@pytest.mark.parametrize(("config", "variant"), VARIANTS, ids=[variant for _, variant in VARIANTS])
+def test_every_variant_at_full_size(config: Any, variant: str) -> None:
+    model = build(config(variant)).eval()
+    assert sum(int(np.prod(shape)) for shape in model.state_shapes().values()) == PUBLISHED[variant]
+    graphdef, params, buffers = nn.abstract(model)
+    ids = jax.ShapeDtypeStruct((2, 9), np.int32)
+    out, _ = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x), params, buffers, ids)
+    width = model.size.hidden_size
+    assert (out.hidden.shape, out.pooled.shape) == ((2, 9, width), (2, width))
+
+
+@every
+def test_padding_changes_no_token(config: Any) -> None:
+    model = made(config)
+    pad = model.size.pad_id
+    ids, lengths = texts(9), (9, 4, 1)
+    padded = np.where(np.arange(14) < np.array(lengths)[:, None], np.pad(ids, ((0, 0), (0, 5))), pad)
+    types = np.zeros_like(padded)
+    together = model(padded, types)
+    masked = model(np.where(padded == pad, 7, padded), types, padded != pad)
+    for row, length in enumerate(lengths):
+        alone = model(ids[row : row + 1, :length])
+        for out in (together, masked):
+            assert np.abs(out.hidden[row, :length] - alone.hidden[0]).max() < 1e-5
+            assert np.abs(out.pooled[row] - alone.pooled[0]).max() < 1e-5
+
+
+@every
+def test_the_mask_hides_a_token(config: Any) -> None:
+    model = made(config)
+    ids = texts(6, 1)
+    other = ids.copy()
+    other[0, 3] = (ids[0, 3] + 1 - 2) % 48 + 2
+    mask = np.ones((1, 6), bool)
+    seen = np.abs(model(ids, None, mask).hidden - model(other, None, mask).hidden)[0].max(-1)
+    assert (seen > 1e-4).all()
+    mask[0, 3] = False
+    hidden = np.abs(model(ids, None, mask).hidden - model(other, None, mask).hidden)[0].max(-1)
+    assert (hidden[[0, 1, 2, 4, 5]] < 1e-6).all() and hidden[3] > 1e-4
+
+
+@every
+def test_without_a_pooler(config: Any) -> None:
+    model = made(dataclasses.replace(config, pooler=False))
+    assert model(texts(3)).pooled is None
+    assert not any(name.startswith("pooler") for name in model.state_shapes())
+
+
+@every
+def test_jit_gives_what_eager_gives(config: Any) -> None:
+    model = made(config)
+    graphdef, params, buffers = nn.split(model)
+    ids = texts(5)
+    out, _ = jax.jit(lambda p, b, x: nn.apply(graphdef, p, b, None, x))(params, buffers, ids)
+    assert np.abs(out.hidden - model(ids).hidden).max() < 1e-5
+
+
+@every
+def test_dropout_in_training_only(config: Any) -> None:
+    model = made(dataclasses.replace(config, dropout=0.5, attention_dropout=0.5))
+    ids = texts(5)
+    assert (model(ids).hidden == model(ids).hidden).all()
+    model.train()
+    assert np.abs(model(ids).hidden - model(ids).hidden).max() > 0.1
+
+
+@every
+def test_too_long_and_empty_texts(config: Any) -> None:
+    model = made(config)
+    limit = 18 if isinstance(config, RobertaConfig) else 20
+    assert model(texts(limit, 1)).hidden.shape == (1, limit, 16)
+    for count in (0, limit + 1):
+        with pytest.raises(ShapeError, match=f"received: {count} tokens\n  allowed: from 1 to {limit}"):
+            model(np.full((1, count), 5))
+    with pytest.raises(ShapeError, match="one id a token"):
+        model(np.full((1, 3, 2), 5))
+
+
+def test_one_token() -> None:
+    for config in CONFIGS:
+        out = made(config)(np.full((1, 1), 7))
+        assert np.isfinite(out.hidden).all() and out.hidden.shape == (1, 1, 16)
+
+
+def test_position_of_roberta_count_real_tokens_only() -> None:
+    model = made(RobertaConfig(**TINY))
+    assert model.positions(np.array([[5, 6, 1, 7, 1]])).tolist() == [[2, 3, 1, 4, 1]]
+    assert made(BertConfig(**TINY)).positions(np.array([[5, 6, 0, 7, 0]])).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_padding_has_no_vector_but_in_bert() -> None:
+    assert not np.asarray(made(ErnieConfig(**TINY)).embeddings.word_embeddings(np.array([0]))).any()
+    assert np.asarray(made(BertConfig(**TINY)).embeddings.word_embeddings(np.array([0]))).all()
+
+
+def test_task_types_of_ernie() -> None:
+    model = made(ErnieConfig(**TINY))
+    assert model.state_shapes()["embeddings.task_type_embeddings.weight"] == (3, 16)
+    ids = texts(4)
+    zeros, ones = (model(ids, task_type_ids=np.full_like(ids, n)).hidden for n in (0, 1))
+    assert (zeros == model(ids).hidden).all() and np.abs(zeros - ones).max() > 1e-3
+    bare = made(ErnieConfig("ernie-3.0-tiny-nano-v2-zh", **TINY))
+    assert "embeddings.task_type_embeddings.weight" not in bare.state_shapes()
+    assert (bare(ids, task_type_ids=np.ones_like(ids)).hidden == bare(ids).hidden).all()
+
+
+def test_albert_shares_its_blocks() -> None:
+    config = AlbertConfig(**{**TINY, "num_layers": 4}, embedding_size=8, num_groups=2)
+    model = made(config)
+    runs: list[str] = []
+    for path, layer in model.named_sublayers():
+        if path.endswith("albert_layers.0"):
+            layer.register_forward_post_hook(lambda layer, args, out, path=path: runs.append(path))
+    model(texts(3))
+    first, second = (f"encoder.albert_layer_groups.{i}.albert_layers.0" for i in (0, 1))
+    assert runs == [first, first, second, second]
+
+
+def test_configs_from_yaml() -> None:
+    tree = {"type": "Ernie", "variant": "ernie-3.0-nano-zh", "num_layers": 2, "dropout": 0.0}
+    config = bind(tree, Annotated[Any, Kind("backbone")], ("zoo",))
+    assert config == ErnieConfig("ernie-3.0-nano-zh", num_layers=2, dropout=0.0)
+    size = config.size(ernie.VARIANTS)
+    assert (size.num_layers, size.hidden_size, size.dropout, size.attention_dropout) == (2, 312, 0.0, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"activation": "swish"}, r"BertConfig.activation.*\n.*'swish'\n.*gelu, gelu_new, relu, silu, tanh"),
+        ({"num_heads": 3}, r"BertConfig.num_heads.*\n.*3\n.*a divisor of hidden_size"),
+        ({"dropout": 1.0}, r"BertConfig.dropout.*\n.*1.0\n.*from 0, below 1"),
+        ({"attention_dropout": -0.1}, r"BertConfig.attention_dropout"),
+        ({"pad_id": 50}, r"BertConfig.pad_id.*\n.*50\n.*a token of the vocabulary"),
+        ({"hidden_size": 0}, r"BertConfig.(num_heads|hidden_size)"),
+        ({"num_layers": 0}, r"BertConfig.(num_groups|num_layers)"),
+        ({"max_positions": 0}, r"BertConfig.max_positions.*\n.*0\n.*from 1"),
+    ],
+)
+def test_wrong_sizes(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build(BertConfig(**{**TINY, **changes}))
+
+
+def test_wrong_groups() -> None:
+    with pytest.raises(ConfigError, match=r"AlbertConfig.num_groups.*\n.*3\n.*a divisor of num_layers"):
+        build(AlbertConfig(**{**TINY, "num_groups": 3}))
+
+
+def test_unknown_variants() -> None:
+    for config, near in ((BertConfig, "bert-base-uncased"), (ErnieConfig, "ernie-3.0-base-zh")):
+        with pytest.raises(ConfigError, match=f"did you mean '{near}'"):
+            build(config(near[:-1]))
+    for config in (RobertaConfig, AlbertConfig):
+        with pytest.raises(ConfigError, match="unknown variant"):
+            build(config("xyz"))
+
+
+def hugging_face(state: dict[str, Any], prefix: str, old: bool) -> dict[str, np.ndarray]:
+    """The state of a Bert as transformers writes it; `old` as files before 2019 have it."""
+    theirs = {}
+    for name, value in state.items():
+        value = np.asarray(value)
+        if value.ndim == 2 and "embeddings" not in name:
+            value = value.T
+        for a, b in (
+            ("encoder.layers.", "encoder.layer."),
+            ("self_attn.out_proj", "attention.output.dense"),
+            ("self_attn.q_proj", "attention.self.query"),
+            ("self_attn.k_proj", "attention.self.key"),
+            ("self_attn.v_proj", "attention.self.value"),
+            ("linear1", "intermediate.dense"),
+            ("linear2", "output.dense"),
+            ("norm1", "attention.output.LayerNorm"),
+            ("norm2", "output.LayerNorm"),
+            ("layer_norm", "LayerNorm"),
+        ):
+            name = name.replace(a, b)
+        if old and "LayerNorm" in name:
+            name = name.replace(".weight", ".gamma").replace(".bias", ".beta")
+        theirs[prefix + name] = value
+    return theirs
+
+
+@pytest.mark.parametrize("prefix", ["", "bert."])
+@pytest.mark.parametrize("old", [False, True])
+def test_a_file_of_hugging_face_whose_matrices_are_all_square(prefix: str, old: bool) -> None:
+    config = BertConfig(**{**TINY, "intermediate_size": 16})
+    model = made(config)
+    state = hugging_face(model.state_dict(), prefix, old)
+    state[f"{prefix}embeddings.position_ids"] = np.arange(20)[None]
+    framework.seed(9)
+    other = build(config).eval()
+    assert is_torch(state, other)
+    load_state_into(other, state)
+    ids = texts(5)
+    assert (other(ids).hidden == model(ids).hidden).all()
+
+
+def test_a_file_of_paddle_is_not_transposed() -> None:
+    model = made(BertConfig(**{**TINY, "intermediate_size": 16}))
+    state = {name: np.asarray(value) for name, value in model.state_dict().items()}
+    assert not is_torch(state, model)
+    other = load_state_into(build(model.config), state)
+    assert all((np.asarray(v) == state[k]).all() for k, v in other.state_dict().items())
