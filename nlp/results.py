@@ -107,10 +107,9 @@ def tagged(
         scores: [T]
         joined: The tags mark spans (`marks_spans`); else each token is one.
     """
-    groups: list[tuple[int, int, str]] = [(place, place + 1, tag) for place, tag in enumerate(tags)]
-    groups = spans(tags) if joined else groups
+    singles = [(place, place + 1, str(tag)) for place, tag in enumerate(tags)]
     found = []
-    for first, behind, label in groups:
+    for first, behind, label in spans(tags) if joined else singles:
         start, end = int(offsets[first, 0]), int(offsets[behind - 1, 1])
         found.append(Span(text[start:end], label, start, end, float(scores[first:behind].min())))
     return tuple(found)
