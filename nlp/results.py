@@ -88,8 +88,8 @@ class Tagged:
 
 def labelled(scores: np.ndarray, labels: Sequence[str], top: int) -> tuple[Label, ...]:
     """The best `top` of probabilities [C], best first; ties go to the lower class."""
-    best = np.argsort(-scores, kind="stable")[:top]
-    return tuple(Label(labels[i] if i < len(labels) else str(i), int(i), float(scores[i])) for i in best)
+    best = np.argsort(-scores, kind="stable")[:top].tolist()
+    return tuple(Label(labels[i] if i < len(labels) else str(i), i, float(scores[i])) for i in best)
 
 
 def marks_spans(labels: Sequence[str]) -> bool:
