@@ -88,7 +88,7 @@ class Tagged:
 
 def labelled(scores: np.ndarray, labels: Sequence[str], top: int) -> tuple[Label, ...]:
     """The best `top` of probabilities [C], best first; ties go to the lower class."""
-    best = np.argsort(-scores, kind="stable")[:top].tolist()
+    best = map(int, np.argsort(-scores, kind="stable")[:top])
     return tuple(Label(labels[i] if i < len(labels) else str(i), i, float(scores[i])) for i in best)
 
 
