@@ -72,6 +72,12 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     assert read_safetensors(path)["w"].tolist() == [1]
 
 
+def test_others_may_read_what_they_may_read_of_any_file(tmp_path):
+    (tmp_path / "any").touch()
+    write_safetensors(tmp_path / "a.safetensors", {"x": np.zeros(2)})
+    assert (tmp_path / "a.safetensors").stat().st_mode == (tmp_path / "any").stat().st_mode
+
+
 @pytest.mark.parametrize(
     "array", [np.array(["a"]), np.array([None]), np.zeros(1, "c16"), np.zeros(1, "M8[s]")]
 )
