@@ -69,14 +69,7 @@ def predictor(
     for name, value in (("threshold", threshold), ("det_threshold", det_threshold)):
         if value is not None and not 0 <= value <= 1:
             raise InputError("a score cannot be that", where=name, received=value, allowed="0 to 1")
-    artifact = find_artifact(model, CONFIGS, tuple(overrides), export_artifact)
-    if artifact.config.get("domain") != "detection" or "labels" not in artifact.config:
-        raise FormatError(
-            "this artifact does not detect objects",
-            where=str(model),
-            received=f"domain: {artifact.config.get('domain')}",
-            allowed="one that tools/export_model.py wrote from a config of configs/detection",
-        )
+    artifact = find_artifact(model, CONFIGS, tuple(overrides), "does not detect objects", export_artifact)
     if POSE in artifact.config:
 
         def opened() -> ObjectDetector:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from framework.config import Kind, bind
-from framework.core.errors import FormatError, InputError
+from framework.core.errors import InputError
 from framework.export import Artifact
 from framework.export.artifact import restored
 from framework.inference import engine_of
@@ -120,14 +120,7 @@ def predictor(
         InputError: no such model. HubError: weights are neither here nor reachable.
     """
     name, view = TASKS.get(str(model), Named(str(model), _itself))
-    artifact = find_artifact(name, CONFIGS, tuple(overrides), export_artifact)
-    if artifact.config.get("domain") != "nlp" or "labels" not in artifact.config:
-        raise FormatError(
-            "this artifact is no model of texts",
-            where=str(model),
-            received=f"domain: {artifact.config.get('domain')}",
-            allowed="one that tools/export_model.py wrote from a config of configs/nlp",
-        )
+    artifact = find_artifact(name, CONFIGS, tuple(overrides), "is no model of texts", export_artifact)
     task = bind(artifact.config["task"], Annotated[Any, Kind("task")], PACKAGES)
     labels = tuple(artifact.config["labels"])
     interpret, limit = _classes(labels, top), None

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from framework.config import bind
-from framework.core.errors import ConfigError, FormatError, InputError, OarError
+from framework.core.errors import ConfigError, InputError, OarError
 from framework.engine.experiment import Experiment
 from framework.export import Artifact
 from framework.inference.cache import ROOT
@@ -143,14 +143,9 @@ def predictor(
         raise InputError("an opacity cannot be that", where="opacity", received=opacity, allowed="0 to 1")
     if isinstance(background, str):
         background = read_background(background)
-    artifact = find_artifact(model, CONFIGS, tuple(overrides), export_artifact)
-    if artifact.config.get("domain") != "segmentation" or "inference" not in artifact.config:
-        raise FormatError(
-            "this artifact does not segment pictures",
-            where=str(model),
-            received=f"domain: {artifact.config.get('domain')}",
-            allowed="one that tools/export_model.py wrote from a config of configs/segmentation",
-        )
+    artifact = find_artifact(
+        model, CONFIGS, tuple(overrides), "does not segment pictures", export_artifact, "inference"
+    )
     inference = bind(artifact.config["inference"], Inference, PACKAGES)
     none = np.zeros((0, 0), np.uint8)
     look = Segmentation(

@@ -51,14 +51,7 @@ def predictor(
     Raises:
         InputError: no such model. HubError: weights are neither here nor reachable.
     """
-    artifact = find_artifact(model, CONFIGS, tuple(overrides))
-    if artifact.config.get("domain") != "zoo" or "labels" not in artifact.config:
-        raise FormatError(
-            "this artifact does not classify pictures",
-            where=str(model),
-            received=f"domain: {artifact.config.get('domain')}",
-            allowed="one that tools/export_model.py wrote from a config of configs/zoo",
-        )
+    artifact = find_artifact(model, CONFIGS, tuple(overrides), "does not classify pictures", export_artifact)
     labels = tuple(artifact.config["labels"])
 
     def classified(outputs: dict[str, np.ndarray], sample: Sample, picture: np.ndarray) -> Classification:
@@ -86,12 +79,39 @@ def image_predictor(
 
 
 def find_artifact(
-    model: str | os.PathLike[str], configs: Path, overrides: tuple[str, ...], export: Export | None = None
+    model: str | os.PathLike[str],
+    configs: Path,
+    overrides: tuple[str, ...],
+    misfit: str,
+    export: Export,
+    needs: str = "labels",
 ) -> Artifact:
     """The artifact of a folder, of a config file, or of the name of a config anywhere below `configs`.
 
-    `export` makes the artifact of a config file and overrides, by default `export_artifact`.
+    Args:
+        configs: configs/<domain>: the artifact must be of this domain.
+        misfit: What is said of one that is not: "this artifact <misfit>".
+        export: Makes the artifact of a config file and overrides.
+        needs: What the artifact's config has besides.
+
+    Raises:
+        InputError: no such model, or settings for a folder. FormatError: an artifact of another domain.
     """
+    artifact = _artifact(model, configs, overrides, export)
+    domain = artifact.config.get("domain")
+    if domain != configs.name or needs not in artifact.config:
+        raise FormatError(
+            f"this artifact {misfit}",
+            where=str(model),
+            received=f"domain: {domain}",
+            allowed=f"one that tools/export_model.py wrote from a config of configs/{configs.name}",
+        )
+    return artifact
+
+
+def _artifact(
+    model: str | os.PathLike[str], configs: Path, overrides: tuple[str, ...], export: Export
+) -> Artifact:
     path = Path(model)
     if path.is_dir():
         if overrides:
@@ -121,13 +141,13 @@ def config_file(model: str | os.PathLike[str], configs: Path) -> Path:
     return known[str(model)]
 
 
-def artifact_of(config: Path, overrides: tuple[str, ...] = (), export: Export | None = None) -> Artifact:
+def artifact_of(config: Path, overrides: tuple[str, ...], export: Export) -> Artifact:
     """The artifact of a config: from OAR_HOME if it was made before, else exported now and kept there."""
     from framework.config import load, resolved
     from framework.inference.cache import kept_artifact
 
     def make() -> Artifact:
-        return (export or export_artifact)(str(config), overrides)
+        return export(str(config), overrides)
 
     tree = load(config, overrides)
     plain = tree.plain()
