@@ -26,7 +26,7 @@ from framework.inference.text_predictor import TextPredictor
 from framework.text.sample import TextSample
 from framework.text.words import pieces
 from nlp.results import Span, Tagged, TextLabels, labelled, marks_spans, tagged
-from nlp.tasks import TokenClassification, _Texts, packed
+from nlp.tasks import TokenClassification, packed
 from zoo.api import find_artifact
 
 CONFIGS = ROOT / "configs" / "nlp"
@@ -134,7 +134,7 @@ def predictor(
             name: value for name, value in packed(sample).items() if name in artifact.config["inputs"]
         },
         interpret,
-        {name: value for name, value in _Texts.padding.items() if name in artifact.config["inputs"]},
+        {name: value for name, value in task.padding.items() if name in artifact.config["inputs"]},
         artifact.config["buckets"],
         artifact.config["batch_size"] if batch_size is None else batch_size,
     )
