@@ -68,3 +68,11 @@ def test_errors(tag: TextAnalyzer, tmp_path: Path) -> None:
         predictor("pos_taging_en")
     with pytest.raises((FormatError, InputError)):
         predictor(tmp_path)
+
+
+def test_chinese_words() -> None:
+    analyze = predictor("lexical_analysis")
+    text = "今天天气很好，我们去公园散步。"
+    result = analyze(text)
+    assert "".join(result.words) == text and "我们" in result.words
+    assert predictor("word_segmentation")(text) == result.words
