@@ -79,6 +79,7 @@ def test_a_killed_run_goes_on_to_the_bit(tmp_path: Path) -> None:
         "train.save_every=3",
         "train.eval_every=8",
     )
+    settings = (*settings, "optim.learning_rate.warmup_steps=2")
     given = ("-c", CONFIG, "-o", *ROOTS, *settings)
     environment = {**os.environ, "OAR_HOME": str(tmp_path / "home"), "OAR_OFFLINE": "1", "PYTHONUTF8": "1"}
     straight, folder = tmp_path / "straight", tmp_path / "killed"
