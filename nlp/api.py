@@ -8,6 +8,7 @@ print(tag("今天天气很好。").words)
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -26,11 +27,12 @@ from framework.inference.text_predictor import TextPredictor
 from framework.text.sample import TextSample
 from framework.text.words import pieces
 from nlp.results import Span, Tagged, TextLabels, labelled, marks_spans, tagged
-from nlp.tasks import TokenClassification, packed
+from nlp.tasks import TokenClassification, first_tokens, packed
 from zoo.api import find_artifact
 
 CONFIGS = ROOT / "configs" / "nlp"
 PACKAGES = ("nlp", "zoo", "framework")
+_TOGETHER = 256  # texts whose pieces share batches
 
 
 class Named(NamedTuple):
@@ -88,12 +90,15 @@ class TextAnalyzer:
         if self.limit is None:
             yield from self.model.results(texts)
             return
-        for text in texts:
-            parts = pieces(text, self.limit) if isinstance(text, str) else [(0, text)]
-            found: list[Span] = []
-            for (start, _), result in zip(parts, self.model.results(part for _, part in parts)):
-                found += [replace(s, start=s.start + start, end=s.end + start) for s in result.spans]
-            yield Tagged(text, tuple(found))
+        waiting = iter(texts)
+        while together := list(itertools.islice(waiting, _TOGETHER)):
+            cut = [pieces(text, self.limit) if isinstance(text, str) else [(0, text)] for text in together]
+            results = self.model.results(part for parts in cut for _, part in parts)
+            for text, parts in zip(together, cut):
+                found: list[Span] = []
+                for (start, _), result in zip(parts, results):
+                    found += [replace(s, start=s.start + start, end=s.end + start) for s in result.spans]
+                yield Tagged(text, tuple(found))
 
 
 def predictor(
@@ -154,7 +159,7 @@ def _tags(labels: tuple[str, ...]) -> Any:
     def interpret(outputs: dict[str, np.ndarray], sample: TextSample) -> Tagged:
         assert sample.word_ids is not None and sample.offsets is not None
         words = sample.word_ids
-        first = np.flatnonzero((words >= 0) & (words != np.concatenate([[-1], words[:-1]])))
+        first = np.flatnonzero(first_tokens(words))
         last = [np.flatnonzero(words == words[place])[-1] for place in first]
         offsets = np.stack([sample.offsets[first, 0], sample.offsets[last, 1]], axis=1)
         tags = [labels[tag] for tag in outputs["tags"][first]]

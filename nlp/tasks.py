@@ -40,6 +40,11 @@ def tokens_of(batch: Batch) -> Tokens:
     return Tokens(batch["input_ids"], batch["mask"], batch.get("type_ids"))
 
 
+def first_tokens(word_ids: np.ndarray) -> np.ndarray:
+    """[T] bool of `TextSample.word_ids`: whether a token is the first one of its word."""
+    return (word_ids >= 0) & (word_ids != np.concatenate([[-1], word_ids[:-1]]))
+
+
 def _started(metrics: Metrics, labels: tuple[str, ...]) -> dict[str, Metric]:
     return {f"{place}": metric.start(labels) for place, metric in enumerate(metrics)}
 
@@ -114,10 +119,8 @@ class TokenClassification(_Texts):
             raise InputError("a text has no tags", where=sample.id)
         arrays = packed(sample)
         assert sample.word_ids is not None
-        words = sample.word_ids
-        first = (words >= 0) & (words != np.concatenate([[-1], words[:-1]]))
-        tags = np.append(np.asarray(sample.tags, np.int32), -1)[words]
-        return {**arrays, "tags": np.where(first, tags, -1).astype(np.int32)}
+        tags = np.append(np.asarray(sample.tags, np.int32), -1)[sample.word_ids]
+        return {**arrays, "tags": np.where(first_tokens(sample.word_ids), tags, -1).astype(np.int32)}
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
         return Losses(model.loss(tokens_of(batch), batch["tags"]))

@@ -55,7 +55,8 @@ class HashFeatures:
         else:
             words, offsets = (split_words if self.unit == "words" else split_characters)(sample.text)
         features = word_features if self.unit == "words" else character_features
-        rows = [[self._number(name) for name in names] for names in features(words)[: self.max_length]]
+        near = words[: self.max_length + 2]  # features look at most two further
+        rows = [[self._number(name) for name in names] for names in features(near)[: self.max_length]]
         ids = np.asarray(rows, np.int32).reshape(len(rows), len(features(("",))[0]))
         return sample.replace(
             words=words,
