@@ -8,14 +8,10 @@ print(tag("今天天气很好。").words)
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
-
-import numpy as np
 
 from framework.config import Kind, bind
 from framework.core.errors import InputError
@@ -24,15 +20,13 @@ from framework.export.artifact import restored
 from framework.inference import engine_of
 from framework.inference.cache import ROOT
 from framework.inference.text_predictor import TextPredictor
-from framework.text.sample import TextSample
-from framework.text.words import pieces
-from nlp.results import Span, Tagged, TextLabels, labelled, marks_spans, tagged
-from nlp.tasks import TokenClassification, first_tokens, packed
+from nlp.pretrained_artifact import folder_artifact
+from nlp.readers import Setting
+from nlp.results import Tagged
 from zoo.api import find_artifact
 
 CONFIGS = ROOT / "configs" / "nlp"
 PACKAGES = ("nlp", "zoo", "framework")
-_TOGETHER = 256  # texts whose pieces share batches
 
 
 class Named(NamedTuple):
@@ -61,6 +55,10 @@ TASKS = {
     "pos_tagging": Named("bigru_crf_words_zh", _pairs),
     "pos_tagging_en": Named("bigru_crf_pos_en", _pairs),
     "intent": Named("text_cnn_snips", _itself),
+    # No weights of these come with the package: their data are for research only.
+    "sentiment_analysis": Named("text_cnn_chnsenticorp", _itself),
+    "text_similarity": Named("simnet_bow_lcqmc", _itself),
+    "ner": Named("bigru_crf_ner_resume", _pairs),
 }
 
 
@@ -68,13 +66,15 @@ class TextAnalyzer:
     """Made by `predictor`. A call takes a text, a pair of texts as a tuple, or a list of them, which gives a list.
 
     Safe to call from several threads.
-
-    Args:
-        limit: A text with more characters is read in pieces, sentence by sentence; None: what is too long is cut off.
     """
 
-    def __init__(self, model: TextPredictor[Any], view: Callable[[Any], Any], limit: int | None) -> None:
-        self.model, self.view, self.limit = model, view, limit
+    def __init__(self, model: TextPredictor[Any], view: Callable[[Any], Any]) -> None:
+        self.model, self.view = model, view
+
+    @property
+    def pairs(self) -> bool:
+        """Whether it takes pairs only, so that a line of a file holds two texts with a tab between them."""
+        return self.model.reader.pairs
 
     def __call__(self, source: Any) -> Any:
         if isinstance(source, list):
@@ -86,19 +86,8 @@ class TextAnalyzer:
         return (self.view(result) for result in self.texts(texts))
 
     def texts(self, texts: Iterable[Any]) -> Iterator[Any]:
-        """`results` as Tagged or TextLabels, whatever the task's name makes of them."""
-        if self.limit is None:
-            yield from self.model.results(texts)
-            return
-        waiting = iter(texts)
-        while together := list(itertools.islice(waiting, _TOGETHER)):
-            cut = [pieces(text, self.limit) if isinstance(text, str) else [(0, text)] for text in together]
-            results = self.model.results(part for parts in cut for _, part in parts)
-            for text, parts in zip(together, cut):
-                found: list[Span] = []
-                for (start, _), result in zip(parts, results):
-                    found += [replace(s, start=s.start + start, end=s.end + start) for s in result.spans]
-                yield Tagged(text, tuple(found))
+        """`results` as the typed results of nlp/results.py, whatever the task's name makes of them."""
+        return self.model.results(texts)
 
 
 def predictor(
@@ -113,11 +102,12 @@ def predictor(
     """An object that answers one question on texts: `tag("…")`, of a list a list.
 
     Args:
-        model: The name of a task (lexical_analysis, word_segmentation, pos_tagging, pos_tagging_en, intent) or of a
-            config in configs/nlp, a config file, or an artifact folder.
+        model: The name of a task (lexical_analysis, word_segmentation, pos_tagging, pos_tagging_en, intent; and
+            sentiment_analysis, text_similarity and ner, whose weights you train) or of a config in configs/nlp, a
+            config file, an artifact folder, or the folder of a fine-tuned model of transformers or PaddleNLP.
         device: "cpu", "gpu", "gpu:1", …; None is jax's default.
         precision: "float32", "bfloat16" or "auto".
-        top: How many classes a result of a classifier holds.
+        top: How many classes or candidates a result holds at most.
         batch_size: Texts that run together.
         overrides: Settings of the config, as `-o` of the tools.
 
@@ -125,47 +115,23 @@ def predictor(
         InputError: no such model. HubError: weights are neither here nor reachable.
     """
     name, view = TASKS.get(str(model), Named(str(model), _itself))
-    artifact = find_artifact(name, CONFIGS, tuple(overrides), "is no model of texts", export_artifact)
-    task = bind(artifact.config["task"], Annotated[Any, Kind("task")], PACKAGES)
-    labels = tuple(artifact.config["labels"])
-    interpret, limit = _classes(labels, top), None
-    if isinstance(task, TokenClassification):
-        interpret, limit = _tags(labels), max(artifact.config["buckets"])
-    transforms = bind(artifact.config["transforms"], tuple[Annotated[Any, Kind("transform")], ...], PACKAGES)
+    artifact = find_artifact(
+        name, CONFIGS, tuple(overrides), "is no model of texts", export_artifact, foreign=folder_artifact
+    )
+    config = artifact.config
+    task = bind(config["task"], Annotated[Any, Kind("task")], PACKAGES)
+    transforms = bind(config["transforms"], tuple[Annotated[Any, Kind("transform")], ...], PACKAGES)
+    setting = Setting(
+        restored(transforms, artifact.files), tuple(config["labels"]), max(config["buckets"]), top
+    )
     texts = TextPredictor(
         engine_of(artifact, device, precision),
-        restored(transforms, artifact.files),
-        lambda sample: {
-            name: value for name, value in packed(sample).items() if name in artifact.config["inputs"]
-        },
-        interpret,
-        {name: value for name, value in task.padding.items() if name in artifact.config["inputs"]},
-        artifact.config["buckets"],
-        artifact.config["batch_size"] if batch_size is None else batch_size,
+        task.reader(setting),
+        task.padding,
+        config["buckets"],
+        config["batch_size"] if batch_size is None else batch_size,
     )
-    return TextAnalyzer(texts, view, limit)
-
-
-def _classes(labels: tuple[str, ...], top: int) -> Any:
-    def interpret(outputs: dict[str, np.ndarray], sample: TextSample) -> TextLabels:
-        return TextLabels(sample.text, labelled(outputs["scores"], labels, top), sample.pair)
-
-    return interpret
-
-
-def _tags(labels: tuple[str, ...]) -> Any:
-    joined = marks_spans(labels)
-
-    def interpret(outputs: dict[str, np.ndarray], sample: TextSample) -> Tagged:
-        assert sample.word_ids is not None and sample.offsets is not None
-        words = sample.word_ids
-        first = np.flatnonzero(first_tokens(words))
-        last = [np.flatnonzero(words == words[place])[-1] for place in first]
-        offsets = np.stack([sample.offsets[first, 0], sample.offsets[last, 1]], axis=1)
-        tags = [labels[tag] for tag in outputs["tags"][first]]
-        return Tagged(sample.text, tagged(sample.text, offsets, tags, outputs["scores"][first], joined))
-
-    return interpret
+    return TextAnalyzer(texts, view)
 
 
 def open_predictor(

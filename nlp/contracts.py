@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
 
@@ -33,4 +34,45 @@ class Tagger(Protocol):
 
     def tag(self, tokens: Tokens) -> tuple[jax.Array, jax.Array]:
         """The tags [N, T] int32 and how probable each is, [N, T] float32 in [0, 1]."""
+        ...
+
+
+class Matcher(Protocol):
+    """A Layer that judges two texts, each in a row of tokens of its own. What is padded changes no pair's result.
+
+    Others, such as SequenceClassifier, read both in one row and have no `pair`.
+    """
+
+    apart: ClassVar[bool] = True
+
+    def forward(self, tokens: Tokens, pair: Tokens) -> jax.Array:
+        """Logits [N, 2] float32, of texts that do not match and of those that do; or [N] float32, which is the larger
+        the better they match."""
+        ...
+
+
+class TextEmbedder(Protocol):
+    """A Layer that turns each text into a vector."""
+
+    def embed(self, tokens: Tokens) -> jax.Array:
+        """[N, D] float32, each of length 1: the product of two is their cosine."""
+        ...
+
+
+Step = Callable[[jax.Array, jax.Array, Any], tuple[jax.Array, Any]]
+"""(tokens [B] int32, their position [] int32, state) -> (logits [B, V] of the next tokens, the new state).
+
+Each array of a state has B rows, which belong to the tokens."""
+
+
+class SequenceToSequence(Protocol):
+    """A Layer that reads one text and writes another. Its config has `pad_id`, `bos_id`, `eos_id` and `max_length`."""
+
+    def forward(self, tokens: Tokens, target: Tokens) -> jax.Array:
+        """Logits [N, S, V] float32 of what follows each token of `target`; none sees the tokens behind it."""
+        ...
+
+    def start(self, tokens: Tokens, beam_size: int, max_length: int) -> tuple[Step, Any]:
+        """What writes up to `max_length` tokens for each text, `beam_size` times: N * beam_size rows, in this order,
+        and the state before the first token, which is `bos_id` at position 0."""
         ...

@@ -1,13 +1,16 @@
-"""Scores of taggers and of classifiers of texts."""
+"""Scores of taggers, of classifiers of texts and of translations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from framework.config import register
+from framework.core.errors import MissingExtraError
+from framework.text.transforms import load_tokenizer
 from nlp.spans import spans
 
 
@@ -33,6 +36,36 @@ class _TagAccuracy:
 
     def result(self) -> dict[str, float]:
         return {"accuracy": self.right / max(1, self.count)}
+
+
+@register("metric")
+@dataclass(frozen=True)
+class MaskedPerplexity:
+    """How well hidden tokens are guessed: {"perplexity", "masked_accuracy"}, over all of them.
+
+    The perplexity is e to the mean of -log p of what stood there.
+    """
+
+    def start(self, labels: tuple[str, ...]) -> _MaskedPerplexity:
+        return _MaskedPerplexity()
+
+
+class _MaskedPerplexity:
+    higher_is_better = False
+
+    def __init__(self) -> None:
+        self.surprise = 0.0
+        self.right = self.count = 0
+
+    def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
+        hidden = batch["words"] >= 0
+        self.surprise -= float(outputs["log_likelihood"][hidden].sum(dtype=np.float64))
+        self.right += int((outputs["candidates"][..., 0] == batch["words"])[hidden].sum())
+        self.count += int(hidden.sum())
+
+    def result(self) -> dict[str, float]:
+        count = max(1, self.count)
+        return {"perplexity": float(np.exp(self.surprise / count)), "masked_accuracy": self.right / count}
 
 
 @register("metric")
@@ -78,6 +111,14 @@ class _SpanF1:
         return {f"{kind}f1": f1, f"{kind}precision": precision, f"{kind}recall": recall}
 
 
+def class_counts(found: np.ndarray, wanted: np.ndarray, kinds: np.ndarray) -> list[tuple[int, int, int]]:
+    """Of each class: how many texts [M] are rightly found to be of it, how many are found, and how many wanted."""
+    return [
+        (np.sum((found == kind) & (wanted == kind)), np.sum(found == kind), np.sum(wanted == kind))
+        for kind in kinds
+    ]
+
+
 @register("metric")
 @dataclass(frozen=True)
 class TextAccuracy:
@@ -105,8 +146,72 @@ class _TextAccuracy:
         if not self.found:
             return {"accuracy": 0.0, "macro_f1": 0.0}
         found, wanted = np.concatenate(self.found), np.concatenate(self.wanted)
-        scores = [
-            2 * np.sum((found == kind) & (wanted == kind)) / (np.sum(found == kind) + np.sum(wanted == kind))
-            for kind in np.union1d(found, wanted)
-        ]
+        counts = class_counts(found, wanted, np.union1d(found, wanted))
+        scores = [2 * right / (own + known) for right, own, known in counts]
         return {"accuracy": float((found == wanted).mean()), "macro_f1": float(np.mean(scores))}
+
+
+@register("metric")
+@dataclass(frozen=True)
+class BLEU:
+    """How many runs of one to four words are those of the reference: {"bleu"}, 0 to 100, by sacrebleu, as texts are.
+
+    References are what `tokenizer` makes of their tokens again: the very texts with "bpe" of `Tokenizer.train`, as long
+    as `max_length` cut nothing off; other kinds change spaces or letters.
+
+    Attributes:
+        tokenizer: That of the translations, as in Tokenize.
+        words: sacrebleu's way to words: "13a" for languages with spaces, "zh" for Chinese, "char" for characters.
+
+    Source: Papineni et al. 2002; Post 2018 (arXiv 1804.08771).
+    """
+
+    tokenizer: str
+    words: Literal["13a", "intl", "zh", "char"] = "13a"
+
+    def start(self, labels: tuple[str, ...]) -> _BLEU:
+        return _BLEU(self)
+
+
+class _BLEU:
+    higher_is_better = True
+
+    def __init__(self, config: BLEU) -> None:
+        try:
+            from sacrebleu.metrics.bleu import BLEU as Score
+        except ImportError as error:
+            raise MissingExtraError("sacrebleu", "nlp", "BLEU, the score of translations") from error
+        self.score: Any = Score(tokenize=config.words)
+        self.tokenizer = load_tokenizer(config.tokenizer)
+        self.found: list[str] = []
+        self.wanted: list[str] = []
+
+    def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
+        self.found += [self.tokenizer.decode(ids) for ids in outputs["ids"]]
+        self.wanted += [self.tokenizer.decode(ids[ids >= 0]) for ids in batch["next_ids"]]
+
+    def result(self) -> dict[str, float]:
+        return {"bleu": self.score.corpus_score(self.found, [self.wanted]).score if self.found else 0.0}
+
+
+@register("metric")
+@dataclass(frozen=True)
+class Perplexity:
+    """e to the mean cross-entropy of the reference's tokens, each given those before it: {"perplexity"}."""
+
+    def start(self, labels: tuple[str, ...]) -> _Perplexity:
+        return _Perplexity()
+
+
+class _Perplexity:
+    higher_is_better = False
+
+    def __init__(self) -> None:
+        self.total, self.count = 0.0, 0
+
+    def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
+        self.total += float(outputs["losses"].sum(dtype=np.float64))
+        self.count += int((batch["next_ids"] >= 0).sum())
+
+    def result(self) -> dict[str, float]:
+        return {"perplexity": float(np.exp(min(700.0, self.total / max(1, self.count))))}

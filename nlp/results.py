@@ -45,6 +45,21 @@ class TextLabels:
 
 
 @dataclass(frozen=True)
+class Similarity:
+    """How well two texts match: the larger `score` the better.
+
+    It is the model's: a probability in [0, 1], or of vectors the cosine in [-1, 1].
+    """
+
+    text: str
+    pair: str
+    score: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"text": self.text, "pair": self.pair, "score": round(self.score, 6)}
+
+
+@dataclass(frozen=True)
 class Span:
     """A word or an entity: `text` is what stands from character `start` to the one before `end`.
 
@@ -84,6 +99,22 @@ class Tagged:
 
     def to_dict(self) -> dict[str, Any]:
         return {"text": self.text, "spans": [span.to_dict() for span in self.spans]}
+
+
+@dataclass(frozen=True)
+class Translated:
+    """What a text says in another language.
+
+    `score` is the logarithm of the translation's probability, divided by the length penalty: 0 is certain. Of a text
+    that was translated in pieces it is their mean.
+    """
+
+    text: str
+    translation: str
+    score: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"text": self.text, "translation": self.translation, "score": round(self.score, 4)}
 
 
 def labelled(scores: np.ndarray, labels: Sequence[str], top: int) -> tuple[Label, ...]:

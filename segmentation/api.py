@@ -23,7 +23,8 @@ from framework.core.errors import ConfigError, InputError, OarError
 from framework.engine.experiment import Experiment
 from framework.export import Artifact
 from framework.inference.cache import ROOT
-from framework.inference.image_predictor import ImagePredictor, prepared
+from framework.inference.image_predictor import ImagePredictor
+from framework.inference.prepared import prepared
 from framework.vision import stored
 from framework.vision.sample import Sample
 from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize

@@ -18,6 +18,7 @@ import numpy as np
 from framework.config import Kind, bind
 from framework.core.errors import FormatError, InputError, nearest
 from framework.export import Artifact, load_artifact
+from framework.export.artifact import CONFIG as ARTIFACT
 from framework.inference import engine_of
 from framework.inference.cache import ROOT
 from framework.inference.image_predictor import ImagePredictor
@@ -85,6 +86,7 @@ def find_artifact(
     misfit: str,
     export: Export,
     needs: str = "labels",
+    foreign: Callable[[Path], Artifact] | None = None,
 ) -> Artifact:
     """The artifact of a folder, of a config file, or of the name of a config anywhere below `configs`.
 
@@ -93,11 +95,12 @@ def find_artifact(
         misfit: What is said of one that is not: "this artifact <misfit>".
         export: Makes the artifact of a config file and overrides.
         needs: What the artifact's config has besides.
+        foreign: Makes the artifact of a folder that is none, such as one with the model of another toolkit.
 
     Raises:
         InputError: no such model, or settings for a folder. FormatError: an artifact of another domain.
     """
-    artifact = _artifact(model, configs, overrides, export)
+    artifact = _artifact(model, configs, overrides, export, foreign)
     domain = artifact.config.get("domain")
     if domain != configs.name or needs not in artifact.config:
         raise FormatError(
@@ -110,7 +113,11 @@ def find_artifact(
 
 
 def _artifact(
-    model: str | os.PathLike[str], configs: Path, overrides: tuple[str, ...], export: Export
+    model: str | os.PathLike[str],
+    configs: Path,
+    overrides: tuple[str, ...],
+    export: Export,
+    foreign: Callable[[Path], Artifact] | None,
 ) -> Artifact:
     path = Path(model)
     if path.is_dir():
@@ -121,6 +128,8 @@ def _artifact(
                 received=", ".join(overrides),
                 fix="change the config and export again with tools/export_model.py",
             )
+        if foreign is not None and not (path / ARTIFACT).is_file():
+            return foreign(path)
         return load_artifact(path)
     return artifact_of(config_file(model, configs), overrides, export)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,10 @@ import jax
 
 from framework import nn
 from framework.config import build, dump, load, parse, resolved
+from framework.core.dtypes import Precision
 from framework.core.errors import ConfigError, InputError
 from framework.engine.experiment import Experiment, bind_experiment
+from framework.engine.task import check_transforms
 from framework.export import Artifact, TensorSpec
 from framework.export.artifact import carried
 from framework.export.program import lower_layer
@@ -55,7 +57,8 @@ def trained_model(experiment: Experiment, config: Path) -> tuple[nn.Layer, Path,
             where=config,
             received=f"no `weights`, and no training run in {spec}",
             allowed="a name of the hub, a file, a checkpoint or an address",
-            fix="-o weights=…, or train first: python tools/train.py -c " + config.as_posix(),
+            fix="-o weights=… (`overrides` of a predictor), or train first: python tools/train.py -c "
+            + config.as_posix(),
         )
     path = resolve_weights(spec, experiment.domain)
     model = load_weights_into(build(experiment.model), path)
@@ -167,7 +170,6 @@ def export_experiment(
     task: Any = experiment.task
     options, labels = experiment.export, labels_of(experiment, kept)
     task.check(model, labels)
-    model = fold_norms(reparameterize(model))
     specs = {name: TensorSpec(spec.shape, spec.dtype) for name, spec in options.inputs.items()}
     if not specs:
         raise ConfigError(
@@ -176,19 +178,10 @@ def export_experiment(
             received="no `export.inputs`",
             allowed="such as export: {inputs: {image: {shape: [n, 224, 224, 3], dtype: uint8}}}",
         )
-    whole = _Inference(model, task, tuple(specs))
-    programs: dict[str, Any] = {}
-    weights: dict[str, Any] = {}
-    for precision in options.precisions:
-        programs[precision], weights = lower_layer(whole, specs, after=lambda out: out, precision=precision)
-    transforms, files = carried(experiment.infer.transforms or ())
     about = {
         "domain": experiment.domain,
         "name": config.stem,
         "model": plain(experiment.model),
-        "task": plain(task),
-        "inputs": {name: [list(spec.shape), spec.dtype] for name, spec in specs.items()},
-        "transforms": [plain(transform) for transform in transforms],
         "batch_size": experiment.infer.batch_size,
         **({} if experiment.infer.buckets is None else {"buckets": list(experiment.infer.buckets)}),
         "labels": list(labels),
@@ -197,4 +190,39 @@ def export_experiment(
     }
     if path.is_file():
         about["provenance"]["sha256"] = hub.digest(path)
-    return Artifact(about, programs, weights, files=files)
+    return model_artifact(model, task, specs, experiment.infer.transforms or (), about, options.precisions)
+
+
+def model_artifact(
+    model: nn.Layer,
+    task: Any,
+    specs: Mapping[str, TensorSpec],
+    transforms: Iterable[Any],
+    about: Mapping[str, Any],
+    precisions: Sequence[Precision],
+) -> Artifact:
+    """The artifact of a model with its weights, whose program is the task's inference.
+
+    Args:
+        specs: The program's inputs, by name.
+        transforms: What is done to a sample before the program.
+        about: The rest of the artifact's config, such as domain, labels and provenance.
+
+    Raises:
+        ConfigError: the model and the transforms do not fit.
+    """
+    transforms = tuple(transforms)
+    check_transforms(model, transforms)
+    whole = _Inference(fold_norms(reparameterize(model)), task, tuple(specs))
+    programs: dict[str, Any] = {}
+    weights: dict[str, Any] = {}
+    for precision in precisions:
+        programs[precision], weights = lower_layer(whole, specs, after=lambda out: out, precision=precision)
+    transforms, files = carried(transforms)
+    config = {
+        **about,
+        "task": plain(task),
+        "inputs": {name: [list(spec.shape), spec.dtype] for name, spec in specs.items()},
+        "transforms": [plain(transform) for transform in transforms],
+    }
+    return Artifact(config, programs, weights, files=files)

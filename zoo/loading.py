@@ -19,19 +19,23 @@ from framework.io.interop.source import read_source
 from framework.io.interop.torch_names import from_torch
 from zoo import hub
 from zoo.layers.reparam import deploy_state
+from zoo.layers.text_folder import find_weights, is_model_folder
 
 _PROGRAMS = ("onnx", "pdmodel", "pir")
 _Model = TypeVar("_Model", bound=nn.Layer)
 
 
 def resolve_weights(spec: str | Path, domain: str | None = None) -> Path:
-    """The file, or the folder of a checkpoint, that `spec` means: the folder of a run (its best checkpoint), a path, a
-    name of the hub or an address, which are fetched.
+    """The file, or the folder of a checkpoint, that `spec` means: the folder of a run (its best checkpoint), that of a
+    model of transformers or PaddleNLP, a path, a name of the hub or an address, which are fetched.
 
     Raises:
         HubError: it is none of these, or cannot be reached.
+        FormatError: the folder of a model has no weights.
     """
     path = Path(spec).expanduser()
+    if is_model_folder(path):
+        return find_weights(path)
     return find_checkpoint(path, prefer="best") if path.is_dir() else hub.resolve(spec, domain)
 
 

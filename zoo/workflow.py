@@ -18,10 +18,11 @@ from framework.core.errors import ConfigError, InputError
 from framework.engine import callbacks as C
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import Experiment, Feed, bind_experiment
-from framework.engine.task import Task
+from framework.engine.task import Task, check_transforms
 from framework.engine.trainer import Trainer
 from framework.io.checkpoint import CheckpointStore, find_checkpoint
 from framework.io.collate import PadToBucket
+from framework.io.divided import divided
 from framework.io.loader import DataLoader
 from framework.io.sampler import BucketBatchSampler
 from framework.nn import functional_core
@@ -34,8 +35,10 @@ log = logging.getLogger("oar")
 def loader_of(feed: Feed, task: Any, seed: int, train: bool) -> DataLoader:
     """The loader of a feed. Training shuffles and leaves out what fills no batch; evaluation pads the last one.
 
-    With buckets the task says how long a sample is (`length`) and what pads its arrays (`padding`, values by key).
+    With buckets the task says how long a sample is (`length`) and what pads its arrays (`padding`, values by key). A
+    first transform with `divide(sample)` makes several samples of one.
     """
+    dataset, transforms = divided(feed.dataset, feed.transforms)
     if feed.buckets is None:
         batches = {"batch_size": feed.batch_size, "shuffle": train, "drop_last": train}
     else:
@@ -46,12 +49,12 @@ def loader_of(feed: Feed, task: Any, seed: int, train: bool) -> DataLoader:
                 received=f"task: {type(task).__name__}",
                 fix="take `buckets` out of the feed",
             )
-        lengths = [task.length(_transformed(sample, feed.transforms)) for sample in feed.dataset]
+        lengths = [task.length(_transformed(sample, transforms)) for sample in dataset]
         sampler = BucketBatchSampler(lengths, feed.buckets, feed.batch_size, train, train, seed)
         batches = {"batch_sampler": sampler, "collate_fn": PadToBucket(feed.buckets, task.padding)}
     return DataLoader(
-        feed.dataset,
-        transforms=feed.transforms,
+        dataset,
+        transforms=transforms,
         pack=task.pack,
         **batches,
         pad_last=not train,
@@ -121,6 +124,7 @@ def make_trainer(
         log.info(f"starting from {path}" + (f", but for {', '.join(skipped)}" if skipped else ""))
     labels = tuple(getattr(experiment.data.train.dataset, "class_names", ()))
     task.check(model, labels)
+    check_transforms(model, experiment.data.train.transforms)
     if evaluate and experiment.data.eval is not None:
         other = tuple(getattr(experiment.data.eval.dataset, "class_names", labels))
         if other != labels:
@@ -167,6 +171,7 @@ def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, f
     labels = labels_of(experiment, kept)
     task = cast(Task, experiment.task)  # trained_model requires it
     task.check(model, tuple(getattr(feed.dataset, "class_names", labels)))
+    check_transforms(model, feed.transforms)
     graphdef, params, buffers = functional_core.split(model.eval())
     loader = loader_of(feed, task, experiment.train.seed, train=False)
     return Evaluator(graphdef, task, loader, labels).run(params, buffers)

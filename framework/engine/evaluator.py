@@ -11,6 +11,7 @@ import numpy as np
 from framework.core.dtypes import narrow
 from framework.engine.task import Task
 from framework.inference.engine import compile_options, enable_compilation_cache
+from framework.io.device import without_texts
 from framework.io.loader import DataLoader
 from framework.nn.functional_core import GraphDef, State
 
@@ -56,7 +57,8 @@ class Evaluator:
                 metric.update(outputs, batch)
 
         for batch in self.loader.batches(epoch=0):
-            arrays = {name: narrow(value, name) for name, value in batch.data.items() if name != "valid"}
+            numbers = without_texts(batch.data)
+            arrays = {name: narrow(value, name) for name, value in numbers.items() if name != "valid"}
             placed = jax.device_put(arrays, self.sharding) if self.sharding is not None else arrays
             waiting.append((self._infer(params, buffers, placed), dict(batch.data)))
             if len(waiting) > 1:  # the device works on one batch while another is judged

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -44,7 +44,7 @@ class Task(Protocol):
     """A frozen dataclass: all that a domain says about training and inference. `loss` and `infer` are pure."""
 
     def pack(self, sample: Any) -> dict[str, np.ndarray]:
-        """Arrays of fixed shape, for one sample of the data set."""
+        """Arrays of fixed shape, for one sample of the data set. Those of texts ("U") are for the metrics alone."""
         ...
 
     def loss(self, model: Layer, batch: Batch) -> Losses:
@@ -64,6 +64,13 @@ class Task(Protocol):
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:
         """Raise ConfigError where model and data do not fit, such as other numbers of classes."""
         ...
+
+
+def check_transforms(model: Layer, transforms: Iterable[Any]) -> None:
+    """What transforms with a method `check(model)` have against the model. Raises: ConfigError."""
+    for transform in transforms:
+        if hasattr(transform, "check"):
+            transform.check(model)
 
 
 def check_classes(model: Layer, labels: tuple[str, ...]) -> None:

@@ -29,7 +29,7 @@ from framework.engine.state import TrainState
 from framework.engine.step import init_state, train_step
 from framework.engine.task import Task
 from framework.io.checkpoint import CheckpointStore, flatten, load_checkpoint, unflatten
-from framework.io.device import prefetch_to_device
+from framework.io.device import prefetch_to_device, without_texts
 from framework.io.loader import DataLoader
 from framework.nn import functional_core
 from framework.nn.layer import Layer
@@ -244,7 +244,7 @@ class Trainer:
                     for batch in feed:
                         for callback in self.callbacks:
                             callback.on_step(self, step)
-                        self.state, values = self.step_fn(self.state, batch.data)
+                        self.state, values = self.step_fn(self.state, without_texts(batch.data))
                         self._pending.append((step, batch.ids, values))
                         step += 1
                         self._waited = waited + feed.waited

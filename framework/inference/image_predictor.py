@@ -15,19 +15,12 @@ import numpy as np
 
 from framework.core.errors import InputError
 from framework.inference.engine import Engine
+from framework.inference.prepared import prepared
 from framework.vision import image as vision_image
 from framework.vision.sample import Sample
 
 R = TypeVar("R")
 Interpret = Callable[[dict[str, np.ndarray], Sample, np.ndarray], R]
-_ONE_SHOT = np.random.default_rng(0)  # transforms of inference draw nothing from it
-
-
-def prepared(sample: Sample, transforms: Iterable[Any]) -> Sample:
-    """The sample after the transforms of inference."""
-    for transform in transforms:
-        sample = transform(sample, _ONE_SHOT)
-    return sample
 
 
 class ImagePredictor(Generic[R]):

@@ -33,7 +33,7 @@ from framework.vision.pdf import PdfReader
 from framework.vision.video import VideoReader, VideoWriter
 
 Item = tuple[np.ndarray, str, int]
-SOURCES = ("image_file", "image_dir", "pdf_file", "video_file", "camera_id", "text", "text_file")
+SOURCES = ("image_file", "image_dir", "pdf_file", "video_file", "camera_id", "text", "text_file", "pair")
 _DRAWERS, _DRAWN_AHEAD = 2, 8
 
 
@@ -174,7 +174,26 @@ def _collect(
         report.written.append(output_dir / saving.name)
 
 
-def run_texts(predictor: Any, texts: Sequence[str], output_dir: Path) -> Report:
+def _pairs(lines: Sequence[str | tuple[str, str]], where: str) -> list[tuple[str, str]]:
+    """The first two columns of each line that is not blank, with a tab between them. Raises: InputError."""
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if isinstance(line, str) and not line.strip():
+            continue
+        columns = line if isinstance(line, tuple) else line.split("\t")
+        if len(columns) < 2:
+            raise InputError(
+                "the model takes two texts",
+                where=f"{where}, line {number}",
+                received=repr(line[:60]),
+                allowed="two texts with a tab between them",
+                fix="with --text the second one is given as --pair",
+            )
+        found.append((columns[0], columns[1]))
+    return found
+
+
+def run_texts(predictor: Any, texts: Sequence[str | tuple[str, str]], output_dir: Path) -> Report:
     """What `predictor.texts` finds in each text, a line each, in results.jsonl."""
     make_folder(output_dir)
     path = output_dir / "results.jsonl"
@@ -374,8 +393,13 @@ def check_sources(
     camera_id: int | None = None,
     text: str | None = None,
     text_file: str | None = None,
+    pair: str | None = None,
 ) -> None:
     """Before a model is loaded: is there something to read? A camera is not looked for. Raises: InputError."""
+    if pair is not None and text is None:
+        raise InputError(
+            "--pair is the second text of a pair", received="no --text", fix="give --text as well"
+        )
     if camera_id is not None or text is not None:
         return
     given = next((s for s in (image_file, image_dir, pdf_file, video_file, text_file) if s is not None), None)
@@ -403,10 +427,15 @@ def run(
     camera_id: int | None = None,
     text: str | None = None,
     text_file: str | None = None,
+    pair: str | None = None,
     draw: bool = True,
     save: bool = False,
 ) -> Report:
-    """Read the one source that is given and write the results to `output_dir`; `save` asks for one file of all too."""
+    """Read the one source that is given and write the results to `output_dir`; `save` asks for one file of all too.
+
+    `pair` is the second text of a pair with `text`. Where the model takes pairs, a line of `text_file` has two texts
+    with a tab between them.
+    """
     has_text = text is not None or text_file is not None
     if has_text != hasattr(predictor, "texts"):
         raise ConfigError(
@@ -415,7 +444,11 @@ def run(
             allowed="pictures, videos" if has_text else "--text, --text_file",
         )
     if has_text:
-        lines = [text] if text is not None else read_lines(Path(str(text_file)))
+        lines: Sequence[str | tuple[str, str]] = (
+            read_lines(Path(str(text_file))) if text is None else [text if pair is None else (text, pair)]
+        )
+        if getattr(predictor, "pairs", False):
+            lines = _pairs(lines, "--text" if text is not None else str(text_file))
         return run_texts(predictor, lines, output_dir)
     if video_file is not None:
         return run_video(predictor, Path(video_file), output_dir, draw, save)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -14,9 +14,31 @@ from framework.io.collate import PadToBucket
 from framework.text.sample import TextSample
 
 R = TypeVar("R")
-Interpret = Callable[[dict[str, np.ndarray], TextSample], R]
-_AT_ONCE = 1024  # texts that are sorted by length together
-_ONE_SHOT = np.random.default_rng(0)  # transforms of inference draw nothing from it
+R_co = TypeVar("R_co", covariant=True)
+_AT_ONCE = 256  # texts whose parts share batches
+
+
+class Reader(Protocol[R_co]):
+    """How a task reads a text. Safe to call from several threads."""
+
+    @property
+    def pairs(self) -> bool:
+        """Whether it takes pairs of texts only."""
+        ...
+
+    def parts(self, sample: TextSample) -> Sequence[TextSample]:
+        """What goes through the program for a text, with tokens: the text itself, or pieces of one that is too long."""
+        ...
+
+    def pack(self, part: TextSample) -> dict[str, np.ndarray]:
+        """Arrays by name; those that are no inputs of the program are left out."""
+        ...
+
+    def result(
+        self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[dict[str, np.ndarray]]
+    ) -> R_co:
+        """Of the text, its parts and the outputs of each, padded as it was."""
+        ...
 
 
 class TextPredictor(Generic[R]):
@@ -25,12 +47,10 @@ class TextPredictor(Generic[R]):
     What a text gives does not depend on the other texts of its batch.
 
     Args:
-        interpret: Of the outputs of one text, padded as it was, and the sample as the program saw it.
-        transforms: What is done to a text before the program; they make its tokens.
-        pack: Arrays of a sample, by the names of the program's inputs.
-        padding: What pads these arrays, by name.
+        reader: Makes of a text what the program takes, and results of what it gives.
+        padding: What pads the arrays of the program's inputs, by name; an input that it does not name is not padded.
         buckets: The lengths that texts are padded to: for each one the program is compiled once.
-        batch_size: Texts that run together.
+        batch_size: Texts, or parts of them, that run together.
 
     Raises:
         ConfigError: `batch_size` is below 1, or the buckets are no ascending lengths.
@@ -39,10 +59,8 @@ class TextPredictor(Generic[R]):
     def __init__(
         self,
         engine: Engine,
-        transforms: Sequence[Any],
-        pack: Callable[[TextSample], dict[str, np.ndarray]],
-        interpret: Interpret[R],
-        padding: dict[str, Any],
+        reader: Reader[R],
+        padding: Mapping[str, Any],
         buckets: Sequence[int],
         batch_size: int = 32,
     ) -> None:
@@ -50,9 +68,9 @@ class TextPredictor(Generic[R]):
             raise ConfigError(
                 "a batch needs a text", where="batch_size", received=batch_size, allowed="1 or more"
             )
-        self.engine, self.transforms, self.pack, self.interpret = engine, tuple(transforms), pack, interpret
-        self.padding, self.batch_size = padding, batch_size
-        self.collate = PadToBucket(tuple(buckets), padding)
+        self.engine, self.reader, self.batch_size = engine, reader, batch_size
+        self.padding = {name: value for name, value in padding.items() if name in engine.inputs}
+        self.collate = PadToBucket(tuple(buckets), self.padding)
 
     def __call__(self, source: Any) -> Any:
         if isinstance(source, list):
@@ -61,39 +79,28 @@ class TextPredictor(Generic[R]):
 
     def results(self, texts: Iterable[Any]) -> Iterator[R]:
         """One result for each text, in order. Memory does not grow with their number."""
-        numbered = iter(texts)
-        while chunk := list(itertools.islice(numbered, _AT_ONCE)):
-            yield from self._chunk([self.sample(text) for text in chunk])
+        waiting = iter(texts)
+        while together := [text_sample(text) for text in itertools.islice(waiting, _AT_ONCE)]:
+            cut = [self.reader.parts(sample) for sample in together]
+            outputs = iter(self._outputs([part for parts in cut for part in parts]))
+            for sample, parts in zip(together, cut):
+                yield self.reader.result(sample, parts, [next(outputs) for _ in parts])
 
-    def sample(self, source: Any) -> TextSample:
-        """The text with its tokens. Raises: InputError, where it is no text."""
-        pair = None
-        if isinstance(source, tuple) and len(source) == 2:
-            source, pair = source
-        if not isinstance(source, str) or not isinstance(pair, str | None):
-            raise InputError(
-                "this is no text",
-                received=type(source).__name__,
-                allowed="str, or a tuple of two for a pair",
-                fix="decode bytes first: data.decode('utf-8')" if isinstance(source, bytes) else None,
-            )
-        sample = TextSample(source, pair=pair)
-        for transform in self.transforms:
-            sample = transform(sample, _ONE_SHOT)
-        return sample
-
-    def _chunk(self, samples: list[TextSample]) -> list[R]:
-        packs = [self.pack(sample) for sample in samples]
+    def _outputs(self, parts: Sequence[TextSample]) -> list[dict[str, np.ndarray]]:
+        """What the program gives for each part, parts of about one length together."""
+        packs = [
+            {name: value for name, value in self.reader.pack(part).items() if name in self.engine.inputs}
+            for part in parts
+        ]
         lengths = [
             max((len(pack[name]) for name in self.padding if name in pack), default=0) for pack in packs
         ]
         order = sorted(range(len(packs)), key=lambda place: lengths[place])
-        results: dict[int, R] = {}
+        found: dict[int, dict[str, np.ndarray]] = {}
         for first in range(0, len(order), self.batch_size):
             places = order[first : first + self.batch_size]
-            for place, row in zip(places, self._run([packs[place] for place in places])):
-                results[place] = self.interpret(row, samples[place])
-        return [results[place] for place in range(len(samples))]
+            found |= zip(places, self._run([packs[place] for place in places]))
+        return [found[place] for place in range(len(parts))]
 
     def _run(self, packs: list[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
         """Full batches and single texts are the two sizes that are compiled for a length."""
@@ -102,3 +109,18 @@ class TextPredictor(Generic[R]):
             packs = packs + packs[-1:] * (self.batch_size - count)
         outputs = self.engine(self.collate(packs))
         return [{name: value[place] for name, value in outputs.items()} for place in range(count)]
+
+
+def text_sample(source: Any) -> TextSample:
+    """A text, or a tuple of two, as a sample. Raises: InputError, where it is neither."""
+    pair = None
+    if isinstance(source, tuple) and len(source) == 2:
+        source, pair = source
+    if not isinstance(source, str) or not isinstance(pair, str | None):
+        raise InputError(
+            "this is no text",
+            received=type(source).__name__,
+            allowed="str, or a tuple of two for a pair",
+            fix="decode bytes first: data.decode('utf-8')" if isinstance(source, bytes) else None,
+        )
+    return TextSample(source, pair=pair)

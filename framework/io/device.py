@@ -6,7 +6,7 @@ import dataclasses
 import queue
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import jax
@@ -36,6 +36,11 @@ def prefetch_to_device(
     """
     check_integer("prefetch_to_device.size", size, at_least=1)
     return DevicePrefetcher(batches, sharding_or_device, size)
+
+
+def without_texts(batch: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a batch a program takes: arrays of texts, which a task packs for its metrics, are left out."""
+    return {name: value for name, value in batch.items() if np.dtype(value.dtype).kind not in "SU"}
 
 
 class DevicePrefetcher(Iterator[Any]):

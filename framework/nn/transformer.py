@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn.common import Dropout, Linear
 from framework.nn.containers import LayerList
+from framework.nn.functional.attention import additive_mask
 from framework.nn.layer import Layer
 from framework.nn.norm import LayerNorm
 
@@ -38,6 +40,14 @@ class MultiHeadAttention(Layer):
 
         k: jax.Array
         v: jax.Array
+
+    class FixedCache(NamedTuple):
+        """Room for keys and values [N, T, heads, D], for compiled loops. A call writes its own from `place` on, an
+        int32 []; each of its queries sees what stands up to its own place, where `attn_mask` allows it, too."""
+
+        k: jax.Array
+        v: jax.Array
+        place: jax.Array | int
 
     def __init__(
         self,
@@ -72,8 +82,11 @@ class MultiHeadAttention(Layer):
         """Projected keys and values, [N, T, heads, D] each."""
         return self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
 
-    def gen_cache(self, key: jax.Array, value: jax.Array | None = None, type: Any = None) -> Any:
-        """An empty Cache for the batch of `key`, or a StaticCache of the projected key and value."""
+    def gen_cache(self, key: jax.Array, value: Any = None, type: Any = None) -> Any:
+        """For the batch of `key` an empty Cache, or FixedCache of `value` tokens, or a StaticCache of key and value."""
+        if type is MultiHeadAttention.FixedCache:
+            room = jnp.zeros((key.shape[0], value, self.num_heads, self.head_dim), key.dtype)
+            return self.FixedCache(room, room, 0)
         if type is MultiHeadAttention.StaticCache:
             return self.StaticCache(*self.compute_kv(key, key if value is None else value))
         if value is not None:
@@ -99,12 +112,28 @@ class MultiHeadAttention(Layer):
         if isinstance(cache, self.Cache):
             k, v = jnp.concatenate([cache.k, k], 1), jnp.concatenate([cache.v, v], 1)
             cache = self.Cache(k, v)
+        elif isinstance(cache, self.FixedCache):
+            cache, attn_mask = self._written(cache, k, v, attn_mask)
+            k, v, _ = cache
         weights = F.attention_weights(q, k, attn_mask)
         kept = F.dropout(weights, self.dropout, training=self.training)
         mixed = F.attend(kept, v)
         out = self.out_proj(mixed.reshape(*mixed.shape[:2], self.embed_dim))
         extra = ((weights,) if self.need_weights else ()) + ((cache,) if cache is not None else ())
         return (out, *extra) if extra else out
+
+    def _written(
+        self, cache: FixedCache, k: jax.Array, v: jax.Array, attn_mask: jax.Array | None
+    ) -> tuple[FixedCache, jax.Array]:
+        """The cache with these keys and values, and the mask that hides what stands behind each query."""
+        place, count, room = cache.place, k.shape[1], cache.k.shape[1]
+        k, v = (
+            lax.dynamic_update_slice_in_dim(old, new.astype(old.dtype), place, axis=1)
+            for old, new in ((cache.k, k), (cache.v, v))
+        )
+        past = jnp.arange(room) <= (jnp.arange(count) + place)[:, None]  # [Tq, T]
+        mask = past if attn_mask is None else additive_mask(attn_mask) + additive_mask(past)
+        return self.FixedCache(k, v, place + count), mask
 
 
 def _per_module(attr: Any, count: int) -> list[Any]:

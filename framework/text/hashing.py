@@ -26,26 +26,30 @@ class HashFeatures:
 
     Words: the word, in lower case, its first 1 to 3 and last 1 to 4 letters, its shape, and the pair it makes with the
     next one. Characters: the character, its kind and those of its neighbours, the two before and
-    behind it, the pairs that these five make, and the three in the middle. Number 0 is kept for padding.
+    behind it, the pairs that these five make, and the three in the middle. Number 0 is kept for padding. The second
+    text of a pair gets its own numbers.
 
     Attributes:
+        ngrams: Instead of these features those of a bag: the word or character itself (1), with the one behind it (2),
+            and so on.
         max_length: What comes after so many words or characters is left out.
 
     Raises:
-        ConfigError: there are fewer than 2 buckets, or no length.
+        ConfigError: there are fewer than 2 buckets, no length, or an n-gram of none.
     """
 
     unit: Literal["words", "characters"] = "words"
     buckets: int = 16384
     max_length: int = 512
+    ngrams: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.buckets < 2 or self.max_length < 1:
+        if self.buckets < 2 or self.max_length < 1 or min(self.ngrams, default=1) < 1:
             raise ConfigError(
                 "nothing can be hashed",
                 where="HashFeatures",
-                received=f"buckets {self.buckets}, max_length {self.max_length}",
-                allowed="buckets from 2, max_length from 1",
+                received=f"buckets {self.buckets}, max_length {self.max_length}, ngrams {self.ngrams}",
+                allowed="buckets from 2, max_length and ngrams from 1",
             )
 
     def __call__(self, sample: TextSample, rng: np.random.Generator) -> TextSample:
@@ -53,17 +57,29 @@ class HashFeatures:
         if words is not None:
             offsets = find_words(sample.text, words)
         else:
-            words, offsets = (split_words if self.unit == "words" else split_characters)(sample.text)
-        features = word_features if self.unit == "words" else character_features
-        near = words[: self.max_length + 2]  # features look at most two further
-        rows = [[self._number(name) for name in names] for names in features(near)[: self.max_length]]
-        ids = np.asarray(rows, np.int32).reshape(len(rows), len(features(("",))[0]))
+            words, offsets = self._split(sample.text)
+        ids = self._ids(words)
         return sample.replace(
             words=words,
             ids=ids,
-            offsets=offsets[: len(rows)],
-            word_ids=np.arange(len(rows), dtype=np.int32),
+            offsets=offsets[: len(ids)],
+            word_ids=np.arange(len(ids), dtype=np.int32),
+            pair_ids=None if sample.pair is None else self._ids(self._split(sample.pair)[0]),
+            negative=None if sample.negative is None else self(sample.negative, rng),
         )
+
+    def _split(self, text: str) -> tuple[tuple[str, ...], np.ndarray]:
+        return (split_words if self.unit == "words" else split_characters)(text)
+
+    def _ids(self, words: tuple[str, ...]) -> np.ndarray:
+        near = words[: self.max_length + max(2, *self.ngrams, 0)]  # how far features look
+        rows = [[self._number(name) for name in names] for names in self._features(near)[: self.max_length]]
+        return np.asarray(rows, np.int32).reshape(len(rows), len(self._features(("",))[0]))
+
+    def _features(self, words: tuple[str, ...]) -> list[list[str]]:
+        if self.ngrams:
+            return ngram_features(words, self.ngrams, " " if self.unit == "words" else "")
+        return (word_features if self.unit == "words" else character_features)(words)
 
     def _number(self, name: str) -> int:
         return zlib.crc32(name.encode("utf-8", "surrogatepass")) % (self.buckets - 1) + 1
@@ -98,6 +114,12 @@ def character_features(characters: tuple[str, ...]) -> list[list[str]]:
         ]
         for a, b, c, d, e in zip(padded, padded[1:], padded[2:], padded[3:], padded[4:])
     ]
+
+
+def ngram_features(words: tuple[str, ...], lengths: tuple[int, ...], joint: str) -> list[list[str]]:
+    """The n-grams that begin at each word or character, in lower case; shorter at the end of the text."""
+    low = [word.lower() for word in words]
+    return [[f"{n} {joint.join(low[place : place + n])}" for n in lengths] for place in range(len(low))]
 
 
 def kind(character: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -14,8 +15,9 @@ from framework.text.words import split_characters, split_words
 class Lookup:
     """Looks words or characters up; what is not there is token `unknown`.
 
-    A text is divided at white space and punctuation (`split_words`), or into its characters but for white space. Words
-    that are given are looked up whole; with unit "characters" each of their characters is.
+    A text is divided at white space and punctuation (`split_words`), or into its characters but for white space; a
+    token such as [MASK] that stands in it stays whole. Words that are given are looked up whole; with unit "characters"
+    each of their characters is.
     """
 
     def __init__(
@@ -24,14 +26,26 @@ class Lookup:
         self.unit, self.tokens, self.unknown, self.lower = unit, list(tokens), unknown, lower
         self._ids = {token: place for place, token in enumerate(self.tokens)}
         self._unknown = self._ids[unknown]
+        special = [re.escape(token) for token in self.tokens if re.fullmatch(r"\[[A-Z]+\]", token)]
+        self._special = re.compile(f"({'|'.join(special)})") if special else None
 
     @property
     def size(self) -> int:
         return len(self.tokens)
 
     def split(self, text: str) -> Pieces:
-        found, offsets = (split_words if self.unit == "words" else split_characters)(text)
-        return Pieces(self._look_up(found), offsets, np.full(len(found), -1, np.int32))
+        found: list[str] = []
+        offsets, start = [np.zeros((0, 2), np.int32)], 0
+        for place, part in enumerate(self._special.split(text) if self._special else [text]):
+            if place % 2:  # a special token
+                found.append(part)
+                offsets.append(np.array([[start, start + len(part)]], np.int32))
+            else:
+                units, places = (split_words if self.unit == "words" else split_characters)(part)
+                found += units
+                offsets.append(places + np.int32(start))
+            start += len(part)
+        return Pieces(self._look_up(found), np.concatenate(offsets), np.full(len(found), -1, np.int32))
 
     def split_words(self, words: Sequence[str]) -> Pieces:
         if self.unit == "words":

@@ -33,12 +33,22 @@ class TextSample:
     """`[T]` int32: the tokens; `[T, K]` where K features of each are added up."""
     type_ids: np.ndarray | None = None
     """`[T]` int32: 0 for `text` and 1 for `pair`."""
+    pair_ids: np.ndarray | None = None
+    """`[S]` or `[S, K]` int32: the tokens of `pair`, where a model reads it apart from `text`."""
+    negative: TextSample | None = None
+    """The same text with a pair that fits it less, where a model learns to rank."""
     offsets: np.ndarray | None = None
     """`[T, 2]` int32: first character and the one after the last, in the text that the token comes from."""
     word_ids: np.ndarray | None = None
     """`[T]` int32: the word of each token, -1 where it belongs to none."""
     target_ids: np.ndarray | None = None
-    """`[S]` int32: the tokens of `target`."""
+    """`[S]` int32: the tokens of `target`, or those that stood at `positions`."""
+    positions: np.ndarray | None = None
+    """`[S]` int32, ascending: the places in `ids` of the tokens that a model is to guess."""
+    spans: tuple[tuple[int, int], ...] | None = None
+    """First character and the one after the last of phrases or entities in `text`."""
+    answers: tuple[tuple[int, int], ...] | None = None
+    """First character and the one after the last, in `text`, of each right answer to `pair`; none: it has no answer."""
     id: str | int | None = None
     """Names the sample in messages and results."""
 

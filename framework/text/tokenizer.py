@@ -253,11 +253,50 @@ class Tokenizer:
             InputError: this is no text. ConfigError: `max_length` is below the number of special tokens.
         """
         parts = [self._split(part) for part in ((text,) if pair is None else (text, pair))]
-        frame = self.single if pair is None else self.pair
         if max_length is not None:
+            frame = self.single if pair is None else self.pair
             parts = _truncated(parts, max_length, len(frame) - len(parts))
+        return self._framed(parts)
+
+    def windows(
+        self, first: str, second: str, max_length: int, stride: int, first_length: int
+    ) -> list[tuple[int, Encoding]]:
+        """Two texts, of which the second one may be too long for one row: as many rows as it takes, which overlap.
+
+        Each row is what `encode` would make of the first text and a window of the second one. The number before it says
+        how many tokens of the second text come before its window.
+
+        Args:
+            max_length: So many tokens of a row at most, with the special ones.
+            stride: So many tokens behind the beginning of a window the next one begins, or behind its end if that is
+                nearer.
+            first_length: So many tokens of the first text at most; the rest is left out.
+
+        Raises:
+            ConfigError: nothing of the second text fits beside the first one.
+        """
+        one, two = self._split(first), self._split(second)
+        one = Pieces(*(rows[:first_length] for rows in one))
+        room = max_length - (len(self.pair) - 2) - len(one.ids)
+        if room < 1 or stride < 1:
+            raise ConfigError(
+                "there is no room for a window of the text",
+                where="max_length",
+                received=f"{max_length} with {len(one.ids)} tokens of the first text, stride {stride}",
+                allowed=f"{max_length - room + 1} or more, stride from 1",
+            )
+        found, start = [], 0
+        while True:
+            window = Pieces(*(rows[start : start + room] for rows in two))
+            found.append((start, self._framed([one, window])))
+            if start + room >= len(two.ids):
+                return found
+            start += min(stride, room)
+
+    def _framed(self, parts: list[Pieces]) -> Encoding:
+        """One or two texts with their special tokens."""
         ids, offsets, words, types, texts = [], [], [], [], []
-        for item, type_id in frame:
+        for item, type_id in self.single if len(parts) == 1 else self.pair:
             if isinstance(item, str):
                 place = "AB".index(item)
                 part = parts[place]

@@ -32,7 +32,7 @@ _SYMBOLS = r"[\p{S}\x{00AD}\x{00B2}\x{00BA}\x{3007}\x{00B5}\x{00D8}\x{014B}\x{01
 def read_tokenizer(path: Path, settings: dict[str, Any]) -> Tokenizer:
     """See `Tokenizer.from_file`."""
     if path.is_dir():
-        settings = {**_folder_settings(path), **settings}
+        settings = {**folder_settings(path), **settings}
         found = [path / name for name in _FILES if (path / name).is_file()]
         if not found:
             raise InputError(
@@ -274,7 +274,8 @@ def _template(items: list[dict[str, Any]], ids: dict[str, list[int]]) -> Frame:
 # -- settings and special tokens ---------------------------------------------------------------------------------------
 
 
-def _folder_settings(folder: Path) -> dict[str, Any]:
+def folder_settings(folder: Path) -> dict[str, Any]:
+    """What special_tokens_map.json, tokenizer_config.json and added_tokens.json of a folder say; {} without them."""
     settings: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         if (folder / name).is_file():

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
-from framework.text.words import find_words, split_characters, split_words
+from framework.text.words import continued, find_words, split_characters, split_words
 
-_SOURCE, _TARGET = "tokenizer.json", "target_tokenizer.json"
+SOURCE, _TARGET = "tokenizer.json", "target_tokenizer.json"
 
 
 @register("transform")
@@ -25,12 +25,14 @@ class Tokenize:
     """Gives a text, or a pair of texts, the tokens of a vocabulary with special tokens around them.
 
     Words that the sample has are kept: each token belongs to one of them. Where nobody divided the text, `unit` does:
-    "words" and "characters" divide it, and with "text" each token counts as a word of its own. A sample with a `target`
-    gets its tokens too.
+    "words" and "characters" divide it before the tokenizer does; behind it, "text" takes each token for a word, and
+    "subwords" the tokens of one run of letters, which is what a tagger with a vocabulary of parts of words needs. A
+    sample with a `target` or a `negative` gets its tokens too.
 
     Attributes:
         tokenizer: A file or a folder that `Tokenizer.from_file` reads, or the JSON of one.
         max_length: So many tokens at most, with the special ones; of a pair the longer text is cut first.
+        apart: Each text of a pair gets tokens for itself, for models that read them apart; else one row has both.
         target_tokenizer: The same for `target`; None: one tokenizer for both.
 
     Raises:
@@ -40,8 +42,9 @@ class Tokenize:
 
     tokenizer: str
     max_length: int = 512
-    unit: Literal["text", "words", "characters"] = "text"
+    unit: Literal["text", "subwords", "words", "characters"] = "text"
     target_tokenizer: str | None = None
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if self.max_length < 1:
@@ -65,46 +68,76 @@ class Tokenize:
         places = None
         if words is not None:
             places = find_words(sample.text, words)
-        elif self.unit != "text":
+        elif self.unit in ("words", "characters"):
             words, places = (split_words if self.unit == "words" else split_characters)(sample.text)
         text = sample.text if words is None else words
-        found = self.source().encode(text, sample.pair, self.max_length)
+        pair = None if self.apart else sample.pair
+        found = self.source().encode(text, pair, self.max_length)
         offsets, word_ids = found.offsets, found.words
         if places is None:
             own = found.texts == 0
-            word_ids = np.where(own, np.cumsum(own) - 1, -1).astype(np.int32)
+            starts = own.copy()
+            if self.unit == "subwords":
+                starts[own] = ~continued(sample.text, offsets[own])
+            word_ids = np.where(own, np.cumsum(starts) - 1, -1).astype(np.int32)
         elif len(places):
             offsets = offsets + np.where(word_ids < 0, 0, places[word_ids, 0])[:, None]
         sample = sample.replace(
             words=words, ids=found.ids, type_ids=found.type_ids, offsets=offsets, word_ids=word_ids
         )
+        if self.apart and sample.pair is not None:
+            sample = sample.replace(
+                pair_ids=self.source().encode(sample.pair, max_length=self.max_length).ids
+            )
+        if sample.negative is not None:
+            sample = sample.replace(negative=self(sample.negative, rng))
         if sample.target is None:
             return sample
         return sample.replace(target_ids=self.target().encode(sample.target, max_length=self.max_length).ids)
 
+    def check(self, model: Any) -> None:
+        """Raises: ConfigError, where the model has no vector for some of the tokens."""
+        check_vocabulary(self.tokenizer, model, "Tokenize.tokenizer")
+
     def carried(self) -> tuple[Tokenize, dict[str, bytes]]:
         """This transform as it stands in an artifact, and the files that go there with it."""
-        files = {_SOURCE: self.source().to_json().encode("utf-8")}
+        files = {SOURCE: self.source().to_json().encode("utf-8")}
         if self.target_tokenizer is None:
-            return replace(self, tokenizer=_SOURCE), files
+            return replace(self, tokenizer=SOURCE), files
         files[_TARGET] = self.target().to_json().encode("utf-8")
-        return replace(self, tokenizer=_SOURCE, target_tokenizer=_TARGET), files
+        return replace(self, tokenizer=SOURCE, target_tokenizer=_TARGET), files
 
     def restored(self, files: Mapping[str, bytes]) -> Tokenize:
         """The transform of an artifact with these files. Raises: FormatError, where its own is missing."""
 
-        def text(name: str) -> str:
-            if name not in files:
-                raise FormatError(
-                    "the artifact lacks its tokenizer",
-                    where=name,
-                    received=", ".join(files) or "no files",
-                    fix="export it again",
-                )
-            return files[name].decode("utf-8")
+        target = None if self.target_tokenizer is None else carried_text(files, self.target_tokenizer)
+        return replace(self, tokenizer=carried_text(files, self.tokenizer), target_tokenizer=target)
 
-        target = None if self.target_tokenizer is None else text(self.target_tokenizer)
-        return replace(self, tokenizer=text(self.tokenizer), target_tokenizer=target)
+
+def check_vocabulary(tokenizer: str, model: Any, where: str) -> None:
+    """Raises: ConfigError, where the model has no vector for some of the tokens."""
+    rows = getattr(model, "vocab_size", getattr(getattr(model, "config", None), "vocab_size", None))
+    size = load_tokenizer(tokenizer).vocab_size
+    if rows is not None and size > rows:
+        raise ConfigError(
+            "the tokenizer and the model are of different vocabularies",
+            where=where,
+            received=f"{tokenizer[:200]} with {size} tokens, a model with {rows}",
+            allowed=f"at most {rows} tokens",
+            fix="take the tokenizer from the folder of the model's weights, or set vocab_size of the model",
+        )
+
+
+def carried_text(files: Mapping[str, bytes], name: str) -> str:
+    """A tokenizer's file of an artifact. Raises: FormatError, where it is missing."""
+    if name not in files:
+        raise FormatError(
+            "the artifact lacks its tokenizer",
+            where=name,
+            received=", ".join(files) or "no files",
+            fix="export it again",
+        )
+    return files[name].decode("utf-8")
 
 
 def load_tokenizer(source: str) -> Tokenizer:

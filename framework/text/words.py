@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 import numpy as np
 
@@ -33,6 +34,26 @@ def find_words(text: str, words: tuple[str, ...]) -> np.ndarray:
         spans.append((place, place) if start < 0 else (start, start + len(word)))
         place = spans[-1][1]
     return _spans(spans)
+
+
+def continued(text: str, offsets: np.ndarray) -> np.ndarray:
+    """[T] bool: whether a token goes on with the word of the token before it, by where they stand, `offsets` [T, 2].
+
+    It does where both are of one run of letters and digits. A Chinese character is a word of its own, as BERT has it.
+    """
+    found = np.zeros(len(offsets), bool)
+    for place in range(1, len(offsets)):
+        before, start = int(offsets[place - 1, 1]), int(offsets[place, 0])
+        joined = 0 < start == before < len(text) and _in_word(text[start - 1]) and _in_word(text[start])
+        found[place] = joined or start < before  # bytes of one character stand at one place
+    return found
+
+
+def _in_word(character: str) -> bool:
+    code = ord(character)
+    if 0x4E00 <= code <= 0x9FFF or 0x3400 <= code <= 0x4DBF or 0xF900 <= code <= 0xFAFF or code >= 0x20000:
+        return False
+    return character.isalnum() or unicodedata.category(character)[0] == "M"
 
 
 def pieces(text: str, limit: int) -> list[tuple[int, str]]:

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from framework.config.registry import register
 from framework.core.errors import FormatError
-from framework.io.dataset import LazyDataset
 from framework.text.sample import TextSample
 from nlp.data.lines import class_index, column, read_table
+from nlp.data.texts import TextDataset
 
 Column = int | str
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class TextClassification(LazyDataset):
+class TextClassification(TextDataset):
     """One text a line, in columns between separators, or in JSON lines (.jsonl).
 
     A column is a number, counted from 0, or a key of JSON. A text that is a list of words in JSON is joined by spaces,
@@ -44,11 +44,9 @@ class TextClassification(LazyDataset):
         """The names of the classes by index."""
         return self._read[0]
 
-    def __len__(self) -> int:
-        return len(self._read[1])
-
-    def __getitem__(self, index: int) -> TextSample:
-        return self._read[1][index]
+    @property
+    def samples(self) -> list[TextSample]:
+        return self._read[1]
 
     @cached_property
     def _read(self) -> tuple[tuple[str, ...], list[TextSample]]:

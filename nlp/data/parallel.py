@@ -8,14 +8,14 @@ from pathlib import Path
 
 from framework.config.registry import register
 from framework.core.errors import FormatError
-from framework.io.dataset import LazyDataset
 from framework.text.lines import read_lines
 from framework.text.sample import TextSample
+from nlp.data.texts import TextDataset
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class ParallelText(LazyDataset):
+class ParallelText(TextDataset):
     """Two files of the same number of lines: line i of `target` is the translation of line i of `source`.
 
     Raises:
@@ -25,14 +25,8 @@ class ParallelText(LazyDataset):
     source: Path
     target: Path
 
-    def __len__(self) -> int:
-        return len(self._read)
-
-    def __getitem__(self, index: int) -> TextSample:
-        return self._read[index]
-
     @cached_property
-    def _read(self) -> list[TextSample]:
+    def samples(self) -> list[TextSample]:
         source, target = read_lines(self.source), read_lines(self.target)
         if len(source) != len(target):
             raise FormatError(

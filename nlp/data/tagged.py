@@ -10,18 +10,18 @@ from typing import Literal
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError
-from framework.io.dataset import LazyDataset
 from framework.text.lines import read_lines
 from framework.text.sample import TextSample
 from nlp.data.classification import Column
 from nlp.data.lines import class_index, column, read_table
+from nlp.data.texts import TextDataset
 
 _Words = list[tuple[str, str]]  # each with its tag
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class TaggedText(LazyDataset):
+class TaggedText(TextDataset):
     """Sentences of words with a tag each.
 
     Files: CoNLL-U (.conllu), JSON lines (.jsonl) with lists of words and tags, and otherwise a word and its tag a line,
@@ -61,11 +61,9 @@ class TaggedText(LazyDataset):
         """The names of the tags by index."""
         return self._read[0]
 
-    def __len__(self) -> int:
-        return len(self._read[1])
-
-    def __getitem__(self, index: int) -> TextSample:
-        return self._read[1][index]
+    @property
+    def samples(self) -> list[TextSample]:
+        return self._read[1]
 
     @cached_property
     def _read(self) -> tuple[tuple[str, ...], list[TextSample]]:

@@ -2,8 +2,9 @@
 
 Paper: Lafferty, McCallum and Pereira 2001; the recursions are those of http://www.cs.columbia.edu/~mcollins/fb.pdf
 Reference: PaddleNLP paddlenlp/layers/crf.py (`LinearChainCrf`, with_start_stop_tag=True)
-Differs: PaddleNLP's normaliser reads its transition matrix as [to, from] and its gold score and decoder as [from, to];
-    ours is [from, to] everywhere. The tags START and STOP stand at the ends of a sequence only.
+Differs: PaddleNLP's normaliser reads its transition matrix as [to, from], its gold score as [from, to], and its
+    decoder as [from, to] but for the end of a sequence, which it reads from the row of STOP. Ours is the decoder's
+    everywhere, so weights of PaddleNLP give its tags. START and STOP stand at the ends of a sequence only.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ _Token = tuple[jax.Array, jax.Array, jax.Array]
 
 
 class LinearChainCRF(nn.Layer):
-    """Scores of L tags in a row. `transitions` [L + 2, L + 2] are from row to column; tag L is STOP and L + 1 is START.
+    """Scores of L tags in a row. `transitions` [L + 2, L + 2] are from row to column; row L, STOP, holds the scores of
+    the tags at the end of a sequence, and row L + 1, START, of those at its beginning.
 
     Emissions are [N, T, L + 2] float32, as PaddleNLP's networks give them; the columns of STOP and START are not read.
     Real tokens come first in each row: `mask` [N, T] bool says which they are, and at least one is.
@@ -45,7 +47,7 @@ class LinearChainCRF(nn.Layer):
             jnp.where(mask, emitted, 0).sum(1)
             + jnp.where(mask[:, 1:], steps, 0).sum(1)
             + self.transitions[start, tags[:, 0]]
-            + self.transitions[last, stop]
+            + self.transitions[stop, last]
         )
 
     def log_normalizer(self, emissions: jax.Array, mask: jax.Array) -> jax.Array:
@@ -64,7 +66,7 @@ class LinearChainCRF(nn.Layer):
 
         alpha = jnp.zeros((emissions.shape[0], count), jnp.float32)
         alpha, _ = lax.scan(step, alpha, self._tokens(emissions, mask))
-        return jax.nn.logsumexp(alpha + self.transitions[:count, count], axis=-1)
+        return jax.nn.logsumexp(alpha + self.transitions[count, :count], axis=-1)
 
     def _tokens(self, emissions: jax.Array, mask: jax.Array) -> _Token:
         """Token by token: emissions [T, N, L], mask [T, N], whether it is the first [T]."""
@@ -85,7 +87,7 @@ class LinearChainCRF(nn.Layer):
 
         best = jnp.zeros((emissions.shape[0], count), jnp.float32)
         best, came_from = lax.scan(forward, best, self._tokens(emissions, mask))
-        final = best + self.transitions[:count, count]
+        final = best + self.transitions[count, :count]
 
         def backward(tag: jax.Array, pointers: jax.Array) -> tuple[jax.Array, jax.Array]:
             return jnp.take_along_axis(pointers, tag[:, None], axis=1)[:, 0], tag

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
+
 from framework import nn
 from framework.config import build
 from framework.core.errors import ConfigError
@@ -75,7 +78,7 @@ class EncoderModel(nn.Layer):
         spare = (*getattr(built, "training_only", ()), *(() if self.names.pooler else ("pooler.",)))
         self.training_only = tuple(f"{self.prefix}.{name}" for name in spare)
         self.state_renames = (  # type: ignore[misc]
-            (rf"^{self.names.huggingface}\.", f"{self.prefix}."),
+            (rf"^(?:{self.names.huggingface}|ptm)\.", f"{self.prefix}."),  # `ptm` in PaddleNLP's examples
             *(albert.HUGGING_FACE if self.prefix == albert.Albert.prefix else ()),
         )
 
@@ -83,5 +86,26 @@ class EncoderModel(nn.Layer):
     def text_encoder(self) -> Any:
         return getattr(self, self.prefix)
 
+    @property
+    def vocab_size(self) -> int:
+        """Numbers of tokens are below it."""
+        return self.size.vocab_size
+
+    @property
+    def max_tokens(self) -> int:
+        """The longest text that has a position for each token."""
+        return self.text_encoder.max_tokens
+
     def encode(self, tokens: Tokens) -> Encoded:
         return self.text_encoder(tokens.ids, tokens.type_ids, tokens.mask)
+
+    @staticmethod
+    def mean(hidden: jax.Array, mask: jax.Array) -> jax.Array:
+        """The mean of the real tokens of hidden [N, T, D] by `mask` [N, T], [N, D] float32."""
+        total = jnp.where(mask[..., None], hidden.astype(jnp.float32), 0).sum(axis=1)
+        return total / jnp.maximum(mask.sum(axis=1, keepdims=True, dtype=jnp.float32), 1)
+
+    def first(self, tokens: Tokens) -> jax.Array:
+        """[N, D]: what the pooler gives; the first token's state where there is no pooler."""
+        encoded = self.encode(tokens)
+        return encoded.hidden[:, 0] if encoded.pooled is None else encoded.pooled

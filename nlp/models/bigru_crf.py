@@ -3,7 +3,8 @@
 Paper: https://arxiv.org/abs/1807.01882 (LAC, with characters); https://arxiv.org/abs/1508.01991
 Reference: PaddleNLP taskflow/models/lexical_analysis_model.py (`BiGruCrf`)
 Differs: dropout of the embedding and of the GRU's outputs, 0 by default; a token may be a sum of features, which with
-    `direct` also score the tags by themselves, as in a linear CRF: what few sentences teach best.
+    `direct` also score the tags by themselves, as in a linear CRF: what few sentences teach best. `feature_dropout`
+    leaves whole features out.
 Weights: the state dict of LAC holds its GRU and its transitions several times; the first names are ours, see nn.GRU.
 """
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import jax
+import jax.numpy as jnp
 
 from framework import nn
 from framework.config import register
@@ -32,6 +34,7 @@ class BiGRUCRFConfig:
         num_classes: Tags.
         crf_learning_rate: Factor of the learning rate for the transitions.
         direct: Add each feature's own score of each tag to the emissions.
+        feature_dropout: Share of the tokens, or of their features, that training leaves out.
     """
 
     vocab_size: int
@@ -42,15 +45,16 @@ class BiGRUCRFConfig:
     dropout: float = 0.0
     crf_learning_rate: float = 0.2
     direct: bool = False
+    feature_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         sizes = (self.vocab_size, self.num_classes, self.embedding_dim, self.hidden_size, self.num_layers)
-        if min(sizes) < 1 or not 0 <= self.dropout < 1:
+        if min(sizes) < 1 or not 0 <= self.dropout < 1 or not 0 <= self.feature_dropout < 1:
             raise ConfigError(
                 "this is no network",
                 where="BiGRUCRF",
-                received=f"sizes {sizes}, dropout {self.dropout}",
-                allowed="sizes from 1, 0 <= dropout < 1",
+                received=f"sizes {sizes}, dropout {self.dropout}, feature_dropout {self.feature_dropout}",
+                allowed="sizes from 1, 0 <= dropout < 1 and 0 <= feature_dropout < 1",
             )
 
 
@@ -68,6 +72,7 @@ class BiGRUCRF(nn.Layer):
         uniform: Any = nn.ParamAttr(initializer=I.Uniform(-0.1, 0.1))
         self.word_embedding = nn.Embedding(config.vocab_size, config.embedding_dim, weight_attr=uniform)
         self.dropout = nn.Dropout(config.dropout)
+        self.feature_dropout = nn.Dropout(config.feature_dropout)
         self.gru = nn.GRU(
             config.embedding_dim,
             config.hidden_size,
@@ -83,10 +88,11 @@ class BiGRUCRF(nn.Layer):
 
     def forward(self, tokens: Tokens) -> jax.Array:
         """Emissions [N, T, num_classes + 2]; the last two columns are LinearChainCRF's STOP and START."""
-        x = self.dropout(embed(self.word_embedding, tokens.ids))
+        weights = self.feature_dropout(jnp.ones(tokens.ids.shape, jnp.float32)) if self.training else None
+        x = self.dropout(embed(self.word_embedding, tokens.ids, weights))
         x, _ = self.gru(x, sequence_length=tokens.mask.sum(axis=1))
         emissions = self.fc(self.dropout(x))
-        return emissions + embed(self.direct, tokens.ids) if self.config.direct else emissions
+        return emissions + embed(self.direct, tokens.ids, weights) if self.config.direct else emissions
 
     def loss(self, tokens: Tokens, tags: jax.Array) -> jax.Array:
         return self.crf.loss(self(tokens), tags, tokens.mask).mean()

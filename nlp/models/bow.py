@@ -14,10 +14,9 @@ import jax.numpy as jnp
 
 from framework import nn
 from framework.config import register
-from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from nlp.contracts import Tokens
-from nlp.layers.token_embedding import embed
+from nlp.layers.token_embedding import check_network, embed
 
 
 @dataclass(frozen=True)
@@ -33,13 +32,7 @@ class BOWConfig:
 
     def __post_init__(self) -> None:
         sizes = (self.vocab_size, self.num_classes, self.embedding_dim, self.hidden_size, self.fc_hidden_size)
-        if min(sizes) < 1 or not 0 <= self.dropout < 1:
-            raise ConfigError(
-                "this is no network",
-                where="BOW",
-                received=f"sizes {sizes}, dropout {self.dropout}",
-                allowed="sizes from 1, 0 <= dropout < 1",
-            )
+        check_network("BOW", sizes, self.dropout)
 
 
 @register("model", config=BOWConfig)

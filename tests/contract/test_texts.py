@@ -21,21 +21,38 @@ from framework.export import TensorSpec, lower_layer
 from framework.io.dataset import Dataset
 from framework.nn import functional_core
 from framework.text.hashing import HashFeatures
+from framework.text.masking import MaskTokens
+from framework.text.question_windows import QuestionWindows
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
 from nlp.contracts import Tokens
 from nlp.data.classification import TextClassification
 from nlp.data.parallel import ParallelText
+from nlp.data.plain import TextLines
+from nlp.data.questions import QuestionAnswers
 from nlp.data.tagged import TaggedText
+from nlp.data.triples import TextTriples
 from nlp.models.bigru_crf import BiGRUCRFConfig
 from nlp.models.bow import BOWConfig
 from nlp.models.masked_lm import MaskedLMConfig
+from nlp.models.pairwise_matching import PairwiseMatchingConfig
 from nlp.models.question_answering import QuestionAnsweringConfig
+from nlp.models.sentence_encoder import SentenceEncoderConfig
+from nlp.models.sentence_transformer import SentenceTransformerConfig
 from nlp.models.sequence_classification import SequenceClassifierConfig
+from nlp.models.simcse import SimCSEConfig
+from nlp.models.simnet import SimNetConfig
 from nlp.models.text_cnn import TextCNNConfig
 from nlp.models.token_classification import TokenClassifierConfig
+from nlp.models.transformer import TransformerConfig
 from nlp.tasks import SequenceClassification, TokenClassification
+from nlp.tasks.embedding import TextEmbedding
+from nlp.tasks.masked_lm import MaskedLanguageModelling
+from nlp.tasks.matching import InBatchNegatives, PairwiseRanking, TextMatching
+from nlp.tasks.span_extraction import SpanExtraction
+from nlp.tasks.translation import Translation
+from zoo.export import _Inference
 from zoo.text.albert import AlbertConfig
 from zoo.text.bert import BertConfig
 from zoo.text.ernie import ErnieConfig
@@ -61,10 +78,16 @@ MODELS: dict[str, Any] = {
     "BiGRUCRF": BiGRUCRFConfig(60, 5, embedding_dim=8, hidden_size=6, direct=True),
     "BOW": BOWConfig(60, 5, embedding_dim=8),
     "MaskedLM": MaskedLMConfig(ERNIE),
+    "PairwiseMatching": PairwiseMatchingConfig(ERNIE),
     "QuestionAnswering": QuestionAnsweringConfig(ERNIE),
+    "SentenceEncoder": SentenceEncoderConfig(ERNIE, "mean", normalized=True),
+    "SentenceTransformer": SentenceTransformerConfig(ERNIE),
     "SequenceClassifier": SequenceClassifierConfig(ERNIE, 5),
+    "SimCSE": SimCSEConfig(ERNIE, embedding_size=8),
+    "SimNet": SimNetConfig(60, "cnn", embedding_dim=8, hidden_size=6, fc_hidden_size=8, compare="difference"),
     "TextCNN": TextCNNConfig(60, 5, embedding_dim=8, filters=6),
     "TokenClassifier": TokenClassifierConfig(ERNIE, 5),
+    "Transformer": TransformerConfig(60, None, "small", 16, 2, 2, 24, max_length=40),
 }
 IDS = np.random.default_rng(0).integers(1, 60, (3, 7)).astype(np.int32)
 MASK = np.arange(7) < np.array([[7], [4], [2]])
@@ -80,10 +103,44 @@ def of_texts(kind: str) -> set[str]:
 def test_every_registered_name_has_a_row() -> None:
     assert of_texts("backbone") == set(ENCODERS)
     assert of_texts("model") == set(MODELS)
-    assert of_texts("transform") == {HashFeatures.__name__, Tokenize.__name__}
-    assert of_texts("dataset") == {TextClassification.__name__, TaggedText.__name__, ParallelText.__name__}
-    assert of_texts("task") == {SequenceClassification.__name__, TokenClassification.__name__}
-    assert of_texts("metric") == {"TagAccuracy", "SpanF1", "TextAccuracy"}
+    assert of_texts("transform") == {
+        HashFeatures.__name__,
+        MaskTokens.__name__,
+        QuestionWindows.__name__,
+        Tokenize.__name__,
+    }
+    assert of_texts("dataset") == {
+        ParallelText.__name__,
+        QuestionAnswers.__name__,
+        TaggedText.__name__,
+        TextClassification.__name__,
+        TextLines.__name__,
+        TextTriples.__name__,
+    }
+    assert of_texts("task") == {
+        InBatchNegatives.__name__,
+        MaskedLanguageModelling.__name__,
+        PairwiseRanking.__name__,
+        SequenceClassification.__name__,
+        SpanExtraction.__name__,
+        TextEmbedding.__name__,
+        TextMatching.__name__,
+        TokenClassification.__name__,
+        Translation.__name__,
+    }
+    assert of_texts("metric") == {
+        "AUC",
+        "AnswerF1",
+        "BLEU",
+        "MaskedPerplexity",
+        "Pearson",
+        "Perplexity",
+        "Spearman",
+        "SpanF1",
+        "TagAccuracy",
+        "TextAccuracy",
+        "TextF1",
+    }
 
 
 @pytest.mark.parametrize("name", sorted(ENCODERS))
@@ -111,7 +168,13 @@ def made(kind: str, name: str) -> nn.Layer:
 
 def run(layer: Any, kind: str, ids: Any, mask: Any) -> list[jax.Array]:
     """The outputs, those of padding set to 0."""
-    outputs = layer(ids, mask=mask) if kind == "backbone" else layer(Tokens(ids, mask))
+    tokens = Tokens(ids, mask)
+    if kind == "backbone":
+        outputs = layer(ids, mask=mask)
+    elif getattr(layer, "apart", False):
+        outputs = layer(tokens, Tokens(59 - ids, mask))
+    else:
+        outputs = layer(tokens, tokens) if hasattr(layer, "start") else layer(tokens)
     found = [x for x in jax.tree.leaves(outputs) if x is not None]
     return [jnp.where(mask[..., None], x, 0) if x.ndim == 3 else x for x in found]
 
@@ -192,6 +255,21 @@ def test_the_exported_program_is_the_model(kind: str, name: str) -> None:
             assert np.abs(np.asarray(a) - b).max() < 1e-5
 
 
+def test_the_exported_search_is_the_search() -> None:
+    task, model = Translation(beam_size=2, max_length=9), made("model", "Transformer")
+    graphdef, params, buffers = functional_core.split(model)
+    run = jax.jit(lambda inputs: task.infer(graphdef.bind(params, buffers), inputs))
+    specs = {"input_ids": TensorSpec(("n", "t"), "int32"), "mask": TensorSpec(("n", "t"), "bool")}
+    whole = _Inference(model, task, tuple(specs))
+    program, weights = lower_layer(whole, specs, after=lambda out: out, precision="float32")
+    for count, length in ((3, 7), (1, 4)):
+        inputs: Any = {"input_ids": IDS[:count, :length], "mask": MASK[:count, :length]}
+        found, exported = run(inputs), program.call(weights, inputs)
+        assert found.keys() == exported.keys() == {"ids", "scores"}
+        assert np.array_equal(found["ids"], exported["ids"]) and found["ids"].shape == (count, 9)
+        assert np.abs(np.asarray(found["scores"]) - exported["scores"]).max() < 1e-4
+
+
 @pytest.mark.parametrize("unit", ["words", "characters"])
 def test_transforms_keep_a_sample_whole(unit: Any, tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
@@ -215,10 +293,17 @@ def test_transforms_keep_a_sample_whole(unit: Any, tmp_path: Path) -> None:
 def test_data_sets_are_data_sets(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("one\tx\ntwo\ty\n", encoding="utf-8")
     (tmp_path / "b.txt").write_text("one X\ntwo Y\n", encoding="utf-8")
+    squad = (
+        '{"data": [{"paragraphs": [{"context": "a b", "qas": [{"id": 1, "question": "?", "answers": []}]}]}]}'
+    )
+    (tmp_path / "c.json").write_text(squad, encoding="utf-8")
     sets = (
         TextClassification(tmp_path / "a.tsv"),
         TaggedText(tmp_path / "b.txt"),
         ParallelText(tmp_path / "a.tsv", tmp_path / "b.txt"),
+        TextLines(tmp_path / "a.tsv"),
+        QuestionAnswers(tmp_path / "c.json"),
+        TextTriples(tmp_path / "a.tsv", negative=0),
     )
     for data in sets:
         assert isinstance(data, Dataset) and isinstance(data[0], TextSample) and len(data) == len(list(data))

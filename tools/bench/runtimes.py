@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from framework.inference import runner
-from framework.inference.image_predictor import prepared
+from framework.inference.prepared import prepared
 from framework.vision.sample import Sample
 from framework.vision.video import VideoReader
 

@@ -8,16 +8,18 @@ Weights: PaddleNLP's names; `HUGGING_FACE` turns those of the transformers libra
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.core.errors import ConfigError, ShapeError
+from framework.core.errors import ConfigError, ShapeError, nearest
 from framework.nn import functional as F
 from zoo.contracts import Encoded
 from zoo.layers.mlp import NARROW, narrow_linear
+from zoo.layers.text_folder import folder_fields, is_model_folder
 
 ACTIVATIONS = {
     "gelu": F.gelu,
@@ -72,7 +74,8 @@ class TextSize(NamedTuple):
 
 @dataclass(frozen=True)
 class TextEncoderConfig:
-    """A row of the module's VARIANTS; what is not None replaces an entry of it (see TextSize).
+    """A row of the module's VARIANTS, or a folder with the config.json of such a model, as transformers and PaddleNLP
+    write it; what is not None replaces an entry of it (see TextSize).
 
     `pooler` makes `Encoded.pooled`: a linear layer and tanh on the first token.
     """
@@ -96,10 +99,10 @@ class TextEncoderConfig:
         """The row of `variants` with this config's own entries.
 
         Raises:
-            ConfigError: a size below 1, heads that do not divide the width, an unknown activation, a dropout that is
-                no probability, or a padding token outside of the vocabulary.
+            ConfigError: the variant is unknown, a size below 1, heads that do not divide the width, an unknown
+                activation, a dropout that is no probability, or a padding token outside of the vocabulary.
         """
-        row = variants[self.variant]
+        row = self._row(variants)
         own = {name: getattr(self, name, None) for name in row._fields}
         size = row._replace(**{name: value for name, value in own.items() if value is not None})
         checks = {
@@ -129,6 +132,20 @@ class TextEncoderConfig:
                     allowed=allowed,
                 )
         return size
+
+    def _row(self, variants: dict[str, TextSize]) -> TextSize:
+        if self.variant in variants:
+            return variants[self.variant]
+        name, folder = type(self).__name__.removesuffix("Config"), Path(self.variant).expanduser()
+        if is_model_folder(folder):
+            return TextSize(**folder_fields(folder, name.lower()))
+        near = nearest(self.variant, variants)
+        raise ConfigError(
+            f"unknown variant of {name}",
+            received=repr(self.variant),
+            allowed=f"{', '.join(variants)}; or a folder with a config.json",
+            fix=f"did you mean {near!r}?" if near else None,
+        )
 
 
 def check_ids(input_ids: jax.Array, limit: int, where: str) -> None:

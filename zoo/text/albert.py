@@ -20,7 +20,6 @@ from framework.nn import functional as F
 from zoo.contracts import Encoded
 from zoo.layers.mlp import narrow_linear
 from zoo.layers.text_encoder import ACTIVATIONS, TextEmbeddings, TextEncoderConfig, TextSize, check_ids
-from zoo.layers.variants import check_variant
 
 HUGGING_FACE = ((r"(embeddings|attention|predictions)\.LayerNorm\.", r"\1.layer_norm."),)
 
@@ -144,17 +143,21 @@ class Albert(nn.Layer):
 
     def __init__(self, config: AlbertConfig) -> None:
         super().__init__()
-        check_variant("Albert", config.variant, VARIANTS)
         self.config = config
         self.size = size = config.size(VARIANTS)
         self.embeddings = TextEmbeddings(size, padding=True)
         self.encoder = Blocks(size)
         self.pooler = narrow_linear(size.hidden_size, size.hidden_size) if config.pooler else None
 
+    @property
+    def max_tokens(self) -> int:
+        """The longest text that has a position for each token."""
+        return self.size.max_positions
+
     def forward(
         self, input_ids: jax.Array, token_type_ids: jax.Array | None = None, mask: jax.Array | None = None
     ) -> Encoded:
-        check_ids(input_ids, self.size.max_positions, "Albert")
+        check_ids(input_ids, self.max_tokens, "Albert")
         seen = input_ids != self.size.pad_id if mask is None else mask
         x = self.embeddings(input_ids, token_type_ids, jnp.arange(input_ids.shape[1]))
         hidden = self.encoder(x, seen[:, None, None])

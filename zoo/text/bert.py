@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from framework.config import register
 from zoo.layers.text_encoder import HUGGING_FACE, PostNormEncoder, TextEncoderConfig, TextSize
-from zoo.layers.variants import check_variant
 
 _LARGE = (1024, 24, 16, 4096)
 # Section 3 of the paper; vocabularies from https://github.com/google-research/bert, the small ones from UER-py's
@@ -50,5 +49,4 @@ class Bert(PostNormEncoder):
     state_renames = ((r"^bert\.", ""), *HUGGING_FACE)
 
     def __init__(self, config: BertConfig) -> None:
-        check_variant("Bert", config.variant, VARIANTS)
         super().__init__(config, config.size(VARIANTS))

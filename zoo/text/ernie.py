@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from framework.config import register
 from zoo.layers.text_encoder import HUGGING_FACE, PostNormEncoder, TextEncoderConfig, TextSize
-from zoo.layers.variants import check_variant
 
 _ZH = {"vocab_size": 40000, "max_positions": 2048, "type_vocab_size": 4}
 _SIZES = {  # width, depth, heads, width of the feed-forward part
@@ -58,5 +57,4 @@ class Ernie(PostNormEncoder):
     state_renames = ((r"^ernie\.", ""), *HUGGING_FACE)
 
     def __init__(self, config: ErnieConfig) -> None:
-        check_variant("Ernie", config.variant, VARIANTS)
         super().__init__(config, config.size(VARIANTS))

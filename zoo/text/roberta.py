@@ -16,7 +16,6 @@ import jax.numpy as jnp
 
 from framework.config import register
 from zoo.layers.text_encoder import HUGGING_FACE, PostNormEncoder, TextEncoderConfig, TextSize
-from zoo.layers.variants import check_variant
 
 _ENGLISH = {"max_positions": 514, "type_vocab_size": 1, "epsilon": 1e-5, "pad_id": 1}
 # Section 2 and table 9 of the paper
@@ -43,7 +42,6 @@ class Roberta(PostNormEncoder):
     state_renames = ((r"^roberta\.", ""), *HUGGING_FACE)
 
     def __init__(self, config: RobertaConfig) -> None:
-        check_variant("Roberta", config.variant, VARIANTS)
         super().__init__(config, config.size(VARIANTS))
 
     @property

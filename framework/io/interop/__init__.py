@@ -19,6 +19,7 @@ from framework.io.interop.pir import read_pir
 from framework.io.interop.program import Node, Program, TensorSpec
 from framework.io.interop.program_desc import read_pdmodel
 from framework.io.interop.safetensors_io import read_safetensors, read_safetensors_metadata, write_safetensors
+from framework.io.interop.shards import read_shards
 from framework.io.interop.source import Source, read_source
 from framework.io.interop.torch_checkpoint import read_torch
 from framework.io.interop.weighted import WeightedOp, weighted_ops
@@ -51,6 +52,7 @@ def load_weights(path: str | Path) -> dict[str, np.ndarray]:
 
     A pickle or torch checkpoint that wraps its state dict (`{"epoch": …, "state_dict": {…}}`) is unwrapped; entries
     that are no arrays are left out. `.pdmodel`, PIR `.json` and `.pdiparams` need the other file of the pair beside
+    them. The index of weights in several files (`model.safetensors.index.json` and the like) gives the arrays of all of
     them. Names and layouts stay those of the file.
     Raises FormatError when the file is of no known format, damaged or hostile.
     """
@@ -62,6 +64,8 @@ def load_weights(path: str | Path) -> dict[str, np.ndarray]:
         return _state_dict(source, read_pdparams(source)[0])
     if kind == "torch":
         return _state_dict(source, read_torch(source))
+    if kind == "index":
+        return read_shards(source, load_weights)
     program = _beside(source) if kind == "pdiparams" else load_program(path)
     arrays = {name: value for name, value in program.parameters.items() if isinstance(value, np.ndarray)}
     if len(arrays) < len(program.parameters):

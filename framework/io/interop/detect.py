@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from framework.core.errors import FormatError
+from framework.io.interop.shards import INDEX
 from framework.io.interop.source import FETCH_AGAIN, Source
 from framework.io.interop.torch_checkpoint import LEGACY_MAGIC
 from framework.io.interop.wire import Message
@@ -28,7 +29,7 @@ _MAX_HEADER = 100_000_000  # of the safetensors format
 
 
 def detect(source: Source) -> str:
-    """One of safetensors, torch, pickle, onnx, pdmodel, pir, pdiparams.
+    """One of safetensors, torch, pickle, onnx, pdmodel, pir, pdiparams, or index (of weights in several files).
 
     Raises FormatError that says what the file is instead where that can be told. It reads only what tells formats
     apart: a file that passes here may still be damaged.
@@ -44,7 +45,7 @@ def detect(source: Source) -> str:
     if len(head) > 1 and head[0] == 0x80 and 2 <= head[1] <= 5:
         return "pickle"
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        return "pir"
+        return "index" if b'"weight_map"' in head or source.name.endswith(INDEX) else "pir"
     _refuse_foreign(source, head)
     if head[:16] == bytes(16):
         return "pdiparams"

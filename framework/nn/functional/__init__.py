@@ -44,8 +44,6 @@ from framework.nn.functional.common import pad as pad
 from framework.nn.functional.conv import conv1d as conv1d
 from framework.nn.functional.conv import conv2d as conv2d
 from framework.nn.functional.conv import conv2d_transpose as conv2d_transpose
-from framework.nn.functional.conv import linear as linear
-from framework.nn.functional.conv import matmul as matmul
 from framework.nn.functional.conv_nd import conv1d_transpose as conv1d_transpose
 from framework.nn.functional.conv_nd import conv3d as conv3d
 from framework.nn.functional.ctc import ctc_loss as ctc_loss
@@ -82,6 +80,8 @@ from framework.nn.functional.pooling import avg_pool2d as avg_pool2d
 from framework.nn.functional.pooling import global_avg_pool2d as global_avg_pool2d
 from framework.nn.functional.pooling import max_pool1d as max_pool1d
 from framework.nn.functional.pooling import max_pool2d as max_pool2d
+from framework.nn.functional.products import linear as linear
+from framework.nn.functional.products import matmul as matmul
 from framework.nn.functional.rearrange import channel_shuffle as channel_shuffle
 from framework.nn.functional.rearrange import fold as fold
 from framework.nn.functional.rearrange import pixel_shuffle as pixel_shuffle

@@ -11,7 +11,8 @@ from jax import lax
 
 from framework.core.dtypes import precision
 from framework.core.errors import ShapeError
-from framework.core.rng import next_key
+from framework.nn.functional.common import dropout
+from framework.nn.functional.products import product
 
 # What a masked score gets: finite, so that a row without any visible key yields a mean and not NaN.
 _HIDDEN = -1e9
@@ -31,9 +32,7 @@ def _attention_weights(
     """softmax(q k' / sqrt(D) + mask) computed in float32, in the type of query. -> [N, H, Tq, Tk]."""
     out = query.dtype
     query = query * (1 / math.sqrt(query.shape[-1]))
-    if low:
-        query, key = query.astype(jnp.bfloat16), key.astype(jnp.bfloat16)
-    scores = jnp.einsum("nqhd,nkhd->nhqk", query, key, preferred_element_type=jnp.float32)
+    scores = product("nqhd,nkhd->nhqk", query, key, low, jnp.float32)
     if mask is not None:
         scores = scores + additive_mask(mask)
     if is_causal:
@@ -47,11 +46,7 @@ def _attention_weights(
 @functools.partial(jax.jit, static_argnames=("low",))
 def _attention_values(weights: jax.Array, value: jax.Array, low: bool) -> jax.Array:
     """weights [N, H, Tq, Tk], value [N, Tk, H, D] -> [N, Tq, H, D] in value's type."""
-    operand = jnp.bfloat16 if low else value.dtype
-    out = jnp.einsum(
-        "nhqk,nkhd->nqhd", weights.astype(operand), value.astype(operand), preferred_element_type=jnp.float32
-    )
-    return out.astype(value.dtype)
+    return product("nhqk,nkhd->nqhd", weights.astype(value.dtype), value, low)
 
 
 def attention_weights(
@@ -82,10 +77,7 @@ def scaled_dot_product_attention(
     Source: Vaswani et al. 2017, equation 1.
     """
     weights = attention_weights(query, key, attn_mask, is_causal)
-    if training and dropout_p > 0:
-        kept = jax.random.bernoulli(next_key(), 1 - dropout_p, weights.shape)
-        weights = jnp.where(kept, weights / (1 - dropout_p), 0).astype(weights.dtype)
-    return attend(weights, value)
+    return attend(dropout(weights, dropout_p, training=training), value)
 
 
 def attend(weights: jax.Array, value: jax.Array) -> jax.Array:

@@ -55,10 +55,25 @@ def one_hot(x: jax.Array, num_classes: int, dtype: Any = jnp.float32) -> jax.Arr
 # -- dropout ------------------------------------------------------------------------------------------------------
 
 
+def kept_share(key: jax.Array, p: float, shape: tuple[int, ...]) -> tuple[jax.Array, float]:
+    """Which values of `shape` dropout keeps, and the probability of each to be kept.
+
+    Random bits are what dropout costs on a CPU. 16 of them decide on a value, so half as many are drawn, and the
+    probability is 1 - p to within 8e-6. Nearer to 0 or 1 than a hundredth it is 1 - p with all 32.
+    """
+    if not 0.01 <= p <= 0.99:
+        return jax.random.bernoulli(key, 1 - p, shape), 1 - p
+    width = shape[-1] if shape else 1
+    drawn = jax.random.bits(key, (*shape[:-1], (width + 1) // 2), jnp.uint32)
+    halves = jnp.concatenate([drawn & 0xFFFF, drawn >> 16], axis=-1)[..., :width].reshape(shape)
+    dropped = round(p * 0x10000)
+    return halves >= dropped, 1 - dropped / 0x10000
+
+
 @functools.partial(jax.jit, static_argnames=("p", "shape", "upscale"))
 def _dropout(x: jax.Array, key: jax.Array, p: float, shape: tuple[int, ...], upscale: bool) -> jax.Array:
-    kept = jax.random.bernoulli(key, 1 - p, shape)
-    return jnp.where(kept, x / (1 - p) if upscale else x, 0).astype(x.dtype)
+    kept, share = kept_share(key, p, shape)
+    return jnp.where(kept, x / share if upscale else x, 0).astype(x.dtype)
 
 
 def dropout(

@@ -1,6 +1,6 @@
-"""Convolutions, matrix products and linear maps: NHWC activations, Paddle's weight layouts.
+"""Convolutions: NHWC activations, Paddle's weight layouts.
 
-Weights: conv [out, in/groups, kh, kw] (OIHW), transposed conv [in, out/groups, kh, kw] (IOHW), linear [in, out].
+Weights: conv [out, in/groups, kh, kw] (OIHW), transposed conv [in, out/groups, kh, kw] (IOHW).
 Every function is one named, cached jit, so an eager call costs a dispatch. See lowering.py for the forms on a CPU.
 """
 
@@ -18,6 +18,7 @@ from framework.core.dtypes import precision
 from framework.core.errors import ShapeError
 from framework.nn.functional import lowering
 from framework.nn.functional.lowering import Platform, choose, conv_plan
+from framework.nn.functional.products import add_bias, product
 
 Pair = tuple[int, int]
 Pads = tuple[Pair, Pair]
@@ -74,59 +75,6 @@ def conv_padding(
         received=padding,
         allowed="p, (ph, pw), [top, bottom, left, right], ((top, bottom), (left, right)), 'SAME' or 'VALID'",
     )
-
-
-# -- dots ---------------------------------------------------------------------------------------------------------
-
-
-def _dot(x: jax.Array, w: jax.Array, dims: Any, low: bool) -> jax.Array:
-    """dot_general that takes bfloat16 operands when `low`; it accumulates in float32 and returns x's type."""
-    out = x.dtype
-    x = x.astype(jnp.bfloat16) if low and out == jnp.float32 else x
-    w = w.astype(x.dtype)
-    wide = jnp.float32 if x.dtype in (jnp.bfloat16, jnp.float16) else None
-    return lax.dot_general(x, w, dims, preferred_element_type=wide).astype(out)
-
-
-@functools.partial(jax.jit, static_argnames=("low",))
-def _linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None, low: bool) -> jax.Array:
-    flat = x.reshape(-1, x.shape[-1]) if x.ndim != 2 else x
-    y = _dot(flat, weight, (((1,), (0,)), ((), ())), low)
-    if bias is not None:
-        y = y + bias
-    return y if x.ndim == 2 else y.reshape(*x.shape[:-1], weight.shape[1])
-
-
-def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
-    """x [..., in] @ weight [in, out] + bias [out]."""
-    if x.shape[-1] != weight.shape[0]:
-        raise ShapeError(
-            "linear: last axis of x against rows of the weight", received=x.shape, allowed=weight.shape
-        )
-    return _linear(x, weight, bias, low=precision() == "bfloat16")
-
-
-@functools.partial(jax.jit, static_argnames=("transpose_x", "transpose_y", "low"))
-def _matmul(x: jax.Array, y: jax.Array, transpose_x: bool, transpose_y: bool, low: bool) -> jax.Array:
-    x = jnp.swapaxes(x, -1, -2) if transpose_x and x.ndim > 1 else x
-    y = jnp.swapaxes(y, -1, -2) if transpose_y and y.ndim > 1 else y
-    out = jnp.result_type(x, y)
-    if low and out == jnp.float32:
-        x, y = x.astype(jnp.bfloat16), y.astype(jnp.bfloat16)
-    wide = jnp.float32 if x.dtype in (jnp.bfloat16, jnp.float16) else None
-    return jnp.matmul(x, y, preferred_element_type=wide).astype(out)
-
-
-def matmul(x: jax.Array, y: jax.Array, transpose_x: bool = False, transpose_y: bool = False) -> jax.Array:
-    """Batched matrix product with Paddle's transpose flags; bfloat16 operands accumulate in float32."""
-    inner = x.shape[-2 if transpose_x and x.ndim > 1 else -1]
-    if inner != y.shape[-1 if transpose_y or y.ndim == 1 else -2]:
-        raise ShapeError(
-            "matmul: the inner axes differ",
-            received=f"x {x.shape}, y {y.shape}, transpose_x={transpose_x}, transpose_y={transpose_y}",
-            allowed="columns of x equal to rows of y",
-        )
-    return _matmul(x, y, transpose_x, transpose_y, low=precision() == "bfloat16")
 
 
 # -- convolution --------------------------------------------------------------------------------------------------
@@ -323,7 +271,7 @@ def _pointwise(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, low: bool) 
     if stride != (1, 1):
         x = x[:, :: stride[0], :: stride[1]]
     n, h, width, c = x.shape
-    y = _dot(x.reshape(-1, c), _hwio(w)[0, 0], (((1,), (0,)), ((), ())), low)
+    y = product("mk,kn->mn", x.reshape(-1, c), _hwio(w)[0, 0], low)
     return y.reshape(n, h, width, w.shape[0])
 
 
@@ -365,7 +313,7 @@ def _conv2d(
     else:
         # bfloat16 convolutions are slow on a CPU: there only dots run in low precision.
         y = choose(on, lambda x, w: _plain(x, w, stride, pads, dilation, groups), plain, x, weight)
-    return y if bias is None else y + bias
+    return y if bias is None else add_bias(y, bias)
 
 
 def conv2d(
@@ -443,7 +391,7 @@ def _conv2d_transpose(
     if blocks and groups == 1:
         # Windows do not overlap: one dot to kh*kw*out values a pixel, then pixels become blocks.
         table = weight.transpose(0, 2, 3, 1).reshape(channels, -1)
-        y = _dot(x.reshape(-1, channels), table, (((1,), (0,)), ((), ())), low)
+        y = product("mk,kn->mn", x.reshape(-1, channels), table, low)
         y = y.reshape(n, h, w, kh, kw, per_group).transpose(0, 1, 3, 2, 4, 5)
         y = y.reshape(n, h * kh, w * kw, per_group)
     else:
@@ -463,7 +411,7 @@ def _conv2d_transpose(
             dimension_numbers=("NHWC", "HWIO", "NHWC"),
             feature_group_count=groups,
         )
-    return y if bias is None else y + bias
+    return y if bias is None else add_bias(y, bias)
 
 
 def conv2d_transpose(

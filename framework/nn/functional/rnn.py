@@ -16,7 +16,7 @@ from jax import lax
 
 from framework.core.dtypes import Precision, precision
 from framework.core.errors import ShapeError
-from framework.nn.functional.conv import linear
+from framework.nn.functional.products import linear
 
 State = tuple[jax.Array, ...]
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+from sacrebleu import corpus_bleu
 
-from nlp.metrics import SpanF1, TagAccuracy, TextAccuracy
+from framework.core.errors import InputError, MissingExtraError
+from framework.text.tokenizer import Tokenizer
+from nlp.metrics import BLEU, Perplexity, SpanF1, TagAccuracy, TextAccuracy
 
 LABELS = ("O", "B-A", "I-A", "B-B")
 TRUTH = np.array([[1, 2, 0, 3], [0, 1, -1, 0]])
@@ -36,3 +42,34 @@ def test_classes_of_texts() -> None:
     # a: 1 right of 2 found and 1 wanted; b: 1 right of 1 found and 2 wanted; c does not occur.
     assert metric.result() == {"accuracy": 2 / 3, "macro_f1": pytest.approx(2 / 3)}
     assert TextAccuracy().start(()).result() == {"accuracy": 0.0, "macro_f1": 0.0}
+
+
+def test_translations_are_compared_as_texts(tmp_path: Path) -> None:
+    wanted = ["Ein Hund läuft über die Wiese.", "Zwei Männer  sitzen auf einer Bank, »hier«."]
+    found = ["Ein Hund rennt über die Wiese.", "Zwei Männer sitzen auf der Bank."]
+    tokenizer = Tokenizer.train("bpe", wanted, 300)
+    metric = BLEU(str(tokenizer.save(tmp_path))).start(())
+    for text, truth in zip(found, wanted):
+        ids, target = tokenizer.encode(text).ids[1:], tokenizer.encode(truth).ids[1:]
+        padded = np.concatenate([ids, np.zeros(5, np.int32)])
+        metric.update({"ids": padded[None]}, {"next_ids": np.append(target, [-1, -1])[None]})
+    score = corpus_bleu(found, [wanted]).score
+    assert 10 < score < 90 and metric.result() == {"bleu": pytest.approx(score)}
+    assert BLEU(str(tmp_path)).start(()).result() == {"bleu": 0.0}
+    assert metric.higher_is_better
+
+
+def test_bleu_needs_a_vocabulary_and_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError):
+        BLEU(str(tmp_path / "tokenizer.json")).start(())
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)
+    with pytest.raises(MissingExtraError, match=r"(?s)sacrebleu.*oar-toolkit\[nlp\]"):
+        BLEU("tokenizer.json").start(())
+
+
+def test_perplexity_is_of_tokens() -> None:
+    metric = Perplexity().start(())
+    metric.update({"losses": np.array([3.0, 1.0])}, {"next_ids": np.array([[5, 3, -1], [3, -1, -1]])})
+    metric.update({"losses": np.array([0.5])}, {"next_ids": np.array([[3, -1, -1]])})
+    assert metric.result() == {"perplexity": pytest.approx(np.exp(4.5 / 4))} and not metric.higher_is_better
+    assert Perplexity().start(()).result() == {"perplexity": 1.0}

@@ -12,13 +12,15 @@ import pytest
 
 import framework
 from framework.config import build
-from framework.core.errors import ConfigError, FormatError, WeightError
+from framework.core.errors import ConfigError, FormatError, InputError, WeightError
 from framework.io.interop import write_safetensors
+from nlp import predictor
 from nlp.contracts import Tokens
 from nlp.models.masked_lm import MaskedLM, MaskedLMConfig
 from nlp.models.sequence_classification import SequenceClassifier, SequenceClassifierConfig
 from nlp.models.token_classification import TokenClassifier
-from nlp.pretrained import encoder_config, from_pretrained
+from nlp.pretrained import encoder_config, from_pretrained, labels_of
+from nlp.pretrained_artifact import export_folder
 from zoo.text.albert import Albert, AlbertConfig
 from zoo.text.bert import BertConfig
 from zoo.text.ernie import Ernie, ErnieConfig
@@ -210,7 +212,106 @@ def test_wrong_heads_and_weights(tmp_path: Path) -> None:
     folder(tmp_path, model.state_dict())
     with pytest.raises(ConfigError, match="did you mean 'masked_lm'"):
         from_pretrained(tmp_path, head="masked_llm")
-    with pytest.raises(WeightError, match=r"5 missing(.|\n)*2 unexpected"):
+    with pytest.raises(
+        WeightError, match=r"model.safetensors(.|\n)*5 missing(.|\n)*2 unexpected(.|\n)*id2label"
+    ):
         from_pretrained(tmp_path, head="masked_lm")
     with pytest.raises(WeightError, match="the file has no encoder"):
         from_pretrained(folder(tmp_path, {"classifier.weight": np.zeros((8, 3))}), head="encoder")
+
+
+def test_weights_of_another_size_or_vocabulary(tmp_path: Path) -> None:
+    state = saved().state_dict()
+    wrong: tuple[dict[str, Any], ...] = (
+        {"vocab_size": 31},
+        {"hidden_size": 16},
+        {"id2label": {"0": "a", "1": "b"}},
+    )
+    for changes in wrong:
+        with pytest.raises(WeightError, match=r"mismatched(.|\n)*must be that of these weights"):
+            from_pretrained(folder(tmp_path, state, **changes))
+    with pytest.raises(ConfigError, match=r"hidden_size: this is no number(.|\n)*received: '8'"):
+        from_pretrained(folder(tmp_path, state, hidden_size="8"))
+
+
+def test_weights_in_several_files(tmp_path: Path) -> None:
+    model = saved()
+    state = {name: np.asarray(value) for name, value in model.state_dict().items()}
+    names, index = list(state), {}
+    for part in range(3):
+        file = f"model_state-0000{part + 1}-of-00003.pdparams"
+        own = {name: state[name] for name in names[part::3]}
+        (tmp_path / file).write_bytes(pickle.dumps(own, protocol=2))
+        index |= dict.fromkeys(own, file)
+    (tmp_path / "model_state.pdparams.index.json").write_text(
+        json.dumps({"weight_map": index}), encoding="utf-8"
+    )
+    loaded: Any = from_pretrained(folder(tmp_path, None, layer_norm_eps=1e-5))
+    assert loaded.size.epsilon == 1e-12  # as for one file of PaddleNLP's
+    tokens = Tokens(IDS, IDS > 0)
+    assert (loaded(tokens) == model(tokens)).all()
+
+
+def test_the_names_of_classes() -> None:
+    assert labels_of({"id2label": {"1": "b", "0": "a"}}) == ("a", "b")
+    assert labels_of({"label2id": {"b": 1, "a": 0}}) == ("a", "b")
+    assert labels_of({"num_labels": 3}) == ("LABEL_0", "LABEL_1", "LABEL_2")
+    assert labels_of({}) == ("LABEL_0", "LABEL_1")
+    with pytest.raises(ConfigError, match=r"id2label: the numbers(.|\n)*received: 1, 2"):
+        labels_of({"id2label": {"1": "a", "2": "b"}})
+    with pytest.raises(ConfigError, match=r"given twice(.|\n)*received: 3, and 2 names"):
+        labels_of({"id2label": {"0": "a", "1": "b"}, "num_labels": 3})
+    with pytest.raises(ConfigError, match="label2id: the numbers"):
+        labels_of({"label2id": {"a": 0, "b": 0}})
+
+
+def vocabulary(path: Path, size: int = 30) -> None:
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(97 + n) for n in range(size - 5))]
+    (path / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("said", "length"), [(None, 12), (8, 8), (1e30, 12), (512, 12), ("12", 12), (0, 12), (True, 12)]
+)
+def test_the_longest_text(tmp_path: Path, said: Any, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nlp.pretrained_artifact.model_artifact", lambda *args: args)
+    vocabulary(tmp_path)
+    text = json.dumps({} if said is None else {"model_max_length": said})
+    (tmp_path / "tokenizer_config.json").write_text(text, encoding="utf-8")
+    made: Any = export_folder(folder(tmp_path, saved().state_dict()))
+    assert made[3][0].max_length == length and made[4]["buckets"] == [length]
+
+
+def test_folders_that_cannot_answer(tmp_path: Path) -> None:
+    with pytest.raises(
+        FormatError, match=r"neither an artifact nor a pretrained model(.|\n)*an empty folder"
+    ):
+        predictor(tmp_path)
+    vocabulary(tmp_path, 31)
+    folder(tmp_path, saved().state_dict())
+    with pytest.raises(ConfigError, match=r"different vocabularies(.|\n)*31 tokens, a model with 30"):
+        predictor(tmp_path)
+    vocabulary(tmp_path)
+    with pytest.raises(
+        ConfigError, match=r"no task answers(.|\n)*received: encoder(.|\n)*sequence_classification"
+    ):
+        export_folder(tmp_path, head="encoder")
+    folder(tmp_path, saved().state_dict(), problem_type="regression")
+    with pytest.raises(ConfigError, match=r"gives classes and no numbers(.|\n)*regression"):
+        predictor(tmp_path)
+    with pytest.raises(InputError, match="an artifact's program is made already"):
+        predictor(tmp_path, overrides=["a=1"])
+    (tmp_path / "vocab.txt").unlink()
+    folder(tmp_path, saved().state_dict())
+    with pytest.raises(InputError, match="no tokenizer in the folder"):
+        predictor(tmp_path)
+
+
+def test_a_folder_as_a_variant(tmp_path: Path) -> None:
+    folder(tmp_path, saved().state_dict())
+    encoder: Any = build(ErnieConfig(variant=str(tmp_path), dropout=0.0))
+    assert encoder.size == saved().size._replace(dropout=0.0)
+    with pytest.raises(ConfigError, match=r"encoder of another kind(.|\n)*'ernie'(.|\n)*type: Ernie"):
+        build(BertConfig(variant=str(tmp_path)))
+    with pytest.raises(ConfigError, match=r"unknown variant of Bert(.|\n)*a folder with a config.json"):
+        build(BertConfig(variant="bert-bose-uncased"))

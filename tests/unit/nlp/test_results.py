@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nlp.results import Label, Span, Tagged, TextLabels, labelled, marks_spans, tagged
+from nlp.results import Label, Similarity, Span, Tagged, TextLabels, labelled, marks_spans, tagged
 
 OFFSETS = np.array([[0, 2], [3, 5], [6, 9]])
 SCORES = np.array([0.9, 0.5, 0.8])
@@ -37,3 +37,4 @@ def test_results_are_plain_data() -> None:
     text = TextLabels("x", classes, "y")
     assert text.label == "b" and text.score == 0.5
     assert text.to_dict()["pair"] == "y" and text.to_dict()["classes"][0]["category_id"] == 1
+    assert Similarity("a", "b", 0.12345678).to_dict() == {"text": "a", "pair": "b", "score": 0.123457}

@@ -55,3 +55,13 @@ def test_errors() -> None:
         TokenClassification().pack(SAMPLE.replace(tags=None))
     with pytest.raises(ConfigError, match="this is no share"):
         SequenceClassification(label_smoothing=1.0)
+
+
+def test_classes_that_are_independent() -> None:
+    framework.seed(0)
+    batch = {"input_ids": IDS[None], "mask": np.ones((1, 4), bool), "label": np.array([1])}
+    task, model = SequenceClassification(independent=True), build(BOWConfig(10, 3)).eval()
+    scores = np.asarray(task.infer(model, batch)["scores"])[0]
+    expected = -np.log([1 - scores[0], scores[1], 1 - scores[2]]).mean()
+    assert task.loss(model, batch).total == pytest.approx(expected, abs=1e-5)
+    assert abs(scores.sum() - 1) > 0.1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from framework.core.errors import FormatError
-from framework.inference.image_predictor import prepared
+from framework.inference.prepared import prepared
 from framework.vision.sample import Sample
 from framework.vision.transforms.crop import CenterCrop
 from framework.vision.transforms.pad import PadToMultiple

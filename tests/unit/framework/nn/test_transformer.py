@@ -122,6 +122,24 @@ def test_a_decoder_with_caches_is_the_decoder():
     np.testing.assert_allclose(jnp.concatenate(steps, 1), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("steps", [(1, 1, 1, 1), (2, 1, 1), (4,)])
+def test_a_cache_of_fixed_size_gives_the_causal_output(steps):
+    layer, x = nn.MultiHeadAttention(8, 2).eval(), normal(2, 4, 8)
+    visible = jnp.asarray([[1, 1, 0, 1, 1, 1], [1, 1, 1, 1, 1, 1]], bool)[:, None, None]
+    past = jnp.asarray(np.tri(4, dtype=bool)) & visible[..., :4]
+    for mask, want in (
+        (None, layer(x, attn_mask=np.tri(4, dtype=bool))),
+        (visible, layer(x, attn_mask=past)),
+    ):
+        cache, outputs, place = layer.gen_cache(x, 6, nn.MultiHeadAttention.FixedCache), [], 0
+        for count in steps:
+            out, cache = layer(x[:, place : place + count], attn_mask=mask, cache=cache)
+            outputs.append(out)
+            place += count
+        assert cache.k.shape == cache.v.shape == (2, 6, 2, 4) and cache.place == 4
+        np.testing.assert_allclose(jnp.concatenate(outputs, 1), want, atol=1e-5)
+
+
 def test_an_encoder_with_caches_and_other_cache_kinds():
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, normalize_before=True), 2).eval()
     x = normal(1, 2, 4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError
-from framework.text.hashing import HashFeatures, character_features, shape, word_features
+from framework.text.hashing import HashFeatures, character_features, ngram_features, shape, word_features
 from framework.text.sample import TextSample
 
 RNG = np.random.default_rng(0)
@@ -54,6 +54,33 @@ def test_what_is_too_long_is_cut_and_nothing_is_nothing() -> None:
     assert lone.ids.shape == (1, 12)  # type: ignore[union-attr]
 
 
+def test_a_pair_and_a_negative_have_numbers_of_their_own() -> None:
+    hashed = HashFeatures(unit="characters", max_length=2)
+    worse = TextSample("ab", pair="d")
+    found = hashed(TextSample("ab", pair="cde", negative=worse), RNG)
+    assert found.ids is not None and found.pair_ids is not None and found.pair_ids.shape == (2, 12)
+    alone = hashed(TextSample("cde"), RNG)
+    assert np.array_equal(found.pair_ids, alone.ids)  # type: ignore[arg-type]
+    assert found.negative is not None and np.array_equal(found.negative.ids, found.ids)  # type: ignore[arg-type]
+    assert found.negative.pair_ids is not None and found.negative.pair_ids.shape == (1, 12)
+    assert hashed(TextSample("ab"), RNG).pair_ids is None
+
+
+def test_n_grams() -> None:
+    assert ngram_features(("A", "b", "c"), (1, 2), "") == [["1 a", "2 ab"], ["1 b", "2 bc"], ["1 c", "2 c"]]
+    assert (
+        ngram_features(("Go", "on"), (3,), " ") == [["3 go on"], ["3 on"]]
+        and ngram_features((), (1,), "") == []
+    )
+    short = HashFeatures(unit="characters", ngrams=(1, 4), max_length=2)(TextSample("abcdef"), RNG)
+    whole = HashFeatures(unit="characters", ngrams=(1, 4))(TextSample("abcdef"), RNG)
+    assert short.ids is not None and short.ids.shape == (2, 2)
+    assert np.array_equal(short.ids, whole.ids[:2])  # type: ignore[index]
+    assert HashFeatures(ngrams=(2,))(TextSample(""), RNG).ids.shape == (0, 1)  # type: ignore[union-attr]
+
+
 def test_errors() -> None:
     with pytest.raises(ConfigError, match=r"(?s)nothing can be hashed.*buckets 1"):
         HashFeatures(buckets=1)
+    with pytest.raises(ConfigError, match=r"(?s)nothing can be hashed.*ngrams \(1, 0\)"):
+        HashFeatures(ngrams=(1, 0))

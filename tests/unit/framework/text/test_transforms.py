@@ -34,6 +34,17 @@ def test_a_text_and_its_pair(path: Path) -> None:
     assert sample.words is None and sample.target_ids is None
 
 
+def test_a_pair_apart_and_a_negative(path: Path) -> None:
+    apart = Tokenize(str(path), apart=True)(TextSample("cats sat", pair="big"), RNG)
+    assert apart.ids is not None and apart.ids.tolist() == [2, 6, 7, 3]
+    assert apart.pair_ids is not None and apart.pair_ids.tolist() == [2, 5, 3]
+    worse = TextSample("cats", pair="sat")
+    found = Tokenize(str(path))(TextSample("cats", pair="big", negative=worse), RNG)
+    assert found.ids is not None and found.ids.tolist() == [2, 6, 3, 5, 3] and found.pair_ids is None
+    assert found.negative is not None and found.negative.ids is not None
+    assert found.negative.ids.tolist() == [2, 6, 3, 7, 3]
+
+
 def test_words_of_the_sample_are_kept(path: Path) -> None:
     sample = Tokenize(str(path))(TextSample("big cats.", words=("big", "cats."), tags=(0, 1)), RNG)
     assert sample.ids is not None and sample.ids.tolist() == [2, 5, 1, 3]
@@ -52,7 +63,26 @@ def test_a_unit_divides_the_text(tmp_path: Path) -> None:
     assert sample.word_ids is not None and sample.word_ids.tolist() == [-1, 0, 1, -1]
 
 
-@pytest.mark.parametrize("unit", ["text", "words", "characters"])
+def test_tokens_of_one_run_of_letters_are_a_word(tmp_path: Path) -> None:
+    letters = str(Tokenizer.train("characters", ["abc-"], 100).save(tmp_path / "t.json"))
+    sample = Tokenize(letters, unit="subwords")(TextSample("ab-c a", pair="bc"), RNG)
+    assert sample.words is None
+    assert sample.word_ids is not None
+    assert sample.word_ids.tolist() == [-1, 0, 0, 1, 2, 3, -1, -1, -1, -1]
+
+
+def test_a_model_of_another_vocabulary(path: Path) -> None:
+    class Model:
+        vocab_size = 7
+
+    with pytest.raises(ConfigError, match=r"different vocabularies(.|\n)*with 8 tokens, a model with 7"):
+        Tokenize(str(path)).check(Model())
+    Model.vocab_size = 8
+    Tokenize(str(path)).check(Model())
+    Tokenize(str(path)).check(object())
+
+
+@pytest.mark.parametrize("unit", ["text", "subwords", "words", "characters"])
 def test_an_empty_text(unit: str, path: Path) -> None:
     sample = Tokenize(str(path), unit=unit)(TextSample("", target=""), RNG)  # type: ignore[arg-type]
     assert sample.ids is not None and sample.ids.tolist() == [2, 3]

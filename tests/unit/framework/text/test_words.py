@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from framework.text.words import find_words, pieces, split_characters, split_words
+from framework.text.words import continued, find_words, pieces, split_characters, split_words
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,22 @@ def test_pieces_end_with_sentences_and_are_the_text() -> None:
     assert "".join(piece for _, piece in found) == long and max(len(piece) for _, piece in found) <= 12
     assert all(long[start:].startswith(piece) for start, piece in found)
     assert found[0] == (0, "word word ")
+
+
+@pytest.mark.parametrize(
+    ("text", "offsets", "expected"),
+    [
+        ("Washington-DC", [(0, 7), (7, 10), (10, 11), (11, 13)], [0, 1, 0, 0]),
+        ("a b", [(0, 1), (2, 3)], [0, 0]),
+        ("天气ab", [(0, 1), (1, 2), (2, 3), (3, 4)], [0, 0, 0, 1]),
+        ("Bob's", [(0, 3), (3, 4), (4, 5)], [0, 0, 0]),
+        ("e\u0301t", [(0, 2), (2, 3)], [0, 1]),  # an accent of its own belongs to the letter
+        ("😀", [(0, 1), (0, 1), (0, 1)], [0, 1, 1]),  # bytes of one character
+        ("", [], []),
+        ("ab", [(0, 1), (1, 2), (2, 2)], [0, 1, 0]),  # nothing behind the end
+    ],
+)
+def test_tokens_that_go_on_with_a_word(
+    text: str, offsets: list[tuple[int, int]], expected: list[int]
+) -> None:
+    assert continued(text, np.array(offsets, np.int32).reshape(-1, 2)).tolist() == list(map(bool, expected))

@@ -12,6 +12,8 @@ import pytest
 from framework.core.errors import ConfigError, FormatError, InputError
 from nlp.data.classification import TextClassification
 from nlp.data.parallel import ParallelText
+from nlp.data.plain import TextLines
+from nlp.data.questions import QuestionAnswers
 from nlp.data.tagged import TaggedText
 
 
@@ -114,3 +116,80 @@ def test_other_errors(tmp_path: Path) -> None:
         len(TaggedText(write(tmp_path / "b.txt", "\n\n")))
     with pytest.raises(ConfigError, match="no names of tags"):
         TaggedText(tmp_path / "a.txt", classes=("A", "A"))
+
+
+def test_lines_and_blocks(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", " One two.\nThree.\n\n\nA long sentence. And another one.\nEnd\n")
+    lines = TextLines(path)
+    assert [sample.text for sample in lines][:2] == ["One two.", "Three."] and len(lines) == 4
+    assert str(lines[2].id).endswith("line 5")
+    blocks = TextLines(path, block=20)
+    assert [sample.text for sample in blocks] == [
+        "One two. Three.",
+        "A long sentence.",
+        "And another one. End",
+    ]
+    assert [str(sample.id).rpartition(" ")[2] for sample in blocks] == ["1", "5", "5"]
+    assert [s.text for s in TextLines(path, block=8)][:4] == ["One two.", "Three.", "A long", "sentence"]
+    assert len(pickle.loads(pickle.dumps(blocks))) == 3
+
+
+def test_lines_with_words(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", "今天 天气  很 好\n")
+    (sample,) = TextLines(path, words=True, joint="")
+    assert sample.text == "今天天气很好" and sample.words == ("今天", "天气", "很", "好")
+    with pytest.raises(ConfigError, match="cannot be put together"):
+        TextLines(path, words=True, block=9)
+    with pytest.raises(ConfigError, match="cannot be put together"):
+        TextLines(path, block=0)
+    with pytest.raises(FormatError, match="there is no text in the file"):
+        len(TextLines(write(tmp_path / "b.txt", "\n \n")))
+
+
+def squad(*questions: dict[str, Any], context: str = "Rome and Oslo and Rome") -> str:
+    return json.dumps({"data": [{"paragraphs": [{"context": context, "qas": list(questions)}]}]})
+
+
+def test_questions(tmp_path: Path) -> None:
+    rome = [{"text": "Rome", "answer_start": 0}, {"text": "Oslo", "answer_start": 7}]
+    path = write(
+        tmp_path / "a.json",
+        squad(
+            {"id": "a", "question": "Where?", "answers": rome},
+            {"id": 7, "question": "Who?", "answers": [], "is_impossible": True},
+            {"question": "Asked?"},
+            {"id": "d", "question": "Last?", "answers": [{"text": "Rome", "answer_start": 16}]},
+        ),
+    )
+    data = QuestionAnswers(path)
+    first = data[0]
+    assert (first.text, first.pair, first.id) == ("Rome and Oslo and Rome", "Where?", "a")
+    assert first.answers == ((0, 4), (9, 13))  # the second one is looked for near its place
+    assert [sample.answers for sample in data][1:] == [(), None, ((18, 22),)]
+    assert [sample.id for sample in data][1:3] == ["7", "article 1, paragraph 1"]
+    assert len(pickle.loads(pickle.dumps(data))) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "the file has not SQuAD's layout"),
+        ("[]", "the file has not SQuAD's layout"),
+        ('{"data": []}', "the file has not SQuAD's layout"),
+        ('{"data": [{"paragraphs": [{"qas": []}]}]}', "article 1, paragraph 1"),
+        (squad({"id": "a", "answers": []}), "the file has not SQuAD's layout"),
+        (squad({"id": "a", "question": "?", "answers": [{"text": "Rome"}]}), "question a"),
+        (
+            squad({"id": "a", "question": "?", "answers": [{"text": "Bern", "answer_start": 0}]}),
+            "(?s)question a: the answer is not in the text.*Bern",
+        ),
+    ],
+)
+def test_broken_questions(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        len(QuestionAnswers(write(tmp_path / "a.json", text)))
+
+
+def test_no_file_of_questions(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the file cannot be read"):
+        len(QuestionAnswers(tmp_path / "none.json"))

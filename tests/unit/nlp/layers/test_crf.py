@@ -29,7 +29,7 @@ def sequences(row: int) -> dict[tuple[int, ...], float]:
     return {
         tags: float(
             TABLE[start, tags[0]]
-            + TABLE[tags[-1], stop]
+            + TABLE[stop, tags[-1]]
             + sum(EMISSIONS[row, place, tag] for place, tag in enumerate(tags))
             + sum(TABLE[a, b] for a, b in itertools.pairwise(tags))
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -11,7 +12,9 @@ import framework
 from framework import nn
 from framework.config import build
 from framework.core.errors import ConfigError
+from framework.core.rng import rng_scope
 from nlp.contracts import Tokens
+from nlp.layers.token_embedding import embed
 from nlp.models.bigru_crf import BiGRUCRFConfig
 from nlp.models.bow import BOWConfig
 from nlp.models.text_cnn import TextCNNConfig
@@ -61,8 +64,6 @@ def test_names_are_paddlenlps() -> None:
 
 
 def test_a_tagger_learns_and_names_probabilities() -> None:
-    import jax
-
     from framework.nn import functional_core
 
     layer = made(BiGRUCRFConfig(50, 4, embedding_dim=8, hidden_size=6, direct=True))
@@ -84,9 +85,32 @@ def test_a_tagger_learns_and_names_probabilities() -> None:
     assert np.asarray(scores)[MASK].min() > 0.5 and not np.asarray(scores)[~MASK].any()
 
 
+def test_whole_features_are_left_out_in_training() -> None:
+    table = nn.Embedding(50, 4)
+    weights = np.array([[[1.0, 0.0], [2.0, 1.0]]])
+    ids = IDS[:1, :2]
+    vectors = np.asarray(table.weight)[ids]
+    found = embed(table, ids, weights)  # type: ignore[arg-type]
+    assert np.abs(np.asarray(found) - (vectors * weights[..., None]).sum(2)).max() < 1e-6
+    config = BiGRUCRFConfig(50, 4, embedding_dim=8, hidden_size=6, direct=True, feature_dropout=0.5)
+    layer, tokens = made(config), Tokens(IDS, MASK)  # type: ignore[arg-type]
+    calm = BiGRUCRFConfig(50, 4, embedding_dim=8, hidden_size=6, direct=True)
+    assert np.array_equal(layer(tokens), made(calm)(tokens))
+    layer.train()
+    with rng_scope(jax.random.key(0)):
+        first = layer(tokens)
+    with rng_scope(jax.random.key(1)):
+        assert np.abs(np.asarray(first) - layer(tokens)).max() > 1e-4
+
+
 @pytest.mark.parametrize(
     "make",
-    [lambda: BiGRUCRFConfig(0, 4), lambda: TextCNNConfig(50, widths=()), lambda: BOWConfig(50, dropout=1.0)],
+    [
+        lambda: BiGRUCRFConfig(0, 4),
+        lambda: BiGRUCRFConfig(9, 4, feature_dropout=1.0),
+        lambda: TextCNNConfig(50, widths=()),
+        lambda: BOWConfig(50, dropout=1.0),
+    ],
 )
 def test_errors(make: Any) -> None:
     with pytest.raises(ConfigError, match="this is no network"):

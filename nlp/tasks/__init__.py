@@ -1,4 +1,8 @@
-"""Tasks on texts: a class for the whole, a tag for each token."""
+"""Tasks on texts: a class for the whole, a tag for each token.
+
+Besides what framework/engine/task.py asks of a task, each one here has `reader(setting)`, which says how a text goes
+through the program and what its outputs become: that is all that `nlp.predictor` knows of a task.
+"""
 
 from __future__ import annotations
 
@@ -16,47 +20,40 @@ from framework.core.errors import ConfigError, InputError
 from framework.engine.task import Batch, Losses, Metric, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
-from nlp.contracts import Tokens
+from nlp.packing import first_tokens, packed, tokens_of
+from nlp.readers import ClassReader, Setting, TagReader
 
 Metrics = tuple[Annotated[Any, Kind("metric")], ...]
 
 
-def packed(sample: TextSample) -> dict[str, np.ndarray]:
-    """The tokens of a sample. Raises: InputError, where no transform made any."""
-    if sample.ids is None:
-        raise InputError(
-            "the text was not divided into tokens",
-            where=sample.id,
-            fix="put a transform such as Tokenize or HashFeatures into `transforms`",
-        )
-    arrays = {"input_ids": sample.ids.astype(np.int32), "mask": np.ones(len(sample.ids), bool)}
-    if sample.type_ids is not None:
-        arrays["type_ids"] = sample.type_ids.astype(np.int32)
-    return arrays
-
-
-def tokens_of(batch: Batch) -> Tokens:
-    """What a model reads of a batch."""
-    return Tokens(batch["input_ids"], batch["mask"], batch.get("type_ids"))
-
-
-def first_tokens(word_ids: np.ndarray) -> np.ndarray:
-    """[T] bool of `TextSample.word_ids`: whether a token is the first one of its word."""
-    return (word_ids >= 0) & (word_ids != np.concatenate([[-1], word_ids[:-1]]))
-
-
-def _started(metrics: Metrics, labels: tuple[str, ...]) -> dict[str, Metric]:
+def started(metrics: Metrics, labels: tuple[str, ...]) -> dict[str, Metric]:
+    """Fresh metrics, named by their places; their results have names of their own."""
     return {f"{place}": metric.start(labels) for place, metric in enumerate(metrics)}
 
 
-class _Texts:
+def check_embedder(model: nn.Layer) -> None:
+    """Raises: ConfigError, where the model is no TextEmbedder."""
+    if not hasattr(model, "embed"):
+        raise ConfigError(
+            "the model gives no vectors of texts",
+            where="model.type",
+            received=type(model).__name__,
+            allowed="such as SentenceEncoder or SimCSE",
+        )
+
+
+class Texts:
     """What the tasks share: texts of different lengths, whose arrays a loader pads."""
 
     padding: ClassVar[Mapping[str, int]] = {"input_ids": 0, "mask": 0, "type_ids": 0, "tags": -1}
 
+    def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
+        """What a model reads of a sample, by name."""
+        return packed(sample)
+
     def length(self, sample: TextSample) -> int:
         """Tokens of a sample, by which batches are put together."""
-        return len(packed(sample)["input_ids"])
+        return max(map(len, self.inputs(sample).values()))
 
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
         check_classes(model, labels)
@@ -64,16 +61,19 @@ class _Texts:
 
 @register("task")
 @dataclass(frozen=True)
-class SequenceClassification(_Texts):
+class SequenceClassification(Texts):
     """One class for a text, or for a pair of texts: cross-entropy on the logits of a TextClassifier.
 
     Attributes:
         label_smoothing: Share of the target that is spread over all classes.
+        independent: Each class has a probability of its own (sigmoid), as where a text may have several; it is trained
+            with binary cross-entropy. Else they sum up to 1.
         scores: What is reported; the first chooses the best checkpoint.
     """
 
     label_smoothing: float = 0.0
     scores: Metrics = ()
+    independent: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.label_smoothing < 1:
@@ -92,20 +92,29 @@ class SequenceClassification(_Texts):
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
         logits = model(tokens_of(batch))
         hits = (logits.argmax(axis=-1) == batch["label"]).mean(dtype=jnp.float32)
-        loss = F.cross_entropy(logits, batch["label"], label_smoothing=self.label_smoothing)
+        if self.independent:
+            chosen = jax.nn.one_hot(batch["label"], logits.shape[-1])
+            chosen = F.label_smooth(chosen, epsilon=self.label_smoothing)
+            loss = F.binary_cross_entropy_with_logits(logits, chosen)
+        else:
+            loss = F.cross_entropy(logits, batch["label"], label_smoothing=self.label_smoothing)
         return Losses(loss, {"accuracy": hits})
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"scores": probabilities [N, num_classes] float32}."""
-        return {"scores": F.softmax(model(tokens_of(inputs)).astype(jnp.float32))}
+        logits = model(tokens_of(inputs)).astype(jnp.float32)
+        return {"scores": F.sigmoid(logits) if self.independent else F.softmax(logits)}
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return _started(self.scores, labels)
+        return started(self.scores, labels)
+
+    def reader(self, setting: Setting) -> ClassReader:
+        return ClassReader(setting)
 
 
 @register("task")
 @dataclass(frozen=True)
-class TokenClassification(_Texts):
+class TokenClassification(Texts):
     """A tag for each word, from a Tagger. Where a word has several tokens, its first one carries the tag.
 
     Attributes:
@@ -131,4 +140,7 @@ class TokenClassification(_Texts):
         return {"tags": tags, "scores": scores}
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return _started(self.scores, labels)
+        return started(self.scores, labels)
+
+    def reader(self, setting: Setting) -> TagReader:
+        return TagReader(setting)

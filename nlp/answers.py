@@ -1,0 +1,171 @@
+"""Answers that stand in a text: how spans of tokens become them, and how good they are."""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from framework.config import register
+from framework.text.sample import TextSample
+from nlp.packing import packed
+from nlp.readers import Outputs, TextReader
+
+NEVER = -1e9  # the score of what is no answer
+_PUNCTUATION = set(string.punctuation)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What stands in the text from character `start` to the one before `end`; `score` in [0, 1] is its probability
+    among the answers that were looked at. Without an answer in the text it is "" from 0 to 0."""
+
+    text: str
+    start: int
+    end: int
+    score: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"text": self.text, "start": self.start, "end": self.end, "score": round(self.score, 6)}
+
+
+@dataclass(frozen=True)
+class AnsweredQuestion:
+    """The answers to a question about a text, best first; there is at least one."""
+
+    text: str
+    question: str
+    answers: tuple[Answer, ...]
+
+    @property
+    def answer(self) -> Answer:
+        return self.answers[0]
+
+    def to_dict(self) -> dict[str, Any]:
+        answers = [answer.to_dict() for answer in self.answers]
+        return {"text": self.text, "question": self.question, "answers": answers}
+
+
+def question_arrays(sample: TextSample) -> dict[str, np.ndarray]:
+    """The tokens of a sample, and "context" [T] bool: where an answer may be."""
+    arrays = packed(sample)
+    assert sample.word_ids is not None
+    return {**arrays, "context": sample.word_ids >= 0}
+
+
+def best_answers(
+    text: str, windows: Sequence[tuple[np.ndarray, Mapping[str, np.ndarray]]], top: int
+) -> tuple[Answer, ...]:
+    """The best answers of all windows of a text.
+
+    Args:
+        windows: The offsets [T, 2] of each one's tokens, and the outputs of SpanExtraction.
+    """
+    spans: dict[tuple[int, int], float] = {}
+    for offsets, found in windows:
+        for first, last, score in zip(found["first"], found["last"], found["scores"]):
+            if score > NEVER / 2:
+                place = int(offsets[first, 0]), int(offsets[last, 1])
+                spans[place] = max(spans.get(place, NEVER), float(score))
+    none = min(float(found["none"]) for _, found in windows)
+    if none > NEVER / 2 or not spans:
+        spans[0, 0] = none
+    scores = np.array(list(spans.values()))
+    chances = np.exp(scores - scores.max())
+    chances /= chances.sum()
+    order = np.argsort(-chances, kind="stable")[:top]
+    places = list(spans)
+    return tuple(
+        Answer(text[places[n][0] : places[n][1]], *places[n], float(chances[n])) for n in map(int, order)
+    )
+
+
+class AnswerReader(TextReader):
+    """Of what SpanExtraction gives. It takes a text and a question as a tuple of two, in this order."""
+
+    pairs = True
+
+    def pack(self, part: TextSample) -> dict[str, np.ndarray]:
+        return question_arrays(part)
+
+    def result(
+        self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
+    ) -> AnsweredQuestion:
+        assert sample.pair is not None
+        windows = [(part.offsets, rows) for part, rows in zip(parts, outputs) if part.offsets is not None]
+        return AnsweredQuestion(
+            sample.text, sample.pair, best_answers(sample.text, windows, self.setting.top)
+        )
+
+
+@register("metric")
+@dataclass(frozen=True)
+class AnswerF1:
+    """How well answers fit the right ones: {"f1", "exact_match"}, means over the questions, each with its best answer.
+
+    Attributes:
+        unit: What F1 counts. With "words" texts are compared as SQuAD compares them: in lower case, without punctuation
+            and the articles a, an, the; with "characters", as of Chinese, without punctuation and white space.
+
+    Source: the official evaluate-v1.1.py and evaluate-v2.0.py of https://rajpurkar.github.io/SQuAD-explorer/
+    """
+
+    unit: Literal["words", "characters"] = "words"
+
+    def start(self, labels: tuple[str, ...]) -> _AnswerF1:
+        return _AnswerF1(normal_words if self.unit == "words" else normal_characters)
+
+
+class _AnswerF1:
+    higher_is_better = True
+
+    def __init__(self, normal: Callable[[str], list[str]]) -> None:
+        self.normal = normal
+        self.windows: dict[str, list[tuple[np.ndarray, dict[str, np.ndarray]]]] = {}
+        self.known: dict[str, tuple[str, list[str]]] = {}
+
+    def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
+        for row, name in enumerate(map(str, batch["question"])):
+            found = {key: outputs[key][row, :1] for key in ("first", "last", "scores")}
+            found["none"] = outputs["none"][row]
+            self.windows.setdefault(name, []).append((batch["offsets"][row], found))
+            self.known[name] = str(batch["text"][row]), json.loads(str(batch["answers"][row]))
+
+    def result(self) -> dict[str, float]:
+        exact, f1 = [], []
+        for name, (text, right) in self.known.items():
+            given = self.normal(best_answers(text, self.windows[name], 1)[0].text)
+            wanted = [self.normal(one) for one in right or [""]]
+            exact.append(max(float(given == one) for one in wanted))
+            f1.append(max(_overlap(given, one) for one in wanted))
+        count = max(1, len(exact))
+        return {"f1": sum(f1) / count, "exact_match": sum(exact) / count}
+
+
+def normal_words(text: str) -> list[str]:
+    """The words by which SQuAD compares answers."""
+    text = "".join(character for character in text.lower() if character not in _PUNCTUATION)
+    return re.sub(r"\b(a|an|the)\b", " ", text).split()
+
+
+def normal_characters(text: str) -> list[str]:
+    """The characters in lower case but for punctuation and white space."""
+    return [
+        one
+        for one in text.lower()
+        if not one.isspace() and one not in _PUNCTUATION and not unicodedata.category(one).startswith("P")
+    ]
+
+
+def _overlap(given: list[str], wanted: list[str]) -> float:
+    if not given or not wanted:
+        return float(given == wanted)
+    shared = sum((Counter(given) & Counter(wanted)).values())
+    return 2 * shared / (len(given) + len(wanted))

@@ -1,0 +1,50 @@
+"""Queries with a text that fits and one that fits less."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from framework.config.registry import register
+from framework.core.errors import FormatError
+from framework.text.sample import TextSample
+from nlp.data.classification import Column
+from nlp.data.lines import column, read_table
+from nlp.data.texts import TextDataset
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class TextTriples(TextDataset):
+    """Three texts a line, in columns between separators, or in JSON lines (.jsonl): what a model learns to rank from.
+
+    Attributes:
+        text, pair, negative: The query, what fits it, and what fits it less: columns counted from 0, or keys of JSON.
+        header: Leave out the first line.
+
+    Raises:
+        InputError: at the first use, the file is missing.
+        FormatError: it is not UTF-8, a column is missing, or a text is none.
+    """
+
+    path: Path
+    text: Column = 0
+    pair: Column = 1
+    negative: Column = 2
+    separator: str = "\t"
+    header: bool = False
+
+    @cached_property
+    def samples(self) -> list[TextSample]:
+        samples = []
+        for where, fields in list(read_table(self.path, self.separator))[int(self.header) :]:
+            texts = [column(fields, name, where) for name in (self.text, self.pair, self.negative)]
+            if wrong := [text for text in texts if not isinstance(text, str)]:
+                raise FormatError(
+                    "this is no text", where=where, received=repr(wrong[0])[:80], allowed="a text"
+                )
+            query, pair, negative = texts
+            worse = TextSample(query, pair=negative, id=where)
+            samples.append(TextSample(query, pair=pair, negative=worse, id=where))
+        return samples

@@ -1,0 +1,82 @@
+"""A vector for each text, from what an encoder makes of its tokens; no head, and nothing that is trained besides.
+
+Papers: Devlin et al. 2019, https://arxiv.org/abs/1810.04805 (the pooler); Reimers and Gurevych 2019,
+https://arxiv.org/abs/1908.10084, section 3 (the first token, and the mean)
+Reference: PaddleNLP `Taskflow("feature_extraction")` (taskflow/text_feature_extraction.py)
+Weights: of an encoder, and of any model on one, whose heads are left out; `state_dict()` has PaddleNLP's names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import jax
+import jax.numpy as jnp
+
+from framework.config import Kind, register
+from framework.core.errors import ConfigError
+from framework.nn import functional as F
+from nlp.contracts import Tokens
+from nlp.layers.encoder_model import EncoderModel
+
+_HEADS = (
+    "cls.",
+    "classifier.",
+    "lm_head.",
+    "predictions.",
+    "qa_outputs.",
+    "sop_classifier.",
+    "emb_reduce_linear.",
+)
+
+
+@dataclass(frozen=True)
+class SentenceEncoderConfig:
+    """`encoder` is a TextEncoder.
+
+    Attributes:
+        pooling: The vector of the first token, the mean of those of all tokens, or what the encoder's pooler gives.
+        normalized: Vectors get length 1, so that the product of two is their cosine.
+    """
+
+    encoder: Annotated[Any, Kind("backbone")]
+    pooling: Literal["cls", "mean", "pooler"] = "cls"
+    normalized: bool = False
+
+
+@register("model", config=SentenceEncoderConfig)
+class SentenceEncoder(EncoderModel):
+    """What is padded does not change a text's vector."""
+
+    def __init__(self, config: SentenceEncoderConfig) -> None:
+        super().__init__(config.encoder)
+        self.config = config
+        if config.pooling == "pooler" and self.text_encoder.pooler is None:
+            raise ConfigError(
+                "the encoder has no pooler",
+                where="SentenceEncoder.pooling",
+                received="pooler",
+                allowed="cls, mean" + ("; or encoder.pooler: true" if self.names.pooler else ""),
+            )
+        self.training_only = (*self.training_only, *_HEADS)
+        if config.pooling != "pooler" and self.text_encoder.pooler is None:
+            self.training_only = (*self.training_only, f"{self.prefix}.pooler.", "pooler.")
+        self.state_renames = (  # type: ignore[misc]
+            *self.state_renames,
+            (r"^(embeddings|encoder|pooler)\.", rf"{self.prefix}.\1."),
+        )
+
+    def embed(self, tokens: Tokens) -> jax.Array:
+        """[N, hidden_size] float32."""
+        encoded = self.encode(tokens)
+        if self.config.pooling == "pooler":
+            x = encoded.pooled.astype(jnp.float32)  # type: ignore[union-attr]
+        elif self.config.pooling == "cls":
+            x = encoded.hidden[:, 0].astype(jnp.float32)
+        else:
+            x = self.mean(encoded.hidden, tokens.mask)
+        return F.normalize(x, axis=-1) if self.config.normalized else x
+
+    def forward(self, tokens: Tokens) -> jax.Array:
+        return self.embed(tokens)

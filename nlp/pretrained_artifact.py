@@ -1,0 +1,137 @@
+"""A folder of transformers or PaddleNLP with a fine-tuned model as an artifact, which answers without a config.
+
+from nlp.pretrained_artifact import export_folder
+
+export_folder("my_classifier").save("inference_model/my_classifier")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from framework.core.errors import ConfigError, FormatError
+from framework.export import Artifact, TensorSpec
+from framework.inference.cache import kept_artifact
+from framework.io.interop.shards import INDEX
+from framework.text.tokenizer import Tokenizer
+from framework.text.tokenizer_files import folder_settings
+from framework.text.transforms import Tokenize
+from nlp.pretrained import Pretrained, read_pretrained
+from nlp.tasks import SequenceClassification, TokenClassification
+from zoo import hub
+from zoo.export import model_artifact, plain
+from zoo.layers.text_folder import CONFIG, find_weights, is_paddles, read_settings
+
+_BUCKETS = (16, 32, 64, 128, 256)
+_BATCH = 8
+_DESCRIPTIONS = (".json", ".txt", ".model")
+_INPUTS = {
+    "input_ids": TensorSpec(("n", "t"), "int32"),
+    "mask": TensorSpec(("n", "t"), "bool"),
+    "type_ids": TensorSpec(("n", "t"), "int32"),
+}
+
+
+def folder_artifact(folder: Path) -> Artifact:
+    """`export_folder`, from OAR_HOME if it was made before of the same files, else made now and kept there.
+
+    Raises:
+        FormatError: the folder holds no model of transformers or PaddleNLP. Else as `export_folder`.
+    """
+    folder = folder.expanduser()
+    if not (folder / CONFIG).is_file():
+        raise FormatError(
+            "the folder holds neither an artifact nor a pretrained model",
+            where=folder,
+            received=", ".join(sorted(file.name for file in folder.iterdir())[:10]) or "an empty folder",
+            allowed="an artifact as tools/export_model.py writes it, with infer_cfg.yml; or a model as "
+            f"save_pretrained of transformers or PaddleNLP writes it, with {CONFIG}",
+        )
+    ending = Path(find_weights(folder).name.removesuffix(INDEX)).suffix
+    files = sorted(
+        file for file in folder.iterdir() if file.is_file() and file.suffix in (*_DESCRIPTIONS, ending)
+    )
+    text = "\n".join(file.name for file in files)
+    return kept_artifact(folder.resolve().name, text, files, ("nlp",), lambda: export_folder(folder))
+
+
+def export_folder(folder: str | Path, head: str | None = None) -> Artifact:
+    """The artifact of a folder with a fine-tuned model, its weights, its tokenizer and the names of its classes.
+
+    Args:
+        head: As in `from_pretrained`.
+
+    Raises:
+        ConfigError: no task answers with the folder's model, or the tokenizer has tokens that the model lacks.
+        InputError: there is no tokenizer. Else as `from_pretrained`.
+    """
+    folder = Path(folder).expanduser()
+    found = read_pretrained(folder, head)
+    if found.kind not in _TASKS:
+        raise ConfigError(
+            "no task answers with this model yet",
+            where=str(folder / CONFIG),
+            received=found.kind,
+            allowed=", ".join(_TASKS),
+            fix="nlp.pretrained.from_pretrained gives the model itself",
+        )
+    task, unit = _TASKS[found.kind](found)
+    model, weights = found.model, find_weights(folder)
+    max_length = _max_length(folder, cast(Any, model).max_tokens)
+    about = {
+        "domain": "nlp",
+        "name": folder.resolve().name,
+        "model": plain(found.config),
+        "batch_size": _BATCH,
+        "buckets": [*(bucket for bucket in _BUCKETS if bucket < max_length), max_length],
+        "labels": list(found.labels),
+        "bfloat16_holds": False,
+        "provenance": {"weights": str(weights), "sha256": hub.digest(weights)},
+    }
+    tokenize = Tokenize(_tokenizer(folder).to_json(), max_length, unit)
+    return model_artifact(model, task, _INPUTS, (tokenize,), about, ("float32", "bfloat16"))
+
+
+def _classification(found: Pretrained) -> tuple[Any, Any]:
+    """As the pipelines of transformers: one class alone is a probability, and so is each of a text with several."""
+    if found.problem == "regression":
+        raise ConfigError(
+            "a text classifier gives classes and no numbers",
+            where=str(found.folder / CONFIG),
+            received="problem_type: regression",
+            allowed="single_label_classification, multi_label_classification",
+            fix="nlp.pretrained.from_pretrained gives the model itself",
+        )
+    several = found.problem == "multi_label_classification" or len(found.labels) == 1
+    return SequenceClassification(independent=several), "text"
+
+
+def _tagging(found: Pretrained) -> tuple[Any, Any]:
+    return TokenClassification(), "subwords"
+
+
+_TASKS: dict[str, Callable[[Pretrained], tuple[Any, Any]]] = {
+    "sequence_classification": _classification,
+    "token_classification": _tagging,
+}
+"""By kind of model: its task, and `Tokenize.unit`."""
+
+
+def _tokenizer(folder: Path) -> Tokenizer:
+    """The folder's tokenizer; PaddleNLP's ERNIE divides texts by rules of its own, also where nothing says so."""
+    settings = read_settings(folder)
+    named = "tokenizer_class" in folder_settings(folder)
+    is_ernie = settings.get("model_type") == "ernie" and is_paddles(find_weights(folder))
+    return Tokenizer.from_file(
+        folder, {"tokenizer_class": "ErnieTokenizer"} if is_ernie and not named else {}
+    )
+
+
+def _max_length(folder: Path, positions: int) -> int:
+    """Tokens of the longest text: what tokenizer_config.json says, at most as many as the model has positions for."""
+    said = folder_settings(folder).get("model_max_length")
+    if not isinstance(said, int | float) or isinstance(said, bool) or said < 1:
+        return positions
+    return int(min(said, positions))

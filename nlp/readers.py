@@ -1,0 +1,118 @@
+"""From a text to the program and from its outputs to a result: what a task's `reader` gives to `nlp.predictor`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from framework.core.errors import ConfigError
+from framework.inference.prepared import prepared
+from framework.text.sample import TextSample
+from framework.text.tokenizer import Tokenizer
+from framework.text.transforms import Tokenize
+from framework.text.words import pieces
+from nlp.packing import first_tokens, packed
+from nlp.results import Span, Tagged, TextLabels, labelled, marks_spans, tagged
+
+Outputs = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What an artifact, and who asks, tell a reader.
+
+    Attributes:
+        transforms: Make tokens of a text.
+        labels: The names of the classes; none where there are no classes.
+        limit: The most tokens that the program takes.
+        top: How many classes or candidates a result holds at most.
+    """
+
+    transforms: tuple[Any, ...]
+    labels: tuple[str, ...]
+    limit: int
+    top: int
+
+
+class TextReader:
+    """Base of the readers, which are Readers of framework/inference/text_predictor.py: a text goes through whole.
+
+    A subclass has `result`.
+
+    Attributes:
+        pairs: It takes pairs of texts only.
+    """
+
+    pairs: ClassVar[bool] = False
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+
+    def tokenized(self, sample: TextSample) -> TextSample:
+        """The sample with its tokens."""
+        return prepared(sample, self.setting.transforms)
+
+    def parts(self, sample: TextSample) -> Sequence[TextSample]:
+        first, *rest = self.setting.transforms or (None,)
+        if not hasattr(first, "divide"):
+            return [self.tokenized(sample)]
+        return [prepared(part, rest) for part in first.divide(sample)]  # type: ignore[union-attr]
+
+    def pack(self, part: TextSample) -> dict[str, np.ndarray]:
+        return packed(part)
+
+
+def tokenizer_of(setting: Setting) -> tuple[Tokenize, Tokenizer]:
+    """The transform that makes tokens, and its tokenizer. Raises: ConfigError, where there is none."""
+    for transform in setting.transforms:
+        if isinstance(transform, Tokenize):
+            return transform, transform.source()
+    raise ConfigError(
+        "this task writes tokens, and no transform has a tokenizer",
+        where="infer.transforms",
+        received=", ".join(type(transform).__name__ for transform in setting.transforms) or "no transforms",
+        allowed="Tokenize",
+    )
+
+
+class ClassReader(TextReader):
+    """Of "scores" [num_classes]."""
+
+    def result(
+        self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
+    ) -> TextLabels:
+        classes = labelled(outputs[0]["scores"], self.setting.labels, self.setting.top)
+        return TextLabels(sample.text, classes, sample.pair)
+
+
+class TagReader(TextReader):
+    """Of "tags" [T] and "scores" [T]. A text with more characters than the limit is read sentence by sentence."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self.joined = marks_spans(setting.labels)
+
+    def parts(self, sample: TextSample) -> Sequence[TextSample]:
+        cut = pieces(sample.text, self.setting.limit)
+        return [self.tokenized(sample.replace(text=text)) for _, text in cut]
+
+    def result(self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]) -> Tagged:
+        found: list[Span] = []
+        start = 0
+        for part, rows in zip(parts, outputs):
+            spans = self._spans(part, rows)
+            found += [replace(span, start=span.start + start, end=span.end + start) for span in spans]
+            start += len(part.text)
+        return Tagged(sample.text, tuple(found))
+
+    def _spans(self, part: TextSample, outputs: Outputs) -> tuple[Span, ...]:
+        assert part.word_ids is not None and part.offsets is not None
+        words = part.word_ids
+        first = np.flatnonzero(first_tokens(words))
+        last = [np.flatnonzero(words == words[place])[-1] for place in first]
+        offsets = np.stack([part.offsets[first, 0], part.offsets[last, 1]], axis=1)
+        tags = [self.setting.labels[tag] for tag in outputs["tags"][first]]
+        return tagged(part.text, offsets, tags, outputs["scores"][first], self.joined)

@@ -1,0 +1,74 @@
+"""The task of giving each text a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from framework import nn
+from framework.config import register
+from framework.core.errors import ConfigError
+from framework.engine.task import Batch, Losses, Metric
+from framework.text.sample import TextSample
+from nlp.packing import packed, tokens_of
+from nlp.readers import Outputs, Setting, TextReader
+from nlp.tasks import Texts, check_embedder
+
+
+@dataclass(frozen=True, eq=False)
+class TextVector:
+    """A text, or a pair of texts, with its vector [D] float32."""
+
+    text: str
+    vector: np.ndarray
+    pair: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        pair = {} if self.pair is None else {"pair": self.pair}
+        # Six digits behind the first one tell float32 values apart as far as models are exact.
+        return {"text": self.text, **pair, "vector": [float(f"{value:.7g}") for value in self.vector]}
+
+
+class VectorReader(TextReader):
+    """Of "vector" [D]."""
+
+    def result(
+        self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
+    ) -> TextVector:
+        return TextVector(sample.text, np.array(outputs[0]["vector"]), sample.pair)
+
+
+@register("task")
+@dataclass(frozen=True)
+class TextEmbedding(Texts):
+    """The vectors of a model that has `embed`, such as SentenceEncoder. Nothing is trained by it."""
+
+    def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
+        check_embedder(model)
+
+    def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
+        return packed(sample)
+
+    def loss(self, model: nn.Layer, batch: Batch) -> Losses:
+        """Raises: ConfigError."""
+        raise ConfigError(
+            "this task gives vectors, and teaches none",
+            where="task",
+            received="TextEmbedding",
+            fix="train the encoder with another task, such as MaskedLanguageModelling; name its run under `weights`",
+        )
+
+    def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
+        """{"vector": [N, D] float32}."""
+        return {"vector": model.embed(tokens_of(inputs)).astype(jnp.float32)}
+
+    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
+        return {}
+
+    def reader(self, setting: Setting) -> VectorReader:
+        return VectorReader(setting)

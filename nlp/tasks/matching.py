@@ -1,0 +1,261 @@
+"""Tasks on two texts: whether they match, which of two fits better, and vectors whose cosine says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from framework import nn
+from framework.config import register
+from framework.core.errors import ConfigError, InputError
+from framework.engine.task import Batch, Losses, Metric, check_classes
+from framework.nn import functional as F
+from framework.text.sample import TextSample
+from nlp.contracts import Tokens
+from nlp.packing import packed, tokens_of
+from nlp.readers import Outputs, Setting, TextReader
+from nlp.results import Similarity
+from nlp.tasks import Metrics, Texts, check_embedder, started
+
+_NEGATIVE = "negative_"
+_PADDED = ("input_ids", "mask", "type_ids", "pair_ids", "pair_mask")
+_IGNORED = -100
+
+
+def packed_pair(sample: TextSample) -> dict[str, np.ndarray]:
+    """The tokens of two texts, which stand in one row or in one each. Raises: InputError, where there is one text."""
+    if sample.pair is None:
+        raise InputError(
+            "there is one text, and matching takes two",
+            where=sample.id,
+            received=repr(sample.text[:40]),
+            fix="give a tuple of two, --pair, or a line with a tab between the texts; in a data set name `pair`",
+        )
+    if sample.pair_ids is None:
+        return packed(sample)
+    own = packed(sample.replace(pair_ids=None))
+    return {
+        **{name: own[name] for name in ("input_ids", "mask")},
+        "pair_ids": sample.pair_ids.astype(np.int32),
+        "pair_mask": np.ones(len(sample.pair_ids), bool),
+    }
+
+
+def judged(model: nn.Layer, batch: Batch, prefix: str = "") -> jax.Array:
+    """What a model says of the pairs whose arrays have names with this prefix.
+
+    Raises:
+        ConfigError: the model reads texts apart and they stand in one row, or the other way round.
+    """
+    arrays = {name.removeprefix(prefix): value for name, value in batch.items() if name.startswith(prefix)}
+    apart = "pair_ids" in arrays
+    if apart != getattr(model, "apart", False):
+        raise ConfigError(
+            "the model reads pairs in another way than the transforms give them",
+            where="transforms",
+            received="a row of tokens for each text" if apart else "both texts in one row",
+            fix=f"{type(model).__name__} needs "
+            + ("Tokenize with apart: false" if apart else "Tokenize with apart: true, or HashFeatures"),
+        )
+    if not apart:
+        return model(tokens_of(arrays))
+    return model(tokens_of(arrays), Tokens(arrays["pair_ids"], arrays["pair_mask"]))
+
+
+class PairReader(TextReader):
+    """Of "similarity" []."""
+
+    pairs = True
+
+    def pack(self, part: TextSample) -> dict[str, np.ndarray]:
+        return packed_pair(part)
+
+    def result(
+        self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
+    ) -> Similarity:
+        assert sample.pair is not None
+        return Similarity(sample.text, sample.pair, float(outputs[0]["similarity"]))
+
+
+class Pairs(Texts):
+    """What the tasks share. Each infers {"similarity": [N] float32}, the larger the better two texts match."""
+
+    scores: Metrics
+    padding: ClassVar[Mapping[str, int]] = {
+        prefix + name: 0 for prefix in ("", _NEGATIVE) for name in _PADDED
+    }
+
+    def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
+        return packed_pair(sample)
+
+    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
+        return started(self.scores, labels)
+
+    def reader(self, setting: Setting) -> PairReader:
+        return PairReader(setting)
+
+
+@register("task")
+@dataclass(frozen=True)
+class TextMatching(Pairs):
+    """Whether two texts match, from pairs of class 0 or 1: cross-entropy.
+
+    The model is a Matcher with logits, or a TextClassifier that reads both texts in one row.
+
+    Attributes:
+        scores: What is reported; the first chooses the best checkpoint.
+    """
+
+    scores: Metrics = ()
+
+    def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
+        check_classes(model, labels)
+        count = getattr(getattr(model, "config", None), "num_classes", None)
+        if count != 2:
+            raise ConfigError(
+                "texts match or they do not",
+                where="model.num_classes",
+                received=count,
+                allowed="2",
+                fix="a model without classes, such as PairwiseMatching, learns with PairwiseRanking",
+            )
+
+    def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
+        if sample.label is None:
+            raise InputError("a pair has no class", where=sample.id)
+        return {**self.inputs(sample), "label": np.asarray(sample.label, np.int32)}
+
+    def loss(self, model: nn.Layer, batch: Batch) -> Losses:
+        logits = judged(model, batch)
+        hits = (logits.argmax(axis=-1) == batch["label"]).mean(dtype=jnp.float32)
+        return Losses(F.cross_entropy(logits, batch["label"]), {"accuracy": hits})
+
+    def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
+        """{"similarity": the probability that they match, [N]; "scores": of both classes, [N, 2]}, float32."""
+        scores = F.softmax(judged(model, inputs).astype(jnp.float32))
+        return {"similarity": scores[:, 1], "scores": scores}
+
+
+@register("task")
+@dataclass(frozen=True)
+class PairwiseRanking(Pairs):
+    """Which of two texts fits a query better, from triples such as TextTriples: the margin ranking loss.
+
+    The model gives one number a pair. Evaluation takes pairs with a class, as TextClassification has them.
+
+    Attributes:
+        margin: So much better than the negative the positive is to be.
+        scores: What is reported; the first chooses the best checkpoint.
+    """
+
+    margin: float = 0.1
+    scores: Metrics = ()
+
+    def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
+        if hasattr(getattr(model, "config", None), "num_classes"):
+            raise ConfigError(
+                "ranking takes one number a pair, and the model gives classes",
+                where="model.type",
+                received=type(model).__name__,
+                allowed="such as PairwiseMatching or SimCSE",
+            )
+
+    def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
+        own = packed_pair(sample)
+        if sample.negative is None:
+            return own
+        return own | {_NEGATIVE + name: value for name, value in packed_pair(sample.negative).items()}
+
+    def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
+        if sample.negative is not None:
+            return self.inputs(sample)
+        if sample.label is None:
+            raise InputError("a pair has neither a text that fits less nor a class", where=sample.id)
+        return {**self.inputs(sample), "label": np.asarray(sample.label, np.int32)}
+
+    def loss(self, model: nn.Layer, batch: Batch) -> Losses:
+        if _NEGATIVE + "input_ids" not in batch:
+            raise ConfigError(
+                "ranking learns from triples",
+                where="data.train.dataset",
+                received="pairs",
+                allowed="a query, a text that fits it and one that fits less, such as TextTriples",
+            )
+        positives = {name: value for name, value in batch.items() if not name.startswith(_NEGATIVE)}
+        better, worse = judged(model, positives), judged(model, batch, _NEGATIVE)
+        loss = F.margin_ranking_loss(better, worse, jnp.ones_like(better), self.margin)
+        return Losses(loss, {"accuracy": (better > worse).mean(dtype=jnp.float32)})
+
+    def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
+        """{"similarity": as the model gives it, [N] float32}."""
+        own = {name: value for name, value in inputs.items() if not name.startswith(_NEGATIVE)}
+        return {"similarity": judged(model, own).astype(jnp.float32)}
+
+
+@register("task")
+@dataclass(frozen=True)
+class InBatchNegatives(Pairs):
+    """Vectors of texts, from pairs that match: the pair of a text is told from the other pairs of its batch.
+
+    Where a text has no pair it is its own, and dropout makes the two differ. Where pairs have a class, those of class 0
+    are only what others are told from. The model is a TextEmbedder, such as SimCSE.
+
+    Source: Gao et al. 2021, section 3, equations 1 and 5
+
+    Attributes:
+        scale: Factor of the cosines before the softmax: 1 / temperature.
+        margin: Taken from the cosine of a pair.
+        scores: What is reported; the first chooses the best checkpoint.
+    """
+
+    scale: float = 20.0
+    margin: float = 0.0
+    scores: Metrics = ()
+
+    def __post_init__(self) -> None:
+        if self.scale <= 0:
+            raise ConfigError(
+                "this is no factor", where="InBatchNegatives.scale", received=self.scale, allowed="above 0"
+            )
+
+    def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
+        check_embedder(model)
+
+    def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
+        if sample.pair is not None and sample.pair_ids is None:
+            raise InputError(
+                "the texts of the pair stand in one row of tokens",
+                where=sample.id,
+                fix="Tokenize with apart: true gives each one its own",
+            )
+        return packed_pair(sample)
+
+    def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
+        label = 1 if sample.label is None or sample.pair is None else sample.label
+        return {**self.inputs(_paired(sample)), "label": np.asarray(label, np.int32)}
+
+    def length(self, sample: TextSample) -> int:
+        return super().length(_paired(sample))
+
+    def loss(self, model: nn.Layer, batch: Batch) -> Losses:
+        texts = model.embed(tokens_of(batch))
+        pairs = model.embed(Tokens(batch["pair_ids"], batch["pair_mask"]))
+        count = len(texts)
+        logits = self.scale * (texts @ pairs.T - self.margin * jnp.eye(count))
+        wanted = jnp.where(batch["label"] == 0, _IGNORED, jnp.arange(count))
+        hits = (logits.argmax(axis=-1) == wanted).sum(dtype=jnp.float32)
+        accuracy = hits / jnp.maximum((wanted >= 0).sum(dtype=jnp.float32), 1)
+        return Losses(F.cross_entropy(logits, wanted, ignore_index=_IGNORED), {"accuracy": accuracy})
+
+    def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
+        """{"similarity": cosines [N] float32}."""
+        return {"similarity": judged(model, inputs).astype(jnp.float32)}
+
+
+def _paired(sample: TextSample) -> TextSample:
+    return sample if sample.pair is not None else sample.replace(pair=sample.text, pair_ids=sample.ids)

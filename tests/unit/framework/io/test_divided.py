@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from framework.core.errors import ConfigError
+from framework.io.device import without_texts
+from framework.io.divided import DividedDataset, divided
+
+
+class Letters:
+    def divide(self, word: str) -> list[str]:
+        return list(word) or [""]
+
+    def __call__(self, word: str, rng: Any) -> str:
+        return self.divide(word)[0]
+
+
+WORDS = ["ab", "", "c", "def"]
+
+
+def test_parts_of_samples() -> None:
+    data, rest = divided(WORDS, (Letters(), str.upper))
+    assert list(data) == ["a", "b", "", "c", "d", "e", "f"] and len(data) == 7 and rest == (str.upper,)
+    assert data[-1] == "f" and data[-7] == "a"
+    for index in (7, -8):
+        with pytest.raises(IndexError):
+            data[index]
+    assert list(pickle.loads(pickle.dumps(data))) == list(data)
+    assert len(DividedDataset([], list)) == 0
+
+
+def test_other_transforms_are_left_alone() -> None:
+    assert divided(WORDS, (str.upper,)) == (WORDS, (str.upper,))
+    assert divided(WORDS, ()) == (WORDS, ())
+    with pytest.raises(ConfigError, match=r"(?s)stands first.*Letters behind str"):
+        divided(WORDS, ("x", Letters()))
+
+
+def test_texts_stay_on_the_host() -> None:
+    batch = {"ids": np.zeros(2, np.int32), "text": np.array(["a", "bc"]), "mask": np.ones(2, bool)}
+    assert list(without_texts(batch)) == ["ids", "mask"]
