@@ -137,6 +137,12 @@ _LINE = {"image": (2, 48, 72, 3), "other": (3, 48, 96, 3), "symbolic": ("n", 48,
 _ANY_PAGE = {**_PAGE, "image": (2, 61, 95, 3), "symbolic": ("n", "h", "w", 3)}
 
 
+# Learnable affines of PP-LCNetV3 whose factor and summand the next layer takes out again
+_NORMALISED_BRANCHES = "an affine, and then nothing but normalised 1x1 branches"
+_AFFINE = r"blocks(?!6\.[01]\.)\d\.\d\.dw_conv\.act\.lab\.(scale|bias)"  # not where squeezing stands between
+_STRIDED = r"blocks[345]\.0\.dw_conv\.lab\.(scale|bias)"  # the integer 2 as stride: no activation
+
+
 def _models() -> Iterator[Case]:
     bias = (r"head\..*conv2\.bias", "a normalisation follows, which takes the bias out again")
     for variant in dbnet.VARIANTS:
@@ -225,13 +231,6 @@ def _backbones() -> Iterator[Case]:
         shapes=_row(4),
         gain=1.9,
     )
-    why = (
-        "an affine, and then nothing but normalised 1x1 branches: a factor and a summand are taken out again"
-    )
-    affine = (
-        r"blocks(?!6\.[01]\.)\d\.\d\.dw_conv\.act\.lab\.(scale|bias)"  # not where squeezing stands between
-    )
-    strided = r"blocks[345]\.0\.dw_conv\.lab\.(scale|bias)"  # the integer 2 as stride: no activation
     for variant, columns in (("det", 0), ("rec", None)):
         yield Case(
             "backbone",
@@ -242,7 +241,7 @@ def _backbones() -> Iterator[Case]:
             **(_LINE if columns is None else _ANY_PAGE),
             shapes=_row(None) if columns is None else _maps,
             slow=variant == "det",
-            flat=(affine if columns is None else f"{affine}|{strided}", why),
+            flat=(_AFFINE if columns is None else f"{_AFFINE}|{_STRIDED}", _NORMALISED_BRANCHES),
         )
     for variant in pp_lcnet_v4.SIZES:
         line = variant.startswith("rec")
@@ -295,6 +294,7 @@ _CLASSIFIERS: dict[str, dict[str, Any]] = {
     },
     # Smaller scales have two channels in the first squeeze: with these weights ReLU cuts both.
     "MobileNetV3": {"compiled": "mobilenetv3_small_x1_0"},
+    "PPLCNetV3Classifier": {"flat": (f"{_AFFINE}|{_STRIDED}", _NORMALISED_BRANCHES)},
     # The number of windows is a number of the program.
     "SwinTransformer": {"other": (1, 64, 96, 3), "symbolic": ("n", 64, 96, 3)},
     "VisionTransformer": {
