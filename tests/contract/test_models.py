@@ -259,11 +259,13 @@ def test_gradients_and_buffers(case: Case) -> None:
         buffers,
         x,
     )
-    step = jax.jit(jax.value_and_grad(loss, has_aux=True)).lower(*args)
-    (value, after), grads = step.compile(compiler_options=QUICK)(*args)
+    step = jax.jit(jax.value_and_grad(loss, has_aux=True)).lower(*args).compile(compiler_options=QUICK)
+    (value, after), grads = step(*args)
+    # A gradient that rounding alone gives can be exactly 0 for one image: a normalisation behind it takes it out.
+    others = step(*args[:-1], x[:, ::-1])[1]
 
     assert np.isfinite(value) and set(grads) == trained
-    sizes = {name: float(np.abs(grad).max()) for name, grad in grads.items()}
+    sizes = {name: float(max(np.abs(grad).max(), np.abs(others[name]).max())) for name, grad in grads.items()}
     assert all(np.isfinite(size) for size in sizes.values())
     flat = {name for name in sizes if case.flat and re.fullmatch(case.flat[0], name)}
     noise = 1e-5 * max(sizes.values())

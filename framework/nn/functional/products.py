@@ -42,6 +42,16 @@ def _gradient_type(dtype: Any, is_batch: bool) -> Any:
     return dtype if is_fast else jnp.float32
 
 
+def _columns_first(x: jax.Array) -> jax.Array:
+    """[M, K] -> [K, M] as an array of its own. XLA's CPU backend would take a plain transposition into the product,
+    and its kernels for bfloat16 are half as fast where the first axes of both are summed over (1024x768x3072: 15 ms
+    against 6); a transposition of two halves stays outside."""
+    rows, columns = x.shape
+    return (
+        x.reshape(2, rows // 2, columns).transpose(2, 0, 1).reshape(columns, rows) if rows % 2 == 0 else x.T
+    )
+
+
 def _low_product_bwd(spec: str, out: Any, saved: Any, cotangent: jax.Array) -> Any:
     x, y = saved
     operands, _, result = spec.partition("->")
@@ -49,10 +59,11 @@ def _low_product_bwd(spec: str, out: Any, saved: Any, cotangent: jax.Array) -> A
     kind = _gradient_type(x.dtype, is_batch=len(result) > 2)
     a, b, c = (array.astype(x.dtype).astype(kind) for array in (x, y, cotangent))
     form = {"preferred_element_type": jnp.float32}
-    return (
-        jnp.einsum(f"{result},{second}->{first}", c, b, **form).astype(x.dtype),
-        jnp.einsum(f"{first},{result}->{second}", a, c, **form).astype(y.dtype),
-    )
+    d_x = jnp.einsum(f"{result},{second}->{first}", c, b, **form)
+    if kind == jnp.bfloat16 and platform() != "other" and first[0] == result[0] and len(result) == 2:
+        a, first = _columns_first(a), first[::-1]
+    d_y = jnp.einsum(f"{first},{result}->{second}", a, c, **form)
+    return d_x.astype(x.dtype), d_y.astype(y.dtype)
 
 
 _low_product.defvjp(_low_product_fwd, _low_product_bwd)

@@ -50,6 +50,8 @@ def check(function: Callable[..., jax.Array], plain: Callable[..., jax.Array], *
     ("spec", "x", "y"),
     [
         ("mk,kn->mn", (5, 7), (7, 3)),
+        ("mk,kn->mn", (6, 7), (7, 3)),
+        ("mk,nk->mn", (6, 7), (3, 7)),
         ("mk,kn->mn", (1, 1), (1, 1)),
         ("nqhd,nkhd->nhqk", (2, 3, 2, 5), (2, 4, 2, 5)),
         ("nhqk,nkhd->nqhd", (2, 2, 3, 4), (2, 4, 2, 5)),
@@ -62,6 +64,12 @@ def test_products(spec: str, x: Any, y: Any, dtype: Any) -> None:
         draw(*x, dtype=dtype),
         draw(*y, dtype=dtype),
     )
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 6])
+def test_columns_first(rows: int) -> None:
+    x = draw(rows, 3)
+    assert np.array_equal(products._columns_first(x), x.T)
 
 
 @pytest.mark.parametrize("transpose_x", [False, True])
