@@ -202,17 +202,31 @@ def avg_pool2d(
     return _avg_pool2d(x, kernel, strides, pads, ceil_mode, exclusive, lowering.platform())
 
 
+@jax.custom_jvp
+def _mean_by_product(x: jax.Array) -> jax.Array:
+    """The mean over all pixels as a product: five times as fast on a CPU as a sum over rows (16x32x1024: 0.8 to
+    0.15 ms)."""
+    n, h, w, c = x.shape
+    share = jnp.full((n, h * w), 1 / (h * w), x.dtype)
+    return jnp.einsum("nk,nkc->nc", share, x.reshape(n, -1, c))[:, None, None]
+
+
+def _mean(x: jax.Array) -> jax.Array:
+    return x.mean((1, 2), keepdims=True)
+
+
+# What is linear is its own slope, and the transposed one spreads the cotangent over the pixels.
+_mean_by_product.defjvp(lambda primals, tangents: (_mean_by_product(*primals), _mean(*tangents)))
+
+
 @functools.partial(jax.jit, static_argnames=("on",))
 def _global_mean(x: jax.Array, on: Platform) -> jax.Array:
-    def two_stages(x: jax.Array) -> jax.Array:
-        rows = lax.optimization_barrier(x.sum(2))
-        return (rows.sum(1) / (x.shape[1] * x.shape[2]))[:, None, None]
-
-    return choose(on, two_stages, lambda x: x.mean((1, 2), keepdims=True), x)
+    wide = x.dtype.itemsize > 2  # products of 16 bits in batches are not for every CPU
+    return choose(on, _mean_by_product if wide else _mean, _mean, x)
 
 
 def global_avg_pool2d(x: jax.Array) -> jax.Array:
-    """Mean over all pixels. [N, H, W, C] -> [N, 1, 1, C]. On a CPU in two stages: columns, then rows."""
+    """Mean over all pixels. [N, H, W, C] -> [N, 1, 1, C]."""
     return _global_mean(x, lowering.platform())
 
 
@@ -225,14 +239,17 @@ def _bin_matrix(size: int, bins: int) -> jax.Array:
     return inside / inside.sum(1, keepdims=True)
 
 
-@functools.partial(jax.jit, static_argnames=("output", "largest"))
-def _adaptive_pool2d(x: jax.Array, output: tuple[Any, Any], largest: bool) -> jax.Array:
-    h, w = x.shape[1:3]
-    if not largest:
-        rows, cols = _bin_matrix(h, output[0]).astype(x.dtype), _bin_matrix(w, output[1]).astype(x.dtype)
-        return jnp.einsum("ih,nhwc,jw->nijc", rows, x, cols)
+@functools.partial(jax.jit, static_argnames=("output",))
+def _adaptive_mean(x: jax.Array, output: tuple[Any, Any]) -> jax.Array:
+    wide = jnp.promote_types(x.dtype, jnp.float32)  # a share of 1/7 has few digits in 16 bits
+    rows, cols = (_bin_matrix(*pair).astype(wide) for pair in zip(x.shape[1:3], output))
+    return jnp.einsum("ih,nhwc,jw->nijc", rows, x.astype(wide), cols).astype(x.dtype)
+
+
+@functools.partial(jax.jit, static_argnames=("output",))
+def _adaptive_max(x: jax.Array, output: tuple[Any, Any]) -> jax.Array:
     low = jnp.asarray(-jnp.inf, x.dtype)
-    rows, cols = _bin_matrix(h, output[0]) > 0, _bin_matrix(w, output[1]) > 0
+    rows, cols = (_bin_matrix(*pair) > 0 for pair in zip(x.shape[1:3], output))
     x = jnp.where(rows[None, :, :, None, None], x[:, None], low).max(2)
     return jnp.where(cols[None, None, :, :, None], x[:, :, None], low).max(3)
 
@@ -250,9 +267,13 @@ def adaptive_avg_pool2d(x: jax.Array, output_size: int | Sequence[int | None]) -
         return global_avg_pool2d(x)
     if all(isinstance(n, int) for n in (*x.shape[1:3], *output)):
         (h, w), (oh, ow) = x.shape[1:3], output
+        window = h // oh, w // ow
         if h % oh == 0 and w % ow == 0:
-            return avg_pool2d(x, (h // oh, w // ow))
-    return _adaptive_pool2d(x, output, largest=False)
+            # Many taps on a CPU: XLA's windows are a scalar loop there (16x32x1024 to 2x2: 0.8 ms against 0.2).
+            on = lowering.platform() if window[0] * window[1] > _FEW_VIEWS else "other"
+            by_matrices = functools.partial(_adaptive_mean, output=output)
+            return choose(on, by_matrices, functools.partial(avg_pool2d, kernel_size=window), x)
+    return _adaptive_mean(x, output)
 
 
 def adaptive_max_pool2d(x: jax.Array, output_size: int | Sequence[int | None]) -> jax.Array:
@@ -260,7 +281,7 @@ def adaptive_max_pool2d(x: jax.Array, output_size: int | Sequence[int | None]) -
     output = _output_size(output_size, x)
     if output == (1, 1):
         return x.max((1, 2), keepdims=True)
-    return _adaptive_pool2d(x, output, largest=True)
+    return _adaptive_max(x, output)
 
 
 # -- one axis -----------------------------------------------------------------------------------------------------
