@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from framework.core.errors import ConfigError, FormatError
 from framework.export import Artifact, TensorSpec
 from framework.inference.cache import kept_artifact
 from framework.io.interop.shards import INDEX
+from framework.text.question_windows import QuestionWindows
 from framework.text.tokenizer import Tokenizer
 from framework.text.tokenizer_files import folder_settings
 from framework.text.transforms import Tokenize
 from nlp.pretrained import Pretrained, read_pretrained
 from nlp.tasks import SequenceClassification, TokenClassification
+from nlp.tasks.masked_lm import MaskedLanguageModelling
+from nlp.tasks.span_extraction import SpanExtraction
 from zoo import hub
 from zoo.export import model_artifact, plain
 from zoo.layers.text_folder import CONFIG, find_weights, is_paddles, read_settings
@@ -77,9 +80,10 @@ def export_folder(folder: str | Path, head: str | None = None) -> Artifact:
             allowed=", ".join(_TASKS),
             fix="nlp.pretrained.from_pretrained gives the model itself",
         )
-    task, unit = _TASKS[found.kind](found)
     model, weights = found.model, find_weights(folder)
-    max_length = _max_length(folder, cast(Any, model).max_tokens)
+    most = _max_length(folder, cast(Any, model).max_tokens)
+    task, tokenize, further = _TASKS[found.kind](found, _tokenizer(folder).to_json(), most)
+    max_length = tokenize.max_length
     about = {
         "domain": "nlp",
         "name": folder.resolve().name,
@@ -90,11 +94,18 @@ def export_folder(folder: str | Path, head: str | None = None) -> Artifact:
         "bfloat16_holds": False,
         "provenance": {"weights": str(weights), "sha256": hub.digest(weights)},
     }
-    tokenize = Tokenize(_tokenizer(folder).to_json(), max_length, unit)
-    return model_artifact(model, task, _INPUTS, (tokenize,), about, ("float32", "bfloat16"))
+    return model_artifact(model, task, {**_INPUTS, **further}, (tokenize,), about, ("float32", "bfloat16"))
 
 
-def _classification(found: Pretrained) -> tuple[Any, Any]:
+class _Answered(NamedTuple):
+    """How a kind of model answers: its task, what makes its tokens, and inputs of the program besides these."""
+
+    task: Any
+    tokenize: Tokenize | QuestionWindows
+    further: dict[str, TensorSpec]
+
+
+def _classification(found: Pretrained, tokenizer: str, most: int) -> _Answered:
     """As the pipelines of transformers: one class alone is a probability, and so is each of a text with several."""
     if found.problem == "regression":
         raise ConfigError(
@@ -105,18 +116,37 @@ def _classification(found: Pretrained) -> tuple[Any, Any]:
             fix="nlp.pretrained.from_pretrained gives the model itself",
         )
     several = found.problem == "multi_label_classification" or len(found.labels) == 1
-    return SequenceClassification(independent=several), "text"
+    return _Answered(SequenceClassification(independent=several), Tokenize(tokenizer, most), {})
 
 
-def _tagging(found: Pretrained) -> tuple[Any, Any]:
-    return TokenClassification(), "subwords"
+def _tagging(found: Pretrained, tokenizer: str, most: int) -> _Answered:
+    return _Answered(TokenClassification(), Tokenize(tokenizer, most, "subwords"), {})
 
 
-_TASKS: dict[str, Callable[[Pretrained], tuple[Any, Any]]] = {
+def _gaps(found: Pretrained, tokenizer: str, most: int) -> _Answered:
+    positions = {"positions": TensorSpec(("n", "k"), "int32")}
+    return _Answered(MaskedLanguageModelling(), Tokenize(tokenizer, most), positions)
+
+
+def _answers(found: Pretrained, tokenizer: str, most: int) -> _Answered:
+    """With the lengths of run_squad.py, or as much of them as the model has positions for."""
+    usual = QuestionWindows(tokenizer)
+    windows = QuestionWindows(
+        tokenizer,
+        min(usual.max_length, most),
+        min(usual.doc_stride, max(1, most // 4)),
+        min(usual.question_length, max(1, most // 4)),
+    )
+    return _Answered(SpanExtraction(), windows, {"context": TensorSpec(("n", "t"), "bool")})
+
+
+_TASKS: dict[str, Callable[[Pretrained, str, int], _Answered]] = {
     "sequence_classification": _classification,
     "token_classification": _tagging,
+    "masked_lm": _gaps,
+    "question_answering": _answers,
 }
-"""By kind of model: its task, and `Tokenize.unit`."""
+"""By kind of model, for the JSON of its tokenizer and the most tokens of a text."""
 
 
 def _tokenizer(folder: Path) -> Tokenizer:

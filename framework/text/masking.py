@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
-from framework.text.transforms import load_tokenizer
+from framework.text.transforms import check_vocabulary, load_tokenizer
 
 _CONTINUES = "##"  # how WordPiece writes a token that goes on with a word
 
@@ -94,6 +94,10 @@ class MaskTokens:
         ids[places] = np.where(draws < self.masked, tokenizer.mask_id, changed)
         positions = np.sort(places)
         return sample.replace(ids=ids, positions=positions, target_ids=sample.ids[positions])
+
+    def check(self, model: Any) -> None:
+        """As `Tokenize.check`: other tokens are drawn from this vocabulary."""
+        check_vocabulary(self.tokenizer, model, "MaskTokens.tokenizer")
 
     def _chosen(
         self, sample: TextSample, may: np.ndarray, known: _Vocabulary, count: int, rng: np.random.Generator

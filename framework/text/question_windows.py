@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
 from framework.text.sample import TextSample
-from framework.text.transforms import SOURCE, carried_text, load_tokenizer
+from framework.text.transforms import SOURCE, carried_text, check_vocabulary, load_tokenizer
 
 
 @register("transform")
@@ -72,6 +73,10 @@ class QuestionWindows:
                 sample.replace(ids=row.ids, type_ids=row.type_ids, offsets=row.offsets, word_ids=words)
             )
         return rows
+
+    def check(self, model: Any) -> None:
+        """As `Tokenize.check`."""
+        check_vocabulary(self.tokenizer, model, "QuestionWindows.tokenizer")
 
     def carried(self) -> tuple[QuestionWindows, dict[str, bytes]]:
         """As `Tokenize.carried`."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +35,34 @@ export:
 """
 
 
-def test_gaps(tmp_path: Path) -> None:
-    expected: dict[str, Any] = json.loads((DATA / "fill_mask.json").read_text(encoding="utf-8"))
-    shapes = {name: tuple(shape) for name, shape in expected["shapes"].items()}
-    write_safetensors(tmp_path / "model.safetensors", drawn(CASES["bert_small"], shapes))
-    tokenizer = (DATA / "tokenizers" / "bert").as_posix()
+def config(folder: Path, expected: dict[str, Any]) -> Path:
+    """A config of the folder's weights."""
     text = CONFIG.format(
         vocab_size=expected["vocab_size"],
-        weights=(tmp_path / "model.safetensors").as_posix(),
-        tokenizer=tokenizer,
+        weights=(folder / "model.safetensors").as_posix(),
+        tokenizer=(DATA / "tokenizers" / "bert").as_posix(),
     )
-    (tmp_path / "fill.yml").write_text(text, encoding="utf-8")
-    fill = predictor(tmp_path / "fill.yml", device="cpu", precision="float32")
+    (folder / "fill.yml").write_text(text, encoding="utf-8")
+    return folder / "fill.yml"
+
+
+def folder(folder: Path, expected: dict[str, Any]) -> Path:
+    """The folder as transformers saves it."""
+    settings = {"model_type": "bert", "architectures": ["BertForMaskedLM"], **CASES["bert_small"].settings}
+    settings["vocab_size"] = expected["vocab_size"]
+    (folder / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+    shutil.copy(DATA / "tokenizers" / "bert" / "vocab.txt", folder)
+    return folder
+
+
+@pytest.mark.parametrize("source", [config, folder])
+def test_gaps(source: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OAR_HOME", str(tmp_path / "home"))
+    expected: dict[str, Any] = json.loads((DATA / "fill_mask.json").read_text(encoding="utf-8"))
+    shapes = {name: tuple(shape) for name, shape in expected["shapes"].items()}
+    (tmp_path / "model").mkdir()
+    write_safetensors(tmp_path / "model" / "model.safetensors", drawn(CASES["bert_small"], shapes))
+    fill = predictor(source(tmp_path / "model", expected), device="cpu", precision="float32")
     for text, result in zip(expected["texts"], fill(list(expected["texts"]))):
         gaps = expected["texts"][text]
         assert result.text == text and len(result.masks) == len(gaps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import pickle
 from pathlib import Path
@@ -14,9 +15,11 @@ import framework
 from framework.config import build
 from framework.core.errors import ConfigError, FormatError, InputError, WeightError
 from framework.io.interop import write_safetensors
+from framework.text.tokenizer import Tokenizer
 from nlp import predictor
 from nlp.contracts import Tokens
 from nlp.models.masked_lm import MaskedLM, MaskedLMConfig
+from nlp.models.question_answering import QuestionAnsweringConfig
 from nlp.models.sequence_classification import SequenceClassifier, SequenceClassifierConfig
 from nlp.models.token_classification import TokenClassifier
 from nlp.pretrained import encoder_config, from_pretrained, labels_of
@@ -280,6 +283,36 @@ def test_the_longest_text(tmp_path: Path, said: Any, length: int, monkeypatch: p
     (tmp_path / "tokenizer_config.json").write_text(text, encoding="utf-8")
     made: Any = export_folder(folder(tmp_path, saved().state_dict()))
     assert made[3][0].max_length == length and made[4]["buckets"] == [length]
+
+
+def test_a_folder_answers_questions(tmp_path: Path) -> None:
+    """What the network says of the row of tokens, in one window and in several; a question is asked for."""
+    framework.seed(3)
+    model: Any = build(QuestionAnsweringConfig(dataclasses.replace(ENCODER, pooler=False))).eval()
+    state = {
+        name: np.asarray(value) * (30 if name.startswith("classifier") else 1)
+        for name, value in model.state_dict().items()
+    }
+    model.set_state_dict(state)
+    vocabulary(tmp_path)
+    folder(tmp_path, state, architectures=["ErnieForQuestionAnswering"])
+    answer = predictor(tmp_path, device="cpu", precision="float32")
+    text, question = "a b c d e", "f g"
+    row = Tokenizer.from_file(tmp_path).encode(question, text)
+    own = np.flatnonzero(row.texts == 1)
+    start, end = (
+        np.asarray(logits)[0]
+        for logits in model(Tokens(row.ids[None], np.ones((1, len(row.ids)), bool), row.type_ids[None]))
+    )
+    spans = {(i, j): float(start[i] + end[j]) for i in own for j in own if i <= j}
+    first, last = max(spans, key=lambda span: spans[span])
+    best = answer((text, question)).answers[0]
+    assert (best.start, best.end) == (int(row.offsets[first, 0]), int(row.offsets[last, 1]))
+    assert best.text == text[best.start : best.end] and 0 < best.score <= 1
+    long = answer((" ".join("abcdefghij"), question)).answers
+    assert len(long) > 1 and all(one.text == " ".join("abcdefghij")[one.start : one.end] for one in long)
+    with pytest.raises(InputError, match="the text has no question"):
+        answer(text)
 
 
 def test_folders_that_cannot_answer(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from framework.config import Kind, bind, dump, parse
 from framework.core.errors import ConfigError, FormatError, InputError
+from framework.text.masking import MaskTokens
+from framework.text.question_windows import QuestionWindows
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize, load_tokenizer
@@ -71,15 +73,17 @@ def test_tokens_of_one_run_of_letters_are_a_word(tmp_path: Path) -> None:
     assert sample.word_ids.tolist() == [-1, 0, 0, 1, 2, 3, -1, -1, -1, -1]
 
 
-def test_a_model_of_another_vocabulary(path: Path) -> None:
+@pytest.mark.parametrize("kind", [Tokenize, MaskTokens, QuestionWindows])
+def test_a_model_of_another_vocabulary(kind: Any, path: Path) -> None:
     class Model:
         vocab_size = 7
 
-    with pytest.raises(ConfigError, match=r"different vocabularies(.|\n)*with 8 tokens, a model with 7"):
-        Tokenize(str(path)).check(Model())
+    message = rf"{kind.__name__}\.tokenizer: .* different vocabularies(.|\n)*with 8 tokens, a model with 7"
+    with pytest.raises(ConfigError, match=message):
+        kind(str(path)).check(Model())
     Model.vocab_size = 8
-    Tokenize(str(path)).check(Model())
-    Tokenize(str(path)).check(object())
+    kind(str(path)).check(Model())
+    kind(str(path)).check(object())
 
 
 @pytest.mark.parametrize("unit", ["text", "subwords", "words", "characters"])
