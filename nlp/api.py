@@ -89,6 +89,10 @@ class TextAnalyzer:
         """`results` as the typed results of nlp/results.py, whatever the task's name makes of them."""
         return self.model.results(texts)
 
+    def attempts(self, texts: Iterable[Any]) -> Iterator[Any]:
+        """`texts`, with the error of a text that cannot be read in its place."""
+        return self.model.attempts(texts)
+
 
 def predictor(
     model: str | os.PathLike[str],

@@ -194,16 +194,28 @@ def _pairs(lines: Sequence[str | tuple[str, str]], where: str) -> list[tuple[str
 
 
 def run_texts(predictor: Any, texts: Sequence[str | tuple[str, str]], output_dir: Path) -> Report:
-    """What `predictor.texts` finds in each text, a line each, in results.jsonl."""
+    """What `predictor.attempts` finds in each text, a line each, in results.jsonl.
+
+    A text that cannot be read is reported, its line says why, and the others are read.
+    """
     make_folder(output_dir)
     path = output_dir / "results.jsonl"
+    report = Report([path])
     with text_file(path) as out:
-        found = predictor.texts(texts)
-        for result in tqdm(
-            found, total=len(texts), unit="text", disable=len(texts) < 2 or not sys.stderr.isatty()
-        ):
-            out.write(json.dumps(result.to_dict(), ensure_ascii=False) + "\n")
-    return Report([path])
+        found = tqdm(
+            predictor.attempts(texts),
+            total=len(texts),
+            unit="text",
+            disable=len(texts) < 2 or not sys.stderr.isatty(),
+        )
+        for number, (text, result) in enumerate(zip(texts, found), start=1):
+            if isinstance(result, OarError):
+                report.failed.append((f"text {number}", f"text {number}: {result}"))
+                line = {"text": text if isinstance(text, str) else text[0], "error": str(result)}
+            else:
+                line = result.to_dict()
+            out.write(json.dumps(line, ensure_ascii=False) + "\n")
+    return report
 
 
 @contextmanager

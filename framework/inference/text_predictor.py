@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from framework.core.errors import ConfigError, InputError
+from framework.core.errors import ConfigError, InputError, OarError
 from framework.inference.engine import Engine
 from framework.io.collate import PadToBucket
 from framework.text.sample import TextSample
@@ -79,12 +79,30 @@ class TextPredictor(Generic[R]):
 
     def results(self, texts: Iterable[Any]) -> Iterator[R]:
         """One result for each text, in order. Memory does not grow with their number."""
+        for found in self.attempts(texts):
+            if isinstance(found, OarError):
+                raise found
+            yield found
+
+    def attempts(self, texts: Iterable[Any]) -> Iterator[R | OarError]:
+        """As `results`; in the place of a text that cannot be read stands the error."""
         waiting = iter(texts)
-        while together := [text_sample(text) for text in itertools.islice(waiting, _AT_ONCE)]:
-            cut = [self.reader.parts(sample) for sample in together]
-            outputs = iter(self._outputs([part for parts in cut for part in parts]))
-            for sample, parts in zip(together, cut):
-                yield self.reader.result(sample, parts, [next(outputs) for _ in parts])
+        while together := list(itertools.islice(waiting, _AT_ONCE)):
+            cut = [self._cut(text) for text in together]
+            parts = [part for one in cut if not isinstance(one, OarError) for part in one[1]]
+            outputs = iter(self._outputs(parts))
+            for one in cut:
+                if isinstance(one, OarError):
+                    yield one
+                else:
+                    yield self.reader.result(*one, [next(outputs) for _ in one[1]])
+
+    def _cut(self, text: Any) -> tuple[TextSample, Sequence[TextSample]] | OarError:
+        try:
+            sample = text_sample(text)
+            return sample, self.reader.parts(sample)
+        except OarError as error:
+            return error
 
     def _outputs(self, parts: Sequence[TextSample]) -> list[dict[str, np.ndarray]]:
         """What the program gives for each part, parts of about one length together."""

@@ -14,6 +14,7 @@ import pytest
 import framework
 from framework.config import build
 from framework.core.errors import ConfigError, FormatError, InputError, WeightError
+from framework.inference.runner import run_texts
 from framework.io.interop import write_safetensors
 from framework.text.tokenizer import Tokenizer
 from nlp import predictor
@@ -312,7 +313,12 @@ def test_a_folder_answers_questions(tmp_path: Path) -> None:
     long = answer((" ".join("abcdefghij"), question)).answers
     assert len(long) > 1 and all(one.text == " ".join("abcdefghij")[one.start : one.end] for one in long)
     with pytest.raises(InputError, match="the text has no question"):
-        answer(text)
+        answer([(text, question), text])
+    report = run_texts(answer, [text, (text, question)], tmp_path / "out")
+    wrong, right = (tmp_path / "out" / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    assert report.exit_code == 1 and "text 1: the text has no question" in report.summary()
+    assert json.loads(wrong)["text"] == text and "no question" in json.loads(wrong)["error"]
+    assert json.loads(right)["answers"][0]["text"] == best.text
 
 
 def test_folders_that_cannot_answer(tmp_path: Path) -> None:
