@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 import string
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +20,11 @@ from nlp.readers import Outputs, TextReader
 
 NEVER = -1e9  # the score of what is no answer
 _PUNCTUATION = set(string.punctuation)
+_CHINESE = "[\u4e00-\u9fa5]"
+_CHINESE_PUNCTUATION = set(
+    "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』"
+)  # what CMRC's script leaves out
+_Normal = Callable[[str], list[str]]
 
 
 @dataclass(frozen=True)
@@ -112,22 +117,28 @@ class AnswerF1:
 
     Attributes:
         unit: What F1 counts. With "words" texts are compared as SQuAD compares them: in lower case, without punctuation
-            and the articles a, an, the; with "characters", as of Chinese, without punctuation and white space.
+            and the articles a, an, the, whatever the order of their words. With "characters" as CMRC 2018 compares
+            them: the longest run of Chinese characters, and of other words, that both have.
 
-    Source: the official evaluate-v1.1.py and evaluate-v2.0.py of https://rajpurkar.github.io/SQuAD-explorer/
+    Source: the official evaluate-v1.1.py and evaluate-v2.0.py of https://rajpurkar.github.io/SQuAD-explorer/;
+        cmrc2018_evaluate.py of https://github.com/ymcui/cmrc2018
+    Differs: words beside Chinese characters are runs of letters and digits, where CMRC's script has NLTK divide them,
+        and white space makes no difference to an exact match.
     """
 
     unit: Literal["words", "characters"] = "words"
 
     def start(self, labels: tuple[str, ...]) -> _AnswerF1:
-        return _AnswerF1(normal_words if self.unit == "words" else normal_characters)
+        if self.unit == "words":
+            return _AnswerF1(normal_words, _common_words)
+        return _AnswerF1(normal_characters, _common_run)
 
 
 class _AnswerF1:
     higher_is_better = True
 
-    def __init__(self, normal: Callable[[str], list[str]]) -> None:
-        self.normal = normal
+    def __init__(self, normal: _Normal, common: Callable[[list[str], list[str]], int]) -> None:
+        self.normal, self.common = normal, common
         self.windows: dict[str, list[tuple[np.ndarray, dict[str, np.ndarray]]]] = {}
         self.known: dict[str, tuple[str, list[str]]] = {}
 
@@ -144,9 +155,14 @@ class _AnswerF1:
             given = self.normal(best_answers(text, self.windows[name], 1)[0].text)
             wanted = [self.normal(one) for one in right or [""]]
             exact.append(max(float(given == one) for one in wanted))
-            f1.append(max(_overlap(given, one) for one in wanted))
+            f1.append(max(self._overlap(given, one) for one in wanted))
         count = max(1, len(exact))
         return {"f1": sum(f1) / count, "exact_match": sum(exact) / count}
+
+    def _overlap(self, given: list[str], wanted: list[str]) -> float:
+        if not given or not wanted:
+            return float(given == wanted)
+        return 2 * self.common(given, wanted) / (len(given) + len(wanted))
 
 
 def normal_words(text: str) -> list[str]:
@@ -156,16 +172,14 @@ def normal_words(text: str) -> list[str]:
 
 
 def normal_characters(text: str) -> list[str]:
-    """The characters in lower case but for punctuation and white space."""
-    return [
-        one
-        for one in text.lower()
-        if not one.isspace() and one not in _PUNCTUATION and not unicodedata.category(one).startswith("P")
-    ]
+    """The Chinese characters, and the words and signs between them, by which CMRC 2018 compares answers."""
+    text = "".join(character for character in text.lower() if character not in _CHINESE_PUNCTUATION)
+    return re.findall(rf"{_CHINESE}|(?:(?!{_CHINESE})\w)+|[^\w\s]", text)
 
 
-def _overlap(given: list[str], wanted: list[str]) -> float:
-    if not given or not wanted:
-        return float(given == wanted)
-    shared = sum((Counter(given) & Counter(wanted)).values())
-    return 2 * shared / (len(given) + len(wanted))
+def _common_words(given: list[str], wanted: list[str]) -> int:
+    return sum((Counter(given) & Counter(wanted)).values())
+
+
+def _common_run(given: list[str], wanted: list[str]) -> int:
+    return SequenceMatcher(None, given, wanted, autojunk=False).find_longest_match().size

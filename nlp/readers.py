@@ -89,14 +89,18 @@ class ClassReader(TextReader):
 
 
 class TagReader(TextReader):
-    """Of "tags" [T] and "scores" [T]. A text with more characters than the limit is read sentence by sentence."""
+    """Of "tags" [T] and "scores" [T]. A text with more characters than the program takes tokens, the special ones left
+    out, is read sentence by sentence."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self.joined = marks_spans(setting.labels)
+        made = [one.source() for one in setting.transforms if isinstance(one, Tokenize)]
+        special = sum(item != "A" for tokenizer in made for item, _ in tokenizer.single)
+        self.room = max(1, setting.limit - special)
 
     def parts(self, sample: TextSample) -> Sequence[TextSample]:
-        cut = pieces(sample.text, self.setting.limit)
+        cut = pieces(sample.text, self.room)
         return [self.tokenized(sample.replace(text=text)) for _, text in cut]
 
     def result(self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]) -> Tagged:

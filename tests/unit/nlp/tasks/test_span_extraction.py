@@ -19,7 +19,7 @@ from framework.text.question_windows import QuestionWindows
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from nlp import predictor
-from nlp.answers import AnswerF1
+from nlp.answers import NEVER, AnswerF1
 from nlp.models.question_answering import Answers
 from nlp.tasks.span_extraction import SpanExtraction
 from zoo.workflow import make_trainer
@@ -162,6 +162,31 @@ def test_the_metric_gathers_windows() -> None:
     # Another window finds "The", of which nothing is left: no word of it is right.
     assert metric.result() == {"f1": 0.5, "exact_match": 0.5}
     assert AnswerF1().start(()).result() == {"f1": 0.0, "exact_match": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "exact", "f1"),
+    [
+        ("3月5日", "2010年3月5日", 0, 0.8),  # the run 3 月 5 日 of six and of four
+        ("《北京大学》。", "北京 大学", 1, 1.0),
+        ("大北京", "北京大", 0, 2 / 3),  # the order counts
+        ("Apple公司的iPhone 4", "apple的 IPHONE 4", 0, 2 * 3 / 10),
+        ("上海", "北京", 0, 0.0),
+        ("。", "，", 1, 1.0),
+        ("。", "北京", 0, 0.0),
+    ],
+)
+def test_answers_are_compared_as_cmrc_does(text: str, right: str, exact: int, f1: float) -> None:
+    metric = AnswerF1("characters").start(())
+    outputs = {"first": [[0]], "last": [[0]], "scores": [[1.0]], "none": [NEVER]}
+    batch = {
+        "offsets": [[[0, len(text)]]],
+        "question": ["a"],
+        "text": [text],
+        "answers": [json.dumps([right])],
+    }
+    metric.update(*({name: np.array(value) for name, value in one.items()} for one in (outputs, batch)))
+    assert metric.result() == pytest.approx({"f1": f1, "exact_match": exact})
 
 
 def test_errors(vocabulary: str) -> None:
