@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from framework.io.interop.archive import read_member
 from framework.io.interop.detect import detect
 from framework.io.interop.onnx import read_onnx
 from framework.io.interop.paddle import read_pdiparams, read_pdparams
@@ -53,11 +54,17 @@ def load_weights(path: str | Path) -> dict[str, np.ndarray]:
     A pickle or torch checkpoint that wraps its state dict (`{"epoch": …, "state_dict": {…}}`) is unwrapped; entries
     that are no arrays are left out. `.pdmodel`, PIR `.json` and `.pdiparams` need the other file of the pair beside
     them. The index of weights in several files (`model.safetensors.index.json` and the like) gives the arrays of all of
-    them. Names and layouts stay those of the file.
+    them, and an archive (.tar, .tar.gz, .zip) those of the one file of weights in it. Names and layouts stay those of
+    the file.
     Raises FormatError when the file is of no known format, damaged or hostile.
     """
     source = read_source(path)
     kind = detect(source)
+    if kind == "archive":
+        source = read_member(source)
+        kind = detect(source)
+        if kind not in ("safetensors", "pickle", "torch"):
+            raise source.error("these are no weights by themselves", received=kind, fix="unpack the archive")
     if kind == "safetensors":
         return read_safetensors(source)
     if kind == "pickle":

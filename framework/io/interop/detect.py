@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from framework.core.errors import FormatError
+from framework.io.interop.archive import is_archive, is_torch
 from framework.io.interop.shards import INDEX
 from framework.io.interop.source import FETCH_AGAIN, Source
 from framework.io.interop.torch_checkpoint import LEGACY_MAGIC
@@ -17,10 +18,7 @@ _FOREIGN: tuple[tuple[bytes, str, str], ...] = (
     ),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file (Keras)", "convert it to safetensors with h5py"),
     (b"\x93NUMPY", "a numpy array file (.npy)", "read it with numpy.load"),
-    (b"\x1f\x8b", "a gzip archive", "unpack it and give the file inside"),
     (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "unpack it and give the file inside"),
-    (b"BZh", "a bzip2 archive", "unpack it and give the file inside"),
-    (b"\xfd7zXZ\x00", "an xz archive", "unpack it and give the file inside"),
     (b"%PDF", "a PDF document", FETCH_AGAIN),
     (b"GGUF", "a GGUF file (llama.cpp)", "give the safetensors weights of the same model"),
 )
@@ -29,7 +27,7 @@ _MAX_HEADER = 100_000_000  # of the safetensors format
 
 
 def detect(source: Source) -> str:
-    """One of safetensors, torch, pickle, onnx, pdmodel, pir, pdiparams, or index (of weights in several files).
+    """One of safetensors, torch, pickle, onnx, pdmodel, pir, pdiparams, archive, index (of weights in several files).
 
     Raises FormatError that says what the file is instead where that can be told. It reads only what tells formats
     apart: a file that passes here may still be damaged.
@@ -40,8 +38,12 @@ def detect(source: Source) -> str:
         head[8:9] == b"{" and int.from_bytes(head[:8], "little") < _MAX_HEADER
     ):  # before pickle: 0x80 is a length too
         return "safetensors"
-    if head.startswith((b"PK\x03\x04", LEGACY_MAGIC)):
+    if head.startswith(LEGACY_MAGIC):
         return "torch"
+    if head.startswith(b"PK\x03\x04"):
+        return "torch" if is_torch(source) else "archive"
+    if is_archive(head):
+        return "archive"
     if len(head) > 1 and head[0] == 0x80 and 2 <= head[1] <= 5:
         return "pickle"
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
@@ -80,9 +82,5 @@ def _refuse_foreign(source: Source, head: bytes) -> None:
     for magic, kind, fix in _FOREIGN:
         if head.startswith(magic):
             raise source.error(f"this is {kind}", fix=fix)
-    if head[257:262] == b"ustar":
-        raise source.error(
-            "this is a tar archive", fix="unpack it and give the files inside, such as inference.pdmodel"
-        )
     if head[4:8] == b"TFL3":
         raise source.error("this is a TensorFlow Lite model", fix="export the model as ONNX")

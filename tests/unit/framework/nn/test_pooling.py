@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -42,6 +43,25 @@ def test_a_window_that_lies_in_the_padding_alone_is_dropped():
     x = jnp.arange(9.0).reshape(1, 3, 3, 1)
     assert F.max_pool2d(x, 2, 2, 1, ceil_mode=True).shape == (1, 2, 2, 1)
     assert np.isfinite(F.avg_pool2d(x, 2, 2, 1, ceil_mode=True)).all()
+
+
+@pytest.mark.parametrize("output", [1, 2, 4])
+def test_means_over_many_pixels_keep_their_digits(output: int):
+    x = np.random.default_rng(0).random((2, 128, 64, 8), np.float32)
+    rows = x.astype(np.float64).reshape(2, output, 128 // output, output, 64 // output, 8).mean((2, 4))
+    found = F.adaptive_avg_pool2d(jnp.asarray(x), output)
+    np.testing.assert_allclose(found, rows, rtol=2e-6)
+    low = F.adaptive_avg_pool2d(jnp.asarray(x, jnp.bfloat16), output)
+    assert low.dtype == jnp.bfloat16
+    np.testing.assert_allclose(np.asarray(low, np.float32), rows, rtol=1e-2)
+
+
+def test_the_gradient_of_a_mean_is_spread_evenly():
+    x = jnp.asarray(np.random.default_rng(0).random((2, 6, 5, 3), np.float32))
+    slope = jax.grad(lambda x: (F.adaptive_avg_pool2d(x, 1) * jnp.arange(3.0)).sum())(x)
+    np.testing.assert_allclose(slope, np.broadcast_to(np.arange(3) / 30, x.shape), rtol=1e-6)
+    _, moved = jax.jvp(lambda x: F.adaptive_avg_pool2d(x, 1), (x,), (x,))
+    np.testing.assert_allclose(moved, x.mean((1, 2), keepdims=True), rtol=1e-6)
 
 
 def test_one_pixel_and_an_empty_batch():
