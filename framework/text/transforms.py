@@ -98,6 +98,8 @@ class Tokenize:
     def check(self, model: Any) -> None:
         """Raises: ConfigError, where the model has no vector for some of the tokens."""
         check_vocabulary(self.tokenizer, model, "Tokenize.tokenizer")
+        target = self.tokenizer if self.target_tokenizer is None else self.target_tokenizer
+        check_vocabulary(target, model, "Tokenize.target_tokenizer", "target_size")
 
     def carried(self) -> tuple[Tokenize, dict[str, bytes]]:
         """This transform as it stands in an artifact, and the files that go there with it."""
@@ -114,9 +116,10 @@ class Tokenize:
         return replace(self, tokenizer=carried_text(files, self.tokenizer), target_tokenizer=target)
 
 
-def check_vocabulary(tokenizer: str, model: Any, where: str) -> None:
-    """Raises: ConfigError, where the model has no vector for some of the tokens."""
-    rows = getattr(model, "vocab_size", getattr(getattr(model, "config", None), "vocab_size", None))
+def check_vocabulary(tokenizer: str, model: Any, where: str, size_name: str = "vocab_size") -> None:
+    """Raises: ConfigError, where the model has no vector for some of the tokens. `size_name` is what the model, or its
+    config, calls the size of its vocabulary; one that has none of this name takes any tokens."""
+    rows = getattr(model, size_name, getattr(getattr(model, "config", None), size_name, None))
     size = load_tokenizer(tokenizer).vocab_size
     if rows is not None and size > rows:
         raise ConfigError(
@@ -124,7 +127,7 @@ def check_vocabulary(tokenizer: str, model: Any, where: str) -> None:
             where=where,
             received=f"{tokenizer[:200]} with {size} tokens, a model with {rows}",
             allowed=f"at most {rows} tokens",
-            fix="take the tokenizer from the folder of the model's weights, or set vocab_size of the model",
+            fix="take the tokenizer from the folder of the model's weights, or set the size in the model's config",
         )
 
 

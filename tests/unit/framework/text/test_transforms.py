@@ -86,6 +86,21 @@ def test_a_model_of_another_vocabulary(kind: Any, path: Path) -> None:
     kind(str(path)).check(object())
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_a_model_of_another_target_vocabulary(own: bool, path: Path) -> None:
+    class Model:
+        class config:
+            vocab_size, target_size = 8, 7
+
+    tokenize = Tokenize(str(path), target_tokenizer=str(path) if own else None)
+    with pytest.raises(
+        ConfigError, match=r"Tokenize\.target_tokenizer: .* different vocabularies(.|\n)*with 7"
+    ):
+        tokenize.check(Model())
+    Model.config.target_size = 8
+    tokenize.check(Model())
+
+
 @pytest.mark.parametrize("unit", ["text", "subwords", "words", "characters"])
 def test_an_empty_text(unit: str, path: Path) -> None:
     sample = Tokenize(str(path), unit=unit)(TextSample("", target=""), RNG)  # type: ignore[arg-type]
