@@ -80,7 +80,7 @@ def _zip(source: Source) -> _Opened:
 
 
 def _tar(source: Source) -> _Opened:
-    file = tarfile.open(fileobj=io.BytesIO(source.data))  # noqa: SIM115 - nothing is open but memory
+    file = tarfile.open(fileobj=io.BytesIO(source.data), encoding="utf-8")  # noqa: SIM115 - nothing is open but memory
     members = {one.name: one for one in file.getmembers() if one.isreg()}
 
     def read(name: str) -> bytes:
