@@ -20,7 +20,7 @@ from framework.export.artifact import restored
 from framework.inference import engine_of
 from framework.inference.cache import ROOT
 from framework.inference.text_predictor import TextPredictor
-from nlp.pretrained_artifact import folder_artifact
+from nlp.pretrained_artifact import folder_artifact, is_pretrained
 from nlp.readers import Setting
 from nlp.results import Tagged
 from zoo.api import find_artifact
@@ -136,6 +136,11 @@ def predictor(
         config["batch_size"] if batch_size is None else batch_size,
     )
     return TextAnalyzer(texts, view)
+
+
+def is_foreign(folder: Path) -> bool:
+    """Whether `predictor` reads this folder, which is no artifact: a model as transformers or PaddleNLP writes it."""
+    return is_pretrained(folder)
 
 
 def open_predictor(

@@ -37,6 +37,11 @@ _INPUTS = {
 }
 
 
+def is_pretrained(folder: Path) -> bool:
+    """Whether the folder is one that `folder_artifact` may read."""
+    return (folder / CONFIG).is_file()
+
+
 def folder_artifact(folder: Path) -> Artifact:
     """`export_folder`, from OAR_HOME if it was made before of the same files, else made now and kept there.
 
@@ -44,7 +49,7 @@ def folder_artifact(folder: Path) -> Artifact:
         FormatError: the folder holds no model of transformers or PaddleNLP. Else as `export_folder`.
     """
     folder = folder.expanduser()
-    if not (folder / CONFIG).is_file():
+    if not is_pretrained(folder):
         raise FormatError(
             "the folder holds neither an artifact nor a pretrained model",
             where=folder,

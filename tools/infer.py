@@ -21,7 +21,7 @@ def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Run a model on pictures, PDFs, videos and texts.")
     model = parser.add_mutually_exclusive_group(required=True)
     add_config(model, required=False)
-    model.add_argument("--model_dir", help="an artifact folder, written by tools/export_model.py")
+    model.add_argument("--model_dir", help="an artifact's folder, or transformers' or PaddleNLP's of a model")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--image_file")
     source.add_argument("--image_dir", help="every picture of the folder")

@@ -1,7 +1,8 @@
 """Run a predictor over files, folders, PDFs and videos, and write what it finds: the loop behind tools/infer.py.
 
 A domain's module `<domain>.api` gives `open_predictor(config, model_dir, device, precision, overrides, *, ...)`, whose
-keywords are the options of tools/infer.py that the domain takes, and `export_artifact(config, overrides)`.
+keywords are the options of tools/infer.py that the domain takes, and `export_artifact(config, overrides)`. One that
+reads folders of other frameworks gives `is_foreign(folder)`, too.
 """
 
 from __future__ import annotations
@@ -319,13 +320,28 @@ def _interrupts(camera: bool) -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
-def _domain(name: Any, where: object) -> Any:
-    """The module `<domain>.api`."""
-    ready = [
+def _ready() -> list[str]:
+    """The domains that can run models."""
+    return [
         domain
         for domain in get_args(Domain)
         if importlib.util.find_spec(domain) and importlib.util.find_spec(f"{domain}.api")
     ]
+
+
+def _domain_of(folder: Path) -> Any:
+    """The domain of an artifact, or the one that knows folders of other frameworks such as this one."""
+    if folder.is_dir() and not (folder / CONFIG).is_file():
+        for name in _ready():
+            knows = getattr(importlib.import_module(f"{name}.api"), "is_foreign", None)
+            if knows is not None and knows(folder):
+                return name
+    return load_artifact(folder, stages=False).config.get("domain")
+
+
+def _domain(name: Any, where: object) -> Any:
+    """The module `<domain>.api`."""
+    ready = _ready()
     if name not in ready:
         raise ConfigError(
             "this domain cannot run models",
@@ -345,7 +361,7 @@ def open_predictor(
     overrides: Sequence[str],
     options: Mapping[str, Any] | None = None,
 ) -> Predictor:
-    """The predictor of a config file or of an artifact folder.
+    """The predictor of a config file, of an artifact folder, or of a folder that a domain knows by its `is_foreign`.
 
     Args:
         options: Options by name, such as {"threshold": 0.4}; None stands for one that was not given.
@@ -354,7 +370,7 @@ def open_predictor(
         ConfigError: the domain cannot run models, or does not take one of the options.
     """
     if model_dir is not None:
-        domain = load_artifact(model_dir, stages=False).config.get("domain")
+        domain = _domain_of(Path(model_dir).expanduser())
         where: object = Path(model_dir) / CONFIG
     else:
         tree = load(str(config), tuple(overrides)).value

@@ -14,7 +14,7 @@ import pytest
 import framework
 from framework.config import build
 from framework.core.errors import ConfigError, FormatError, InputError, WeightError
-from framework.inference.runner import run_texts
+from framework.inference.runner import open_predictor, run_texts
 from framework.io.interop import write_safetensors
 from framework.text.tokenizer import Tokenizer
 from nlp import predictor
@@ -297,7 +297,7 @@ def test_a_folder_answers_questions(tmp_path: Path) -> None:
     model.set_state_dict(state)
     vocabulary(tmp_path)
     folder(tmp_path, state, architectures=["ErnieForQuestionAnswering"])
-    answer = predictor(tmp_path, device="cpu", precision="float32")
+    answer: Any = open_predictor(None, str(tmp_path), "cpu", "float32", ())  # as tools/infer.py --model_dir
     text, question = "a b c d e", "f g"
     row = Tokenizer.from_file(tmp_path).encode(question, text)
     own = np.flatnonzero(row.texts == 1)
