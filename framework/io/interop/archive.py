@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import lzma
 import struct
 import tarfile
@@ -11,9 +10,9 @@ import zlib
 from collections.abc import Callable
 
 from framework.io.interop.source import FETCH_AGAIN, Source
+from framework.io.interop.torch_checkpoint import ZIP_MAGIC
 
-GZIP, BZIP2, XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00"
-_ZIP = b"PK\x03\x04"
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")  # gzip, bzip2, xz
 _WEIGHTS = (".pdparams", ".safetensors", ".pth", ".pt", ".bin")
 _SHOWN = 8
 # Weights hardly shrink when they are packed: what is larger than this and so many times its archive is no weights.
@@ -24,17 +23,8 @@ _DAMAGED += (ValueError, KeyError, RuntimeError)
 
 
 def is_archive(head: bytes) -> bool:
-    """Whether a file that begins so is packed, or is a tar archive; a zip archive may also be a torch checkpoint."""
-    return head.startswith((GZIP, BZIP2, XZ)) or head[257:262] == b"ustar"
-
-
-def is_torch(source: Source) -> bool:
-    """Whether a zip archive is a torch checkpoint, or too damaged to tell."""
-    try:
-        names = zipfile.ZipFile(io.BytesIO(source.data)).namelist()
-    except _DAMAGED:
-        return True
-    return any(name.split("/")[-1] == "data.pkl" for name in names)
+    """Whether a file that begins so is packed, or a tar archive. Of zip archives torch's checkpoints are told first."""
+    return head.startswith(_PACKED) or head[257:262] == b"ustar"
 
 
 def read_member(source: Source) -> Source:
@@ -44,7 +34,7 @@ def read_member(source: Source) -> Source:
         FormatError: the archive is damaged, or has no such file or several.
     """
     try:
-        sizes, read = _zip(source) if source.data[:4] == _ZIP else _tar(source)
+        sizes, read = _zip(source) if source.data[: len(ZIP_MAGIC)] == ZIP_MAGIC else _tar(source)
     except _DAMAGED as error:
         raise source.error("the archive cannot be opened", received=str(error)) from None
     found = [name for name in sizes if name.endswith(_WEIGHTS) and not name.split("/")[-1].startswith("._")]
@@ -75,12 +65,12 @@ _Opened = tuple[dict[str, int], Callable[[str], bytes]]
 
 
 def _zip(source: Source) -> _Opened:
-    file = zipfile.ZipFile(io.BytesIO(source.data))
+    file = zipfile.ZipFile(source.stream())
     return {one.filename: one.file_size for one in file.infolist() if not one.is_dir()}, file.read
 
 
 def _tar(source: Source) -> _Opened:
-    file = tarfile.open(fileobj=io.BytesIO(source.data), encoding="utf-8")  # noqa: SIM115 - nothing is open but memory
+    file = tarfile.open(fileobj=source.stream(), encoding="utf-8")  # noqa: SIM115 - nothing is open but memory
     members = {one.name: one for one in file.getmembers() if one.isreg()}
 
     def read(name: str) -> bytes:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from framework.core.errors import FormatError
-from framework.io.interop.archive import is_archive, is_torch
+from framework.io.interop.archive import is_archive
 from framework.io.interop.shards import INDEX
 from framework.io.interop.source import FETCH_AGAIN, Source
-from framework.io.interop.torch_checkpoint import LEGACY_MAGIC
+from framework.io.interop.torch_checkpoint import LEGACY_MAGIC, ZIP_MAGIC, is_zip_checkpoint
 from framework.io.interop.wire import Message
 
 # start of the file -> what it is, what to do
@@ -40,8 +40,8 @@ def detect(source: Source) -> str:
         return "safetensors"
     if head.startswith(LEGACY_MAGIC):
         return "torch"
-    if head.startswith(b"PK\x03\x04"):
-        return "torch" if is_torch(source) else "archive"
+    if head.startswith(ZIP_MAGIC):
+        return "torch" if is_zip_checkpoint(source) else "archive"
     if is_archive(head):
         return "archive"
     if len(head) > 1 and head[0] == 0x80 and 2 <= head[1] <= 5:

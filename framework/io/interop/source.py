@@ -6,10 +6,12 @@ costs its size once, and a size that a header declares is compared with the byte
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import ml_dtypes
 import numpy as np
@@ -28,7 +30,7 @@ float8_e5m2fnuz = np.dtype(ml_dtypes.float8_e5m2fnuz)
 
 @dataclass(frozen=True)
 class Source:
-    """Bytes of one file and the file's name, so that every reader complains in the same words."""
+    """Bytes of one file, all of a `bytes`, and the file's name, so that every reader complains in the same words."""
 
     name: str
     data: memoryview
@@ -44,6 +46,10 @@ class Source:
     ) -> FormatError:
         where = self.name if at is None else f"{self.name}, byte {at}"
         return FormatError(problem, where=where, received=received, allowed=allowed, fix=fix)
+
+    def stream(self) -> io.BytesIO:
+        """The bytes as a file, which shares them."""
+        return io.BytesIO(cast(bytes, self.data.obj))
 
     def view(self, start: int, size: int, what: str) -> memoryview:
         """`size` bytes from `start`, or FormatError when the file ends before."""

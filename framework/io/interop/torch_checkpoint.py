@@ -7,18 +7,18 @@ Source: torch/serialization.py and torch/_utils.py of torch 2.13
 
 from __future__ import annotations
 
-import io
 import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
+from framework.core.errors import FormatError
 from framework.io.interop import source as src
 from framework.io.interop.pickled import CONTAINERS, NUMPY, native, plain
 from framework.io.interop.pickles import AllowList, Global, Machine
@@ -27,7 +27,7 @@ from framework.io.interop.source import MAX_RANK, Source, read_source
 LEGACY_MAGIC = bytes.fromhex(
     "80028a0a6cfc9c46f9206aa850192e"
 )  # protocol 2, the number 0x1950a86a20f9469cfc6c, stop
-_LOCAL_HEADER = b"PK\x03\x04"
+ZIP_MAGIC = b"PK\x03\x04"
 _RESAVE = (
     "load it in the torch that wrote it and save only the weights: torch.save(model.state_dict(), path). "
     "If you did not make this file yourself, do not open it there either: it may have been made to run code"
@@ -183,13 +183,29 @@ def _storage_class(kind: Any) -> np.dtype | None:
 # Zip ---------------------------------------------------------------------------------------------------------------
 
 
-def _read_zip(source: Source) -> Any:
+def is_zip_checkpoint(source: Source) -> bool:
+    """Whether a zip file is a checkpoint, or too damaged to tell, which `read_torch` says then."""
     try:
-        with zipfile.ZipFile(io.BytesIO(cast(bytes, source.data.obj))) as archive:
-            entries = {entry.filename: entry for entry in archive.infolist()}
+        return bool(_pickles(_directory(source)))
+    except FormatError:
+        return True
+
+
+def _directory(source: Source) -> dict[str, zipfile.ZipInfo]:
+    try:
+        with zipfile.ZipFile(source.stream()) as archive:
+            return {entry.filename: entry for entry in archive.infolist()}
     except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, struct.error) as error:
         raise source.error(f"the zip directory at the end of the file cannot be read: {error}") from None
-    pickles = [name for name in entries if name == "data.pkl" or name.endswith("/data.pkl")]
+
+
+def _pickles(entries: Iterable[str]) -> list[str]:
+    return [name for name in entries if name == "data.pkl" or name.endswith("/data.pkl")]
+
+
+def _read_zip(source: Source) -> Any:
+    entries = _directory(source)
+    pickles = _pickles(entries)
     if len(pickles) != 1:
         raise source.error(
             "this zip file is not a torch checkpoint",
@@ -226,7 +242,7 @@ def _entry(source: Source, entry: zipfile.ZipInfo) -> memoryview:
             f"the entry {entry.filename!r} is compressed or encrypted", entry.header_offset, fix=_RESAVE
         )
     header = source.view(entry.header_offset, 30, "a zip entry")
-    if header[:4] != _LOCAL_HEADER:
+    if header[:4] != ZIP_MAGIC:
         raise source.error("a zip entry does not start where the directory says", entry.header_offset)
     lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
     view = source.view(entry.header_offset + 30 + lengths, entry.file_size, f"the entry {entry.filename!r}")

@@ -60,7 +60,7 @@ def _low_product_bwd(spec: str, out: Any, saved: Any, cotangent: jax.Array) -> A
     a, b, c = (array.astype(x.dtype).astype(kind) for array in (x, y, cotangent))
     form = {"preferred_element_type": jnp.float32}
     d_x = jnp.einsum(f"{result},{second}->{first}", c, b, **form)
-    if kind == jnp.bfloat16 and platform() != "other" and first[0] == result[0] and len(result) == 2:
+    if kind == jnp.bfloat16 and platform() != "other" and first[0] == result[0]:  # no batch, by the type
         a, first = _columns_first(a), first[::-1]
     d_y = jnp.einsum(f"{first},{result}->{second}", a, c, **form)
     return d_x.astype(x.dtype), d_y.astype(y.dtype)
