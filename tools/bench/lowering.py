@@ -47,6 +47,14 @@ def cases(rng: np.random.Generator) -> dict[str, tuple[Callable[..., Any], tuple
             lambda x, w: F.conv2d(x, w, stride=2, padding=1),
             (normal(1, 640, 640, 3), normal(24, 3, 3, 3)),
         ),
+        "3x3, 64x128x256 to 64": (
+            lambda x, w: F.conv2d(x, w, padding=1),
+            (normal(1, 64, 128, 256), normal(64, 256, 3, 3)),
+        ),
+        "3x3, 40x40x192": (
+            lambda x, w: F.conv2d(x, w, padding=1),
+            (normal(1, 40, 40, 192), normal(192, 192, 3, 3)),
+        ),
         "max pool 2x2 stride 1, 320x320x24": (
             lambda x: F.max_pool2d(x, 2, 1, ((0, 1), (0, 1))),
             (normal(1, 320, 320, 24),),

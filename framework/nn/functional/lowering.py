@@ -22,7 +22,7 @@ from jax import lax
 from framework.core.dtypes import Autocast, Precision, autocast, precision
 
 Platform = Literal["cpu", "other", "any"]
-ConvPlan = Literal["plain", "depthwise", "space_to_depth", "pointwise"]
+ConvPlan = Literal["plain", "depthwise", "space_to_depth", "pointwise", "winograd"]
 
 _platform: contextvars.ContextVar[Platform | None] = contextvars.ContextVar("oar_platform", default=None)
 
@@ -84,6 +84,7 @@ def conv_plan(
     depthwise: shifted multiply-adds after a barrier; 3x3, 160x160x48: 0.4 to 0.85 ms against 40 to 53 grouped.
     space_to_depth: see FEW_CHANNELS.
     pointwise: a dot on [N*H*W, C]; ResNet50's training step 3.1 to 2.4 s.
+    winograd: half of the multiplications where there is enough to do, see winograd.py; else plain.
     plain: the convolution of XLA (Eigen).
     """
     if groups > 1 and groups == in_channels and out_channels == in_channels:
@@ -92,5 +93,8 @@ def conv_plan(
         return "plain"
     if kernel_hw == (1, 1):
         return "pointwise"
-    strided = stride != (1, 1) and dilation == (1, 1)
-    return "space_to_depth" if strided and in_channels <= FEW_CHANNELS else "plain"
+    if dilation != (1, 1):
+        return "plain"
+    if stride == (1, 1):
+        return "winograd" if kernel_hw == (3, 3) else "plain"
+    return "space_to_depth" if in_channels <= FEW_CHANNELS else "plain"

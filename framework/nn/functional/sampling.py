@@ -22,6 +22,7 @@ import numpy as np
 from jax import lax
 
 from framework.core.errors import ShapeError
+from framework.nn.functional.lowering import Platform, platform
 from framework.nn.functional.pooling import adaptive_avg_pool2d
 
 # Taps up to which a transposed table is a sum of gathers; beyond, it is one dot with the dense [in, out] matrix.
@@ -133,30 +134,40 @@ def _transposed(dy: jax.Array, plan: _Axis) -> jax.Array:
     return _combine(dy, plan.axis, columns, matrix[np.arange(plan.size), columns])
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
-def _resize_static(x: jax.Array, plans: tuple[_Axis, ...]) -> jax.Array:
-    return functools.reduce(_resize_axis, plans, x)
+def _resized(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> jax.Array:
+    """Axis by axis, each result in memory: the XLA of a CPU would read all taps of all axes for each value, and lay
+    them out for whatever reads them (19 classes to 512x1024 and the best of them: 6.3 ms, 3.5 so)."""
+    first, *others = plans
+    x = _resize_axis(x, first)
+    for plan in others:
+        x = _resize_axis(lax.optimization_barrier(x) if on != "other" else x, plan)
+    return x
 
 
-def _resize_static_fwd(x: jax.Array, plans: tuple[_Axis, ...]) -> Any:
-    return _resize_static(x, plans), None
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
+def _resize_static(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> jax.Array:
+    return _resized(x, plans, on)
 
 
-def _resize_static_bwd(plans: tuple[_Axis, ...], _: None, dy: jax.Array) -> tuple[jax.Array]:
+def _resize_static_fwd(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> Any:
+    return _resize_static(x, plans, on), None
+
+
+def _resize_static_bwd(plans: tuple[_Axis, ...], on: Platform, _: None, dy: jax.Array) -> tuple[jax.Array]:
     return (functools.reduce(_transposed, reversed(plans), dy).astype(dy.dtype),)
 
 
 _resize_static.defvjp(_resize_static_fwd, _resize_static_bwd)
 
 
-@functools.partial(jax.jit, static_argnames=("plans",))
-def _interpolate(x: jax.Array, plans: tuple[_Axis, ...]) -> jax.Array:
+@functools.partial(jax.jit, static_argnames=("plans", "on"))
+def _interpolate(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> jax.Array:
     nearest = all(plan.kind == "nearest" for plan in plans)
     wide = x if nearest else x.astype(jnp.float32)
     if all(plan.static for plan in plans) and jnp.issubdtype(wide.dtype, jnp.floating):
-        resized: Any = _resize_static(wide, plans)
+        resized: Any = _resize_static(wide, plans, on)
         return resized.astype(x.dtype)
-    return functools.reduce(_resize_axis, plans, wide).astype(x.dtype)
+    return _resized(wide, plans, on).astype(x.dtype)
 
 
 _KINDS = {
@@ -233,7 +244,8 @@ def interpolate(
         for i, (n, out, scale) in enumerate(zip(sizes, outs, scales))
     ]
     plans = [p for p in plans if p.size != p.out or p.ratio not in (0.0, 1.0, None)]
-    return _interpolate(x, tuple(plans)) if plans else x
+    # Columns first: rows are then combined as whole rows of memory.
+    return _interpolate(x, tuple(reversed(plans)), platform()) if plans else x
 
 
 def _per_axis(value: Any, count: int, name: str) -> list[Any]:

@@ -48,7 +48,8 @@ def test_plans_of_plain_cases():
     assert plan(8, (3, 3), 8, 8, (1, 1), (1, 1)) == "depthwise"
     assert plan(8, (3, 3), 8, 16, (1, 1), (1, 1)) == "plain"  # two outputs a channel
     assert plan(8, (1, 1), 1, 16, (2, 2), (1, 1)) == "pointwise"
-    assert plan(64, (3, 3), 1, 64, (1, 1), (1, 1)) == "plain"
+    assert plan(64, (3, 3), 1, 64, (1, 1), (1, 1)) == "winograd"
+    assert plan(64, (3, 3), 1, 64, (1, 1), (2, 2)) == "plain"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,9 @@ def test_plans_of_plain_cases():
         (4, (7, 7), 1, 64, (4, 4), (1, 1), "space_to_depth"),
         (1, (3, 3), 1, 1, (2, 1), (1, 1), "space_to_depth"),  # one channel is no depthwise convolution
         (5, (3, 3), 1, 16, (2, 2), (1, 1), "plain"),  # too many channels
-        (3, (3, 3), 1, 16, (1, 1), (1, 1), "plain"),
+        (3, (3, 3), 1, 16, (1, 1), (1, 1), "winograd"),
+        (3, (3, 5), 1, 16, (1, 1), (1, 1), "plain"),
+        (64, (3, 3), 1, 64, (2, 2), (1, 1), "plain"),
         (3, (3, 3), 1, 16, (2, 2), (2, 2), "plain"),
         (3, (1, 1), 1, 16, (2, 2), (1, 1), "pointwise"),
         (48, (3, 3), 48, 48, (2, 2), (1, 1), "depthwise"),
