@@ -76,19 +76,16 @@ def matrices() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for i, rest in enumerate(others):
         columns[i, :-1] = np.poly(rest)[::-1]  # the polynomial that is 0 at the other points
     columns[-1] = np.poly(points)[::-1]
-    at_infinity = np.zeros((size, 1))
-    at_infinity[-1] = 1.0
-    powers = np.vander(points, OUTPUTS, increasing=True)
-    kernel = np.vander(points, TAPS, increasing=True) / np.array(scale)[:, None]
-    results = np.concatenate([powers, np.zeros((1, OUTPUTS))])
-    kernel = np.concatenate([kernel, np.zeros((1, TAPS))])
-    results[-1, -1] = kernel[-1, -1] = 1.0
+    kernel, results = np.zeros((size, TAPS)), np.zeros((size, OUTPUTS))
+    kernel[:-1] = np.vander(points, TAPS, increasing=True) / np.array(scale)[:, None]
+    results[:-1] = np.vander(points, OUTPUTS, increasing=True)
+    kernel[-1, -1] = results[-1, -1] = 1.0  # at infinity
     return columns, kernel, results.T
 
 
 def _mixed(table: np.ndarray, arrays: Sequence[jax.Array]) -> jax.Array:
-    """[rows, ...]: row r is the sum of the arrays, each times table[r, i]. One loop: it compiles in a third of the time
-    of six, and behind a barrier: XLA would compute the sums again for whatever reads them."""
+    """[rows, ...]: row r is the sum of the arrays, array i times table[r, i]. One loop for all rows: it compiles in a
+    third of the time of six, and behind a barrier, or XLA would compute the sums again for whatever reads them."""
     columns = [jnp.asarray(column, arrays[0].dtype) for column in table.T]
     parts = [column.reshape(-1, *[1] * array.ndim) * array for column, array in zip(columns, arrays)]
     return lax.optimization_barrier(functools.reduce(jnp.add, parts))
