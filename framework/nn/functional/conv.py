@@ -281,7 +281,7 @@ def _winograd(x: jax.Array, w: jax.Array, pads: Pads, at_once: int | None) -> ja
     """A 3x3 convolution of stride 1. Where a derivative is taken all is plain: in a training step of ResNet50 this form
     saves nothing."""
     height, width = out_size(x.shape[1:3], (3, 3), (1, 1), (1, 1), pads)
-    fill = -(-width // winograd.OUTPUTS) * winograd.OUTPUTS - width
+    fill = winograd.blocks_of(width) * winograd.OUTPUTS - width
     x = padded(x, (pads[0], (pads[1][0], pads[1][1] + fill)))
     return winograd.convolve(x, _hwio(w), (height, width), at_once)
 

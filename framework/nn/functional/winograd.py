@@ -91,6 +91,11 @@ def _mixed(table: np.ndarray, arrays: Sequence[jax.Array]) -> jax.Array:
     return lax.optimization_barrier(functools.reduce(jnp.add, parts))
 
 
+def blocks_of(width: Any) -> Any:
+    """How many times OUTPUTS columns cover the width, which may be symbolic."""
+    return (width + OUTPUTS - 1) // OUTPUTS
+
+
 def convolve(x: jax.Array, kernel: jax.Array, out_hw: tuple[Any, Any], at_once: int | None) -> jax.Array:
     """x [N, H + 2, 4 * ceil(W / 4) + 2, C], padded, and kernel [3, 3, C, O] -> [N, H, W, O], `at_once` images at a
     time, which divides N, or all of them. Sizes may be symbolic."""
@@ -106,15 +111,16 @@ def convolve(x: jax.Array, kernel: jax.Array, out_hw: tuple[Any, Any], at_once: 
 
 def _convolved(x: jax.Array, kernels: jax.Array, out_hw: tuple[Any, Any]) -> jax.Array:
     (height, width), (n, rows, _, channels) = out_hw, x.shape
-    blocks, size = -(-width // OUTPUTS), OUTPUTS + TAPS - 1
+    blocks = blocks_of(width)
     from_columns, _, to_results = matrices()
     views = [
         lax.slice(x, (0, 0, j, 0), (n, rows, j + (blocks - 1) * OUTPUTS + 1, channels), (1, 1, OUTPUTS, 1))
-        for j in range(size)
+        for j in range(OUTPUTS + TAPS - 1)
     ]
-    mixed = _mixed(from_columns, views).reshape(size, -1, channels)
-    products = lax.optimization_barrier(jnp.einsum("tmc,tck->tmk", mixed, kernels))
-    products = products.reshape(size, n, rows, blocks, TAPS, kernels.shape[2] // TAPS)
+    # As [6, n, rows, blocks, C]: to flatten them, jax would have to reason about products of symbolic sizes.
+    products = jnp.einsum("tnhwc,tck->tnhwk", _mixed(from_columns, views), kernels)
+    products = products.reshape(*products.shape[:4], TAPS, kernels.shape[2] // TAPS)
+    products = lax.optimization_barrier(products)  # behind the reshape, which would be a copy
     # Row i of the kernel is for the output that stands i rows above.
     sums = functools.reduce(jnp.add, [products[:, :, i : i + height, :, i] for i in range(TAPS)])
     factors = [jnp.asarray(column, x.dtype)[:, None] for column in to_results.T]
