@@ -1,4 +1,4 @@
-"""`predictor(...)`: the short way in to detectors, on pictures whole and sliced, and on videos with tracking.
+"""`predictor(...)`: the short way in to detectors, on images whole and sliced, and on videos with tracking.
 
 from detection import predictor
 
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from detection.detector import ObjectDetector
-from detection.pose_api import POSE, Joints, pose_predictor
+from detection.pose_api import POSE, KeypointMeta, pose_predictor
 from detection.results import Box, DetectionResult
 from detection.slicing import Slicing
 from detection.tracking.bytetrack import ByteTrackOptions
@@ -46,16 +46,17 @@ def predictor(
     detector: str | os.PathLike[str] | ObjectDetector | None = None,
     det_threshold: float | None = None,
 ) -> ObjectDetector:
-    """An object that finds objects, or people and their joints: `detect("a.jpg").boxes`.
+    """An object that finds objects, or people and their keypoints: `detect("a.jpg").boxes`.
 
     Args:
         model: The name of a config in configs/detection, a config file, or an artifact folder.
         device: "cpu", "gpu", "gpu:1", …; None is jax's default.
         precision: "float32", "bfloat16" or "auto".
-        threshold: The least score of a box, 0.5 without it, of a person with joints 0.2. With `tracking` the tracker's
+        threshold: The least score of a box, 0.5 without it, of a person with keypoints 0.2. With `tracking` the
+        tracker's
             thresholds decide instead.
-        batch_size: Pictures, or tiles of them, that run together.
-        slicing: Cut pictures into tiles.
+        batch_size: Images, or tiles of them, that run together.
+        slicing: Cut images into tiles.
         tracking: Follow objects over the frames of a video.
         overrides: Settings of the config, as `-o` of the tools.
         detector: What finds people for a model that sees one person's crop: as `model`, or a predictor. Slicing and
@@ -97,7 +98,7 @@ def predictor(
         )
     if detector is not None:
         raise ConfigError(
-            "this model finds objects itself, and no joints",
+            "this model finds objects itself, and no keypoints",
             where=str(model),
             received="a detector of people",
             fix="leave out --det_model_dir, or name a pose model first",
@@ -107,9 +108,9 @@ def predictor(
         least = tracking.low
     labels = tuple(artifact.config["labels"])
 
-    def detected(outputs: dict[str, np.ndarray], sample: Sample, picture: np.ndarray) -> DetectionResult:
+    def detected(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> DetectionResult:
         boxes = interpret(outputs, sample, labels, least)
-        return DetectionResult(str(sample.id), picture.shape[:2], boxes, picture)
+        return DetectionResult(str(sample.id), image.shape[:2], boxes, image)
 
     runs = image_predictor(artifact, detected, device, precision, batch_size=batch_size, packages=PACKAGES)
     ids = artifact.config.get("category_ids")
@@ -208,8 +209,8 @@ def open_predictor(
 def export_artifact(config: str, overrides: tuple[str, ...]) -> Artifact:
     """What tools/export_model.py writes. The data set's own numbers of the classes go with it, where it is here.
 
-    Of a pose model the labels are the joints; its lines go with it too. Without the data set these are lines between
-    joints of such names, and the objects are people, which COCO's files number 1.
+    Of a pose model the labels are the keypoints; its lines go with it too. Without the data set these are lines between
+    keypoints of such names, and the objects are people, which COCO's files number 1.
     """
     from detection.pose_tasks import PoseEstimation
     from framework.config import load
@@ -220,7 +221,7 @@ def export_artifact(config: str, overrides: tuple[str, ...]) -> Artifact:
     experiment = bind_experiment(load(config, overrides))
     labels, pose = artifact.config["labels"], isinstance(experiment.task, PoseEstimation)
     if pose:
-        artifact.config[POSE] = Joints.named(labels).plain()
+        artifact.config[POSE] = KeypointMeta.named(labels).plain()
     feeds = (experiment.data.eval, experiment.data.train)
     for dataset in (feed.dataset for feed in feeds if feed is not None):
         # Weights with labels of their own are exported without their data.
@@ -229,7 +230,9 @@ def export_artifact(config: str, overrides: tuple[str, ...]) -> Artifact:
             if ids and list(dataset.class_names) == labels:
                 artifact.config["category_ids"] = list(ids)
                 if pose:
-                    here = Joints(dataset.object_name, dataset.skeleton, Joints.named(labels).flip_pairs)
+                    here = KeypointMeta(
+                        dataset.object_name, dataset.skeleton, KeypointMeta.named(labels).flip_pairs
+                    )
                     artifact.config[POSE] = here.plain()
                 break
     return artifact

@@ -23,7 +23,7 @@ class Targets(NamedTuple):
 
 
 class Detections(NamedTuple):
-    """The K best boxes of each picture, best first; a score of 0 marks padding."""
+    """The K best boxes of each image, best first; a score of 0 marks padding."""
 
     boxes: jax.Array
     """[N, K, 4] float32 xyxy in pixels of the network's input"""
@@ -44,7 +44,7 @@ class Detector(Protocol):
 
 
 class PoseTargets(NamedTuple):
-    """People of a batch, padded to M (1 where the picture is one person's crop), with J joints each."""
+    """People of a batch, padded to M (1 where the image is one person's crop), with J keypoints each."""
 
     keypoints: jax.Array
     """[N, M, J, 3] float32: x and y in pixels of the network's input, and visibility: 0 unlabelled, 1 hidden, 2 seen"""
@@ -53,14 +53,14 @@ class PoseTargets(NamedTuple):
     valid: jax.Array
     """[N, M] bool: False is padding"""
     ignore: jax.Array | None = None
-    """[N, H, W] bool: crowds and people without joints; no loss is taken there"""
+    """[N, H, W] bool: crowds and people without keypoints; no loss is taken there"""
 
 
 class Poses(NamedTuple):
-    """The K best people of each picture, best first; a score of 0 marks padding."""
+    """The K best people of each image, best first; a score of 0 marks padding."""
 
     keypoints: jax.Array
-    """[N, K, J, 3] float32: x and y in pixels of the network's input, and the joint's score"""
+    """[N, K, J, 3] float32: x and y in pixels of the network's input, and the keypoint's score"""
     scores: jax.Array
     """[N, K] float32 in [0, 1]"""
 

@@ -1,4 +1,4 @@
-"""What `predictor` gives: finds objects on pictures, whole and sliced, and follows them over the frames of videos."""
+"""What `predictor` gives: finds objects on images, whole and sliced, and follows them over the frames of videos."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class ObjectDetector:
     A call takes a path, bytes, a file, an array or a PIL image and gives a DetectionResult, of a list of them a list.
 
     Args:
-        model: Of one picture, or one tile of it.
+        model: Of one image, or one tile of it.
         labels: The names of the classes.
         category_ids: The data set's own numbers of the classes, where it has some.
-        slicing: How pictures are cut into tiles; None: they are not.
+        slicing: How images are cut into tiles; None: they are not.
         tracking: How objects are followed over the frames of a video; None: they are not.
     """
 
@@ -44,27 +44,27 @@ class ObjectDetector:
             return list(self.results(self.model.read(item) for item in source))
         return next(self.results(iter([self.model.read(source)])))
 
-    def results(self, pictures: Iterable[tuple[np.ndarray, str]]) -> Iterator[DetectionResult]:
+    def results(self, images: Iterable[tuple[np.ndarray, str]]) -> Iterator[DetectionResult]:
         """One result for each (image [H, W, 3] uint8 RGB, source), in order. Memory does not grow with their number."""
         if self.slicing is None:
-            return self.model.results(pictures)
-        return sliced(self.model.results, pictures, self.slicing)
+            return self.model.results(images)
+        return sliced(self.model.results, images, self.slicing)
 
     def pages(self, items: Iterable[tuple[np.ndarray, str, int]]) -> Iterator[DetectionResult]:
-        """`results` of (image, source, number). With tracking the pictures are the frames of one video."""
+        """`results` of (image, source, number). With tracking the images are the frames of one video."""
         return self.frames(items, ByteTrackOptions.frame_rate)
 
     def frames(
         self, items: Iterable[tuple[np.ndarray, str, int]], frame_rate: float
     ) -> Iterator[DetectionResult]:
         """`pages` of a video of so many frames per second. Each call begins with no tracks."""
-        results = self.results((picture, source) for picture, source, _ in items)
+        results = self.results((image, source) for image, source, _ in items)
         if self.tracking is None:
             return results
         return tracked(results, replace(self.tracking, frame_rate=frame_rate))
 
     def saving(self, stem: str, files: Sequence[str] | None = None) -> CocoFile | MotFile:
-        """The one file for the results of these pictures, or of a video, which has no `files`."""
+        """The one file for the results of these images, or of a video, which has no `files`."""
         if files is None:
             return MotFile(stem, classes=len(self.labels) != 1)
         return CocoFile(files, self.category_ids)

@@ -1,7 +1,7 @@
 """How well boxes and keypoints are found: COCO's average precision, its keypoints, Pascal VOC's average precision.
 
 What is registered is a frozen dataclass; `start(class_names)` gives the Metric that collects over an evaluation. All is
-measured in pixels of the source pictures. The keys of a batch, for N pictures with room for M objects:
+measured in pixels of the source images. The keys of a batch, for N images with room for M objects:
 
 * `boxes` [N, M, 4] xyxy in pixels of the network's input; `labels` [N, M];
 * `kinds` [N, M]: 0 padding, 1 an object, 2 one to ignore (crowds, difficult ones), which may be found or not;
@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from detection.data.joints import COCO_JOINTS, sigmas
+from detection.data.keypoints import COCO_JOINTS, sigmas
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, MissingExtraError
 from framework.vision import boxes as box_ops
@@ -56,8 +56,8 @@ class CocoMap:
     """Average precision as COCO's evaluation defines it, by faster-coco-eval; objects to ignore count as crowds.
 
     Scores: AP (mean over IoU 0.5 to 0.95 and the classes with objects), AP50, AP75; AP_small, AP_medium and AP_large by
-    the objects' areas (below 32^2, 96^2, above); AR_1, AR_10 and AR_100 with so many boxes a picture; AR_small and so
-    on. Scores of sizes that no object has are left out. The 100 best boxes of a class on a picture are looked at.
+    the objects' areas (below 32^2, 96^2, above); AR_1, AR_10 and AR_100 with so many boxes an image; AR_small and so
+    on. Scores of sizes that no object has are left out. The 100 best boxes of a class on an image are looked at.
     """
 
     def start(self, class_names: Sequence[str]) -> CocoCollector:
@@ -70,15 +70,16 @@ class CocoKeypoints:
     """Average precision by object keypoint similarity, as COCO's evaluation defines it, by faster-coco-eval.
 
     The batch has `keypoints` (x, y, visibility) in pixels of the network's input, and the outputs `keypoints`
-    [N, K, J, 2 or 3] with `scores` [N, K]; rows with one `image_id` are parts of one picture, as when persons are
-    looked at one by one. `sigmas` are the spreads of the J points; without them those of the joints' names, which are
-    the class names, or of COCO's 17 joints of a person where there are no names.
+    [N, K, J, 2 or 3] with `scores` [N, K]; rows with one `image_id` are parts of one image, as when persons are
+    looked at one by one. `sigmas` are the spreads of the J points; without them those of the keypoints' names, which
+    are
+    the class names, or of COCO's 17 keypoints of a person where there are no names.
 
     Scores: AP, AP50, AP75, AP_medium, AP_large, AR, AR50, AR75, AR_medium, AR_large; those of sizes that no object has
     are left out.
 
     Raises:
-        ConfigError: a sigma is not above 0; or, at the start, there are none for joints of such names.
+        ConfigError: a sigma is not above 0; or, at the start, there are none for keypoints of such names.
     """
 
     sigmas: tuple[float, ...] | None = None
@@ -96,7 +97,7 @@ class CocoKeypoints:
         found = self.sigmas or sigmas(class_names or COCO_JOINTS)
         if found is None:
             raise ConfigError(
-                "nobody knows how well these joints can be placed",
+                "nobody knows how well these keypoints can be placed",
                 where="CocoKeypoints.sigmas",
                 received=f"no sigmas for {', '.join(class_names[:5])}",
                 allowed="a number above 0 for each keypoint, such as 0.05",
@@ -135,7 +136,7 @@ class VocMap:
 
 
 class _Truth(NamedTuple):
-    """The objects of one picture, in source pixels."""
+    """The objects of one image, in source pixels."""
 
     boxes: np.ndarray
     labels: np.ndarray
@@ -144,7 +145,7 @@ class _Truth(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """The boxes that a model found on one picture, in source pixels."""
+    """The boxes that a model found on one image, in source pixels."""
 
     boxes: np.ndarray
     scores: np.ndarray
@@ -160,7 +161,7 @@ def _truth(batch: _Arrays, row: int) -> _Truth:
 
 
 def _found(outputs: _Arrays, batch: _Arrays, row: int) -> _Found:
-    """Cut at the edges of the picture, as a user sees them."""
+    """Cut at the edges of the image, as a user sees them."""
     there = outputs["scores"][row] > 0
     boxes = _to_source(batch, row).boxes(outputs["boxes"][row][there].astype(np.float64))
     height, width = batch["size"][row]
@@ -180,7 +181,7 @@ def _check_room(batch: _Arrays, setting: str = "max_objects") -> None:
     missed, room = int(np.max(batch.get("left_out", 0))), batch["kinds"].shape[1]
     if missed:
         raise InputError(
-            "a picture has more objects than there is room for, so its scores would be wrong",
+            "an image has more objects than there is room for, so its scores would be wrong",
             where=f"task.{setting}",
             received=f"{room + missed} objects",
             allowed=f"at most {room}",
@@ -189,26 +190,26 @@ def _check_room(batch: _Arrays, setting: str = "max_objects") -> None:
 
 
 class _BoxCollector:
-    """Keeps the objects and the boxes found of every picture."""
+    """Keeps the objects and the boxes found of every image."""
 
     higher_is_better = True
 
     def __init__(self, class_names: Sequence[str]) -> None:
         self._class_names = tuple(class_names)
-        self._pictures: list[tuple[_Truth, _Found]] = []
+        self._images: list[tuple[_Truth, _Found]] = []
 
     def update(self, outputs: _Arrays, batch: _Arrays) -> None:
-        """Raises InputError when objects of a picture were left out."""
+        """Raises InputError when objects of an image were left out."""
         _check_room(batch)
         for row in range(len(batch["kinds"])):
-            self._pictures.append((_truth(batch, row), _found(outputs, batch, row)))
+            self._images.append((_truth(batch, row), _found(outputs, batch, row)))
 
     def _count(self, label: int) -> int:
         """The objects of a class, without those to ignore."""
-        return sum(int(((truth.labels == label) & ~truth.ignored).sum()) for truth, _ in self._pictures)
+        return sum(int(((truth.labels == label) & ~truth.ignored).sum()) for truth, _ in self._images)
 
     def _check_some(self) -> None:
-        _check_some(any((~truth.ignored).any() for truth, _ in self._pictures))
+        _check_some(any((~truth.ignored).any() for truth, _ in self._images))
 
 
 class CocoCollector(_BoxCollector):
@@ -249,15 +250,13 @@ class CocoCollector(_BoxCollector):
             self._check_some()
             truths: list[dict[str, Any]] = []
             guesses: list[dict[str, Any]] = []
-            for picture, (truth, found) in enumerate(self._pictures, start=1):
+            for image, (truth, found) in enumerate(self._images, start=1):
                 for box, label, ignored, area in zip(truth.boxes, truth.labels, truth.ignored, truth.areas):
-                    truths.append(
-                        _entry(len(truths) + 1, picture, box, int(label), bool(ignored), float(area))
-                    )
+                    truths.append(_entry(len(truths) + 1, image, box, int(label), bool(ignored), float(area)))
                 for box, label, score in zip(found.boxes, found.labels, found.scores):
-                    guess = _entry(len(guesses) + 1, picture, box, int(label))
+                    guess = _entry(len(guesses) + 1, image, box, int(label))
                     guesses.append(guess | {"score": float(score)})
-            self._evaluation = _evaluation(len(self._pictures), self._class_names, truths, guesses, "bbox")
+            self._evaluation = _evaluation(len(self._images), self._class_names, truths, guesses, "bbox")
         return self._evaluation
 
 
@@ -269,7 +268,7 @@ class KeypointCollector:
     def __init__(self, sigmas: Sequence[float]) -> None:
         _coco_eval()
         self._sigmas = tuple(sigmas)
-        self._pictures: dict[tuple[int, ...], int] = {}
+        self._images: dict[tuple[int, ...], int] = {}
         self._truths: list[dict[str, Any]] = []
         self._found: list[dict[str, Any]] = []
 
@@ -283,24 +282,24 @@ class KeypointCollector:
                 allowed=f"one for each of the {batch['keypoints'].shape[2]} keypoints",
             )
         for row, image_id in enumerate(batch["image_id"].tolist()):
-            picture = self._pictures.setdefault(tuple(image_id), len(self._pictures) + 1)
+            image = self._images.setdefault(tuple(image_id), len(self._images) + 1)
             truth, warp = _truth(batch, row), _to_source(batch, row)
             true_points = _moved(batch["keypoints"][row][batch["kinds"][row] > 0], warp)
             for points, box, ignored, area in zip(true_points, truth.boxes, truth.ignored, truth.areas):
-                entry = _entry(len(self._truths) + 1, picture, box, 0, bool(ignored), float(area))
+                entry = _entry(len(self._truths) + 1, image, box, 0, bool(ignored), float(area))
                 entry["num_keypoints"] = int((points[:, 2] > 0).sum())
                 self._truths.append(entry | {"keypoints": points.ravel().tolist()})
             scores = outputs["scores"][row]
             for points, score in zip(_moved(outputs["keypoints"][row][scores > 0], warp), scores[scores > 0]):
                 box = np.concatenate([points[:, :2].min(axis=0), points[:, :2].max(axis=0)])
-                entry = _entry(len(self._found) + 1, picture, box, 0)
+                entry = _entry(len(self._found) + 1, image, box, 0)
                 self._found.append(entry | {"score": float(score), "keypoints": points.ravel().tolist()})
 
     def result(self) -> dict[str, float]:
         """Raises InputError when there was no object to find."""
         _check_some(any(one["num_keypoints"] and not one["iscrowd"] for one in self._truths))
         evaluation = _evaluation(
-            len(self._pictures), ("object",), self._truths, self._found, "keypoints", self._sigmas
+            len(self._images), ("object",), self._truths, self._found, "keypoints", self._sigmas
         )
         names = ("AP", "AP50", "AP75", "AP_medium", "AP_large", "AR", "AR50", "AR75", "AR_medium", "AR_large")
         return _scored(names, evaluation.stats)
@@ -329,7 +328,7 @@ class VocCollector(_BoxCollector):
 
     def _average_precision(self, label: int, count: int) -> float:
         scores, right, counted = (
-            np.concatenate(column) for column in zip(*(self._judged(label, *one) for one in self._pictures))
+            np.concatenate(column) for column in zip(*(self._judged(label, *one) for one in self._images))
         )
         order = np.argsort(-scores, kind="stable")
         right, counted = right[order], counted[order]
@@ -339,7 +338,7 @@ class VocCollector(_BoxCollector):
         return voc_ap(recall, precision, self._method)
 
     def _judged(self, label: int, truth: _Truth, found: _Found) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Of the boxes of a class on a picture: scores, whether they are right, whether they count."""
+        """Of the boxes of a class on an image: scores, whether they are right, whether they count."""
         mine = found.labels == label
         order = np.argsort(-found.scores[mine], kind="stable")
         scores, boxes = found.scores[mine][order], found.boxes[mine][order]
@@ -369,13 +368,13 @@ def voc_ap(recall: np.ndarray, precision: np.ndarray, method: str = "area") -> f
 
 
 def _entry(
-    number: int, picture: int, box: np.ndarray, label: int, ignored: bool = False, area: float | None = None
+    number: int, image: int, box: np.ndarray, label: int, ignored: bool = False, area: float | None = None
 ) -> dict[str, Any]:
     """An annotation as COCO's files have them, of a box xyxy."""
     x0, y0, x1, y1 = (float(side) for side in box)
     return {
         "id": number,
-        "image_id": picture,
+        "image_id": image,
         "category_id": label,
         "bbox": [x0, y0, x1 - x0, y1 - y0],
         "area": (x1 - x0) * (y1 - y0) if area is None else area,
@@ -393,7 +392,7 @@ def _check_some(any_object: bool) -> None:
     if not any_object:
         raise InputError(
             "the evaluation data has no object to find",
-            allowed="pictures with annotated objects that are not to be ignored",
+            allowed="images with annotated objects that are not to be ignored",
             fix="check the annotations: python -m detection.data check <folder or file>",
         )
 
@@ -412,7 +411,7 @@ def _coco_eval() -> tuple[Any, Any]:
 
 
 def _evaluation(
-    pictures: int,
+    images: int,
     class_names: Sequence[str],
     truths: list[dict[str, Any]],
     found: list[dict[str, Any]],
@@ -421,7 +420,7 @@ def _evaluation(
 ) -> Any:
     coco, evaluator = _coco_eval()
     shared = {
-        "images": [{"id": number} for number in range(1, pictures + 1)],
+        "images": [{"id": number} for number in range(1, images + 1)],
         "categories": [{"id": label, "name": name} for label, name in enumerate(class_names)],
     }
     made = evaluator(

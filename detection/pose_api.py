@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from detection.data import joints as joint_names
+from detection.data import keypoints as keypoint_names
 from detection.detector import ObjectDetector, tracked
 from detection.results import Box, DetectionResult
 from detection.saving import CocoFile, MotFile
@@ -23,17 +23,17 @@ from zoo.api import image_predictor
 
 POSE = "pose"
 THRESHOLD = 0.2
-_SHOWN = 0.2  # joints with a lower score do not stretch a person's box; that of COCO's top-down evaluation
+_SHOWN = 0.2  # keypoints with a lower score do not stretch a person's box; that of COCO's top-down evaluation
 
 
 @dataclass(frozen=True)
-class Joints:
-    """What an artifact of a pose model tells of the joints that it finds.
+class KeypointMeta:
+    """What an artifact of a pose model tells of the keypoints that it finds.
 
     Attributes:
-        category: What the objects with joints are called.
-        skeleton: Pairs of joints that are joined by a line.
-        flip_pairs: Pairs of joints that change places in a mirror.
+        category: What the objects with keypoints are called.
+        skeleton: Pairs of keypoints that are joined by a line.
+        flip_pairs: Pairs of keypoints that change places in a mirror.
     """
 
     category: str
@@ -41,9 +41,9 @@ class Joints:
     flip_pairs: tuple[tuple[int, int], ...]
 
     @classmethod
-    def named(cls, names: Sequence[str]) -> Joints:
-        """What the names of a person's joints tell."""
-        return cls("person", joint_names.skeleton(names), joint_names.flip_pairs(names))
+    def named(cls, names: Sequence[str]) -> KeypointMeta:
+        """What the names of a person's keypoints tell."""
+        return cls("person", keypoint_names.skeleton(names), keypoint_names.flip_pairs(names))
 
     def plain(self) -> dict[str, Any]:
         """For an artifact's config."""
@@ -51,7 +51,7 @@ class Joints:
         return {"category": self.category, **{key: [list(p) for p in value] for key, value in pairs.items()}}
 
     @classmethod
-    def of(cls, artifact: Artifact) -> Joints:
+    def of(cls, artifact: Artifact) -> KeypointMeta:
         """From the config of an artifact."""
         config = artifact.config[POSE]
         skeleton, flips = (
@@ -61,7 +61,7 @@ class Joints:
 
 
 class Pose(NamedTuple):
-    """One person's joints in pixels of the source."""
+    """One person's keypoints in pixels of the source."""
 
     keypoints: np.ndarray
     """[J, 3] float64: x, y, score"""
@@ -79,7 +79,7 @@ def interpret(outputs: dict[str, np.ndarray], sample: Sample) -> list[Pose]:
     """
     if not {"keypoints", "scores"} <= outputs.keys():
         raise FormatError(
-            "this program does not find joints",
+            "this program does not find keypoints",
             received=f"outputs {', '.join(sorted(outputs))}",
             allowed="keypoints, scores",
         )
@@ -92,7 +92,7 @@ def interpret(outputs: dict[str, np.ndarray], sample: Sample) -> list[Pose]:
 
 
 def person(pose: Pose, category: str, size_hw: tuple[int, int]) -> Box | None:
-    """A box around the joints that are seen, or around all where none is, inside of the picture.
+    """A box around the keypoints that are seen, or around all where none is, inside of the image.
 
     None where nothing is left of it.
     """
@@ -110,7 +110,7 @@ def _triples(pose: Pose) -> tuple[tuple[float, float, float], ...]:
 
 
 class PoseDetector(ObjectDetector):
-    """Finds the joints of all people of a picture at once."""
+    """Finds the keypoints of all people of an image at once."""
 
     def saving(self, stem: str, files: Sequence[str] | None = None) -> CocoFile | MotFile:
         if files is None:
@@ -119,13 +119,13 @@ class PoseDetector(ObjectDetector):
 
 
 class TopDownDetector(PoseDetector):
-    """Finds people first, and then the joints of each on a crop of its own. Boxes are those of the detector.
+    """Finds people first, and then the keypoints of each on a crop of its own. Boxes are those of the detector.
 
     Args:
         detector: Finds people, whole or on tiles, with tracks or without.
         crops: Gives the poses of a sample with one box.
-        wanted: The index of the detector's class that has joints.
-        joints, category_ids: Of the pose model.
+        wanted: The index of the detector's class that has keypoints.
+        keypoints, category_ids: Of the pose model.
         threshold: The least product of the scores of a box and of its pose.
     """
 
@@ -134,31 +134,31 @@ class TopDownDetector(PoseDetector):
         detector: ObjectDetector,
         crops: ImagePredictor[list[Pose]],
         wanted: int,
-        joints: Joints,
+        keypoints: KeypointMeta,
         category_ids: tuple[int, ...],
         threshold: float,
     ) -> None:
-        super().__init__(detector.model, (joints.category,), category_ids)
+        super().__init__(detector.model, (keypoints.category,), category_ids)
         self.detector, self.crops, self.wanted = detector, crops, wanted
-        self.joints, self.threshold = joints, threshold
+        self.keypoints, self.threshold = keypoints, threshold
 
-    def results(self, pictures: Iterable[tuple[np.ndarray, str]]) -> Iterator[DetectionResult]:
-        return self._posed(self._people(pictures))
+    def results(self, images: Iterable[tuple[np.ndarray, str]]) -> Iterator[DetectionResult]:
+        return self._posed(self._people(images))
 
     def frames(
         self, items: Iterable[tuple[np.ndarray, str, int]], frame_rate: float
     ) -> Iterator[DetectionResult]:
-        people = self._people((picture, source) for picture, source, _ in items)
+        people = self._people((image, source) for image, source, _ in items)
         if self.detector.tracking is not None:
             people = tracked(people, replace(self.detector.tracking, frame_rate=frame_rate))
         return self._posed(people)
 
-    def _people(self, pictures: Iterable[tuple[np.ndarray, str]]) -> Iterator[DetectionResult]:
-        for one in self.detector.results(pictures):
+    def _people(self, images: Iterable[tuple[np.ndarray, str]]) -> Iterator[DetectionResult]:
+        for one in self.detector.results(images):
             yield replace(one, boxes=tuple(box for box in one.boxes if box.category_id == self.wanted))
 
     def _posed(self, found: Iterator[DetectionResult]) -> Iterator[DetectionResult]:
-        # As many pictures at a time as the detector looks at: their people share batches, and those held are few.
+        # As many images at a time as the detector looks at: their people share batches, and those held are few.
         while group := list(islice(found, self.detector.model.batch_size)):
             poses = self.crops.of_samples(
                 Sample(one.image, boxes=np.array([box.bbox], np.float32), id=one.source)
@@ -168,7 +168,7 @@ class TopDownDetector(PoseDetector):
             for one in group:
                 posed = [self._with(box, next(poses)) for box in one.boxes]
                 kept = sorted((box for box in posed if box is not None), key=lambda box: -box.score)
-                yield replace(one, boxes=tuple(kept), skeleton=self.joints.skeleton)
+                yield replace(one, boxes=tuple(kept), skeleton=self.keypoints.skeleton)
 
     def _with(self, box: Box, poses: list[Pose]) -> Box | None:
         """The box with the pose on its crop; None where it has none, or a poor one."""
@@ -176,7 +176,7 @@ class TopDownDetector(PoseDetector):
             return None
         return replace(
             box,
-            label=self.joints.category,
+            label=self.keypoints.category,
             category_id=0,
             score=box.score * poses[0].score,
             keypoints=_triples(poses[0]),
@@ -202,9 +202,9 @@ def pose_predictor(
 
     Raises:
         ConfigError: such a model has no detector, another one has; the detector does not know people; or a model that
-            looks at whole pictures is to look at tiles.
+            looks at whole images is to look at tiles.
     """
-    joints, name = Joints.of(artifact), str(artifact.config.get("name"))
+    keypoints, name = KeypointMeta.of(artifact), str(artifact.config.get("name"))
     ids = tuple(artifact.config.get("category_ids") or (1,))
     least = THRESHOLD if threshold is None else threshold
     top_down = any(one.get("type") == "CropToObject" for one in artifact.config["transforms"])
@@ -214,40 +214,40 @@ def pose_predictor(
                 "this model sees one person at a time, and nothing finds them",
                 where=name,
                 received="no detector",
-                allowed="an artifact or a config of a detector that knows the class " + joints.category,
+                allowed="an artifact or a config of a detector that knows the class " + keypoints.category,
                 fix="--det_model_dir=..., or predictor(model, detector=...)",
             )
         finder = detector()
         crops = image_predictor(
             artifact,
-            lambda outputs, sample, picture: interpret(outputs, sample),
+            lambda outputs, sample, image: interpret(outputs, sample),
             device,
             precision,
             batch_size=batch_size,
             packages=packages,
         )
-        return TopDownDetector(finder, crops, _class_of(finder, joints.category), joints, ids, least)
+        return TopDownDetector(finder, crops, _class_of(finder, keypoints.category), keypoints, ids, least)
     if detector is not None or sliced:
         raise ConfigError(
-            "this model finds all people of a picture at once",
+            "this model finds all people of an image at once",
             where=name,
-            received="a detector of people" if detector is not None else "tiles of a picture",
+            received="a detector of people" if detector is not None else "tiles of an image",
             fix="leave out " + ("--det_model_dir" if detector is not None else "--slice_infer"),
         )
     least = least if tracking is None else tracking.low
 
-    def posed(outputs: dict[str, np.ndarray], sample: Sample, picture: np.ndarray) -> DetectionResult:
-        size_hw = picture.shape[0], picture.shape[1]
+    def posed(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> DetectionResult:
+        size_hw = image.shape[0], image.shape[1]
         people = [
-            person(pose, joints.category, size_hw)
+            person(pose, keypoints.category, size_hw)
             for pose in interpret(outputs, sample)
             if pose.score >= least
         ]
         boxes = tuple(box for box in people if box is not None)
-        return DetectionResult(str(sample.id), size_hw, boxes, picture, joints.skeleton)
+        return DetectionResult(str(sample.id), size_hw, boxes, image, keypoints.skeleton)
 
     runs = image_predictor(artifact, posed, device, precision, batch_size=batch_size, packages=packages)
-    return PoseDetector(runs, (joints.category,), ids, None, tracking)
+    return PoseDetector(runs, (keypoints.category,), ids, None, tracking)
 
 
 def _class_of(detector: ObjectDetector, category: str) -> int:

@@ -1,4 +1,4 @@
-"""Pose estimation: the joints of all people on a picture, or of the one person of a crop."""
+"""Pose estimation: the keypoints of all people on an image, or of the one person of a crop."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from framework.vision.warp import Warp
 from zoo.layers.normalize import Normalize
 
 # The models number pixels, as COCO's annotations and all published weights do; in our coordinates a pixel's centre is
-# half a pixel further to the right and down. Unlabelled joints are moved too: their visibility is what is read.
+# half a pixel further to the right and down. Unlabelled keypoints are moved too: their visibility is what is read.
 _CENTRE = np.array([0.5, 0.5, 0.0], np.float32)
 
 
 @register("task")
 @dataclass(frozen=True)
 class PoseEstimation:
-    """Trains and runs a model that keeps to `detection.contracts.PoseEstimator`. Its classes are the joints.
+    """Trains and runs a model that keeps to `detection.contracts.PoseEstimator`. Its classes are the keypoints.
 
     Attributes:
-        max_people: People of a picture that are trained on; those with labelled joints come first. 1 for a model that
+        max_people: People of an image that are trained on; those with labelled keypoints come first. 1 for a model that
             sees one person's crop.
         metric: What is reported.
     """
@@ -43,23 +43,23 @@ class PoseEstimation:
             raise ConfigError("max_people is too small", received=self.max_people, allowed="1 or more")
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
-        """What detection packs, and the joints; `image_id` [2] is the upper and the lower 31 bits of the number.
+        """What detection packs, and the keypoints; `image_id` [2] is the upper and the lower 31 bits of the number.
 
         `left_out` counts the people for whom there was no room, which an evaluation does not take.
         """
         if sample.keypoints is None or sample.boxes is None or not isinstance(sample.id, int):
             raise ConfigError(
-                "this data set has no people with joints",
+                "this data set has no people with keypoints",
                 where="data",
                 received=f"sample {sample.id!r}",
-                allowed="keypoints, boxes and pictures with numbers, as of CocoPose",
+                allowed="keypoints, boxes and images with numbers, as of CocoPose",
                 fix="dataset: {type: CocoPose, ...}",
             )
-        count, joints = sample.keypoints.shape[:2]
+        count, num_keypoints = sample.keypoints.shape[:2]
         labelled = (sample.keypoints[..., 2] > 0).any(axis=1)
         valid = np.ones(count, bool) if sample.valid is None else sample.valid
         order = np.argsort(~(labelled & valid), kind="stable")[: self.max_people]
-        keypoints = np.zeros((self.max_people, joints, 3), np.float32)
+        keypoints = np.zeros((self.max_people, num_keypoints, 3), np.float32)
         boxes = np.zeros((self.max_people, 4), np.float32)
         kinds = np.zeros(self.max_people, np.int8)  # 0 padding, 1 a person, 2 one to ignore
         areas = np.zeros(self.max_people, np.float32)  # in source pixels
@@ -84,7 +84,7 @@ class PoseEstimation:
         }
 
     def loss(self, model: Layer, batch: Batch) -> Losses:
-        """Of people to ignore, and of those without a labelled joint, no loss is taken."""
+        """Of people to ignore, and of those without a labelled keypoint, no loss is taken."""
         keypoints = batch["keypoints"]
         valid = (batch["kinds"] == 1) & (keypoints[..., 2] > 0).any(axis=-1)
         targets = PoseTargets(keypoints - _CENTRE, batch["boxes"], valid, batch.get("ignore"))
@@ -99,19 +99,19 @@ class PoseEstimation:
         return {"metric": self.metric.start(labels)} if self.metric is not None else {}
 
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:
-        count = getattr(getattr(model, "config", None), "num_joints", None)
+        count = getattr(getattr(model, "config", None), "num_keypoints", None)
         if count is None:
             raise ConfigError(
-                "this model finds no joints",
+                "this model finds no keypoints",
                 where="model",
                 received=type(model).__name__,
-                allowed="a model with num_joints, such as TopDownHRNet",
+                allowed="a model with num_keypoints, such as TopDownHRNet",
             )
         if labels and count != len(labels):
             raise ConfigError(
-                "the model and the data have different numbers of joints",
-                where="model.num_joints",
-                received=f"{count} for the {len(labels)} joints {', '.join(labels[:5])}",
+                "the model and the data have different numbers of keypoints",
+                where="model.num_keypoints",
+                received=f"{count} for the {len(labels)} keypoints {', '.join(labels[:5])}",
                 allowed=str(len(labels)),
-                fix=f"-o model.num_joints={len(labels)}",
+                fix=f"-o model.num_keypoints={len(labels)}",
             )

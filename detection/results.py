@@ -1,4 +1,4 @@
-"""What a detector says of a picture."""
+"""What a detector says of an image."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Box:
 
 @dataclass(frozen=True)
 class DetectionResult:
-    """The objects of a picture, best first. `image` is the picture, [H, W, 3] uint8 RGB.
+    """The objects of an image, best first. `image` is the image, [H, W, 3] uint8 RGB.
 
     `skeleton` holds pairs of indices into the keypoints, which drawings join with lines.
     """
@@ -104,7 +104,7 @@ class DetectionResult:
         return records
 
     def overlay(self) -> np.ndarray:
-        """The picture with its boxes and keypoints, [H, W, 3] uint8 RGB.
+        """The image with its boxes and keypoints, [H, W, 3] uint8 RGB.
 
         Colours tell tracks apart; without them objects with keypoints, whose lines may cross, and else classes.
         """
@@ -112,12 +112,12 @@ class DetectionResult:
             box.track_id or (box.category_id if box.keypoints is None else index)
             for index, box in enumerate(self.boxes)
         ]
-        picture = draw.boxes(self.image, self.xyxy, labels=[_caption(box) for box in self.boxes], ids=ids)
+        image = draw.boxes(self.image, self.xyxy, labels=[_caption(box) for box in self.boxes], ids=ids)
         posed = [(box.keypoints, i) for box, i in zip(self.boxes, ids) if box.keypoints]
         if posed:
-            joints = np.array([keypoints for keypoints, _ in posed])
-            picture = draw.keypoints(picture, joints, skeleton=self.skeleton, ids=[i for _, i in posed])
-        return picture
+            points = np.array([keypoints for keypoints, _ in posed])
+            image = draw.keypoints(image, points, skeleton=self.skeleton, ids=[i for _, i in posed])
+        return image
 
     draw = overlay
 

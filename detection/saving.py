@@ -1,4 +1,4 @@
-"""One file for all results, which `--save_results` of the tools asks for: COCO's for pictures, MOT's for video."""
+"""One file for all results, which `--save_results` of the tools asks for: COCO's for images, MOT's for video."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from detection.tracking.mot import mot_line
 
 
 class CocoFile:
-    """A list of COCO's results, each with the picture's file name too.
+    """A list of COCO's results, each with the image's file name too.
 
-    A picture's id is the number that its name is (000000000139.jpg is 139); where that does not tell all `files` apart
+    An image's id is the number that its name is (000000000139.jpg is 139); where that does not tell all `files` apart
     they are numbered from 0.
 
     Args:

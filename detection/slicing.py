@@ -1,4 +1,4 @@
-"""Sliced inference: small objects are found on tiles of a large picture, each of which the network sees enlarged.
+"""Sliced inference: small objects are found on tiles of a large image, each of which the network sees enlarged.
 
 Source: https://arxiv.org/abs/2202.06934 (SAHI)
 """
@@ -16,20 +16,20 @@ from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError
 from framework.vision import boxes as vision_boxes
 
-Picture = tuple[np.ndarray, str]
-Results = Callable[[Iterable[Picture]], Iterator[DetectionResult]]
+SourceImage = tuple[np.ndarray, str]
+Results = Callable[[Iterable[SourceImage]], Iterator[DetectionResult]]
 Metric = Literal["iou", "ios"]
 Method = Literal["nmm", "nms", "concat"]
 
 
 @dataclass(frozen=True)
 class Slicing:
-    """How a picture is cut and how the boxes of its parts become one set.
+    """How an image is cut and how the boxes of its parts become one set.
 
     Attributes:
-        size_hw: Height and width of a tile in pixels of the picture. A smaller picture is one tile.
+        size_hw: Height and width of a tile in pixels of the image. A smaller image is one tile.
         overlap_hw: The least share of a tile, in [0, 1), that the next one covers too, down and across.
-        whole: Whether the whole picture is looked at as well, for objects that no tile holds.
+        whole: Whether the whole image is looked at as well, for objects that no tile holds.
         method: "nms" drops the worse of two boxes that match, "nmm" puts them together, "concat" keeps all.
         metric: Of two boxes, the shared area over their union ("iou") or over the smaller box ("ios"): parts of an
             object that tiles cut have a small iou with the whole object and a large ios.
@@ -49,7 +49,7 @@ class Slicing:
     def __post_init__(self) -> None:
         if min(self.size_hw) < 1 or not all(0 <= share < 1 for share in self.overlap_hw):
             raise ConfigError(
-                "pictures cannot be cut like this",
+                "images cannot be cut like this",
                 where="Slicing",
                 received=f"tiles of {list(self.size_hw)}, overlap {list(self.overlap_hw)}",
                 allowed="sides from 1, shares from 0 and below 1",
@@ -73,10 +73,10 @@ class Slicing:
 def tiles(
     size_hw: tuple[int, int], tile_hw: tuple[int, int], overlap_hw: tuple[float, float] = (0.0, 0.0)
 ) -> np.ndarray:
-    """The tiles of a picture, row by row: [T, 4] int64 xyxy, which cover it and do not leave it.
+    """The tiles of an image, row by row: [T, 4] int64 xyxy, which cover it and do not leave it.
 
-    All are of `tile_hw`, or of the picture's side where that is shorter; the last of a row and of a column are moved
-    back into the picture.
+    All are of `tile_hw`, or of the image's side where that is shorter; the last of a row and of a column are moved
+    back into the image.
     """
     rows, columns = (
         _starts(side, tile, share) for side, tile, share in zip(size_hw, tile_hw, overlap_hw, strict=True)
@@ -134,17 +134,17 @@ def merge(
     return np.array(kept, np.int64), np.array(merged, np.float64)
 
 
-def sliced(results: Results, pictures: Iterable[Picture], slicing: Slicing) -> Iterator[DetectionResult]:
-    """One result a picture, in order, of a detector that is shown its tiles; those of several pictures share batches.
+def sliced(results: Results, images: Iterable[SourceImage], slicing: Slicing) -> Iterator[DetectionResult]:
+    """One result an image, in order, of a detector that is shown its tiles; those of several images share batches.
 
     Args:
         results: The detector: of (image [H, W, 3] uint8 RGB, source), a result each, in order.
-        pictures: As `results` takes them.
+        images: As `results` takes them.
     """
-    waiting: deque[tuple[Picture, np.ndarray]] = deque()
+    waiting: deque[tuple[SourceImage, np.ndarray]] = deque()
 
-    def parts() -> Iterator[Picture]:
-        for image, source in pictures:
+    def parts() -> Iterator[SourceImage]:
+        for image, source in images:
             grid = tiles(image.shape[:2], slicing.size_hw, slicing.overlap_hw)
             if slicing.whole and len(grid) > 1:
                 grid = np.concatenate([[[0, 0, image.shape[1], image.shape[0]]], grid])

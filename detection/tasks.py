@@ -25,8 +25,8 @@ class ObjectDetection:
     """Trains and runs a model that keeps to `detection.contracts.Detector`.
 
     Attributes:
-        max_objects: Room for the objects of a picture. Training leaves out those beyond it, first those to ignore; an
-            evaluation ends with an error where a picture has more.
+        max_objects: Room for the objects of an image. Training leaves out those beyond it, first those to ignore; an
+            evaluation ends with an error where an image has more.
         metric: What is reported.
     """
 

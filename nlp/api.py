@@ -16,12 +16,12 @@ from typing import Annotated, Any, NamedTuple
 from framework.config import Kind, bind
 from framework.core.errors import InputError
 from framework.export import Artifact
-from framework.export.artifact import restored
+from framework.export.artifact import load_assets
 from framework.inference import engine_of
 from framework.inference.cache import ROOT
 from framework.inference.text_predictor import TextPredictor
 from nlp.pretrained_artifact import folder_artifact, is_pretrained
-from nlp.readers import Setting
+from nlp.readers import ProcessorContext
 from nlp.results import Tagged
 from zoo.api import find_artifact
 
@@ -29,7 +29,7 @@ CONFIGS = ROOT / "configs" / "nlp"
 PACKAGES = ("nlp", "zoo", "framework")
 
 
-class Named(NamedTuple):
+class TaskAlias(NamedTuple):
     """A task by its name: the config that answers it, and what is done with the answer."""
 
     config: str
@@ -50,15 +50,15 @@ def _pairs(result: Tagged) -> tuple[tuple[str, str], ...]:
 
 # Names of PaddleNLP's Taskflow, and what they answer here.
 TASKS = {
-    "lexical_analysis": Named("bigru_crf_words_zh", _itself),
-    "word_segmentation": Named("bigru_crf_words_zh", _words),
-    "pos_tagging": Named("bigru_crf_words_zh", _pairs),
-    "pos_tagging_en": Named("bigru_crf_pos_en", _pairs),
-    "intent": Named("text_cnn_snips", _itself),
+    "lexical_analysis": TaskAlias("bigru_crf_words_zh", _itself),
+    "word_segmentation": TaskAlias("bigru_crf_words_zh", _words),
+    "pos_tagging": TaskAlias("bigru_crf_words_zh", _pairs),
+    "pos_tagging_en": TaskAlias("bigru_crf_pos_en", _pairs),
+    "intent": TaskAlias("text_cnn_snips", _itself),
     # No weights of these come with the package: their data are for research only.
-    "sentiment_analysis": Named("text_cnn_chnsenticorp", _itself),
-    "text_similarity": Named("simnet_bow_lcqmc", _itself),
-    "ner": Named("bigru_crf_ner_resume", _pairs),
+    "sentiment_analysis": TaskAlias("text_cnn_chnsenticorp", _itself),
+    "text_similarity": TaskAlias("simnet_bow_lcqmc", _itself),
+    "ner": TaskAlias("bigru_crf_ner_resume", _pairs),
 }
 
 
@@ -118,15 +118,15 @@ def predictor(
     Raises:
         InputError: no such model. HubError: weights are neither here nor reachable.
     """
-    name, view = TASKS.get(str(model), Named(str(model), _itself))
+    name, view = TASKS.get(str(model), TaskAlias(str(model), _itself))
     artifact = find_artifact(
         name, CONFIGS, tuple(overrides), "is no model of texts", export_artifact, foreign=folder_artifact
     )
     config = artifact.config
     task = bind(config["task"], Annotated[Any, Kind("task")], PACKAGES)
     transforms = bind(config["transforms"], tuple[Annotated[Any, Kind("transform")], ...], PACKAGES)
-    setting = Setting(
-        restored(transforms, artifact.files), tuple(config["labels"]), max(config["buckets"]), top
+    setting = ProcessorContext(
+        load_assets(transforms, artifact.files), tuple(config["labels"]), max(config["buckets"]), top
     )
     texts = TextPredictor(
         engine_of(artifact, device, precision),
@@ -164,5 +164,5 @@ def export_artifact(
     from zoo.export import export_experiment
 
     if input_shape is not None:
-        raise InputError("a text has no shape of pictures", received="--input_shape", fix="leave it out")
+        raise InputError("a text has no shape of images", received="--input_shape", fix="leave it out")
     return export_experiment(Path(config), overrides)

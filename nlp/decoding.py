@@ -18,7 +18,7 @@ from nlp.contracts import Step
 _NEVER = -1e9  # the log-probability of what cannot be; finite, so that sums of it are no NaN
 
 
-class Written(NamedTuple):
+class DecodedSequences(NamedTuple):
     """The best text that was found for each of N rows."""
 
     ids: jax.Array
@@ -45,7 +45,7 @@ def search(
     eos_id: int,
     pad_id: int,
     alpha: float = 0.0,
-) -> Written:
+) -> DecodedSequences:
     """`greedy_search`, or `beam_search` where `beam_size` is above 1.
 
     Args:
@@ -70,7 +70,7 @@ def search(
 
 def greedy_search(
     step: Step, state: Any, first: jax.Array, max_length: int, eos_id: int, pad_id: int, alpha: float
-) -> Written:
+) -> DecodedSequences:
     """The most probable token each time."""
 
     def more(carry: Any) -> jax.Array:
@@ -91,7 +91,7 @@ def greedy_search(
     start = (jnp.int32(0), ids, nothing, first, nothing > 0, state)
     _, ids, total, _, done, _ = lax.while_loop(more, body, start)
     ended = jnp.where(done, (ids == eos_id).argmax(-1).astype(jnp.int32) + 1, max_length)
-    return Written(ids, total / penalty(ended, alpha))
+    return DecodedSequences(ids, total / penalty(ended, alpha))
 
 
 class _Beams(NamedTuple):
@@ -101,7 +101,7 @@ class _Beams(NamedTuple):
     """[N, K, max_length] int32 of the texts that go on, best first"""
     logs: jax.Array
     """[N, K] float32: the logarithms of their probabilities"""
-    best: Written
+    best: DecodedSequences
     """The best of the texts that ended; `scores` are _NEVER before there is one"""
     state: Any
 
@@ -115,7 +115,7 @@ def beam_search(
     eos_id: int,
     pad_id: int,
     alpha: float,
-) -> Written:
+) -> DecodedSequences:
     """The text of the highest score among those that `beam_size` texts at a time lead to.
 
     At each place the 2 * beam_size most probable continuations of all texts of a row are looked at: those that end are
@@ -151,7 +151,7 @@ def beam_search(
         winner = scores.argmax(-1)[:, None]
         score, text = scores[rows, winner][:, 0], ids[rows, winner][:, 0]
         better = score > beams.best.scores
-        best = Written(
+        best = DecodedSequences(
             jnp.where(better[:, None], text, beams.best.ids), jnp.where(better, score, beams.best.scores)
         )
         # A stable sort: those that end go behind the others, which keep their order.
@@ -164,10 +164,10 @@ def beam_search(
     blank = jnp.broadcast_to(jnp.int32(pad_id), (count, width, max_length))
     # All texts of a row begin alike, so at first only one of them counts.
     logs = jnp.broadcast_to(jnp.where(jnp.arange(width) == 0, 0.0, _NEVER), (count, width))
-    nothing = Written(blank[:, 0], jnp.broadcast_to(jnp.float32(_NEVER), (count,)))
+    nothing = DecodedSequences(blank[:, 0], jnp.broadcast_to(jnp.float32(_NEVER), (count,)))
     end = lax.while_loop(more, body, _Beams(jnp.int32(0), blank, logs, nothing, state))
     ended = end.best.scores > _NEVER
     open_scores = end.logs[:, 0] / longest
-    return Written(
+    return DecodedSequences(
         jnp.where(ended[:, None], end.best.ids, end.ids[:, 0]), jnp.where(ended, end.best.scores, open_scores)
     )

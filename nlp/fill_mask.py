@@ -13,7 +13,7 @@ from framework.text.masking import MaskTokens
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from nlp.packing import packed
-from nlp.readers import Outputs, Setting, TextReader, tokenizer_of
+from nlp.readers import Outputs, ProcessorContext, TextReader, tokenizer_of
 
 _ALL = 1 << 30
 
@@ -77,7 +77,7 @@ class MaskReader(TextReader):
         InputError: for a text without a gap, or for a pair of texts.
     """
 
-    def __init__(self, setting: Setting, max_positions: int) -> None:
+    def __init__(self, setting: ProcessorContext, max_positions: int) -> None:
         tokenize, self.tokenizer = tokenizer_of(setting)
         self.mask_id, self.max_positions = self.tokenizer.mask_id, max_positions
         self.limit = min(tokenize.max_length, setting.limit)

@@ -96,7 +96,7 @@ def export_folder(folder: str | Path, head: str | None = None) -> Artifact:
         "batch_size": _BATCH,
         "buckets": [*(bucket for bucket in _BUCKETS if bucket < max_length), max_length],
         "labels": list(found.labels),
-        "bfloat16_holds": False,
+        "bf16_verified": False,
         "provenance": {"weights": str(weights), "sha256": hub.digest(weights)},
     }
     return model_artifact(model, task, {**_INPUTS, **further}, (tokenize,), about, ("float32", "bfloat16"))

@@ -21,7 +21,7 @@ Outputs = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Setting:
+class ProcessorContext:
     """What an artifact, and who asks, tell a reader.
 
     Attributes:
@@ -48,7 +48,7 @@ class TextReader:
 
     pairs: ClassVar[bool] = False
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ProcessorContext) -> None:
         self.setting = setting
 
     def tokenized(self, sample: TextSample) -> TextSample:
@@ -57,22 +57,22 @@ class TextReader:
 
     def parts(self, sample: TextSample) -> Sequence[TextSample]:
         first, *rest = self.setting.transforms or (None,)
-        if not hasattr(first, "divide"):
+        if not hasattr(first, "split_windows"):
             return [self.tokenized(sample)]
-        return [prepared(part, rest) for part in first.divide(sample)]  # type: ignore[union-attr]
+        return [prepared(part, rest) for part in first.split_windows(sample)]  # type: ignore[union-attr]
 
     def pack(self, part: TextSample) -> dict[str, np.ndarray]:
         return packed(part)
 
 
-def tokenizer_of(setting: Setting) -> tuple[Tokenize, Tokenizer]:
+def tokenizer_of(setting: ProcessorContext) -> tuple[Tokenize, Tokenizer]:
     """The transform that makes tokens, and its tokenizer. Raises: ConfigError, where there is none."""
     for transform in setting.transforms:
         if isinstance(transform, Tokenize):
             return transform, transform.source()
     raise ConfigError(
         "this task writes tokens, and no transform has a tokenizer",
-        where="infer.transforms",
+        where="predict.transforms",
         received=", ".join(type(transform).__name__ for transform in setting.transforms) or "no transforms",
         allowed="Tokenize",
     )
@@ -92,7 +92,7 @@ class TagReader(TextReader):
     """Of "tags" [T] and "scores" [T]. A text with more characters than the program takes tokens, the special ones left
     out, is read sentence by sentence."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ProcessorContext) -> None:
         super().__init__(setting)
         self.joined = marks_spans(setting.labels)
         made = [one.source() for one in setting.transforms if isinstance(one, Tokenize)]

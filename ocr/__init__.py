@@ -1,4 +1,4 @@
-"""OCR: from pictures, scans, PDFs and video to text with its place on the page.
+"""OCR: from images, scans, PDFs and video to text with its place on the page.
 
 from ocr import predictor
 

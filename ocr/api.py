@@ -58,8 +58,8 @@ class TextReader:
             return
         if is_pdf(source):
             with PdfReader(source, dpi=self.pdf_dpi) as pages:
-                for number, picture in enumerate(pages, start=1):
-                    yield picture, label, number
+                for number, image in enumerate(pages, start=1):
+                    yield image, label, number
             return
         yield vision_image.read(source), label, 1
 
@@ -102,7 +102,8 @@ def predictor(
     Args:
         model: The name of a config in configs/ocr, a config file, or an artifact folder.
         device: "cpu", "gpu", "gpu:1", …; None is jax's default.
-        precision: "float32", "bfloat16", or "auto": bfloat16 where hardware has it and the model's ledger allows it.
+        precision: "float32", "bfloat16", or "auto": bfloat16 where hardware has it and the model's score table allows
+        it.
         lang: A language code ("de", "ja", …): an error where the model's dictionary lacks its letters.
         max_side: Longest side, in pixels, at which the detector sees an image.
         thresh, box_thresh, unclip_ratio: See DBPostprocess.

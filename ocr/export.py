@@ -37,7 +37,7 @@ class DetectorConfig:
     model: Annotated[Any, Kind("model")]
     weights: str
     options: DetectOptions
-    bfloat16_holds: bool = False
+    bf16_verified: bool = False
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class RecognizerConfig:
     characters: str = ""
     use_space_char: bool = True
     right_to_left: bool = False
-    bfloat16_holds: bool = False
+    bf16_verified: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,14 @@ class OrienterConfig:
     model: Annotated[Any, Kind("model")]
     weights: str
     options: OrientOptions
-    bfloat16_holds: bool = False
+    bf16_verified: bool = False
 
 
 @register("pipeline")
 @dataclass(frozen=True)
 class ReadingPipeline:
-    """Detector, recogniser and, if wanted, an orienter. `bfloat16_holds` is the ledger: the score in bfloat16 was
+    """Detector, recogniser and, if wanted, an orienter. `bf16_verified` records the score table: the score in
+    bfloat16 was
     measured and holds, so `precision: auto` may take it."""
 
     detector: DetectorConfig
@@ -266,7 +267,7 @@ def _stage(
         "model": plain(config.model),
         "inputs": {name: [list(spec.shape), spec.dtype] for name, spec in inputs.items()},
         "options": plain(config.options),
-        "bfloat16_holds": config.bfloat16_holds,
+        "bf16_verified": config.bf16_verified,
         "provenance": {"weights": config.weights, "file": path.name, "sha256": hub.digest(path)},
     }
     return Artifact(about, programs, weights)

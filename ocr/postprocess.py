@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from framework.core.errors import MissingExtraError, ShapeError
+from framework.vision.contours import contours, means_inside, min_area_rects, order_corners, simplified
 from framework.vision.image import rotate90
-from framework.vision.outlines import means_inside, min_area_rects, order_corners, outlines, simplified
 from ocr.characters import BLANK, CharacterSet
 
 
@@ -82,7 +82,7 @@ class DBPostprocess:
                     allowed=f"(height, width) from (1, 1) to {probability.shape}",
                 )
             probability = probability[: valid_hw[0], : valid_hw[1]]
-        found = outlines(probability > self.thresh, dilate=self.use_dilation)[: self.max_candidates]
+        found = contours(probability > self.thresh, dilate=self.use_dilation)[: self.max_candidates]
         if self.box_type == "poly":
             return self._polygons(probability, found, size_hw)
         return self._quads(probability, found, size_hw)

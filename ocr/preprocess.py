@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 
 from framework.core.errors import InputError, ShapeError
+from framework.vision.contours import cut_quads, quad_sizes
 from framework.vision.image import resize, rotate90, to_bgr
-from framework.vision.outlines import cut_quads, quad_sizes
 
 REC_HEIGHT = 48
 CLS_SIZE_HW = (48, 192)

@@ -196,13 +196,13 @@ class Page:
         return page_to_predict_dict(self)
 
     def draw(self, *, side_by_side: bool = True) -> np.ndarray:
-        """A picture of the result, RGB uint8; see `ocr.exporters.drawing.draw_page`."""
+        """An image of the result, RGB uint8; see `ocr.exporters.drawing.draw_page`."""
         from ocr.exporters.drawing import draw_page
 
         return draw_page(self, side_by_side=side_by_side)
 
     def overlay(self) -> np.ndarray:
-        """The page's own picture with the lines drawn on it, of its size: for video."""
+        """The page's own image with the lines drawn on it, of its size: for video."""
         return self.draw(side_by_side=False)
 
 

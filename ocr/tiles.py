@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from framework.vision.outlines import cut_quads, quad_sizes
+from framework.vision.contours import cut_quads, quad_sizes
 
 Detect = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -62,13 +62,14 @@ def detect_in_tiles(detect: Detect, image: np.ndarray, max_aspect: float) -> tup
                 quads.append(quad)
                 scores.append(float(score))
                 cut.append(bool(touches))
-    return _joined(quads, scores, cut, along)
+    return _concat_outputs(quads, scores, cut, along)
 
 
-def _joined(
+def _concat_outputs(
     quads: list[np.ndarray], scores: list[float], cut: list[bool], along: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pieces of one line joined: quads that overlap along and across, a little where one was cut, else by half.
+    """SubwordEncoding of one line joined: quads that overlap along and across, a little where one was cut, else by
+    half.
 
     The latter are words of an overlap that one tile saw alone and the other together with what follows.
     """
@@ -137,7 +138,7 @@ def _between(
 def _gap(
     image: np.ndarray, quad: np.ndarray, near: tuple[int, int], far: tuple[int, int], wanted: float
 ) -> float:
-    """Where near `wanted`, a share of the quad's length, the picture changes least across the line."""
+    """Where near `wanted`, a share of the quad's length, the image changes least across the line."""
     height, length = sorted(quad_sizes(quad[None])[0].tolist())
     reach = _SEARCH * height / length
     low, high = max(wanted - reach, 0.0), min(wanted + reach, 1.0)

@@ -1,4 +1,4 @@
-"""`predictor(...)`: the short way in to segmentation of pictures and videos.
+"""`predictor(...)`: the short way in to segmentation of images and videos.
 
 from segmentation import predictor
 
@@ -25,13 +25,13 @@ from framework.export import Artifact
 from framework.inference.cache import ROOT
 from framework.inference.image_predictor import ImagePredictor
 from framework.inference.prepared import prepared
-from framework.vision import stored
+from framework.vision import raw_images
 from framework.vision.sample import Sample
 from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize
 from segmentation import palettes
 from segmentation.background import Background, read_background
-from segmentation.inference import Inference
-from segmentation.restore import labels_at_source, restored
+from segmentation.inference import TestTimeAugmentation
+from segmentation.restore import labels_at_source, resize_to_source
 from segmentation.results import OPACITY, Segmentation
 from zoo.api import find_artifact, image_predictor
 
@@ -46,15 +46,19 @@ class Segmenter:
     A call takes a path, bytes, a file, an array or a PIL image and gives a Segmentation, of a list of them a list.
 
     Args:
-        model: Of one picture, or of one window of it where `inference` has a slide: then it gives {"scores"}.
-        transforms: Of a picture before it is cut into windows.
+        model: Of one image, or of one window of it where `inference` has a slide: then it gives {"scores"}.
+        transforms: Of an image before it is cut into windows.
         look: What every result is made with: names, palette, opacity, background.
     """
 
     further = "_label"
 
     def __init__(
-        self, model: ImagePredictor[Any], inference: Inference, transforms: Sequence[Any], look: Segmentation
+        self,
+        model: ImagePredictor[Any],
+        inference: TestTimeAugmentation,
+        transforms: Sequence[Any],
+        look: Segmentation,
     ) -> None:
         self.model, self.inference, self.transforms, self.look = model, inference, tuple(transforms), look
 
@@ -73,47 +77,47 @@ class Segmenter:
         if wanted.shape[3] == 3 and wanted.dtype in (np.uint8, np.float32):
             return self.model.read(source)
         label = str(source) if isinstance(source, (str, os.PathLike)) else ""
-        image = source if isinstance(source, np.ndarray) else stored.read_channels(source)
+        image = source if isinstance(source, np.ndarray) else raw_images.read_channels(source)
         image = image[..., None] if image.ndim == 2 else image
         if image.ndim != 3 or image.shape[2] != wanted.shape[3] or not np.can_cast(image.dtype, wanted.dtype):
             raise InputError(
-                "this is no picture for the model",
+                "this is no image for the model",
                 where=label or None,
                 received=f"{list(image.shape)} {image.dtype}",
                 allowed=f"[H, W, {wanted.shape[3]}] {wanted.dtype}",
             )
         return image.astype(wanted.dtype, copy=False), label
 
-    def results(self, pictures: Iterable[tuple[np.ndarray, str]]) -> Iterator[Segmentation]:
+    def results(self, images: Iterable[tuple[np.ndarray, str]]) -> Iterator[Segmentation]:
         """One result for each (image [H, W, 3] uint8 RGB, source), in order. Memory does not grow with their number."""
         if self.inference.slide is None:
-            yield from self.model.results(pictures)
+            yield from self.model.results(images)
             return
-        for picture, source in pictures:
-            sample = prepared(Sample(picture, source_size=picture.shape[:2], id=source), self.transforms)
+        for image, source in images:
+            sample = prepared(Sample(image, source_size=image.shape[:2], id=source), self.transforms)
             dtype = self.model.engine.inputs["image"].dtype
             scores = self.inference.on_host(self._windows, sample.image.astype(dtype, copy=False))
-            yield self._result(labels_at_source(scores, sample), source, picture)
+            yield self._result(labels_at_source(scores, sample), source, image)
 
     def pages(self, items: Iterable[tuple[np.ndarray, str, int]]) -> Iterator[Segmentation]:
         """`results` of (image, source, number)."""
-        return self.results((picture, source) for picture, source, _ in items)
+        return self.results((image, source) for image, source, _ in items)
 
     def _windows(self, windows: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
         return self.model.results((np.ascontiguousarray(window), "") for window in windows)
 
-    def _result(self, labels: np.ndarray, source: str, picture: np.ndarray) -> Segmentation:
-        return replace(self.look, source=source, size=labels.shape, labels=labels, image=_shown(picture))
+    def _result(self, labels: np.ndarray, source: str, image: np.ndarray) -> Segmentation:
+        return replace(self.look, source=source, size=labels.shape, labels=labels, image=_shown(image))
 
 
-def _shown(picture: np.ndarray) -> np.ndarray:
-    """The picture as drawings show it: its first three channels or its first one, [H, W, 3] uint8."""
-    if picture.shape[2] != 3:
-        picture = picture[..., :3] if picture.shape[2] > 3 else picture[..., :1].repeat(3, axis=2)
-    if picture.dtype != np.uint8:
-        low, high = float(picture.min()), float(picture.max())
-        picture = ((picture.astype(np.float32) - low) * (255 / max(high - low, 1e-12))).astype(np.uint8)
-    return np.ascontiguousarray(picture)
+def _shown(image: np.ndarray) -> np.ndarray:
+    """The image as drawings show it: its first three channels or its first one, [H, W, 3] uint8."""
+    if image.shape[2] != 3:
+        image = image[..., :3] if image.shape[2] > 3 else image[..., :1].repeat(3, axis=2)
+    if image.dtype != np.uint8:
+        low, high = float(image.min()), float(image.max())
+        image = ((image.astype(np.float32) - low) * (255 / max(high - low, 1e-12))).astype(np.uint8)
+    return np.ascontiguousarray(image)
 
 
 def predictor(
@@ -134,7 +138,7 @@ def predictor(
         precision: "float32", "bfloat16" or "auto".
         opacity: Of the classes' colours on drawings.
         background: Drawings show the foreground on it: a Background, or its name as `read_background` takes it.
-        batch_size: Pictures, or windows of them, that run together.
+        batch_size: Images, or windows of them, that run together.
         overrides: Settings of the config, as `-o` of the tools.
 
     Raises:
@@ -145,9 +149,9 @@ def predictor(
     if isinstance(background, str):
         background = read_background(background)
     artifact = find_artifact(
-        model, CONFIGS, tuple(overrides), "does not segment pictures", export_artifact, "inference"
+        model, CONFIGS, tuple(overrides), "does not segment images", export_artifact, "inference"
     )
-    inference = bind(artifact.config["inference"], Inference, PACKAGES)
+    inference = bind(artifact.config["inference"], TestTimeAugmentation, PACKAGES)
     none = np.zeros((0, 0), np.uint8)
     look = Segmentation(
         "",
@@ -160,11 +164,11 @@ def predictor(
         background,
     )
 
-    def segmented(outputs: dict[str, np.ndarray], sample: Sample, picture: np.ndarray) -> Segmentation:
-        labels = restored(outputs, sample)
-        return segmenter._result(labels, str(sample.id), picture)
+    def segmented(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> Segmentation:
+        labels = resize_to_source(outputs, sample)
+        return segmenter._result(labels, str(sample.id), image)
 
-    def scored(outputs: dict[str, np.ndarray], sample: Sample, picture: np.ndarray) -> np.ndarray:
+    def scored(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> np.ndarray:
         return outputs["scores"]
 
     runs: ImagePredictor[Any] = image_predictor(
@@ -236,30 +240,30 @@ def _palette(experiment: Experiment, classes: int) -> np.ndarray:
 def exported(experiment: Experiment) -> Experiment:
     """The experiment as its program is made, which follows from the transforms and the inference options.
 
-    * With a slide the program gives the scores of windows: pictures of any size run through one compiled program.
-    * Where the transforms fill pictures up and do nothing else, the program gives labels, which are cut to size.
-    * Where they also scale or cut, it gives scores, which are brought back to the picture before a class is chosen.
+    * With a slide the program gives the scores of windows: images of any size run through one compiled program.
+    * Where the transforms fill images up and do nothing else, the program gives labels, which are cut to size.
+    * Where they also scale or cut, it gives scores, which are brought back to the image before a class is chosen.
 
     Raises:
-        ConfigError: the program's input is no picture.
+        ConfigError: the program's input is no image.
     """
     task, spec = experiment.task, experiment.export.inputs.get("image")
     assert task is not None
     if spec is None or len(spec.shape) != 4:
         raise ConfigError(
-            "the program of a segmentation model takes pictures",
+            "the program of a segmentation model takes images",
             where="export.inputs",
             received={name: list(one.shape) for name, one in experiment.export.inputs.items()},
             allowed="such as {image: {shape: [n, 32*h, 32*w, 3], dtype: uint8}}",
         )
-    inference: Inference = task.inference
+    inference: TestTimeAugmentation = task.inference
     if inference.slide is not None:
-        scaled = inference.scales != (1.0,)  # pixels of a scaled picture are no whole numbers
+        scaled = inference.scales != (1.0,)  # pixels of a scaled image are no whole numbers
         window = ("n", *inference.slide.crop_hw, spec.shape[3])
         inputs = {"image": replace(spec, shape=window, dtype="float32" if scaled else spec.dtype)}
         experiment = replace(experiment, export=replace(experiment.export, inputs=inputs))
-        return replace(experiment, task=replace(task, inference=Inference(output="scores")))
-    transforms = experiment.infer.transforms or ()
+        return replace(experiment, task=replace(task, inference=TestTimeAugmentation(output="scores")))
+    transforms = experiment.predict.transforms or ()
     kept = all(isinstance(transform, _ONLY_FILL) for transform in transforms)
     output = replace(inference, output="labels" if kept else "scores")
     return replace(experiment, task=replace(task, inference=output))

@@ -1,4 +1,4 @@
-"""Another background for what a model cuts out: blurred, one colour, or a picture."""
+"""Another background for what a model cuts out: blurred, one colour, or an image."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ COLOURS = {
 
 @dataclass(frozen=True, eq=False)
 class Background:
-    """What stands behind the classes that are no background: `picture` [H, W, 3] uint8 RGB, `colour`, else a blur."""
+    """What stands behind the classes that are no background: `image` [H, W, 3] uint8 RGB, `colour`, else a blur."""
 
     colour: tuple[int, int, int] | None = None
-    picture: np.ndarray | None = field(default=None, repr=False)
+    image: np.ndarray | None = field(default=None, repr=False)
     _fitted: dict[tuple[int, int], np.ndarray] = field(default_factory=dict, init=False, repr=False)
 
     def behind(self, image: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -37,22 +37,22 @@ class Background:
         size_hw = image.shape[0], image.shape[1]
         if self.colour is not None:
             other = np.broadcast_to(np.array(self.colour, np.uint8), image.shape)
-        elif self.picture is not None:
+        elif self.image is not None:
             other = self._filling(size_hw)
         else:
             other = compose.blurred(image, max(1, min(size_hw) // 24))
         return compose.composed(image, other, kept)
 
     def _filling(self, size_hw: tuple[int, int]) -> np.ndarray:
-        """The picture as large as it must be to fill `size_hw`, its middle."""
-        assert self.picture is not None
+        """The image as large as it must be to fill `size_hw`, its middle."""
+        assert self.image is not None
         kept = self._fitted.get(size_hw)  # the frames of a video are of one size
         if kept is not None:
             return kept
-        height, width = self.picture.shape[:2]
+        height, width = self.image.shape[:2]
         factor = max(size_hw[0] / height, size_hw[1] / width)
         scaled = max(size_hw[0], round(height * factor)), max(size_hw[1], round(width * factor))
-        large = vision_image.resize(self.picture, scaled, "area" if factor < 1 else "linear")
+        large = vision_image.resize(self.image, scaled, "area" if factor < 1 else "linear")
         top, left = (scaled[0] - size_hw[0]) // 2, (scaled[1] - size_hw[1]) // 2
         fitted = np.ascontiguousarray(large[top : top + size_hw[0], left : left + size_hw[1]])
         self._fitted.clear()
@@ -61,10 +61,10 @@ class Background:
 
 
 def read_background(text: str) -> Background:
-    """The background that `--background` names: "blur", a colour (a name, "#00b140", "0,177,64") or a picture's path.
+    """The background that `--background` names: "blur", a colour (a name, "#00b140", "0,177,64") or an image's path.
 
     Raises:
-        ConfigError: it is none of these. InputError: the picture cannot be read.
+        ConfigError: it is none of these. InputError: the image cannot be read.
     """
     name = text.strip().lower()
     if name == "blur":
@@ -78,12 +78,12 @@ def read_background(text: str) -> Background:
         red, green, blue = map(int, name.split(","))
         return Background((red, green, blue))
     if Path(text).is_file():
-        return Background(picture=vision_image.read(text))
+        return Background(image=vision_image.read(text))
     raise ConfigError(
         "this is no background",
         where="--background",
         received=text,
-        allowed=f"blur; {', '.join(COLOURS)}; a colour such as #00b140 or 0,177,64; the path of a picture",
+        allowed=f"blur; {', '.join(COLOURS)}; a colour such as #00b140 or 0,177,64; the path of an image",
     )
 
 

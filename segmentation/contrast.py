@@ -1,10 +1,10 @@
-"""Pixel contrast: pixels of one class are drawn together over the pictures of a batch, those of others pushed apart.
+"""Pixel contrast: pixels of one class are drawn together over the images of a batch, those of others pushed apart.
 
 Paper: Wang et al. 2021, https://arxiv.org/abs/2101.11939
 Reference: PaddlePaddle/PaddleSeg paddleseg/models/losses/pixel_contrast_cross_entropy_loss.py
 Differs: anchors stand in a buffer of `max_samples` rows, filled as far as upstream's lists would be long; the others
     weigh nothing. Upstream fails where no class has enough pixels (here the loss is 0), and where there are more
-    classes and pictures than `max_samples` (here each gives one anchor, up to that number). Under data parallelism
+    classes and images than `max_samples` (here each gives one anchor, up to that number). Under data parallelism
     upstream samples on each device, here `max_samples` are those of the global batch.
 """
 
@@ -46,7 +46,7 @@ class PixelContrast:
         temperature: Divides the cosines of two embeddings.
         base_temperature: The loss is scaled by `temperature / base_temperature`.
         max_samples: Anchors of the whole batch.
-        max_views: Anchors of one class in one picture; classes with no more pixels than that are left out of it.
+        max_views: Anchors of one class in one image; classes with no more pixels than that are left out of it.
 
     Raises:
         ConfigError: a temperature is not positive, or a count is below 1.
@@ -104,7 +104,7 @@ class PixelContrast:
     def sample(self, labels: jax.Array, hard: jax.Array, order: jax.Array, num_classes: int) -> Anchors:
         """Anchors of `labels` [N, h, w] (those outside of 0 to num_classes are no class), `hard` or easy."""
         n = labels.shape[0]
-        groups = 2 * n * num_classes  # hard and easy of each class of each picture
+        groups = 2 * n * num_classes  # hard and easy of each class of each image
         group = (jnp.arange(n)[:, None, None] * num_classes + labels) * 2 + jnp.where(hard, 0, 1)
         group = jnp.where((labels >= 0) & (labels < num_classes), group, groups).reshape(-1)
         pixels = jnp.arange(group.size, dtype=jnp.int32)

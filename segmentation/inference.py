@@ -1,6 +1,6 @@
-"""How a picture is shown to a segmentation network: at which scales, mirrored, whole or window by window.
+"""How an image is shown to a segmentation network: at which scales, mirrored, whole or window by window.
 
-One algorithm for the device, where sizes are fixed while tracing, and for the host, which brings pictures of any size
+One algorithm for the device, where sizes are fixed while tracing, and for the host, which brings images of any size
 to a program of one size. Source: Chen et al., "DeepLab" (scales), PaddleSeg's test-time augmentation (logits averaged).
 """
 
@@ -28,9 +28,9 @@ Stream = Callable[[Iterable[np.ndarray]], Iterator[np.ndarray]]
 
 @dataclass(frozen=True)
 class Slide:
-    """Windows of `crop_hw` every `stride_hw` pixels; the last of a row and of a column end with the picture.
+    """Windows of `crop_hw` every `stride_hw` pixels; the last of a row and of a column end with the image.
 
-    A picture that is smaller than a window is filled up with its edge pixels. Where windows overlap, logits are
+    An image that is smaller than a window is filled up with its edge pixels. Where windows overlap, logits are
     averaged.
 
     Raises:
@@ -43,14 +43,14 @@ class Slide:
     def __post_init__(self) -> None:
         if not all(1 <= stride <= crop for crop, stride in zip(self.crop_hw, self.stride_hw)):
             raise ConfigError(
-                "these windows do not cover a picture",
+                "these windows do not cover an image",
                 where="Slide",
                 received=f"crop_hw {list(self.crop_hw)}, stride_hw {list(self.stride_hw)}",
                 allowed="1 <= stride <= crop, for height and width",
             )
 
     def corners(self, size_hw: tuple[int, int]) -> list[tuple[int, int]]:
-        """(top, left) of each window on a picture at least as large as one, row by row."""
+        """(top, left) of each window on an image at least as large as one, row by row."""
         rows, columns = (
             _starts(side, crop, stride) for side, crop, stride in zip(size_hw, self.crop_hw, self.stride_hw)
         )
@@ -63,12 +63,12 @@ def _starts(side: int, crop: int, stride: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Inference:
-    """Logits are averaged over `scales` and, with `flip`, over each picture and its mirror image.
+class TestTimeAugmentation:
+    """Logits are averaged over `scales` and, with `flip`, over each image and its mirror image.
 
     Attributes:
-        scales: Of the picture's sides; the logits are brought back to its own size.
-        slide: Look at windows instead of the whole picture.
+        scales: Of the image's sides; the logits are brought back to its own size.
+        slide: Look at windows instead of the whole image.
         output: "labels", or "scores": the averaged logits. Export chooses it; leave it at "labels".
 
     Raises:
@@ -83,8 +83,8 @@ class Inference:
     def __post_init__(self) -> None:
         if not self.scales or min(self.scales) <= 0:
             raise ConfigError(
-                "these are no scales of a picture",
-                where="Inference.scales",
+                "these are no scales of an image",
+                where="TestTimeAugmentation.scales",
                 received=list(self.scales),
                 allowed="one or more numbers above 0",
             )
@@ -93,7 +93,7 @@ class Inference:
         """{"labels": [N, H, W] uint8, from 257 classes on uint16} or {"scores": [N, H, W, num_classes] float32}.
 
         Args:
-            forward: Logits [N, h, w, num_classes] of pictures [N, h, w, C] of any size. Pure.
+            forward: Logits [N, h, w, num_classes] of images [N, h, w, C] of any size. Pure.
             images: [N, H, W, C]; sizes may be symbolic unless there is a `slide`.
         """
         scores = self._scores(forward, images, _Device())
@@ -102,10 +102,10 @@ class Inference:
         return {"labels": best_class(scores)}
 
     def on_host(self, forward: Stream, image: np.ndarray) -> np.ndarray:
-        """The scores [H, W, num_classes] float32 of one picture [H, W, C].
+        """The scores [H, W, num_classes] float32 of one image [H, W, C].
 
         Args:
-            forward: Logits [h, w, num_classes] of each picture [h, w, C], in order; with a `slide` of each window.
+            forward: Logits [h, w, num_classes] of each image [h, w, C], in order; with a `slide` of each window.
         """
 
         def batched(images: np.ndarray) -> np.ndarray:

@@ -115,9 +115,9 @@ class Focal:
 @register("loss")
 @dataclass(frozen=True)
 class Dice:
-    """1 - 2 |A B| / (|A| + |B|) of probabilities and labels, by picture and class, `smooth` added above and below.
+    """1 - 2 |A B| / (|A| + |B|) of probabilities and labels, by image and class, `smooth` added above and below.
 
-    The mean over the pictures and all classes, those without a pixel too; `weight` scales the classes before the mean.
+    The mean over the images and all classes, those without a pixel too; `weight` scales the classes before the mean.
 
     Source: Milletari et al. 2016, https://arxiv.org/abs/1606.04797
     """

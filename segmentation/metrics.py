@@ -74,7 +74,7 @@ class ConfusionCollector:
                 where="MeanIoU",
                 received=f"{list(found.shape)} and {list(truth.shape)}",
                 allowed="[N, H, W] both",
-                fix="transforms of the evaluation must change pictures and masks alike",
+                fix="transforms of the evaluation must change images and masks alike",
             )
         counted = truth != self._ignore_index
         truth, found = truth[counted].astype(np.int64), found[counted].astype(np.int64)
@@ -102,7 +102,7 @@ class ConfusionCollector:
             )
         rows = self.by_class()
         right = np.trace(self.confusion) / total
-        # In floats: products of pixel counts overflow whole numbers from some thousand pictures on.
+        # In floats: products of pixel counts overflow whole numbers from some thousand images on.
         chance = float((self.confusion.sum(0) / total) @ (self.confusion.sum(1) / total))
         return {
             "mIoU": self._mean([row.iou for row in rows]),

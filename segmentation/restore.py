@@ -1,4 +1,4 @@
-"""From what a program gives for a prepared picture to the classes of the picture's own pixels."""
+"""From what a program gives for a prepared image to the classes of the image's own pixels."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from framework.core.errors import FormatError
 from framework.vision.sample import Sample
 
 
-def restored(outputs: dict[str, np.ndarray], sample: Sample) -> np.ndarray:
-    """Labels [H, W] of the picture as it was read.
+def resize_to_source(outputs: dict[str, np.ndarray], sample: Sample) -> np.ndarray:
+    """Labels [H, W] of the image as it was read.
 
     Args:
         outputs: Of the size of the sample's image: "labels" [h, w], or "scores" [h, w, num_classes].
@@ -23,7 +23,7 @@ def restored(outputs: dict[str, np.ndarray], sample: Sample) -> np.ndarray:
     if "scores" in outputs:
         return labels_at_source(outputs["scores"], sample)
     raise FormatError(
-        "this program does not segment pictures",
+        "this program does not segment images",
         received=f"outputs {', '.join(sorted(outputs))}",
         allowed="labels, or scores",
     )

@@ -1,4 +1,4 @@
-"""What a segmentation model says of a picture."""
+"""What a segmentation model says of an image."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ OPACITY = 0.4
 
 @dataclass(frozen=True)
 class Segmentation:
-    """The class of every pixel of a picture.
+    """The class of every pixel of an image.
 
     Attributes:
         names: Of the classes; without names they are numbered.
         palette: [num_classes, 3] uint8 RGB, the colours of the classes.
-        image: The picture, [H, W, 3] uint8 RGB.
+        image: The image, [H, W, 3] uint8 RGB.
         opacity: Of the colours in `overlay`, 0 to 1.
-        background: Where it is given, `overlay` shows the picture's foreground on it instead of colours.
+        background: Where it is given, `overlay` shows the image's foreground on it instead of colours.
     """
 
     source: str
@@ -63,7 +63,7 @@ class Segmentation:
         }
 
     def overlay(self) -> np.ndarray:
-        """The picture under the colours of its classes, or on another background, [H, W, 3] uint8 RGB."""
+        """The image under the colours of its classes, or on another background, [H, W, 3] uint8 RGB."""
         if self.background is not None:
             return self.background.behind(self.image, self.labels != background_class(self.names))
         return draw.classes(self.image, self.labels, colors=self.palette, opacity=self.opacity, ignore=None)

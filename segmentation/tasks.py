@@ -17,7 +17,7 @@ from framework.engine.task import Batch, Losses, Metric, check_classes
 from framework.nn.layer import Layer
 from framework.vision import draw
 from framework.vision.sample import Sample
-from segmentation.inference import Inference
+from segmentation.inference import TestTimeAugmentation
 from zoo.layers.normalize import Normalize
 
 
@@ -41,7 +41,7 @@ class SemanticSegmentation:
 
     normalize: Normalize = field(default_factory=Normalize)
     losses: tuple[WeightedLoss, ...] = ()
-    inference: Inference = field(default_factory=Inference)
+    inference: TestTimeAugmentation = field(default_factory=TestTimeAugmentation)
     metric: Annotated[Any, Kind("metric")] | None = None
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
@@ -88,10 +88,10 @@ class SemanticSegmentation:
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return {"metric": self.metric.start(labels)} if self.metric is not None else {}
 
-    def picture(
+    def visualize(
         self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray], labels: tuple[str, ...]
     ) -> np.ndarray:
-        """The first picture of a batch under the classes that were found, [H, W, 3] uint8 RGB."""
+        """The first image of a batch under the classes that were found, [H, W, 3] uint8 RGB."""
         return draw.classes(batch["image"][0], outputs["labels"][0], ignore=None)
 
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:

@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
         type=int,
         nargs=4,
         metavar=("N", "C", "H", "W"),
-        help="of the program's pictures, -1 where free; pictures of other sizes are scaled to it and results back",
+        help="of the program's images, -1 where free; images of other sizes are scaled to it and results back",
     )
     add_settings(parser)
     args = parser.parse_args(argv)

@@ -1,4 +1,4 @@
-"""Run a model on pictures, PDFs, videos and texts.
+"""Run a model on images, PDFs, videos and texts.
 
 python tools/infer.py -c configs/ocr/pp_ocrv6_small.yml --image_file docs/images/receipt.png
 python tools/infer.py --model_dir inference_model/pp_ocrv6_small --pdf_file scan.pdf --output_dir output
@@ -18,14 +18,14 @@ from framework.inference import keep_memory, runner
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Run a model on pictures, PDFs, videos and texts.")
+    parser = argparse.ArgumentParser(description="Run a model on images, PDFs, videos and texts.")
     model = parser.add_mutually_exclusive_group(required=True)
     add_config(model, required=False)
     model.add_argument("--model_dir", help="an artifact's folder, or transformers' or PaddleNLP's of a model")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--image_file")
-    source.add_argument("--image_dir", help="every picture of the folder")
-    source.add_argument("--image_path", help="a picture or a folder of them")
+    source.add_argument("--image_dir", help="every image of the folder")
+    source.add_argument("--image_path", help="an image or a folder of them")
     source.add_argument("--pdf_file")
     source.add_argument("--video_file")
     source.add_argument("--camera_id", type=int, help="a camera, usually 0, until Ctrl+C")
@@ -35,7 +35,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(*OUTPUT, default="output", help="default: output")
     parser.add_argument("--device", help="cpu, gpu, gpu:1, tpu; default: what jax takes")
     parser.add_argument("--precision", default="auto", choices=["auto", "float32", "bfloat16"])
-    parser.add_argument("--no_draw", action="store_true", help="write no pictures, only JSON")
+    parser.add_argument("--no_draw", action="store_true", help="write no images, only JSON")
     parser.add_argument("--save_results", action="store_true", help="also one file: bbox.json, MOT's .txt")
     add_settings(parser)
     add = parser.add_argument_group("options", "each for the domains that take it").add_argument
@@ -44,14 +44,14 @@ def arguments() -> argparse.ArgumentParser:
     add("--tracker", choices=["bytetrack"], help="follow objects over the frames of a video")
     add("--det_model_dir", help="the detector that finds people for a pose model of one person's crop")
     add("--det_threshold", type=float, help="least score of what that detector finds, default: 0.5")
-    add("--slice_infer", action="store_true", default=None, help="look at tiles of a picture")
+    add("--slice_infer", action="store_true", default=None, help="look at tiles of an image")
     add("--slice_size", type=int, nargs=2, metavar=("H", "W"), help="of a tile, default: 640 640")
     add("--overlap_ratio", type=float, nargs=2, metavar=("H", "W"), help="of tiles, default: 0.25 0.25")
     add("--combine_method", choices=["nmm", "nms", "concat"], help="of the boxes of tiles")
     add("--match_metric", choices=["ios", "iou"], help="tells whether two boxes show one object")
     add("--match_threshold", type=float, help="the metric from which they do")
     add("--opacity", type=float, help="of masks, 0 to 1")
-    add("--background", help="behind what is cut out: blur, a colour or a picture")
+    add("--background", help="behind what is cut out: blur, a colour or an image")
     return parser
 
 

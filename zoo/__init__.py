@@ -1,4 +1,4 @@
-"""Architectures that the domains share, their weights, and classifiers of pictures.
+"""Architectures that the domains share, their weights, and classifiers of images.
 
 from zoo import predictor
 

@@ -1,4 +1,4 @@
-"""`predictor(...)`: the short way in to classifiers of pictures.
+"""`predictor(...)`: the short way in to classifiers of images.
 
 from zoo import predictor
 
@@ -39,25 +39,25 @@ def predictor(
     batch_size: int | None = None,
     overrides: Sequence[str] = (),
 ) -> ImagePredictor[Classification]:
-    """An object that classifies pictures: `classify("a.jpg")` gives a Classification, a list of pictures a list.
+    """An object that classifies images: `classify("a.jpg")` gives a Classification, a list of images a list.
 
     Args:
         model: The name of a config in configs/zoo, a config file, or an artifact folder.
         device: "cpu", "gpu", "gpu:1", …; None is jax's default.
         precision: "float32", "bfloat16" or "auto".
         top: How many classes a result holds.
-        batch_size: Pictures that run together.
+        batch_size: Images that run together.
         overrides: Settings of the config, as `-o` of the tools.
 
     Raises:
         InputError: no such model. HubError: weights are neither here nor reachable.
     """
-    artifact = find_artifact(model, CONFIGS, tuple(overrides), "does not classify pictures", export_artifact)
+    artifact = find_artifact(model, CONFIGS, tuple(overrides), "does not classify images", export_artifact)
     labels = tuple(artifact.config["labels"])
 
-    def classified(outputs: dict[str, np.ndarray], sample: Sample, picture: np.ndarray) -> Classification:
+    def classified(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> Classification:
         classes = interpret(outputs["scores"], labels, top)
-        return Classification(str(sample.id), picture.shape[:2], classes, picture)
+        return Classification(str(sample.id), image.shape[:2], classes, image)
 
     return image_predictor(artifact, classified, device, precision, batch_size=batch_size)
 

@@ -17,7 +17,7 @@ from framework.core.errors import ConfigError, InputError
 from framework.engine.experiment import Experiment, bind_experiment
 from framework.engine.task import check_transforms
 from framework.export import Artifact, TensorSpec
-from framework.export.artifact import carried
+from framework.export.artifact import pack_assets
 from framework.export.program import lower_layer
 from framework.io.checkpoint import STATE, load_checkpoint
 from framework.vision.transforms.resize import Resize
@@ -86,18 +86,18 @@ def labels_of(experiment: Experiment, kept: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def with_input_shape(experiment: Experiment, input_shape: tuple[int, ...]) -> Experiment:
-    """The experiment with a program for pictures of `input_shape` (N, C, H, W); -1 leaves a number free.
+    """The experiment with a program for images of `input_shape` (N, C, H, W); -1 leaves a number free.
 
     A fixed height and width take the place of those in the transforms that made the program's size. Where none did,
-    pictures are scaled to it last of all, and results are brought back as from every transform.
+    images are scaled to it last of all, and results are brought back as from every transform.
 
     Raises:
-        ConfigError: the shape does not fit, or the program's input is no picture.
+        ConfigError: the shape does not fit, or the program's input is no image.
     """
     spec = experiment.export.inputs.get("image")
     if spec is None or len(spec.shape) != 4:
         raise ConfigError(
-            "this model has no shape of pictures",
+            "this model has no shape of images",
             where="--input_shape",
             received="inputs "
             + (
@@ -114,12 +114,12 @@ def with_input_shape(experiment: Experiment, input_shape: tuple[int, ...]) -> Ex
         or (channels not in (-1, spec.shape[3]))
     ):
         raise ConfigError(
-            "this is no shape of the program's pictures",
+            "this is no shape of the program's images",
             where="--input_shape",
             received=" ".join(map(str, input_shape)),
             allowed=f"N {spec.shape[3]} H W, each 1 or more, or -1 where it stays free (H and W together)",
         )
-    infer, transforms = experiment.infer, tuple(experiment.infer.transforms or ())
+    options, transforms = experiment.predict, tuple(experiment.predict.transforms or ())
     n, old_hw = spec.shape[0] if count == -1 else count, spec.shape[1:3]
     size_hw = old_hw if height == -1 else (height, width)
     if size_hw != old_hw:
@@ -132,9 +132,9 @@ def with_input_shape(experiment: Experiment, input_shape: tuple[int, ...]) -> Ex
         else:
             transforms = (*transforms, Resize(size_hw=(height, width)))
     export = replace(experiment.export, inputs={"image": replace(spec, shape=(n, *size_hw, spec.shape[3]))})
-    batch_size = infer.batch_size if count == -1 else count
+    batch_size = options.batch_size if count == -1 else count
     return replace(
-        experiment, export=export, infer=replace(infer, transforms=transforms, batch_size=batch_size)
+        experiment, export=export, predict=replace(options, transforms=transforms, batch_size=batch_size)
     )
 
 
@@ -148,19 +148,19 @@ def export_experiment(
 
     Args:
         input_shape: See `with_input_shape`.
-        change: What a domain does to the experiment before its program is made; `infer.transforms` are settled then.
+        change: What a domain does to the experiment before its program is made; `predict.transforms` are settled then.
 
     Raises:
         ConfigError: the config names no weights or no inputs, or the model has another number of classes than labels.
     """
     tree = load(config, overrides)
     experiment = bind_experiment(tree)
-    if experiment.infer.transforms is None:
+    if experiment.predict.transforms is None:
         transforms = experiment.data.eval.transforms if experiment.data.eval else ()
-        experiment = replace(experiment, infer=replace(experiment.infer, transforms=transforms))
-    if experiment.infer.buckets is None and experiment.data.eval is not None:
+        experiment = replace(experiment, predict=replace(experiment.predict, transforms=transforms))
+    if experiment.predict.buckets is None and experiment.data.eval is not None:
         experiment = replace(
-            experiment, infer=replace(experiment.infer, buckets=experiment.data.eval.buckets)
+            experiment, predict=replace(experiment.predict, buckets=experiment.data.eval.buckets)
         )
     if input_shape is not None:
         experiment = with_input_shape(experiment, input_shape)
@@ -182,15 +182,15 @@ def export_experiment(
         "domain": experiment.domain,
         "name": config.stem,
         "model": plain(experiment.model),
-        "batch_size": experiment.infer.batch_size,
-        **({} if experiment.infer.buckets is None else {"buckets": list(experiment.infer.buckets)}),
+        "batch_size": experiment.predict.batch_size,
+        **({} if experiment.predict.buckets is None else {"buckets": list(experiment.predict.buckets)}),
         "labels": list(labels),
-        "bfloat16_holds": options.bfloat16_holds,
+        "bf16_verified": options.bf16_verified,
         "provenance": {"weights": str(path), "config": resolved(tree)},
     }
     if path.is_file():
         about["provenance"]["sha256"] = hub.digest(path)
-    return model_artifact(model, task, specs, experiment.infer.transforms or (), about, options.precisions)
+    return model_artifact(model, task, specs, experiment.predict.transforms or (), about, options.precisions)
 
 
 def model_artifact(
@@ -218,7 +218,7 @@ def model_artifact(
     weights: dict[str, Any] = {}
     for precision in precisions:
         programs[precision], weights = lower_layer(whole, specs, after=lambda out: out, precision=precision)
-    transforms, files = carried(transforms)
+    transforms, files = pack_assets(transforms)
     config = {
         **about,
         "task": plain(task),

@@ -17,14 +17,14 @@ from framework.config import build, load, resolved
 from framework.core.errors import ConfigError, InputError
 from framework.engine import callbacks as C
 from framework.engine.evaluator import Evaluator
-from framework.engine.experiment import Experiment, Feed, bind_experiment
+from framework.engine.experiment import Experiment, LoaderConfig, bind_experiment
 from framework.engine.task import Task, check_transforms
 from framework.engine.trainer import Trainer
 from framework.io.checkpoint import CheckpointStore, find_checkpoint
 from framework.io.collate import PadToBucket
-from framework.io.divided import divided
 from framework.io.loader import DataLoader
 from framework.io.sampler import BucketBatchSampler
+from framework.io.windows import split_windows
 from framework.nn import functional_core
 from zoo.export import labels_of, trained_model
 from zoo.loading import load_pretrained, resolve_weights
@@ -32,13 +32,13 @@ from zoo.loading import load_pretrained, resolve_weights
 log = logging.getLogger("oar")
 
 
-def loader_of(feed: Feed, task: Any, seed: int, train: bool) -> DataLoader:
+def loader_of(feed: LoaderConfig, task: Any, seed: int, train: bool) -> DataLoader:
     """The loader of a feed. Training shuffles and leaves out what fills no batch; evaluation pads the last one.
 
     With buckets the task says how long a sample is (`length`) and what pads its arrays (`padding`, values by key). A
-    first transform with `divide(sample)` makes several samples of one.
+    first transform with `split_windows(sample)` makes several samples of one.
     """
-    dataset, transforms = divided(feed.dataset, feed.transforms)
+    dataset, transforms = split_windows(feed.dataset, feed.transforms)
     if feed.buckets is None:
         batches = {"batch_size": feed.batch_size, "shuffle": train, "drop_last": train}
     else:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from detection.data.check import look_over, open_dataset
+from detection.data.check import open_dataset, validate
 from framework.core.errors import OarError
 
 
@@ -19,11 +19,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check.add_argument("path", type=Path, help="a COCO annotation file, or a folder with VOC annotations")
     check.add_argument("--split", default="", help="the part of a folder: train, val")
     check.add_argument(
-        "--images", default="", help="where the pictures of a COCO file are, seen from its folder"
+        "--images", default="", help="where the images of a COCO file are, seen from its folder"
     )
     chosen = parser.parse_args(arguments)
     try:
-        report = look_over(open_dataset(chosen.path, chosen.split, chosen.images))
+        report = validate(open_dataset(chosen.path, chosen.split, chosen.images))
     except OarError as error:
         print(error, file=sys.stderr)
         return 2

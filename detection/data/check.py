@@ -17,21 +17,21 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class Report:
-    """What `look_over` found. `str` makes a page of it."""
+    """What `validate` found. `str` makes a page of it."""
 
-    pictures: int
+    images: int
     classes: tuple[tuple[str, int, int], ...]
-    """Name, objects, pictures with at least one."""
+    """Name, objects, images with at least one."""
     ignored: int
     """Objects that are crowds or difficult; not counted above."""
     without: int
-    """Pictures without objects."""
+    """Images without objects."""
     sizes: tuple[int, int, int]
     """Objects that COCO calls small, medium and large."""
     outside: tuple[str, ...]
-    """Pictures with boxes that reach more than a pixel beyond their edges."""
+    """Images with boxes that reach more than a pixel beyond their edges."""
     broken: tuple[str, ...]
-    """Pictures that cannot be read or have another size than is said."""
+    """Images that cannot be read or have another size than is said."""
     left_out: tuple[str, ...]
     """Boxes without an area."""
 
@@ -43,18 +43,18 @@ class Report:
         objects = sum(count for _, count, _ in self.classes)
         width = max(len("class"), *(len(name) for name, _, _ in self.classes))
         lines = [
-            f"{self.pictures} pictures, {self.without} of them without objects",
+            f"{self.images} images, {self.without} of them without objects",
             f"{objects} objects: {self.sizes[0]} small, {self.sizes[1]} medium, {self.sizes[2]} large; "
             f"{self.ignored} more to ignore (crowds, difficult ones)",
-            f"{'class':<{width}}  objects  share  pictures",
+            f"{'class':<{width}}  objects  share  images",
             *(
-                f"{name:<{width}}  {count:7d}  {count / max(1, objects):5.1%}  {pictures:8d}"
-                for name, count, pictures in sorted(self.classes, key=lambda row: -row[1])
+                f"{name:<{width}}  {count:7d}  {count / max(1, objects):5.1%}  {images:8d}"
+                for name, count, images in sorted(self.classes, key=lambda row: -row[1])
             ),
         ]
         for title, found in (
-            ("pictures that cannot be used", self.broken),
-            ("pictures with boxes beyond their edges", self.outside),
+            ("images that cannot be used", self.broken),
+            ("images with boxes beyond their edges", self.outside),
             ("boxes without an area, which are left out", self.left_out),
         ):
             lines.append(f"{len(found)} {title}")
@@ -64,7 +64,7 @@ class Report:
 
 
 def open_dataset(path: Path, split: str = "", images: str = "") -> CocoDetection | VocDetection:
-    """The data set of a COCO file (pictures in `images` beside it) or of a folder with VOC annotations.
+    """The data set of a COCO file (images in `images` beside it) or of a folder with VOC annotations.
 
     Raises:
         InputError: there is no such file or folder.
@@ -81,14 +81,14 @@ def open_dataset(path: Path, split: str = "", images: str = "") -> CocoDetection
     )
 
 
-def look_over(dataset: CocoDetection | VocDetection) -> Report:
-    """Reads every picture.
+def validate(dataset: CocoDetection | VocDetection) -> Report:
+    """Reads every image.
 
     Raises:
         OarError: the annotations themselves cannot be read.
     """
     names = dataset.class_names
-    objects, pictures = np.zeros(len(names), int), np.zeros(len(names), int)
+    objects, images = np.zeros(len(names), int), np.zeros(len(names), int)
     ignored = without = 0
     areas: list[np.ndarray] = []
     outside, broken = [], []
@@ -102,7 +102,7 @@ def look_over(dataset: CocoDetection | VocDetection) -> Report:
         labels = sample.labels[sample.valid]
         counts = np.bincount(labels, minlength=len(names))
         objects += counts
-        pictures += counts > 0
+        images += counts > 0
         ignored += int((~sample.valid).sum())
         without += len(sample.boxes) == 0
         all_areas = box_ops.area(sample.boxes) if sample.areas is None else sample.areas
@@ -115,7 +115,7 @@ def look_over(dataset: CocoDetection | VocDetection) -> Report:
     small, medium = int((area < 32**2).sum()), int((area < 96**2).sum())
     return Report(
         len(dataset),
-        tuple(zip(names, objects.tolist(), pictures.tolist())),
+        tuple(zip(names, objects.tolist(), images.tolist())),
         ignored,
         without,
         (small, medium - small, len(area) - medium),

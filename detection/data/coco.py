@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from detection.data.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
-from detection.data.records import Picture, Records, check_files, gathered, report_problems, some
+from detection.data.records import ImageRecord, Records, check_files, gathered, report_problems, some
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
 from framework.io.dataset import LazyDataset
@@ -21,12 +21,12 @@ from framework.vision.sample import Sample
 @register("dataset")
 @dataclass(frozen=True)
 class CocoDetection(LazyDataset):
-    """Objects on pictures, as COCO's instances_*.json and person_keypoints_*.json tell them.
+    """Objects on images, as COCO's instances_*.json and person_keypoints_*.json tell them.
 
-    `annotations` and the folder `images` of the pictures are relative to `root`. Pictures come in the order of their
+    `annotations` and the folder `images` of the images are relative to `root`. Images come in the order of their
     ids, as COCO's evaluation takes them; classes are numbered in that of the categories' ids, which `category_ids`
     keeps. A box (left, top, width, height) becomes xyxy and is not clipped; crowds get valid False; `areas` are the
-    annotated ones. Boxes without an area are left out and listed in `problems`; pictures without boxes stay. The
+    annotated ones. Boxes without an area are left out and listed in `problems`; images without boxes stay. The
     sample's id is that of the image.
 
     `classes: coco` says that the classes are COCO's 80, which are then known without the file: weights for them can be
@@ -38,7 +38,7 @@ class CocoDetection(LazyDataset):
     Raises:
         InputError: at the first use, there are no such files, entries name an unknown image or category or are given
             twice, a category is not one that `classes` says, or a box or keypoints are not such. At an access, the
-            picture cannot be read or has another size.
+            image cannot be read or has another size.
         FormatError: the file is not JSON, or not in this format.
     """
 
@@ -64,7 +64,7 @@ class CocoDetection(LazyDataset):
         return self._records.problems
 
     def __len__(self) -> int:
-        return len(self._records.pictures)
+        return len(self._records.images)
 
     def __getitem__(self, index: int) -> Sample:
         return self._records.sample(index)
@@ -79,7 +79,7 @@ class CocoDetection(LazyDataset):
 
 
 def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints: bool) -> Records:
-    """What `load_coco` read of `file`, with pictures in `folder`. Raises: see CocoDetection.
+    """What `load_coco` read of `file`, with images in `folder`. Raises: see CocoDetection.
 
     With `keypoints` an annotation without a box gets the bounds of its labelled points, and one without an area 0.53
     of its box, as the evaluation of CrowdPose defines it.
@@ -87,11 +87,11 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
     categories = sorted(_by_id(data["categories"], "category", file).items())
     number = {key: index for index, (key, _) in enumerate(categories)}
     images = dict(sorted(_by_id(data["images"], "image", file).items()))
-    pictures = [
-        Picture(folder / _text(one, "file_name", file), key, _size(one)) for key, one in images.items()
+    source_images = [
+        ImageRecord(folder / _text(one, "file_name", file), key, _size(one)) for key, one in images.items()
     ]
     found: dict[Any, list[Any]] = {key: [] for key in images}
-    joints = count_joints(data, file) if keypoints else 0
+    points = count_keypoints(data, file) if keypoints else 0
     unknown, problems = [], []
     for place, one in enumerate(data["annotations"]):
         name = f"annotation {one.get('id', f'number {place + 1}')}"
@@ -99,7 +99,7 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
             what = "image_id" if one.get("image_id") not in found else "category_id"
             unknown.append(f"{name} has {what} {one.get(what)!r}")
             continue
-        x, y, width, height = box = annotated_box(one, joints, name, file)
+        x, y, width, height = box = annotated_box(one, points, name, file)
         if width <= 0 or height <= 0:
             problems.append(f"{name} on image {one['image_id']!r}: box {one.get('bbox', box)} has no area")
             continue
@@ -107,10 +107,10 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
             (x, y, x + width, y + height),
             number[one["category_id"]],
             not one.get("iscrowd", 0),
-            float(one.get("area") or width * height * (0.53 if joints else 1)),
+            float(one.get("area") or width * height * (0.53 if points else 1)),
         ]
-        if joints:
-            entry.append(_points(one, joints, name, file))
+        if points:
+            entry.append(_points(one, points, name, file))
         found[one["image_id"]].append(entry)
     if unknown:
         raise InputError(
@@ -120,10 +120,10 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
             allowed="ids that are in the lists images and categories of the same file",
             fix="correct the annotations, or add the categories",
         )
-    check_files(pictures, file)
+    check_files(source_images, file)
     names = [_text(one, "name", file) for _, one in categories]
     kept = report_problems(file, problems)
-    return gathered(pictures, names, list(found.values()), category_ids=tuple(number), problems=kept)
+    return gathered(source_images, names, list(found.values()), category_ids=tuple(number), problems=kept)
 
 
 def _as_coco(categories: list[dict[str, Any]], file: Path) -> list[dict[str, Any]]:
@@ -142,7 +142,7 @@ def _as_coco(categories: list[dict[str, Any]], file: Path) -> list[dict[str, Any
     return [{"id": key, "name": name} for key, name in known.items()]
 
 
-def count_joints(data: dict[str, list[Any]], file: Path) -> int:
+def count_keypoints(data: dict[str, list[Any]], file: Path) -> int:
     """How many keypoints an object has: the one number that the categories or else the annotations say."""
     named = {len(one["keypoints"]) for one in data["categories"] if one.get("keypoints")}
     counts = named or {len(one["keypoints"]) // 3 for one in data["annotations"] if one.get("keypoints")}
@@ -170,7 +170,7 @@ def load_coco(file: Path) -> dict[str, list[Any]]:
             fix="export or download the file again",
         ) from error
     if isinstance(data, dict) and "annotations" not in data:
-        data["annotations"] = []  # COCO's test sets: pictures alone
+        data["annotations"] = []  # COCO's test sets: images alone
     for name in ("images", "annotations", "categories"):
         entries = data.get(name) if isinstance(data, dict) else None
         if not isinstance(entries, list) or any(not isinstance(one, dict) for one in entries):
@@ -214,10 +214,11 @@ def _size(entry: dict[str, Any]) -> tuple[int, int] | None:
     return (int(height), int(width)) if height and width else None
 
 
-def annotated_box(entry: dict[str, Any], joints: int, name: str, file: Path) -> list[float]:
-    """[left, top, width, height] of an annotation; where it has no box, but joints, the bounds of the labelled ones."""
-    if joints and "bbox" not in entry:
-        return _bounds(_points(entry, joints, name, file))
+def annotated_box(entry: dict[str, Any], keypoints: int, name: str, file: Path) -> list[float]:
+    """[left, top, width, height] of an annotation; where it has no box, but keypoints, the bounds of the labelled
+    ones."""
+    if keypoints and "bbox" not in entry:
+        return _bounds(_points(entry, keypoints, name, file))
     box = entry.get("bbox")
     if not isinstance(box, list) or len(box) != 4 or not _finite(box):
         raise InputError(
@@ -229,14 +230,14 @@ def annotated_box(entry: dict[str, Any], joints: int, name: str, file: Path) -> 
     return [float(value) for value in box]
 
 
-def _points(entry: dict[str, Any], joints: int, name: str, file: Path) -> list[list[float]]:
-    flat = entry.get("keypoints") or [0] * (3 * joints)
-    if not isinstance(flat, list) or len(flat) != 3 * joints or not _finite(flat):
+def _points(entry: dict[str, Any], keypoints: int, name: str, file: Path) -> list[list[float]]:
+    flat = entry.get("keypoints") or [0] * (3 * keypoints)
+    if not isinstance(flat, list) or len(flat) != 3 * keypoints or not _finite(flat):
         raise InputError(
             "an annotation has other keypoints than its category",
             where=f"{file}, {name}",
             received=f"{len(flat)} values" if isinstance(flat, list) else repr(flat),
-            allowed=f"{3 * joints} numbers: x, y and visibility of {joints} points",
+            allowed=f"{3 * keypoints} numbers: x, y and visibility of {keypoints} points",
         )
     triples = zip(flat[::3], flat[1::3], flat[2::3], strict=True)
     return [[x + 0.5, y + 0.5, v] if v > 0 else [0.0, 0.0, 0.0] for x, y, v in triples]

@@ -1,4 +1,4 @@
-"""People and their joints, from data sets in COCO's format: whole pictures, or one sample a person."""
+"""People and their keypoints, from data sets in COCO's format: whole images, or one sample a person."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from detection.data import joints as joint_names
-from detection.data.coco import annotated_box, coco_records, count_joints, load_coco
+from detection.data import keypoints as keypoint_names
+from detection.data.coco import annotated_box, coco_records, count_keypoints, load_coco
 from detection.data.records import Records
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
@@ -26,46 +26,47 @@ _log = logging.getLogger("oar")
 
 class _Poses(NamedTuple):
     records: Records
-    joints: tuple[str, ...]
+    keypoints: tuple[str, ...]
     skeleton: tuple[tuple[int, int], ...]
     hidden: dict[int, list[Any]]
-    """By the place of a picture, what of it no loss is taken of: a segmentation each, or a box xyxy."""
+    """By the place of an image, what of it no loss is taken of: a segmentation each, or a box xyxy."""
     people: np.ndarray
-    """[P] rows of the records that are not crowds and have a labelled joint"""
+    """[P] rows of the records that are not crowds and have a labelled keypoint"""
 
 
 @register("dataset")
 @dataclass(frozen=True)
 class CocoPose(LazyDataset):
-    """Joints of people, or of what else a file in COCO's format describes by keypoints.
+    """Keypoints of people, or of what else a file in COCO's format describes by keypoints.
 
     `annotations` and the folder `images` are relative to `root`. What a sample has is told at CocoDetection; besides,
-    `mask` [H, W] bool is False where there are crowds and objects without a labelled joint: no loss is taken there.
+    `mask` [H, W] bool is False where there are crowds and objects without a labelled keypoint: no loss is taken there.
 
-    With `per_person` a sample is a picture with one object that has labelled joints, and has no mask. With
-    `people_only` pictures without annotations are left out.
+    With `per_person` a sample is an image with one object that has labelled keypoints, and has no mask. With
+    `people_only` images without annotations are left out.
 
-    `class_names` are the names of the joints, which are what a pose model tells apart. They come from the category,
-    are "joint_0" and so on where it names none, and are stated by `joints` ("coco": the 17 of a person) where the file
+    `class_names` are the names of the keypoints, which are what a pose model tells apart. They come from the category,
+    are "keypoint_0" and so on where it names none, and are stated by `keypoints` ("coco": the 17 of a person) where
+    the file
     may be elsewhere, as when a trained model is exported. `skeleton` holds the category's lines, or else those between
-    joints of such names on a body.
+    keypoints of such names on a body.
 
     Raises:
-        InputError: see CocoDetection; no object has joints; or the file has other joints than `joints`.
+        InputError: see CocoDetection; no object has keypoints; or the file has other keypoints than `keypoints`.
         FormatError: the file is not JSON, or not in this format; at an access, a segmentation is damaged.
     """
 
     root: Path
     annotations: Path
     images: str = ""
-    joints: tuple[str, ...] | Literal["coco"] | None = None
+    keypoints: tuple[str, ...] | Literal["coco"] | None = None
     per_person: bool = False
     people_only: bool = False
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the joints by index."""
-        return self._stated or self._poses.joints
+        """The names of the keypoints by index."""
+        return self._stated or self._poses.keypoints
 
     @property
     def object_name(self) -> str:
@@ -79,7 +80,7 @@ class CocoPose(LazyDataset):
 
     @property
     def skeleton(self) -> tuple[tuple[int, int], ...]:
-        """Pairs of indices of joints between which there is a line."""
+        """Pairs of indices of keypoints between which there is a line."""
         return self._poses.skeleton
 
     @property
@@ -104,11 +105,11 @@ class CocoPose(LazyDataset):
 
     @property
     def _stated(self) -> tuple[str, ...]:
-        return joint_names.COCO_JOINTS if self.joints == "coco" else self.joints or ()
+        return keypoint_names.COCO_JOINTS if self.keypoints == "coco" else self.keypoints or ()
 
     @cached_property
     def _places(self) -> np.ndarray:
-        """Of the pictures that are samples."""
+        """Of the images that are samples."""
         counts = np.diff(self._poses.records.starts)
         return np.flatnonzero(counts) if self.people_only else np.arange(len(counts))
 
@@ -119,24 +120,24 @@ class CocoPose(LazyDataset):
         records = coco_records(data, file, Path(self.root) / self.images, keypoints=True)
         if records.keypoints is None:
             raise InputError(
-                "no object has joints", where=file, allowed="annotations with keypoints and boxes"
+                "no object has keypoints", where=file, allowed="annotations with keypoints and boxes"
             )
         named = next((one for one in data["categories"] if one.get("keypoints")), {})
         names = tuple(map(str, named.get("keypoints", ())))
         stated = self._stated
-        names = names or stated or tuple(f"joint_{i}" for i in range(count_joints(data, file)))
+        names = names or stated or tuple(f"keypoint_{i}" for i in range(count_keypoints(data, file)))
         if stated and (names != stated or records.keypoints.shape[1] != len(stated)):
             raise InputError(
-                "the file has other joints than were stated",
-                where=f"{file}: joints",
-                received=f"{records.keypoints.shape[1]} joints, {', '.join(names[:5])}",
-                allowed=f"{len(stated)} joints, {', '.join(stated[:5])}",
-                fix="state those of the file in their order, or none: joints: null",
+                "the file has other keypoints than were stated",
+                where=f"{file}: keypoints",
+                received=f"{records.keypoints.shape[1]} keypoints, {', '.join(names[:5])}",
+                allowed=f"{len(stated)} keypoints, {', '.join(stated[:5])}",
+                fix="state those of the file in their order, or none: keypoints: null",
             )
         labelled = (records.keypoints[..., 2] > 0).any(axis=1) & records.valid
         if not labelled.any():
             raise InputError(
-                "no object has joints", where=file, allowed="labelled joints on one object or more"
+                "no object has keypoints", where=file, allowed="labelled keypoints on one object or more"
             )
         hidden = {} if self.per_person else _hidden(data, records, labelled, file)
         lines = _lines(named.get("skeleton"), names, file)
@@ -144,15 +145,15 @@ class CocoPose(LazyDataset):
 
 
 def _lines(listed: Any, names: tuple[str, ...], file: Path) -> tuple[tuple[int, int], ...]:
-    """The lines of a category, which counts joints from 1."""
-    known = joint_names.skeleton(names)
+    """The lines of a category, which counts keypoints from 1."""
+    known = keypoint_names.skeleton(names)
     if not listed:
         return known
     lines = tuple((int(first) - 1, int(second) - 1) for first, second in listed)
     if all(0 <= end < len(names) for line in lines for end in line):
         return lines
-    # CrowdPose's own file has COCO's lines between its other joints.
-    _log.warning("%s: the skeleton has lines to joints that are not there; it is not used", file)
+    # CrowdPose's own file has COCO's lines between its other keypoints.
+    _log.warning("%s: the skeleton has lines to keypoints that are not there; it is not used", file)
     return known
 
 
@@ -160,12 +161,12 @@ def _hidden(
     data: dict[str, list[Any]], records: Records, labelled: np.ndarray, file: Path
 ) -> dict[int, list[Any]]:
     """Segmentations, or boxes without one, of the objects that are not `labelled`, in the order of the records."""
-    place_of = {picture.id: place for place, picture in enumerate(records.pictures)}
+    place_of = {image.id: place for place, image in enumerate(records.images)}
     at = records.starts[:-1].copy()
-    joints = count_joints(data, file)
+    keypoints = count_keypoints(data, file)
     found: dict[int, list[Any]] = {}
     for one in data["annotations"]:
-        if min(annotated_box(one, joints, "an annotation", file)[2:]) <= 0:
+        if min(annotated_box(one, keypoints, "an annotation", file)[2:]) <= 0:
             continue  # left out of the records too
         place = place_of[one["image_id"]]
         row, at[place] = int(at[place]), at[place] + 1
@@ -190,7 +191,7 @@ def _counted(sample: Sample, regions: list[Any]) -> np.ndarray:
             inside = masks.decode_rle(region)
             if inside.shape != counted.shape:
                 raise FormatError(
-                    "a segmentation is of another size than its picture",
+                    "a segmentation is of another size than its image",
                     where=f"sample {sample.id!r}",
                     received=list(inside.shape),
                     allowed=list(counted.shape),

@@ -1,4 +1,4 @@
-"""What the annotations of a data set become: flat arrays, cut into pictures; and how a picture is read with them."""
+"""What the annotations of a data set become: flat arrays, cut into images; and how an image is read with them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger("oar")
 
 
 @dataclass(frozen=True)
-class Picture:
+class ImageRecord:
     """One file as its annotation describes it; a size of None is not stated."""
 
     path: Path
@@ -29,12 +29,12 @@ class Picture:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """T objects on N pictures: those of picture i are rows `starts[i]` to `starts[i + 1]`.
+    """T objects on N images: those of image i are rows `starts[i]` to `starts[i + 1]`.
 
     Flat arrays instead of an object each: the 860,000 of COCO take 30 MB.
     """
 
-    pictures: tuple[Picture, ...]
+    images: tuple[ImageRecord, ...]
     class_names: tuple[str, ...]
     starts: np.ndarray
     """[N + 1] int64"""
@@ -52,14 +52,14 @@ class Records:
     problems: tuple[str, ...] = ()
 
     def sample(self, index: int) -> Sample:
-        """Reads the picture and puts its objects beside it.
+        """Reads the image and puts its objects beside it.
 
         Raises:
-            InputError: the picture cannot be read, or has another size than its annotation says.
+            InputError: the image cannot be read, or has another size than its annotation says.
         """
-        index = range(len(self.pictures))[index]
-        picture, rows = self.pictures[index], slice(self.starts[index], self.starts[index + 1])
-        pixels = _read(picture)
+        index = range(len(self.images))[index]
+        record, rows = self.images[index], slice(self.starts[index], self.starts[index + 1])
+        pixels = _read(record)
         return Sample(
             pixels,
             boxes=self.boxes[rows].copy(),
@@ -67,22 +67,22 @@ class Records:
             labels=self.labels[rows].copy(),
             valid=self.valid[rows].copy(),
             areas=None if self.areas is None else self.areas[rows].copy(),
-            id=picture.id,
+            id=record.id,
         )
 
 
 def gathered(
-    pictures: Sequence[Picture], class_names: Sequence[str], objects: Sequence[Sequence[Any]], **more: Any
+    images: Sequence[ImageRecord], class_names: Sequence[str], objects: Sequence[Sequence[Any]], **more: Any
 ) -> Records:
-    """Records of lists of (box, label, valid, ...) a picture.
+    """Records of lists of (box, label, valid, ...) an image.
 
     Further entries of an object are its area and its keypoints, the same number of entries in each.
     """
-    counts = [len(of_picture) for of_picture in objects]
+    counts = [len(of_image) for of_image in objects]
     columns: list[list[Any]] = [list(column) for column in zip(*(one for some in objects for one in some))]
     boxes, labels, valid, areas, keypoints = columns + [[]] * (5 - len(columns))
     return Records(
-        tuple(pictures),
+        tuple(images),
         tuple(class_names),
         np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64),
         np.array(boxes, np.float32).reshape(-1, 4),
@@ -101,24 +101,24 @@ def report_problems(where: Path, problems: Sequence[str]) -> tuple[str, ...]:
     return tuple(problems)
 
 
-def check_files(pictures: Sequence[Picture], where: Path) -> None:
-    """InputError with the pictures that are not there."""
+def check_files(images: Sequence[ImageRecord], where: Path) -> None:
+    """InputError with the images that are not there."""
     # One listing a folder: asking for each of a million files would take minutes on a network drive.
     listings: dict[Path, set[str]] = {}
     missing = []
-    for picture in pictures:
-        folder = picture.path.parent
+    for record in images:
+        folder = record.path.parent
         if folder not in listings:
             listings[folder] = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
         # Some file systems take a name in another case than they list it in.
-        if picture.path.name not in listings[folder] and not picture.path.is_file():
-            missing.append(str(picture.path))
+        if record.path.name not in listings[folder] and not record.path.is_file():
+            missing.append(str(record.path))
     if missing:
         raise InputError(
-            f"{len(missing)} of {len(pictures)} pictures are not there",
+            f"{len(missing)} of {len(images)} images are not there",
             where=where,
             received=some(missing),
-            fix="check the folders, unpack the pictures, or take them out of the annotations",
+            fix="check the folders, unpack the images, or take them out of the annotations",
         )
 
 
@@ -128,24 +128,24 @@ def some(names: Sequence[str], separator: str = ", ") -> str:
     return separator.join(names[:_SHOWN]) + more
 
 
-def _read(picture: Picture) -> np.ndarray:
+def _read(record: ImageRecord) -> np.ndarray:
     try:
-        pixels = image.read(picture.path)
+        pixels = image.read(record.path)
     except InputError as error:
         raise InputError(
-            f"a picture of the data set cannot be read: {error.problem}",
-            where=picture.path,
+            f"an image of the data set cannot be read: {error.problem}",
+            where=record.path,
             received=error.received,
             allowed=error.allowed,
             fix="repair the file, or take it out of the annotations",
         ) from error
-    if picture.size_hw is not None and pixels.shape[:2] != picture.size_hw:
+    if record.size_hw is not None and pixels.shape[:2] != record.size_hw:
         raise InputError(
-            "the picture has another size than its annotation says, so the boxes may be wrong",
-            where=picture.path,
+            "the image has another size than its annotation says, so the boxes may be wrong",
+            where=record.path,
             received="{} high and {} wide".format(*pixels.shape[:2]),
-            allowed="{} high and {} wide".format(*picture.size_hw),
-            fix="annotate the picture anew, or correct the size if the boxes fit "
+            allowed="{} high and {} wide".format(*record.size_hw),
+            fix="annotate the image anew, or correct the size if the boxes fit "
             "(a photo may be stored sideways, with a mark to turn it)",
         )
     return pixels

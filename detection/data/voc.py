@@ -1,4 +1,4 @@
-"""Data sets in Pascal VOC's format: an XML file beside each picture."""
+"""Data sets in Pascal VOC's format: an XML file beside each image."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from detection.data.records import Picture, Records, check_files, gathered, report_problems, some
+from detection.data.records import ImageRecord, Records, check_files, gathered, report_problems, some
 from detection.data.voc_xml import VocAnnotation, read_voc
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, nearest
@@ -15,23 +15,23 @@ from framework.io.dataset import LazyDataset
 from framework.vision.image import SUFFIXES, check_file
 from framework.vision.sample import Sample
 
-_FOLDERS = (("JPEGImages", "Annotations"), ("images", "annotations"), ("", ""))  # of pictures, of XML files
-_Pair = tuple[Path, Path]  # a picture and its annotation
+_FOLDERS = (("JPEGImages", "Annotations"), ("images", "annotations"), ("", ""))  # of images, of XML files
+_Pair = tuple[Path, Path]  # an image and its annotation
 
 
 @register("dataset")
 @dataclass(frozen=True)
 class VocDetection(LazyDataset):
-    """Objects on pictures, told by an XML file a picture.
+    """Objects on images, told by an XML file an image.
 
     What `split` names is looked for in this order:
 
     * `<root>/ImageSets/Main/<split>.txt`, VOC's list of names in `<root>/JPEGImages` and `<root>/Annotations`;
     * the folder `<root>/<split>`, with the folders `images` and `annotations` (or VOC's names of them), or with
-      pictures and XML files side by side; without a split this is `root` itself, all of it;
-    * `<root>/<split>.txt`, PaddleDetection's list: a picture and its XML a line, relative to `root`.
+      images and XML files side by side; without a split this is `root` itself, all of it;
+    * `<root>/<split>.txt`, PaddleDetection's list: an image and its XML a line, relative to `root`.
 
-    A picture and its annotation have the same name up to the suffix, whatever `filename` inside says. Without
+    An image and its annotation have the same name up to the suffix, whatever `filename` inside says. Without
     `classes` the classes are the sorted names in all annotations, of the other splits too, so that all splits number
     them alike. Boxes are read as `read_voc` says; those whose right or lower side does not lie beyond the other one are
     left out and listed in `problems`. Objects marked as difficult have valid False. The sample's id is the path.
@@ -39,7 +39,7 @@ class VocDetection(LazyDataset):
     Raises:
         ConfigError: `classes` is empty or names a class twice.
         InputError: at the first use, there is no such split, files are missing, or an object has no box or is of an
-            unknown class. At an access, the picture cannot be read or has another size than its annotation says.
+            unknown class. At an access, the image cannot be read or has another size than its annotation says.
         FormatError: an annotation is not XML of this format.
     """
 
@@ -67,7 +67,7 @@ class VocDetection(LazyDataset):
         return self._records.problems
 
     def __len__(self) -> int:
-        return len(self._records.pictures)
+        return len(self._records.images)
 
     def __getitem__(self, index: int) -> Sample:
         return self._records.sample(index)
@@ -85,12 +85,12 @@ class VocDetection(LazyDataset):
                 "no annotation has an object", where=self._place, fix="set classes, or check root and split"
             )
         number = {name: index for index, name in enumerate(names)}
-        pictures, found, problems = [], [], []
-        for picture, xml in pairs:
-            pictures.append(Picture(picture, str(picture), read[xml].size_hw))
+        images, found, problems = [], [], []
+        for image, xml in pairs:
+            images.append(ImageRecord(image, str(image), read[xml].size_hw))
             found.append(_objects(read[xml], xml, number, problems))
-        check_files(pictures, self._place)
-        return gathered(pictures, names, found, problems=report_problems(self._place, problems))
+        check_files(images, self._place)
+        return gathered(images, names, found, problems=report_problems(self._place, problems))
 
     @property
     def _place(self) -> Path:
@@ -122,7 +122,7 @@ class VocDetection(LazyDataset):
                 else f"check root and split; the current folder is {Path.cwd()}",
             )
         if not pairs:
-            raise InputError("the list names no picture", where=self._place, allowed="one or more")
+            raise InputError("the list names no image", where=self._place, allowed="one or more")
         if missing := [str(xml) for _, xml in pairs if not xml.is_file()]:
             raise InputError(
                 f"{len(missing)} of {len(pairs)} annotations are not there",
@@ -145,15 +145,15 @@ class VocDetection(LazyDataset):
 
 
 def _folders(place: Path) -> _Pair | None:
-    """The folders of the pictures and of the XML files."""
-    for pictures, xmls in _FOLDERS:
+    """The folders of the images and of the XML files."""
+    for images, xmls in _FOLDERS:
         if next((place / xmls).glob("*.xml"), None) is not None:
-            return place / pictures, place / xmls
+            return place / images, place / xmls
     return None
 
 
 def _matched(xmls: Sequence[Path], folder: Path) -> list[_Pair]:
-    """Each with the picture of its name; where there is none, with the one that should be there."""
+    """Each with the image of its name; where there is none, with the one that should be there."""
     by_stem: dict[str, Path] = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.suffix.lower() in SUFFIXES:
@@ -167,7 +167,7 @@ def _listed(file: Path, root: Path) -> list[_Pair]:
         columns = line.split()
         if len(columns) != 2:
             raise InputError(
-                "a line is no picture and annotation",
+                "a line is no image and annotation",
                 where=file,
                 received=line,
                 allowed="images/a.jpg annotations/a.xml",

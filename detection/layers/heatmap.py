@@ -1,4 +1,4 @@
-"""Heatmaps of joints: what a model learns to draw, its mirror image, and where a peak lies between the pixels.
+"""Heatmaps of keypoints: what a model learns to draw, its mirror image, and where a peak lies between the pixels.
 
 Paper: DARK, https://arxiv.org/abs/1910.06278, section 3.2
 Reference: PaddlePaddle/PaddleDetection ppdet/data/transform/keypoint_operators.py,
@@ -21,7 +21,7 @@ _SMALLEST = 1e-10  # whose logarithm stands for what is not positive
 def draw_gaussians(
     centers: jax.Array, shown: jax.Array, size_hw: tuple[Any, Any], sigma: float, radius: int
 ) -> jax.Array:
-    """Maps [N, H, W, J] in 0 to 1: for each joint the largest of its people's Gaussians.
+    """Maps [N, H, W, J] in 0 to 1: for each keypoint the largest of its people's Gaussians.
 
     Args:
         centers: [N, M, J, 2] int32, x and y in pixels of the map; they may lie outside.
@@ -42,28 +42,28 @@ def draw_gaussians(
     return (down[:, :, :, None] * across[:, :, None]).max(axis=1, initial=0)
 
 
-def flip_permutation(num_joints: int, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-    """For each joint the one that takes its place in a mirrored picture.
+def flip_permutation(num_keypoints: int, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """For each keypoint the one that takes its place in a mirrored image.
 
     Raises:
-        ConfigError: a joint is in two pairs, or is none of `num_joints`.
+        ConfigError: a keypoint is in two pairs, or is none of `num_keypoints`.
     """
-    paired = [joint for pair in pairs for joint in pair]
-    if len(set(paired)) != len(paired) or not all(0 <= joint < num_joints for joint in paired):
+    paired = [keypoint for pair in pairs for keypoint in pair]
+    if len(set(paired)) != len(paired) or not all(0 <= keypoint < num_keypoints for keypoint in paired):
         raise ConfigError(
-            "these are no pairs of joints",
+            "these are no pairs of keypoints",
             where="flip_pairs",
             received=str(tuple(pairs)),
-            allowed=f"each joint of 0 to {num_joints - 1} at most once",
+            allowed=f"each keypoint of 0 to {num_keypoints - 1} at most once",
         )
-    order = list(range(num_joints))
+    order = list(range(num_keypoints))
     for left, right in pairs:
         order[left], order[right] = right, left
     return tuple(order)
 
 
 def mirrored(maps: jax.Array, order: tuple[int, ...]) -> jax.Array:
-    """Maps [N, H, W, J] of a mirrored picture as maps of the picture; `order` is that of `flip_permutation`."""
+    """Maps [N, H, W, J] of a mirrored image as maps of the image; `order` is that of `flip_permutation`."""
     return maps[:, :, ::-1][..., jnp.asarray(order)]
 
 
@@ -77,14 +77,14 @@ def refined_peaks(heatmaps: jax.Array) -> tuple[jax.Array, jax.Array]:
         (xy [N, J, 2] in pixels of the map, pixel i being at i; heights [N, J]). Where no value is positive xy is 0;
         within two pixels of the border a point is not refined.
     """
-    n, height, width, joints = heatmaps.shape
-    flat = heatmaps.reshape(n, height * width, joints)
+    n, height, width, keypoints = heatmaps.shape
+    flat = heatmaps.reshape(n, height * width, keypoints)
     heights, index = flat.max(axis=1), flat.argmax(axis=1).astype(jnp.int32)
     index = jnp.where(heights > 0, index, 0)
     columns, rows = (jnp.asarray(side, jnp.int32) for side in (width, height))
     x, y = index % columns, index // columns
 
-    logs = _log_blurred(heatmaps).reshape(n, height * width, joints)
+    logs = _log_blurred(heatmaps).reshape(n, height * width, keypoints)
 
     def at(dx: int, dy: int) -> jax.Array:
         near = jnp.clip(y + dy, 0, rows - 1) * columns + jnp.clip(x + dx, 0, columns - 1)

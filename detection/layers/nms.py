@@ -2,7 +2,7 @@
 
 The greedy rule (keep the best box, drop what overlaps it, go on) has one fixed point: a box stays if and only if no
 better box that stays overlaps it. It is found by iterating that rule on all boxes at once, which ends after as many
-rounds as the longest chain of boxes that suppress one another, a handful in pictures.
+rounds as the longest chain of boxes that suppress one another, a handful in images.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class NMS:
     Attributes:
         score_threshold: Boxes that do not score more are dropped.
         iou_threshold: Of two boxes of a class that overlap more, the better one stays.
-        nms_top_k: The best pairs of box and class of a picture that are compared. Upstream takes as many of each class,
-            which differs only where a picture has more pairs than this above the score threshold.
-        keep_top_k: Detections of a picture, K.
+        nms_top_k: The best pairs of box and class of an image that are compared. Upstream takes as many of each class,
+            which differs only where an image has more pairs than this above the score threshold.
+        keep_top_k: Detections of an image, K.
         class_agnostic: Boxes of different classes suppress one another too.
     """
 
@@ -52,7 +52,7 @@ class NMS:
 
 
 def multiclass_nms(boxes: jax.Array, scores: jax.Array, config: NMS) -> Detections:
-    """The best detections of each picture.
+    """The best detections of each image.
 
     Args:
         boxes: [N, L, 4] xyxy.
@@ -88,7 +88,7 @@ def suppress(
 
 
 def _one(boxes: jax.Array, scores: jax.Array, config: NMS) -> Detections:
-    """Of one picture: boxes [L, 4], scores [L, C]."""
+    """Of one image: boxes [L, 4], scores [L, C]."""
     # The filling makes top_k work for any number of boxes, unknown at export too.
     flat = jnp.concatenate([scores.astype(jnp.float32).reshape(-1), jnp.zeros(config.nms_top_k)])
     best, place = lax.top_k(jnp.where(flat > config.score_threshold, flat, 0), config.nms_top_k)

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from framework import nn
 
 
-def tuned(backbone: nn.Layer, rate: float, frozen: Sequence[str] = (), freeze_norms: bool = False) -> None:
+def set_param_groups(
+    backbone: nn.Layer, rate: float, frozen: Sequence[str] = (), freeze_norms: bool = False
+) -> None:
     """Change how the parameters of a backbone are trained.
 
     Args:

@@ -1,8 +1,8 @@
-"""Joints become people: those whose tags are alike belong together. In fixed shapes, so that it can be exported.
+"""Keypoints become people: those whose tags are alike belong together. In fixed shapes, so that it can be exported.
 
 Paper: Associative Embedding, https://arxiv.org/abs/1611.05424, section 3.3; HigherHRNet's differs in the costs
 Reference: PaddlePaddle/PaddleDetection ppdet/modeling/architectures/keypoint_hrhrnet.py (HrHRNetPostProcess)
-Differs: people beyond `max_people` are dropped, where the reference goes on with people of one joint; two people of
+Differs: people beyond `max_people` are dropped, where the reference goes on with people of one keypoint; two people of
     exactly the same tag stay two; the best come first.
 """
 
@@ -26,14 +26,14 @@ _TAG_COST = (
 
 
 class People(NamedTuple):
-    """K people of one picture, of whom the first `count` exist."""
+    """K people of one image, of whom the first `count` exist."""
 
     heights: jax.Array
-    """[K, J]: 0 where a joint was not found"""
+    """[K, J]: 0 where a keypoint was not found"""
     places: jax.Array
     """[K, J] int32: row * W + column"""
     tag_sum: jax.Array
-    """[K, T]: of the joints found"""
+    """[K, T]: of the keypoints found"""
     tag_count: jax.Array
     """[K]"""
     count: jax.Array
@@ -51,26 +51,27 @@ def group_by_tags(
     heat_threshold: float = 0.1,
     tag_threshold: float = 1.0,
 ) -> Poses:
-    """The people of each picture. A person's score is the mean height of its peaks, a missing one counting 0.
+    """The people of each image. A person's score is the mean height of its peaks, a missing one counting 0.
 
     Args:
         heatmaps: [N, H, W, J] float32, of as many pixels as the network's input.
-        tagmaps: T maps [N, H, W, J] float32, such as those of the picture and of its mirror image.
-        max_people: So many peaks of each joint are looked at, and so many people found, K.
+        tagmaps: T maps [N, H, W, J] float32, such as those of the image and of its mirror image.
+        max_people: So many peaks of each keypoint are looked at, and so many people found, K.
         heat_threshold: Lower peaks are none.
         tag_threshold: A peak that is not nearer to a person in the tags begins a new one.
 
     Returns:
-        Joints that no peak gave are where the height, less the rounded distance to the person's tags, is greatest; if
+        Keypoints that no peak gave are where the height, less the rounded distance to the person's tags, is greatest;
+        if
         nothing is above 0 their score is 0 and their place the origin.
     """
-    n, height, width, joints = heatmaps.shape
+    n, height, width, keypoints = heatmaps.shape
     pooled = F.max_pool2d(heatmaps, _WINDOW, 1, _WINDOW // 2)
     peaks = jnp.where(heatmaps == pooled, heatmaps, 0).transpose(0, 3, 1, 2)
-    heights, places = lax.top_k(peaks.reshape(n, joints, height * width), max_people)
+    heights, places = lax.top_k(peaks.reshape(n, keypoints, height * width), max_people)
     places = places.astype(jnp.int32)
     maps, *tags = (x.transpose(0, 3, 1, 2) for x in (heatmaps, *tagmaps))
-    flat = [x.reshape(n, joints, height * width) for x in tags]
+    flat = [x.reshape(n, keypoints, height * width) for x in tags]
     own = jnp.stack([jnp.take_along_axis(x, places, axis=2) for x in flat], axis=-1)  # [N, J, P, T]
 
     def one(
@@ -84,11 +85,12 @@ def group_by_tags(
 def _matched(
     heights: jax.Array, places: jax.Array, tags: jax.Array, heat_threshold: float, tag_threshold: float
 ) -> People:
-    """One joint after the other: its peaks [J, P], highest first, go to the people found so far, or begin new ones."""
-    joints, most = heights.shape
+    """One keypoint after the other: its peaks [J, P], highest first, go to the people found so far, or begin new
+    ones."""
+    keypoints, most = heights.shape
     people = People(
-        jnp.zeros((most, joints)),
-        jnp.zeros((most, joints), jnp.int32),
+        jnp.zeros((most, keypoints)),
+        jnp.zeros((most, keypoints), jnp.int32),
         jnp.zeros((most, tags.shape[-1])),
         jnp.zeros(most),
         jnp.zeros((), jnp.int32),
@@ -96,7 +98,7 @@ def _matched(
     slots = jnp.arange(most, dtype=jnp.int32)
 
     def add(people: People, peak: tuple[jax.Array, ...]) -> tuple[People, None]:
-        joint, heights, places, tags = peak
+        keypoint, heights, places, tags = peak
         real = heights > heat_threshold
         rows = real.sum(dtype=jnp.int32)
         distances = jnp.sqrt(((tags[:, None] - people.tags()[None]) ** 2).sum(axis=-1))  # [P, K]
@@ -111,8 +113,8 @@ def _matched(
         person = jnp.where(real, person, most)  # past the end, where nothing is written
         return (
             People(
-                people.heights.at[person, joint].set(heights, mode="drop"),
-                people.places.at[person, joint].set(places, mode="drop"),
+                people.heights.at[person, keypoint].set(heights, mode="drop"),
+                people.places.at[person, keypoint].set(places, mode="drop"),
                 people.tag_sum.at[person].add(tags, mode="drop"),
                 people.tag_count.at[person].add(1, mode="drop"),
                 jnp.minimum(people.count + new.sum(dtype=jnp.int32), most),
@@ -120,15 +122,15 @@ def _matched(
             None,
         )
 
-    people, _ = lax.scan(add, people, (jnp.arange(joints), heights, places, tags))
+    people, _ = lax.scan(add, people, (jnp.arange(keypoints), heights, places, tags))
     return people
 
 
 def _completed(people: People, maps: jax.Array, tags: Sequence[jax.Array]) -> Poses:
-    """People on maps [J, H, W] and T tags [J, H, W]: missing joints are searched, places refined."""
-    most, joints = people.heights.shape
+    """People on maps [J, H, W] and T tags [J, H, W]: missing keypoints are searched, places refined."""
+    most, num_keypoints = people.heights.shape
     rows, columns = (jnp.asarray(side, jnp.int32) for side in maps.shape[1:])
-    each = jnp.arange(joints)
+    each = jnp.arange(num_keypoints)
     missing = (people.heights == 0).any(axis=1) & (jnp.arange(most) < people.count)
     searched = jnp.argsort(~missing)
 
@@ -146,7 +148,7 @@ def _completed(people: People, maps: jax.Array, tags: Sequence[jax.Array]) -> Po
         x = left(maps[each, y], [tag[each, y] for tag in tags]).argmax(axis=1).astype(jnp.int32)
         return best[0].at[person].set(highest.max(axis=1)), best[1].at[person].set(y * columns + x)
 
-    best = (jnp.zeros((most, joints)), jnp.zeros((most, joints), jnp.int32))
+    best = (jnp.zeros((most, num_keypoints)), jnp.zeros((most, num_keypoints), jnp.int32))
     heights, places = lax.fori_loop(0, missing.sum(), search, best)
 
     given = people.heights > 0

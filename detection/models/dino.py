@@ -20,7 +20,7 @@ import numpy as np
 from detection.assigners.hungarian import MatchingCosts
 from detection.layers.deformable_attention import MSDeformableAttention, ShapesHW
 from detection.layers.detr import MLP, DecoderLayer, logit
-from detection.layers.pretrained_backbone import tuned
+from detection.layers.pretrained_backbone import set_param_groups
 from detection.layers.query_transformer import (
     Decoder,
     QueryTransformer,
@@ -204,7 +204,7 @@ class DINO(QueryDetector):
         super().__init__(config.num_denoising, config.top_k, varifocal=False, costs=MatchingCosts())
         self.config, size = config, VARIANTS[config.variant]
         backbone = build_backbone(ResNetConfig(size.backbone))
-        tuned(backbone, _BACKBONE_RATE, size.frozen, freeze_norms=True)
+        set_param_groups(backbone, _BACKBONE_RATE, size.frozen, freeze_norms=True)
         self.backbone = backbone
         self.transformer = DINOTransformer(config, [feature.channels for feature in backbone.features[1:]])
 

@@ -1,4 +1,4 @@
-"""HigherHRNet: the joints of all people at once, on maps at a half of the input's size, and tags that group them.
+"""HigherHRNet: the keypoints of all people at once, on maps at a half of the input's size, and tags that group them.
 
 Paper: https://arxiv.org/abs/1908.10357; tags: Associative Embedding, https://arxiv.org/abs/1611.05424
 Reference: PaddlePaddle/PaddleDetection ppdet/modeling/architectures/keypoint_hrhrnet.py, configs/keypoint/higherhrnet
@@ -44,12 +44,12 @@ class HigherHRNetConfig:
     """`max_people`, `heat_threshold` and `tag_threshold` are those of detection/layers/tag_grouping.py.
 
     Attributes:
-        flip_pairs: The joints that change places in a mirrored picture. Where they are given `detect` looks at the
+        flip_pairs: The keypoints that change places in a mirrored image. Where they are given `detect` looks at the
             mirror image too, as in upstream's evaluation: for COCO [1, 2], [3, 4] … [15, 16].
     """
 
     variant: str = "w32"
-    num_joints: int = 17
+    num_keypoints: int = 17
     max_people: int = 30
     heat_threshold: float = 0.1
     tag_threshold: float = 1.0
@@ -57,7 +57,7 @@ class HigherHRNetConfig:
 
     def __post_init__(self) -> None:
         check_variant("HigherHRNet", self.variant, VARIANTS)
-        flip_permutation(self.num_joints, self.flip_pairs)
+        flip_permutation(self.num_keypoints, self.flip_pairs)
         if self.max_people < 1:
             raise ConfigError(
                 "nobody is looked for", received=f"max_people={self.max_people}", allowed="1 or more"
@@ -80,14 +80,14 @@ class HrHRNetHead(nn.Layer):
 
     state_renames: ClassVar[tuple[tuple[str, str], ...]] = ((r"^(blocks\..*)\.norm\.", r"\1.bn."),)
 
-    def __init__(self, width: int, num_joints: int) -> None:
+    def __init__(self, width: int, num_keypoints: int) -> None:
         super().__init__()
         small = I.Normal(std=0.001)
-        self.num_joints = num_joints
-        self.conv1 = nn.Conv2D(width, 2 * num_joints, 1, weight_attr=small)
-        self.conv2 = nn.Conv2D(width, num_joints, 1, weight_attr=small)
+        self.num_keypoints = num_keypoints
+        self.conv1 = nn.Conv2D(width, 2 * num_keypoints, 1, weight_attr=small)
+        self.conv2 = nn.Conv2D(width, num_keypoints, 1, weight_attr=small)
         self.deconv = nn.Sequential(
-            nn.Conv2DTranspose(2 * num_joints + width, width, 4, 2, 1, weight_attr=small, bias_attr=False),
+            nn.Conv2DTranspose(2 * num_keypoints + width, width, 4, 2, 1, weight_attr=small, bias_attr=False),
             nn.BatchNorm2D(width),
             nn.ReLU(),
         )
@@ -107,7 +107,7 @@ class HigherHRNet(nn.Layer):
     """PoseEstimator of detection/contracts.py; heights and widths are multiples of 32.
 
     Raises:
-        ConfigError: the variant is unknown, or `flip_pairs` are no pairs of the joints.
+        ConfigError: the variant is unknown, or `flip_pairs` are no pairs of the keypoints.
     """
 
     training_only: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ class HigherHRNet(nn.Layer):
         super().__init__()
         self.config = config
         self.backbone = build_backbone(HRNetConfig(config.variant, multi_scale_output=False))
-        self.hrhrnet_head = HrHRNetHead(self.backbone.features[0].channels, config.num_joints)
+        self.hrhrnet_head = HrHRNetHead(self.backbone.features[0].channels, config.num_keypoints)
 
     def forward(self, images: jax.Array) -> Maps:
         return self.hrhrnet_head(self.backbone.forward_features(images)[0])
@@ -155,15 +155,15 @@ class HigherHRNet(nn.Layer):
         """
         config = self.config
         if not config.flip_pairs:
-            heat, tags = self._joined(images)
+            heat, tags = self._concat_outputs(images)
             return heat, [tags]
-        order = flip_permutation(config.num_joints, config.flip_pairs)
-        both = self._joined(jnp.concatenate([images, images[:, :, ::-1]]))
+        order = flip_permutation(config.num_keypoints, config.flip_pairs)
+        both = self._concat_outputs(jnp.concatenate([images, images[:, :, ::-1]]))
         n = images.shape[0]
         (heat, other), (tags, theirs) = ((x[:n], x[n:]) for x in both)
         return (heat + mirrored(other, order)) / 2, [tags, mirrored(theirs, order)]
 
-    def _joined(self, images: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def _concat_outputs(self, images: jax.Array) -> tuple[jax.Array, jax.Array]:
         maps = self(images)
         return (_doubled(maps.coarse) + maps.fine) / 2, _doubled(maps.tags)
 
@@ -173,7 +173,7 @@ def _doubled(x: jax.Array) -> jax.Array:
 
 
 def _cells(keypoints: jax.Array, stride: int, maps: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """(the pixels of a map [N, M, J, 2] int32 xy in which joints lie, whether these exist [N, M, J])."""
+    """(the pixels of a map [N, M, J, 2] int32 xy in which keypoints lie, whether these exist [N, M, J])."""
     at = jnp.trunc(keypoints[..., :2] / stride).astype(jnp.int32)
     size = jnp.stack([jnp.asarray(side, jnp.int32) for side in (maps.shape[2], maps.shape[1])])
     return at, ((at >= 0) & (at < size)).all(axis=-1)
@@ -184,19 +184,19 @@ def tag_losses(tags: jax.Array, at: jax.Array, shown: jax.Array) -> tuple[jax.Ar
 
     Args:
         tags: [N, H, W, J] float32.
-        at: [N, M, J, 2] int32, x and y of the pixel in which a joint lies.
-        shown: [N, M, J] bool: the joints that count.
+        at: [N, M, J, 2] int32, x and y of the pixel in which a keypoint lies.
+        shown: [N, M, J] bool: the keypoints that count.
     """
-    n, joints = tags.shape[0], tags.shape[-1]
+    n, keypoints = tags.shape[0], tags.shape[-1]
     at = jnp.where(shown[..., None], at, 0)
-    own = tags[jnp.arange(n)[:, None, None], at[..., 1], at[..., 0], jnp.arange(joints)]  # [N, M, J]
+    own = tags[jnp.arange(n)[:, None, None], at[..., 1], at[..., 0], jnp.arange(keypoints)]  # [N, M, J]
     number = shown.sum(axis=-1, dtype=jnp.float32)
     divisor = jnp.maximum(number, 1)
     means = jnp.where(shown, own, 0).sum(axis=-1) / divisor
     spread = jnp.where(shown, (own - means[..., None]) ** 2, 0).sum(axis=-1) / divisor
     real = number > 0
     people = real.sum(axis=-1, dtype=jnp.float32)
-    # A person of one joint pulls nothing together.
+    # A person of one keypoint pulls nothing together.
     pull = spread.sum(axis=-1) / jnp.maximum((number > 1).sum(axis=-1, dtype=jnp.float32), 1)
     pairs = real[:, :, None] & real[:, None] & ~jnp.eye(real.shape[1], dtype=bool)
     near = jnp.where(pairs, jnp.exp(-((means[:, :, None] - means[:, None]) ** 2)), 0)

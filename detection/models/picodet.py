@@ -2,7 +2,7 @@
 
 Paper: Yu et al. 2021, https://arxiv.org/abs/2111.00902 (this is its second version, released with PaddleDetection 2.4)
 Reference: PaddlePaddle/PaddleDetection ppdet/modeling/heads/pico_head.py (PicoHeadV2), configs/picodet
-Differs: the loss divides by at least 1, which upstream does on several devices only; a picture's best 1000 pairs of box
+Differs: the loss divides by at least 1, which upstream does on several devices only; an image's best 1000 pairs of box
     and class are compared in the suppression, not 1000 of each class.
 Weights: `state_dict()` has upstream's names. Upstream stores each output convolution a second time under
     `head.head_cls_list` and `head.head_reg_list`; these names are accepted.

@@ -2,7 +2,7 @@
 
 Paper: Yu et al. 2021, https://arxiv.org/abs/2111.00902
 Reference: PaddlePaddle/PaddleDetection ppdet/modeling/heads/pico_head.py (PicoHead), configs/picodet/legacy_model
-Differs: a picture's best 1000 pairs of box and class are compared in the suppression, not 1000 of each class.
+Differs: an image's best 1000 pairs of box and class are compared in the suppression, not 1000 of each class.
 Weights: `state_dict()` has upstream's names; exported programs load by the order of their operations (deploy form).
 """
 

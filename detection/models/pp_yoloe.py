@@ -2,7 +2,7 @@
 
 Paper: PP-YOLOE, https://arxiv.org/abs/2203.16250; `use_alpha` is what PP-YOLOE+ adds to the network
 Reference: PaddlePaddle/PaddleDetection ppdet/modeling/heads/ppyoloe_head.py, configs/ppyoloe
-Differs: the loss of a batch is divided by the qualities assigned in the whole batch, over all devices; a picture's best
+Differs: the loss of a batch is divided by the qualities assigned in the whole batch, over all devices; an image's best
     1000 pairs of box and class are compared in the suppression, not 1000 of each class.
 Weights: `state_dict()` has upstream's names.
 """

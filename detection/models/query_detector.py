@@ -47,7 +47,7 @@ class QueryDetector(nn.Layer):
         selection = self.transformer.select(memory, shapes)
         start = jax.lax.stop_gradient(selection.box_logits)
         queries = self.transformer.queries(selection)
-        return _joined(selection, *self.transformer.decode(queries, start, memory, shapes, None))
+        return _concat_outputs(selection, *self.transformer.decode(queries, start, memory, shapes, None))
 
     def loss(self, images: jax.Array, targets: Targets) -> Losses:
         """Sum of the losses of the selection and of all layers, and of the denoising queries of all layers.
@@ -68,7 +68,7 @@ class QueryDetector(nn.Layer):
         boxes, logits = self.transformer.decode(queries, jax.lax.stop_gradient(start), memory, shapes, mask)
         count = jnp.maximum(targets.valid.sum(), 1).astype(jnp.float32)
 
-        outputs = _joined(selection, boxes[:, :, extra:], logits[:, :, extra:])
+        outputs = _concat_outputs(selection, boxes[:, :, extra:], logits[:, :, extra:])
         layers, batch, number = outputs.boxes.shape[:3]
         costs = matching_costs(*outputs, objects[None], targets.labels[None], self.costs)
         valid = jnp.broadcast_to(targets.valid, (layers, *targets.valid.shape))
@@ -104,7 +104,7 @@ class QueryDetector(nn.Layer):
         return Detections(to_corners(boxes) * scale, best, (index % classes).astype(jnp.int32))
 
 
-def _joined(selection: Selection, boxes: jax.Array, logits: jax.Array) -> QueryOutputs:
+def _concat_outputs(selection: Selection, boxes: jax.Array, logits: jax.Array) -> QueryOutputs:
     first = jax.nn.sigmoid(selection.box_logits)[None]
     return QueryOutputs(jnp.concatenate([first, boxes]), jnp.concatenate([selection.logits[None], logits]))
 

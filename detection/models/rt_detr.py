@@ -21,7 +21,7 @@ from detection.assigners.hungarian import MatchingCosts
 from detection.layers.deformable_attention import ShapesHW
 from detection.layers.detr import MLP, DecoderLayer, logit
 from detection.layers.hybrid_encoder import HybridEncoder
-from detection.layers.pretrained_backbone import tuned
+from detection.layers.pretrained_backbone import set_param_groups
 from detection.layers.query_transformer import Decoder, QueryTransformer, Selection, flattened
 from detection.models.query_detector import QueryDetector
 from framework import nn
@@ -125,7 +125,7 @@ class RTDETR(QueryDetector):
             backbone = build_backbone(ResNetConfig(size.backbone))
         else:
             backbone = build_backbone(PPHGNetV2Config(size.backbone, deploy=config.deploy))
-        tuned(backbone, size.rate, size.frozen, freeze_norms=bool(size.frozen))
+        set_param_groups(backbone, size.rate, size.frozen, freeze_norms=bool(size.frozen))
         self.backbone = backbone
         channels = [feature.channels for feature in backbone.features[1:]]
         self.transformer = RTDETRTransformer(config, size.layers)

@@ -1,4 +1,4 @@
-"""Top-down HRNet: the joints of one person, on a heatmap at a quarter of the input's size.
+"""Top-down HRNet: the keypoints of one person, on a heatmap at a quarter of the input's size.
 
 Paper: https://arxiv.org/abs/1902.09212
 Reference: PaddlePaddle/PaddleDetection ppdet/modeling/architectures/keypoint_hrnet.py, configs/keypoint/hrnet
@@ -35,17 +35,17 @@ _LOSS_SCALE = 0.5
 @dataclass(frozen=True)
 class TopDownHRNetConfig:
     """Attributes:
-    flip_pairs: The joints that change places in a mirrored picture. Where they are given `detect` looks at the
+    flip_pairs: The keypoints that change places in a mirrored image. Where they are given `detect` looks at the
         mirror image too, as in upstream's evaluation: for COCO [1, 2], [3, 4] … [15, 16].
     """
 
     variant: str = "w32"
-    num_joints: int = 17
+    num_keypoints: int = 17
     flip_pairs: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         check_variant("TopDownHRNet", self.variant, VARIANTS)
-        flip_permutation(self.num_joints, self.flip_pairs)
+        flip_permutation(self.num_keypoints, self.flip_pairs)
 
 
 @register("model", config=TopDownHRNetConfig)
@@ -53,7 +53,7 @@ class TopDownHRNet(nn.Layer):
     """PoseEstimator of detection/contracts.py with one person an image, K = M = 1; sides are multiples of 32.
 
     Raises:
-        ConfigError: the variant is unknown, or `flip_pairs` are no pairs of the joints.
+        ConfigError: the variant is unknown, or `flip_pairs` are no pairs of the keypoints.
     """
 
     training_only: tuple[str, ...] = ()
@@ -64,14 +64,14 @@ class TopDownHRNet(nn.Layer):
         self.config = config
         self.backbone = build_backbone(HRNetConfig(config.variant, multi_scale_output=False))
         width = self.backbone.features[0].channels
-        self.final_conv = nn.Conv2D(width, config.num_joints, 1, weight_attr=I.Normal(std=0.001))
+        self.final_conv = nn.Conv2D(width, config.num_keypoints, 1, weight_attr=I.Normal(std=0.001))
 
     def forward(self, images: jax.Array) -> jax.Array:
         """Heatmaps [N, H / 4, W / 4, J] float32."""
         return self.final_conv(self.backbone.forward_features(images)[0]).astype(jnp.float32)
 
     def loss(self, images: jax.Array, targets: PoseTargets) -> Losses:
-        """Mean square error of the heatmaps. Joints without label, or whose Gaussian is outside, cost nothing."""
+        """Mean square error of the heatmaps. Keypoints without label, or whose Gaussian is outside, cost nothing."""
         heatmaps = self(images)
         height, width = heatmaps.shape[1:3]
         at = jnp.trunc(targets.keypoints[..., :2] / STRIDE + 0.5).astype(jnp.int32)
@@ -84,7 +84,7 @@ class TopDownHRNet(nn.Layer):
         return Losses(loss)
 
     def detect(self, images: jax.Array) -> Poses:
-        """The score is the mean height of the peaks; a joint's own may be any number."""
+        """The score is the mean height of the peaks; a keypoint's own may be any number."""
         heatmaps = self.heatmaps(images)
         places, heights = refined_peaks(heatmaps)
         keypoints = jnp.concatenate([places * STRIDE, heights[..., None]], axis=-1)[:, None]
@@ -97,7 +97,7 @@ class TopDownHRNet(nn.Layer):
             return self(images)
         both = self(jnp.concatenate([images, images[:, :, ::-1]]))
         own, other = both[: images.shape[0]], both[images.shape[0] :]
-        other = mirrored(other, flip_permutation(config.num_joints, config.flip_pairs))
-        # A pixel to the right: joints are learned at the corners of pixels, and mirrored corners are one off.
+        other = mirrored(other, flip_permutation(config.num_keypoints, config.flip_pairs))
+        # A pixel to the right: keypoints are learned at the corners of pixels, and mirrored corners are one off.
         other = jnp.concatenate([other[:, :, :1], other[:, :, :-1]], axis=2)
         return (own + other) / 2

@@ -2,7 +2,7 @@
 
 Paper: YOLOX, https://arxiv.org/abs/2107.08430
 Reference: PaddlePaddle/PaddleDetection ppdet/modeling/heads/yolo_head.py (YOLOXHead), configs/yolox
-Differs: a picture's best 1000 pairs of box and class are compared in the suppression, and 100 stay: upstream's own
+Differs: an image's best 1000 pairs of box and class are compared in the suppression, and 100 stay: upstream's own
     choice for speed, for 0.1 % of AP; a batch without objects divides by 1.
 Weights: `state_dict()` has PaddleDetection's names. The programs that the authors export (Megvii-BaseDetection/YOLOX)
     load too: `program_ops` joins two convolutions that are one here.

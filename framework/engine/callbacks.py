@@ -48,11 +48,11 @@ class LogLines(Callback):
     """
 
     def on_begin(self, trainer: Trainer) -> None:
-        self.started, self.first = time.monotonic(), trainer.step
+        self.started_at, self.first = time.monotonic(), trainer.step
 
     def on_log(self, trainer: Trainer, row: Row) -> None:
         done = row["step"] - self.first
-        left = (time.monotonic() - self.started) / max(1, done) * (trainer.total_steps - row["step"])
+        left = (time.monotonic() - self.started_at) / max(1, done) * (trainer.total_steps - row["step"])
         shown = {"step", "epoch", "lr", "samples_per_second", "wait_share", "seconds"}
         losses = "  ".join(f"{name} {value:.4f}" for name, value in row.items() if name not in shown)
         log.info(
@@ -109,7 +109,7 @@ class MetricsFile(Callback):
 
 
 class TensorBoard(Callback):
-    """Scalars, and the pictures that the task draws of evaluated samples, as TensorBoard event files."""
+    """Scalars, and the images that the task draws of evaluated samples, as TensorBoard event files."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -123,7 +123,7 @@ class TensorBoard(Callback):
 
     def on_eval(self, trainer: Trainer, row: Row) -> None:
         self._scalars("eval", row)
-        draw, first = getattr(trainer.task, "picture", None), trainer.evaluator and trainer.evaluator.first
+        draw, first = getattr(trainer.task, "visualize", None), trainer.evaluator and trainer.evaluator.first
         if draw is not None and first:
             self.writer.add_image("eval/sample", draw(*first, trainer.labels), row["step"], dataformats="HWC")
         self.writer.flush()

@@ -19,7 +19,7 @@ Transforms = tuple[Annotated[Any, Kind("transform")], ...]
 
 
 @dataclass(frozen=True)
-class Feed:
+class LoaderConfig:
     """One data set on its way to the device.
 
     `batch_size` counts the samples of a step over all devices. Order and augmentation do not depend on the workers.
@@ -47,8 +47,8 @@ class Feed:
 class Data:
     """What is trained on, and what is evaluated."""
 
-    train: Feed | None = None
-    eval: Feed | None = None
+    train: LoaderConfig | None = None
+    eval: LoaderConfig | None = None
 
 
 @dataclass(frozen=True)
@@ -135,12 +135,12 @@ class ExportOptions:
 
     inputs: dict[str, Input] = field(default_factory=dict)
     precisions: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
-    bfloat16_holds: bool = False
+    bf16_verified: bool = False
 
 
 @dataclass(frozen=True)
-class InferOptions:
-    """`transforms` of a picture or a text before the program; without them those of `data.eval`, and so its `buckets`,
+class PredictOptions:
+    """`transforms` of an image or a text before the program; without them those of `data.eval`, and so its `buckets`,
     the lengths that texts are padded to."""
 
     transforms: Transforms | None = None
@@ -162,7 +162,7 @@ class Experiment:
     pretrained: Pretrained | None = None
     weights: str | None = None
     export: ExportOptions = ExportOptions()
-    infer: InferOptions = InferOptions()
+    predict: PredictOptions = PredictOptions()
 
     def require(self, *sections: str) -> None:
         """Raises: ConfigError naming the sections that are missing for what is to be done."""

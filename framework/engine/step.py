@@ -19,7 +19,7 @@ from framework.engine.task import Task
 from framework.inference.engine import compile_options, enable_compilation_cache
 from framework.nn.functional.lowering import CPU_RECOMPUTE_OPTIONS
 from framework.nn.functional_core import GraphDef, State
-from framework.optimizer.base import Treatment
+from framework.optimizer.base import ParamGroup
 
 Log = dict[str, jax.Array]
 Step = Callable[[TrainState, Mapping[str, jax.Array]], tuple[TrainState, Log]]
@@ -28,7 +28,7 @@ Step = Callable[[TrainState, Mapping[str, jax.Array]], tuple[TrainState, Log]]
 def init_state(
     params: State,
     buffers: State,
-    how: Mapping[str, Treatment],
+    how: Mapping[str, ParamGroup],
     optimizer: Any,
     options: TrainOptions,
 ) -> TrainState:
@@ -51,7 +51,7 @@ def train_step(
     task: Task,
     optimizer: Any,
     schedule: Any,
-    how: Mapping[str, Treatment],
+    how: Mapping[str, ParamGroup],
     options: TrainOptions,
     device: Any,
     lr_scale: float = 1.0,

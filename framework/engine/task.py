@@ -59,7 +59,7 @@ class Task(Protocol):
         """Fresh ones; the first decides which checkpoint is the best."""
         ...
 
-    # Where a task has it, `picture(outputs, batch, labels) -> [H, W, 3] uint8` shows a sample of an evaluation.
+    # Where a task has it, `image(outputs, batch, labels) -> [H, W, 3] uint8` shows a sample of an evaluation.
 
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:
         """Raise ConfigError where model and data do not fit, such as other numbers of classes."""

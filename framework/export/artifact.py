@@ -53,7 +53,7 @@ class Artifact:
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     stages: dict[str, Artifact] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
-    """What the transforms read, by name: see `carried`."""
+    """What the transforms read, by name: see `pack_assets`."""
 
     def save(self, folder: str | Path) -> Path:
         """Write the folder. It appears whole or not at all; an older artifact of that name is replaced.
@@ -148,19 +148,20 @@ def load_artifact(folder: str | Path, verify: bool = False, stages: bool = True)
     return Artifact(config, programs, weights, found, files)
 
 
-def carried(transforms: Iterable[Any]) -> tuple[tuple[Any, ...], dict[str, bytes]]:
+def pack_assets(transforms: Iterable[Any]) -> tuple[tuple[Any, ...], dict[str, bytes]]:
     """Transforms as they stand in an artifact, and the files that they need there, by name.
 
-    A transform that reads files has two methods: `carried()` gives the transform with names in place of its paths and
-    the bytes of each, and `restored(files)` the transform that works with these.
+    A transform that reads files has two methods: `pack_assets()` gives the transform with names in place of its paths
+    and
+    the bytes of each, and `load_assets(files)` the transform that works with these.
 
     Raises:
         ConfigError: two transforms need different files of one name.
     """
     kept, files = [], {}
     for transform in transforms:
-        if hasattr(transform, "carried"):
-            transform, own = transform.carried()
+        if hasattr(transform, "pack_assets"):
+            transform, own = transform.pack_assets()
             for name, data in own.items():
                 if files.setdefault(name, data) != data:
                     raise ConfigError(
@@ -173,9 +174,9 @@ def carried(transforms: Iterable[Any]) -> tuple[tuple[Any, ...], dict[str, bytes
     return tuple(kept), files
 
 
-def restored(transforms: Iterable[Any], files: Mapping[str, bytes]) -> tuple[Any, ...]:
+def load_assets(transforms: Iterable[Any], files: Mapping[str, bytes]) -> tuple[Any, ...]:
     """The transforms of an artifact with its files, where they need any. Raises: FormatError, where one is missing."""
-    return tuple(item.restored(files) if hasattr(item, "restored") else item for item in transforms)
+    return tuple(item.load_assets(files) if hasattr(item, "load_assets") else item for item in transforms)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Run one exported image model: pictures in, typed results out, in batches and from several threads.
+"""Run one exported image model: images in, typed results out, in batches and from several threads.
 
-A domain says how a picture is prepared (the transforms in the artifact) and what the program's outputs mean
+A domain says how an image is prepared (the transforms in the artifact) and what the program's outputs mean
 (`interpret`); everything else is here: sources, batches of one shape, the next batch prepared while one runs.
 """
 
@@ -27,9 +27,9 @@ class ImagePredictor(Generic[R]):
     """Calls: a path, bytes, a file, an array or a PIL image gives one result; a list of them gives a list.
 
     Args:
-        interpret: Of the outputs of one picture, the sample as the program saw it and the picture as it was read.
-        transforms: What is done to a picture before the program.
-        batch_size: Pictures of one shape that run together.
+        interpret: Of the outputs of one image, the sample as the program saw it and the image as it was read.
+        transforms: What is done to an image before the program.
+        batch_size: Images of one shape that run together.
 
     Raises:
         InputError: `batch_size` is below 1.
@@ -40,7 +40,7 @@ class ImagePredictor(Generic[R]):
     ) -> None:
         if batch_size < 1:
             raise InputError(
-                "a batch needs a picture", where="batch_size", received=batch_size, allowed="1 or more"
+                "a batch needs an image", where="batch_size", received=batch_size, allowed="1 or more"
             )
         self.engine, self.transforms, self.interpret = engine, tuple(transforms), interpret
         self.batch_size = batch_size
@@ -60,16 +60,16 @@ class ImagePredictor(Generic[R]):
 
     def pages(self, items: Iterable[tuple[np.ndarray, str, int]]) -> Iterator[R]:
         """One result for each (image, source, number), in order: what `framework.inference.runner` asks for."""
-        return self.results((picture, source) for picture, source, _ in items)
+        return self.results((image, source) for image, source, _ in items)
 
-    def results(self, pictures: Iterable[tuple[np.ndarray, str]]) -> Iterator[R]:
+    def results(self, images: Iterable[tuple[np.ndarray, str]]) -> Iterator[R]:
         """One result for each (image [H, W, 3] uint8 RGB, source), in order. Memory does not grow with their number."""
         return self.of_samples(
-            Sample(picture, source_size=picture.shape[:2], id=source) for picture, source in pictures
+            Sample(image, source_size=image.shape[:2], id=source) for image, source in images
         )
 
     def of_samples(self, samples: Iterable[Sample]) -> Iterator[R]:
-        """`results` of samples, for transforms that ask for more than a picture, such as the object to cut out."""
+        """`results` of samples, for transforms that ask for more than an image, such as the object to cut out."""
         waiting: list[tuple[list[tuple[Sample, np.ndarray]], Future]] = []
         for group in self._groups(samples):
             waiting.append((group, self._device.submit(self._run, [sample for sample, _ in group])))
@@ -81,12 +81,12 @@ class ImagePredictor(Generic[R]):
     def _groups(self, samples: Iterable[Sample]) -> Iterator[list[tuple[Sample, np.ndarray]]]:
         group: list[tuple[Sample, np.ndarray]] = []
         for sample in samples:
-            picture = sample.image
+            image = sample.image
             sample = prepared(sample, self.transforms)
             if group and (len(group) == self.batch_size or group[0][0].image.shape != sample.image.shape):
                 yield group
                 group = []
-            group.append((sample, picture))
+            group.append((sample, image))
             if self.batch_size == 1:
                 yield group
                 group = []
@@ -94,7 +94,7 @@ class ImagePredictor(Generic[R]):
             yield group
 
     def _run(self, samples: list[Sample]) -> dict[str, np.ndarray]:
-        """Full batches and, where the program takes any number, single pictures are the shapes compiled for a size."""
+        """Full batches and, where the program takes any number, single images are the shapes compiled for a size."""
         images = np.stack([sample.image for sample in samples])
         one = len(images) == 1 and not isinstance(self.engine.inputs["image"].shape[0], int)
         if len(images) < self.batch_size and not one:
@@ -103,5 +103,5 @@ class ImagePredictor(Generic[R]):
 
     def _interpreted(self, group: list[tuple[Sample, np.ndarray]], future: Future) -> Iterator[R]:
         outputs = future.result()
-        for number, (sample, picture) in enumerate(group):
-            yield self.interpret({name: value[number] for name, value in outputs.items()}, sample, picture)
+        for number, (sample, image) in enumerate(group):
+            yield self.interpret({name: value[number] for name, value in outputs.items()}, sample, image)

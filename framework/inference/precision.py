@@ -14,18 +14,16 @@ from framework.inference.engine import Engine
 PrecisionChoice = Literal["auto", "float32", "bfloat16"]
 
 
-def choose_precision(
-    choice: str, device: Device, available: Iterable[str], bfloat16_holds: bool
-) -> Precision:
+def choose_precision(choice: str, device: Device, available: Iterable[str], bf16_verified: bool) -> Precision:
     """The precision to run in. "auto" takes bfloat16 where the device multiplies it in hardware and the model's
-    ledger says that its score holds (`bfloat16_holds`), and where there is nothing else; else float32.
+    score table says that its score holds (`bf16_verified`), and where there is nothing else; else float32.
 
     Raises:
         InputError: unknown choice, or a precision that the artifact has no program for.
     """
     available = list(available)
     if choice == "auto":
-        low = bfloat16_holds and "bfloat16" in available and bfloat16_is_fast(device)
+        low = bf16_verified and "bfloat16" in available and bfloat16_is_fast(device)
         return "bfloat16" if low or available == ["bfloat16"] else "float32"
     if choice not in ("float32", "bfloat16") or choice not in available:
         raise InputError(
@@ -44,6 +42,6 @@ def engine_of(artifact: Artifact, device: str | Device | None = None, precision:
         DeviceError: no such device. InputError: no program of this precision.
     """
     place = find_device(device) if isinstance(device, str) else device or default_device()
-    holds = bool(artifact.config.get("bfloat16_holds"))
+    holds = bool(artifact.config.get("bf16_verified"))
     chosen = choose_precision(precision, place, artifact.programs, holds)
     return Engine(artifact.programs[chosen], artifact.weights, place)

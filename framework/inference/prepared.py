@@ -12,7 +12,7 @@ _ONE_SHOT = np.random.default_rng(0)  # transforms of inference draw nothing fro
 
 
 def prepared(sample: S, transforms: Iterable[Any]) -> S:
-    """The sample, of a picture or of a text, after the transforms of inference."""
+    """The sample, of an image or of a text, after the transforms of inference."""
     for transform in transforms:
         sample = transform(sample, _ONE_SHOT)
     return sample

@@ -39,7 +39,7 @@ _DRAWERS, _DRAWN_AHEAD = 2, 8
 
 
 class Result(Protocol):
-    """What a predictor makes of one image: plain data for JSON and two pictures, [H, W, 3] uint8 RGB.
+    """What a predictor makes of one image: plain data for JSON and two images, [H, W, 3] uint8 RGB.
 
     `overlay` is of the image's own size, for video; `draw` may have any size.
     """
@@ -53,18 +53,19 @@ class Predictor(Protocol):
     """Reads a stream of (image [H, W, 3] uint8 RGB, source, page number) and gives one result each, in order.
 
     It may also have `frames(items, frame_rate)`, which is asked instead of `pages` for a video, and
-    `saving(stem, files)`, which gives the Saving for these pictures, or for a video where `files` is None. Where it has
-    `further`, the ending of one more picture for each that is drawn, results have `write_further(path)`. Where it has
-    `read(file) -> (image, label)`, that reads the pictures.
+    `saving(stem, files)`, which gives the ResultWriter for these images, or for a video where `files` is None. Where
+    it has
+    `further`, the ending of one more image for each that is drawn, results have `write_further(path)`. Where it has
+    `read(file) -> (image, label)`, that reads the images.
     """
 
     def pages(self, items: Iterable[Item]) -> Iterator[Any]: ...
 
 
-class Saving(Protocol):
+class ResultWriter(Protocol):
     """One file for all results, which `--save_results` asks for: `head`, the `text` of each result, `tail`.
 
-    `number` counts the pictures or frames that were read, from 0.
+    `number` counts the images or frames that were read, from 0.
     """
 
     name: str
@@ -74,18 +75,18 @@ class Saving(Protocol):
     def text(self, result: Any, number: int) -> str: ...
 
 
-def _saving(predictor: Predictor, stem: str, files: Sequence[str] | None = None) -> Saving:
+def _saving(predictor: Predictor, stem: str, files: Sequence[str] | None = None) -> ResultWriter:
     if not hasattr(predictor, "saving"):
         raise ConfigError(
             "this domain has no single file for all results",
             received="--save_results",
-            fix="leave it out: there is a JSON file for each picture, and a line for each frame of a video",
+            fix="leave it out: there is a JSON file for each image, and a line for each frame of a video",
         )
     return predictor.saving(stem, files)  # type: ignore[attr-defined]
 
 
 def _endings(predictor: Predictor) -> tuple[str, ...]:
-    """Of the names of the pictures that are written for each picture, before the suffix; the drawing has none."""
+    """Of the names of the images that are written for each image, before the suffix; the drawing has none."""
     further = getattr(predictor, "further", None)
     return ("",) if further is None else ("", further)
 
@@ -110,12 +111,12 @@ def run_images(
     def items() -> Iterator[Item]:
         for file, stem in names.items():
             try:
-                picture = vision_image.read(file) if read is None else read(file)[0]
+                image = vision_image.read(file) if read is None else read(file)[0]
             except OarError as error:
                 report.failed.append((str(file), str(error)))
                 continue
             waiting.append(stem)
-            yield picture, str(file), 1
+            yield image, str(file), 1
 
     _collect(predictor, items(), waiting, output_dir, draw, report, len(names), saving)
     return report
@@ -131,9 +132,9 @@ def run_pdf(
         with PdfReader(file, dpi=dpi) as pages:
 
             def items() -> Iterator[Item]:
-                for number, picture in enumerate(pages, start=1):
+                for number, image in enumerate(pages, start=1):
                     waiting.append(f"{file.stem}_page{number}")
-                    yield picture, str(file), number
+                    yield image, str(file), number
 
             _collect(predictor, items(), waiting, output_dir, draw, report, len(pages))
     except OarError as error:
@@ -149,7 +150,7 @@ def _collect(
     draw: bool,
     report: Report,
     total: int,
-    saving: Saving | None = None,
+    saving: ResultWriter | None = None,
 ) -> None:
     make_folder(output_dir)
     with ExitStack() as stack:
@@ -163,13 +164,11 @@ def _collect(
             report.written.append(output_dir / f"{stem}.json")
             saved(result, number)
             if draw:
-                _, *further = pictures = [
-                    output_dir / f"{stem}{ending}.png" for ending in _endings(predictor)
-                ]
-                vision_image.write(pictures[0], result.draw())
+                _, *further = images = [output_dir / f"{stem}{ending}.png" for ending in _endings(predictor)]
+                vision_image.write(images[0], result.draw())
                 for path in further:
                     result.write_further(path)
-                report.written += pictures
+                report.written += images
             bar.update(1)
     if saving is not None:
         report.written.append(output_dir / saving.name)
@@ -220,7 +219,7 @@ def run_texts(predictor: Any, texts: Sequence[str | tuple[str, str]], output_dir
 
 
 @contextmanager
-def _saved(saving: Saving | None, output_dir: Path) -> Iterator[Any]:
+def _saved(saving: ResultWriter | None, output_dir: Path) -> Iterator[Any]:
     """A function of (result, number) that adds to the file of all results; it does nothing without `saving`."""
     if saving is None:
         yield lambda result, number: None
@@ -255,17 +254,17 @@ def run_video(
             bar = stack.enter_context(tqdm(total=total, unit="frame", disable=not sys.stderr.isatty()))
             stopped = stack.enter_context(_interrupts(isinstance(source, int)))
             writer: VideoWriter | None = None
-            for number, (result, picture) in enumerate(
+            for number, (result, image) in enumerate(
                 _drawn(_results(predictor, video, source, stopped), draw)
             ):
                 found = {"frame": number, "time": round(number / video.fps, 3), **result.to_dict()}
                 found.pop("page", None)
                 out.write(json.dumps(found, ensure_ascii=False) + "\n")
                 saved(result, number)
-                if picture is not None:
+                if image is not None:
                     if writer is None:
-                        writer = stack.enter_context(VideoWriter(clip, video.fps, picture.shape[:2]))
-                    writer.write(picture)
+                        writer = stack.enter_context(VideoWriter(clip, video.fps, image.shape[:2]))
+                    writer.write(image)
                 bar.update(1)
         report.written += [path for path, there in ((clip, writer is not None), (lines, True)) if there]
         if saving is not None:
@@ -300,10 +299,10 @@ def _drawn(results: Iterator[Any], draw: bool) -> Iterator[tuple[Any, np.ndarray
         for result in results:
             waiting.append((result, pool.submit(result.overlay)))
             if len(waiting) > _DRAWN_AHEAD:
-                ready, picture = waiting.popleft()
-                yield ready, picture.result()
-        for ready, picture in waiting:
-            yield ready, picture.result()
+                ready, image = waiting.popleft()
+                yield ready, image.result()
+        for ready, image in waiting:
+            yield ready, image.result()
 
 
 @contextmanager
@@ -468,8 +467,8 @@ def run(
     if has_text != hasattr(predictor, "texts"):
         raise ConfigError(
             "this model reads something else",
-            received="a text" if has_text else "pictures or a video",
-            allowed="pictures, videos" if has_text else "--text, --text_file",
+            received="a text" if has_text else "images or a video",
+            allowed="images, videos" if has_text else "--text, --text_file",
         )
     if has_text:
         lines: Sequence[str | tuple[str, str]] = (
@@ -493,7 +492,7 @@ def run(
     files = [Path(image_file)] if image_file is not None else vision_image.list_images(str(image_dir))
     if not files:
         raise InputError(
-            "the folder holds no picture",
+            "the folder holds no image",
             where=image_dir,
             allowed="files such as .jpg, .png, .tif, .bmp, .webp",
         )

@@ -27,7 +27,7 @@ import numpy as np
 
 from framework.core.errors import ConfigError, InputError, OarError
 from framework.io.recipe import Batch, Job, Recipe, Source, rebuilt_error
-from framework.io.workers import Crew, InitFn, enter_worker, start_error
+from framework.io.workers import InitFn, WorkerGroup, enter_worker, start_error
 
 _ALIGN = 64
 _SHM = Path("/dev/shm")
@@ -193,7 +193,7 @@ class ProcessPool:
         self, recipe: Recipe, count: int, epoch: int, first_sample: int, init_fn: InitFn | None
     ) -> None:
         self._workers: list[_Worker] = []
-        self._crew: Crew | None = None
+        self._crew: WorkerGroup | None = None
         # The iterator may still be alive when the program ends: no process and no segment outlives it.
         atexit.register(self.close)
         try:
@@ -204,7 +204,7 @@ class ProcessPool:
         except BaseException:
             self.close()
             raise
-        self._crew = Crew(count)
+        self._crew = WorkerGroup(count)
 
     def submit(self, job: Job) -> Future[Batch | None]:
         future: Future[Batch | None] = Future()

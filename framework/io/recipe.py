@@ -40,7 +40,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Part:
+class PreparedSample:
     """One sample that is ready to be collated."""
 
     id: str | int
@@ -71,7 +71,7 @@ class Recipe:
             return Reader(self.dataset, epoch, first)
         return self.dataset.__getitem__
 
-    def part(self, source: Source, job: Job, index: int) -> Part | None:
+    def part(self, source: Source, job: Job, index: int) -> PreparedSample | None:
         """One sample of a batch, transformed and packed; None beyond the end of a stream.
 
         Raises:
@@ -94,7 +94,7 @@ class Recipe:
             name = f"sample {index}" if state.id is None else f"sample {state.id!r} (index {index})"
             where = f"{name} of {type(self.dataset).__name__}" + (f", {state.step}" if state.step else "")
             raise named_error(error, where, "a sample could not be made") from error
-        return Part(index if state.id is None else state.id, sample)
+        return PreparedSample(index if state.id is None else state.id, sample)
 
     def _transformed(self, sample: Any, rng: np.random.Generator, count: int | None, state: _Step) -> Any:
         for place, transform in enumerate(self.transforms[:count]):
@@ -107,7 +107,7 @@ class Recipe:
                 sample = transform(sample, rng)
         return sample
 
-    def batch(self, job: Job, parts: Sequence[Part | None]) -> Batch | None:
+    def batch(self, job: Job, parts: Sequence[PreparedSample | None]) -> Batch | None:
         """The parts collated and, with `pad_to`, filled up; None where a stream has ended before the batch.
 
         Raises:

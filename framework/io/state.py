@@ -1,4 +1,4 @@
-"""Saving and loading the arrays of a layer: `framework.save`, `framework.load`."""
+"""ResultWriter and loading the arrays of a layer: `framework.save`, `framework.load`."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from framework.core.errors import OarError
 from framework.io.dataset import IterableDataset
-from framework.io.recipe import Batch, Job, Part, Recipe, named_error
+from framework.io.recipe import Batch, Job, PreparedSample, Recipe, named_error
 
 InitFn = Callable[[int], Any]
 _STOP_SECONDS = 5.0
@@ -66,7 +66,7 @@ class Pool(Protocol):
     def close(self) -> None: ...
 
 
-class Crew:
+class WorkerGroup:
     """Threads that run tasks from one queue; a task is called with the number of its thread."""
 
     def __init__(self, count: int, enter: Callable[[int], None] | None = None) -> None:
@@ -110,7 +110,7 @@ class ThreadPool:
         self._recipe, self._source = recipe, recipe.open(epoch, first_sample)
         self._count, self._init_fn = count, init_fn
         self._init_error: Exception | None = None
-        self._crew = Crew(count, self._enter)
+        self._crew = WorkerGroup(count, self._enter)
 
     def _enter(self, number: int) -> None:
         try:
@@ -143,10 +143,10 @@ class _Assembly:
     def __init__(self, recipe: Recipe, job: Job) -> None:
         self.job, self.future = job, Future[Batch | None]()
         self._recipe, self._lock = recipe, threading.Lock()
-        self._parts: list[Part | BaseException | None] = [None] * len(job.samples)
+        self._parts: list[PreparedSample | BaseException | None] = [None] * len(job.samples)
         self._missing = len(job.samples)
 
-    def put(self, place: int, part: Part | BaseException | None) -> None:
+    def put(self, place: int, part: PreparedSample | BaseException | None) -> None:
         self._parts[place] = part
         with self._lock:
             self._missing -= 1

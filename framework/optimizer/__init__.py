@@ -8,7 +8,7 @@ The only package that imports optax.
 """
 
 from framework.optimizer import lr
-from framework.optimizer.base import Optimizer, Treatment
+from framework.optimizer.base import Optimizer, ParamGroup
 from framework.optimizer.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue, GradClip
 from framework.optimizer.ema import EMA
 from framework.optimizer.optimizers import (
@@ -46,9 +46,9 @@ __all__ = [
     "Momentum",
     "NAdam",
     "Optimizer",
+    "ParamGroup",
     "RAdam",
     "RMSProp",
-    "Treatment",
     "WeightDecay",
     "lr",
 ]

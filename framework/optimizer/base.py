@@ -2,7 +2,7 @@
 
 The pure core is for a compiled, donated training step:
 
-    how = optimizer.trainable(layer)                         # what it trains, and how: {name: Treatment}
+    how = optimizer.trainable(layer)                         # what it trains, and how: {name: ParamGroup}
     state = optimizer.init(params, how)                      # params: {name: array} of exactly these names
     lr = schedule.at(state["step"])
     params, state, info = optimizer.update(grads, state, params, lr, how)
@@ -40,7 +40,7 @@ _BLOCK = re.compile(r"^(.*?\.)?(blocks|layers?|stages)\.\d+(\.(blocks|layers?|st
 
 
 @dataclass(frozen=True)
-class Treatment:
+class ParamGroup:
     """What is done to one parameter: `rate` multiplies the learning rate, `coupled` is added to the gradient,
     `decoupled` shrinks the parameter by `lr * rate * decoupled` a step, `clip` lets the gradient be clipped."""
 
@@ -50,7 +50,7 @@ class Treatment:
     clip: bool
 
 
-How = Mapping[str, Treatment]
+How = Mapping[str, ParamGroup]
 
 
 class _Session:
@@ -172,7 +172,7 @@ class Optimizer:
 
     # -- what is done to which parameter ------------------------------------------------------------------------------
 
-    def trainable(self, layer: Layer) -> dict[str, Treatment]:
+    def trainable(self, layer: Layer) -> dict[str, ParamGroup]:
         """The parameters of `layer` that this optimizer trains, and how, by name in the order of registration.
 
         Raises:
@@ -190,21 +190,21 @@ class Optimizer:
         depth = {} if self.layer_decay is None else self._depth_factors(list(named))
         found = {}
         for name, parameter in named.items():
-            how = self._treatment(name, parameter.attr, len(parameter.shape), depth.get(name, 1.0))
+            how = self._param_group(name, parameter.attr, len(parameter.shape), depth.get(name, 1.0))
             if parameter.trainable and how.rate != 0 and not _found(self.frozen, name):
                 found[name] = how
         if not found:
             raise self.error("nothing is left to train", type(layer).__name__, "a trainable parameter")
         return found
 
-    def _treatment(self, name: str, attr: ParamAttr, rank: int, rate: float) -> Treatment:
+    def _param_group(self, name: str, attr: ParamAttr, rank: int, rate: float) -> ParamGroup:
         rate *= attr.learning_rate * self.ratio(name)
         for pattern, factor in self.lr_multipliers.items():
             rate *= factor if re.search(pattern, name) else 1.0
         spared = _found(self.no_decay, name) or (rank < 2 and not self.decay_norm_and_bias)
         own = self.own_decay if self.decays(name) and not spared else WeightDecay()
         coupled = WeightDecay.of(attr.regularizer if attr.regularizer is not None or self.decoupled else own)
-        return Treatment(rate, coupled, own.l2 if self.decoupled else 0.0, attr.need_clip)
+        return ParamGroup(rate, coupled, own.l2 if self.decoupled else 0.0, attr.need_clip)
 
     def _depth_factors(self, names: list[str]) -> dict[str, float]:
         """The factor of `layer_decay` for each name."""

@@ -116,10 +116,10 @@ def character_features(characters: tuple[str, ...]) -> list[list[str]]:
     ]
 
 
-def ngram_features(words: tuple[str, ...], lengths: tuple[int, ...], joint: str) -> list[list[str]]:
+def ngram_features(words: tuple[str, ...], lengths: tuple[int, ...], keypoint: str) -> list[list[str]]:
     """The n-grams that begin at each word or character, in lower case; shorter at the end of the text."""
     low = [word.lower() for word in words]
-    return [[f"{n} {joint.join(low[place : place + n])}" for n in lengths] for place in range(len(low))]
+    return [[f"{n} {keypoint.join(low[place : place + n])}" for n in lengths] for place in range(len(low))]
 
 
 def kind(character: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from framework.text.tokenizer import Pieces
+from framework.text.tokenizer import SubwordEncoding
 from framework.text.words import split_characters, split_words
 
 
@@ -33,7 +33,7 @@ class Lookup:
     def size(self) -> int:
         return len(self.tokens)
 
-    def split(self, text: str) -> Pieces:
+    def split(self, text: str) -> SubwordEncoding:
         found: list[str] = []
         offsets, start = [np.zeros((0, 2), np.int32)], 0
         for place, part in enumerate(self._special.split(text) if self._special else [text]):
@@ -45,14 +45,16 @@ class Lookup:
                 found += units
                 offsets.append(places + np.int32(start))
             start += len(part)
-        return Pieces(self._look_up(found), np.concatenate(offsets), np.full(len(found), -1, np.int32))
+        return SubwordEncoding(
+            self._look_up(found), np.concatenate(offsets), np.full(len(found), -1, np.int32)
+        )
 
-    def split_words(self, words: Sequence[str]) -> Pieces:
+    def split_words(self, words: Sequence[str]) -> SubwordEncoding:
         if self.unit == "words":
             spans = np.asarray([(0, len(word)) for word in words], np.int32).reshape(-1, 2)
-            return Pieces(self._look_up(words), spans, np.arange(len(words), dtype=np.int32))
+            return SubwordEncoding(self._look_up(words), spans, np.arange(len(words), dtype=np.int32))
         parts = [split_characters(word) for word in words]
-        return Pieces(
+        return SubwordEncoding(
             self._look_up([character for found, _ in parts for character in found]),
             np.concatenate([np.zeros((0, 2), np.int32), *(offsets for _, offsets in parts)]),
             np.repeat(np.arange(len(words), dtype=np.int32), [len(found) for found, _ in parts]),

@@ -115,7 +115,7 @@ class MaskTokens:
             goes_on &= np.diff(places, prepend=-2) == 1
             units = np.split(places, np.flatnonzero(~goes_on)[1:])
         if self.unit == "spans" and sample.spans is not None:
-            units = _joined(units, sample.offsets, sample.spans)
+            units = _concat_outputs(units, sample.offsets, sample.spans)
         runs = self.unit == "spans" and sample.spans is None
         chosen = list(self._runs(units, count, rng) if runs else _fitting(units, count, rng))
         if not chosen and units and len(shortest := min(units, key=len)) <= self.max_positions:
@@ -152,7 +152,7 @@ def _fitting(units: list[np.ndarray], count: int, rng: np.random.Generator) -> I
             yield units[place]
 
 
-def _joined(
+def _concat_outputs(
     units: list[np.ndarray], offsets: np.ndarray, spans: Iterable[tuple[int, int]]
 ) -> list[np.ndarray]:
     """Words that a span touches as one unit, the others as they are."""

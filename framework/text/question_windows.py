@@ -19,7 +19,8 @@ from framework.text.transforms import SOURCE, carried_text, check_vocabulary, lo
 class QuestionWindows:
     """Gives a text with a question (the sample's `pair`) its tokens: the question first, then a window of the text.
 
-    A text that is too long is divided into windows that overlap: `divide` gives a sample for each, and a call the first
+    A text that is too long is divided into windows that overlap: `split_windows` gives a sample for each, and a call
+    the first
     one alone. It stands first among the transforms. Tokens of the text count as its words.
 
     Source: https://github.com/google-research/bert, run_squad.py, `convert_examples_to_features`
@@ -51,9 +52,9 @@ class QuestionWindows:
             )
 
     def __call__(self, sample: TextSample, rng: np.random.Generator) -> TextSample:
-        return self.divide(sample)[0]
+        return self.split_windows(sample)[0]
 
-    def divide(self, sample: TextSample) -> list[TextSample]:
+    def split_windows(self, sample: TextSample) -> list[TextSample]:
         """A sample for each window, in order."""
         if sample.pair is None:
             raise InputError(
@@ -78,11 +79,11 @@ class QuestionWindows:
         """As `Tokenize.check`."""
         check_vocabulary(self.tokenizer, model, "QuestionWindows.tokenizer")
 
-    def carried(self) -> tuple[QuestionWindows, dict[str, bytes]]:
-        """As `Tokenize.carried`."""
+    def pack_assets(self) -> tuple[QuestionWindows, dict[str, bytes]]:
+        """As `Tokenize.pack_assets`."""
         text = load_tokenizer(self.tokenizer).to_json()
         return replace(self, tokenizer=SOURCE), {SOURCE: text.encode("utf-8")}
 
-    def restored(self, files: Mapping[str, bytes]) -> QuestionWindows:
-        """As `Tokenize.restored`."""
+    def load_assets(self, files: Mapping[str, bytes]) -> QuestionWindows:
+        """As `Tokenize.load_assets`."""
         return replace(self, tokenizer=carried_text(files, self.tokenizer))

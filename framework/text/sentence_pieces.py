@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from framework.core.errors import FormatError, MissingExtraError
-from framework.text.tokenizer import Pieces, pieces_of
+from framework.text.tokenizer import SubwordEncoding, encode_pieces
 
 _SPACE = "▁"
 _Found = list[tuple[int, int, int]]  # id, first character, the one after the last
@@ -72,13 +72,13 @@ class SentencePieces:
     def size(self) -> int:
         return self._size
 
-    def split(self, text: str) -> Pieces:
+    def split(self, text: str) -> SubwordEncoding:
         found = self._split(text)
-        return pieces_of([row[0] for row in found], [row[1:] for row in found], None)
+        return encode_pieces([row[0] for row in found], [row[1:] for row in found], None)
 
-    def split_words(self, words: Sequence[str]) -> Pieces:
+    def split_words(self, words: Sequence[str]) -> SubwordEncoding:
         rows = [(place, *row) for place, word in enumerate(words) for row in self._split(word)]
-        return pieces_of([row[1] for row in rows], [row[2:] for row in rows], [row[0] for row in rows])
+        return encode_pieces([row[1] for row in rows], [row[2:] for row in rows], [row[0] for row in rows])
 
     def _split(self, text: str) -> _Found:
         found: _Found = []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from framework.core.errors import FormatError, MissingExtraError
-from framework.text.tokenizer import Pieces, pieces_of
+from framework.text.tokenizer import SubwordEncoding, encode_pieces
 
 if TYPE_CHECKING:
     import tokenizers
@@ -56,14 +56,14 @@ class Subwords:
     def size(self) -> int:
         return self._size
 
-    def split(self, text: str) -> Pieces:
+    def split(self, text: str) -> SubwordEncoding:
         found = self.core.encode(text, add_special_tokens=False)
-        return pieces_of(found.ids, found.offsets, None)
+        return encode_pieces(found.ids, found.offsets, None)
 
-    def split_words(self, words: Sequence[str]) -> Pieces:
+    def split_words(self, words: Sequence[str]) -> SubwordEncoding:
         given = [f" {word}" for word in words] if self._space else list(words)
         found = self.core.encode(given, is_pretokenized=True, add_special_tokens=False)
-        pieces = pieces_of(
+        pieces = encode_pieces(
             found.ids, found.offsets, [-1 if word is None else word for word in found.word_ids]
         )
         if self._space:

@@ -27,7 +27,7 @@ Frame = tuple[tuple[int | str, int], ...]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Pieces(NamedTuple):
+class SubwordEncoding(NamedTuple):
     """T tokens of one text."""
 
     ids: np.ndarray
@@ -38,10 +38,12 @@ class Pieces(NamedTuple):
     """[T] int32: index of the word; -1 where the text was not divided"""
 
 
-def pieces_of(ids: Sequence[int], offsets: Sequence[tuple[int, int]], words: Sequence[int] | None) -> Pieces:
+def encode_pieces(
+    ids: Sequence[int], offsets: Sequence[tuple[int, int]], words: Sequence[int] | None
+) -> SubwordEncoding:
     """Lists as arrays; without `words` each is -1."""
     found = np.full(len(ids), -1, np.int32) if words is None else np.asarray(words, np.int32)
-    return Pieces(np.asarray(ids, np.int32), np.asarray(offsets, np.int32).reshape(-1, 2), found)
+    return SubwordEncoding(np.asarray(ids, np.int32), np.asarray(offsets, np.int32).reshape(-1, 2), found)
 
 
 class Segmenter(Protocol):
@@ -52,9 +54,9 @@ class Segmenter(Protocol):
         """Numbers of tokens are below this."""
         ...
 
-    def split(self, text: str) -> Pieces: ...
+    def split(self, text: str) -> SubwordEncoding: ...
 
-    def split_words(self, words: Sequence[str]) -> Pieces:
+    def split_words(self, words: Sequence[str]) -> SubwordEncoding:
         """Each word by itself; offsets count within the word."""
         ...
 
@@ -276,7 +278,7 @@ class Tokenizer:
             ConfigError: nothing of the second text fits beside the first one.
         """
         one, two = self._split(first), self._split(second)
-        one = Pieces(*(rows[:first_length] for rows in one))
+        one = SubwordEncoding(*(rows[:first_length] for rows in one))
         room = max_length - (len(self.pair) - 2) - len(one.ids)
         if room < 1 or stride < 1:
             raise ConfigError(
@@ -287,13 +289,13 @@ class Tokenizer:
             )
         found, start = [], 0
         while True:
-            window = Pieces(*(rows[start : start + room] for rows in two))
+            window = SubwordEncoding(*(rows[start : start + room] for rows in two))
             found.append((start, self._framed([one, window])))
             if start + room >= len(two.ids):
                 return found
             start += min(stride, room)
 
-    def _framed(self, parts: list[Pieces]) -> Encoding:
+    def _framed(self, parts: list[SubwordEncoding]) -> Encoding:
         """One or two texts with their special tokens."""
         ids, offsets, words, types, texts = [], [], [], [], []
         for item, type_id in self.single if len(parts) == 1 else self.pair:
@@ -304,7 +306,7 @@ class Tokenizer:
             else:
                 place, part, word = (
                     -1,
-                    Pieces(np.array([item]), np.zeros((1, 2)), np.empty(0)),
+                    SubwordEncoding(np.array([item]), np.zeros((1, 2)), np.empty(0)),
                     np.array([-1]),
                 )
             ids.append(part.ids)
@@ -315,7 +317,7 @@ class Tokenizer:
         arrays = (np.concatenate(rows).astype(np.int32) for rows in (ids, types, offsets, words, texts))
         return Encoding(*arrays)
 
-    def _split(self, text: str | Sequence[str]) -> Pieces:
+    def _split(self, text: str | Sequence[str]) -> SubwordEncoding:
         if isinstance(text, str):
             return self.segmenter.split(_SURROGATE.sub("\ufffd", text))
         if not isinstance(text, list | tuple) or not all(isinstance(word, str) for word in text):
@@ -341,7 +343,7 @@ class Tokenizer:
         )
 
 
-def _truncated(parts: list[Pieces], max_length: int, around: int) -> list[Pieces]:
+def _truncated(parts: list[SubwordEncoding], max_length: int, around: int) -> list[SubwordEncoding]:
     room = max_length - around
     if room < 0:
         raise ConfigError(
@@ -357,4 +359,4 @@ def _truncated(parts: list[Pieces], max_length: int, around: int) -> list[Pieces
         # The first text may fill its half, the odd token with it, and what the second leaves free.
         first = min(first, max(-(-room // 2), room - second))
         kept = [first, room - first]
-    return [Pieces(*(rows[:count] for rows in part)) for part, count in zip(parts, kept)]
+    return [SubwordEncoding(*(rows[:count] for rows in part)) for part, count in zip(parts, kept)]

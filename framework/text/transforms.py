@@ -101,7 +101,7 @@ class Tokenize:
         target = self.tokenizer if self.target_tokenizer is None else self.target_tokenizer
         check_vocabulary(target, model, "Tokenize.target_tokenizer", "target_size")
 
-    def carried(self) -> tuple[Tokenize, dict[str, bytes]]:
+    def pack_assets(self) -> tuple[Tokenize, dict[str, bytes]]:
         """This transform as it stands in an artifact, and the files that go there with it."""
         files = {SOURCE: self.source().to_json().encode("utf-8")}
         if self.target_tokenizer is None:
@@ -109,7 +109,7 @@ class Tokenize:
         files[_TARGET] = self.target().to_json().encode("utf-8")
         return replace(self, tokenizer=SOURCE, target_tokenizer=_TARGET), files
 
-    def restored(self, files: Mapping[str, bytes]) -> Tokenize:
+    def load_assets(self, files: Mapping[str, bytes]) -> Tokenize:
         """The transform of an artifact with these files. Raises: FormatError, where its own is missing."""
 
         target = None if self.target_tokenizer is None else carried_text(files, self.target_tokenizer)

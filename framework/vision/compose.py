@@ -1,4 +1,4 @@
-"""Pictures put together: a foreground on another background."""
+"""Images put together: a foreground on another background."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def composed(front: np.ndarray, back: np.ndarray, kept: np.ndarray) -> np.ndarra
     """
     if not front.shape == back.shape == (*kept.shape, 3):
         raise ShapeError(
-            "pictures and mask are not of one size",
+            "images and mask are not of one size",
             where="composed",
             received=f"{list(front.shape)}, {list(back.shape)}, mask {list(kept.shape)}",
             allowed="[H, W, 3] twice, [H, W]",

@@ -1,6 +1,6 @@
-"""Boxes, polygons, masks, keypoints and labels on pictures.
+"""Boxes, polygons, masks, keypoints and labels on images.
 
-Every function takes `[H, W, 3]` uint8 RGB and returns a new array. Lines and letters grow with the picture, so that
+Every function takes `[H, W, 3]` uint8 RGB and returns a new array. Lines and letters grow with the image, so that
 labels read on a 12-megapixel photo fitted to a screen as on a 200-pixel thumbnail; `scale` makes all of it larger or
 smaller. `ids` (class or track numbers, default 0, 1, 2 ...) choose the colours, the same ones always: `masks.color`.
 Objects with a coordinate that is not finite are left out.
@@ -101,7 +101,7 @@ def masks(
     canvas = _canvas(image)
     if masks.ndim != 3 or masks.shape[1:] != canvas.shape[:2]:
         raise ShapeError(
-            "the masks do not fit the picture",
+            "the masks do not fit the image",
             where="draw.masks",
             received=list(masks.shape),
             allowed=["K", *canvas.shape[:2]],
@@ -128,14 +128,14 @@ def classes(
     opacity: float = 0.5,
     ignore: int | None = 255,
 ) -> np.ndarray:
-    """A semantic map `[H, W]` of class indices over the picture with `opacity` 0 to 1; `ignore` stays clear.
+    """A semantic map `[H, W]` of class indices over the image with `opacity` 0 to 1; `ignore` stays clear.
 
     `colors` is `[num_classes, 3]` uint8 RGB, by default `masks.palette`.
     """
     canvas = _canvas(image)
     if class_map.shape != canvas.shape[:2]:
         raise ShapeError(
-            "the class map does not fit the picture",
+            "the class map does not fit the image",
             where="draw.classes",
             received=list(class_map.shape),
             allowed=list(canvas.shape[:2]),
@@ -171,9 +171,9 @@ def keypoints(
     threshold: float = 0.3,
     scale: float = 1.0,
 ) -> np.ndarray:
-    """Dots at `keypoints [K, J, 2 or 3]` (x, y, score) and lines along `skeleton`, pairs of joint indices.
+    """Dots at `keypoints [K, J, 2 or 3]` (x, y, score) and lines along `skeleton`, pairs of keypoint indices.
 
-    Joints with a score below `threshold`, and lines to them, are left out.
+    Keypoints with a score below `threshold`, and lines to them, are left out.
     """
     canvas = _canvas(image)
     keypoints = np.asarray(keypoints, np.float64)
@@ -186,11 +186,11 @@ def keypoints(
         )
     ids = _per_object("keypoints", len(keypoints), None, ids)
     line = line_width(canvas.shape[:2], scale)
-    for index, joints in enumerate(keypoints):
-        seen = np.isfinite(joints).all(axis=1)
-        if joints.shape[1] == 3:
-            seen &= joints[:, 2] >= threshold
-        points = _pixels(np.where(seen[:, None], joints[:, :2], 0.0))
+    for index, kpts in enumerate(keypoints):
+        seen = np.isfinite(kpts).all(axis=1)
+        if kpts.shape[1] == 3:
+            seen &= kpts[:, 2] >= threshold
+        points = _pixels(np.where(seen[:, None], kpts[:, :2], 0.0))
         for first, second in skeleton:
             if seen[first] and seen[second]:
                 ends = points[[first, second]]
@@ -219,12 +219,12 @@ def text(
 
 
 def line_width(size_hw: tuple[int, int], scale: float = 1.0) -> int:
-    """The width in pixels of lines on a picture of `size_hw`: 1 at 640x480, 8 at 4000x3000."""
+    """The width in pixels of lines on an image of `size_hw`: 1 at 640x480, 8 at 4000x3000."""
     return max(1, round(scale * (size_hw[0] * size_hw[1]) ** 0.5 / 450))
 
 
 def font_size(size_hw: tuple[int, int], scale: float = 1.0) -> int:
-    """The font size in pixels of labels on a picture of `size_hw`: 11 up to 640x480, 69 at 4000x3000."""
+    """The font size in pixels of labels on an image of `size_hw`: 11 up to 640x480, 69 at 4000x3000."""
     return max(6, round(scale * max(11.0, (size_hw[0] * size_hw[1]) ** 0.5 / 50)))
 
 

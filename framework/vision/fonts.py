@@ -1,4 +1,4 @@
-"""Text as a picture of its own, with a glyph for every character that some font on the machine has.
+"""Text as an image of its own, with a glyph for every character that some font on the machine has.
 
 The chain: the file named by the environment variable OAR_FONT, the Latin font inside Pillow, then fonts of the
 system for accents and other scripts, looked for only when a character needs them. A character that no font has
@@ -81,8 +81,8 @@ def text_alpha(text: str, size: int, max_width: int | None = None) -> np.ndarray
             runs = _runs(text[:keep].rstrip() + "...", size)
             width = _width(runs, size)
     height, baseline = round(1.25 * size), round(0.98 * size)
-    picture = Image.new("L", (max(1, width if max_width is None else min(width, max_width)), height))
-    pen, x = ImageDraw.Draw(picture), 0.0
+    image = Image.new("L", (max(1, width if max_width is None else min(width, max_width)), height))
+    pen, x = ImageDraw.Draw(image), 0.0
     for source, piece in runs:
         if source is not None:
             font = _font(source, size)
@@ -95,7 +95,7 @@ def text_alpha(text: str, size: int, max_width: int | None = None) -> np.ndarray
                 (x + line, baseline - 0.7 * size, x + 0.6 * size - line, baseline), outline=255, width=line
             )
             x += 0.6 * size
-    alpha = np.array(picture)
+    alpha = np.array(image)
     alpha.flags.writeable = False
     return alpha
 
@@ -156,7 +156,7 @@ def _font(source: str, size: int) -> ImageFont.FreeTypeFont:
 
 @cache
 def _has(source: str, char: str) -> bool:
-    """Whether the font has a glyph for `char`: Pillow does not tell, so its picture is held against the missing one."""
+    """Whether the font has a glyph for `char`: Pillow does not tell, so its image is held against the missing one."""
     return char.isspace() or _glyph(source, char) != _glyph(source, "\ufffe")
 
 

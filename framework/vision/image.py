@@ -1,6 +1,6 @@
 """Image files and arrays to `[H, W, 3]` uint8 RGB and back, and the pixel operations other packages need of OpenCV.
 
-A file that is cut off or damaged is an error and never a half-grey picture, and the size in the header is checked
+A file that is cut off or damaged is an error and never a half-grey image, and the size in the header is checked
 before anything is decoded. Only the six listed formats are ever decoded.
 """
 
@@ -224,7 +224,7 @@ def _jpeg_is_complete(data: bytes) -> bool:
         end -= 1
     if data[max(0, end - 2) : end] == b"\xff\xd9":
         return True
-    # Something may follow the end marker (a phone's trailer, a second picture), and an embedded thumbnail has one of
+    # Something may follow the end marker (a phone's trailer, a second image), and an embedded thumbnail has one of
     # its own: walk the segments instead of searching.
     position = 2
     while match := _JPEG_MARKER.search(data, position):
@@ -266,7 +266,7 @@ def _check_size(size_wh: tuple[int, int], max_pixels: int, where: str) -> None:
 def _orientation(image: Image.Image) -> int:
     try:
         return int(image.getexif().get(_ORIENTATION_TAG, 1))
-    except Exception:  # a damaged EXIF block is no reason to refuse the picture
+    except Exception:  # a damaged EXIF block is no reason to refuse the image
         return 1
 
 

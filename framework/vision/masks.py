@@ -196,13 +196,13 @@ def write_classes(path: str | os.PathLike[str], class_map: np.ndarray, colors: n
             received=class_map.dtype,
             allowed="uint8, uint16",
         )
-    picture = Image.fromarray(np.ascontiguousarray(class_map))
+    image = Image.fromarray(np.ascontiguousarray(class_map))
     if class_map.dtype == np.uint8:
-        picture.putpalette(np.ascontiguousarray(colors[:256], np.uint8).tobytes())
+        image.putpalette(np.ascontiguousarray(colors[:256], np.uint8).tobytes())
     path = Path(path)
     temporary = temporary_beside(path)
     try:
-        picture.save(temporary, format="PNG")
+        image.save(temporary, format="PNG")
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Pages of PDF documents as pictures, through pypdfium2 (extra `ocr`)."""
+"""Pages of PDF documents as images, through pypdfium2 (extra `ocr`)."""
 
 from __future__ import annotations
 

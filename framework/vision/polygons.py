@@ -124,7 +124,7 @@ def fill(polygons: Sequence[np.ndarray], size_hw: tuple[int, int]) -> np.ndarray
     mask = np.zeros(size_hw, np.bool_)
     for polygon in polygons:
         points = _points(polygon, "polygons.fill").astype(np.float64)
-        # Pixel indices whose centres can be inside, on the picture.
+        # Pixel indices whose centres can be inside, on the image.
         low = np.clip(np.ceil(points.min(axis=0) - 0.5), 0, size_hw[::-1]).astype(int)
         high = np.clip(np.ceil(points.max(axis=0) - 0.5), 0, size_hw[::-1]).astype(int)
         (x0, y0), (x1, y1) = low, high

@@ -1,4 +1,4 @@
-"""One picture with what is known about it: what datasets yield and transforms change."""
+"""One image with what is known about it: what datasets yield and transforms change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from framework.vision.warp import Warp
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """K objects on one picture. All geometry is in pixels of `image` as it is now, in the convention of `warp`.
+    """K objects on one image. All geometry is in pixels of `image` as it is now, in the convention of `warp`.
 
     Arrays are shared, not copied: a transform makes new ones and calls `replace`.
 
@@ -23,7 +23,7 @@ class Sample:
     """
 
     image: np.ndarray
-    """`[H, W, 3]` uint8 RGB; float32 once it is normalised. Pictures of other sensors have C channels of uint8,
+    """`[H, W, 3]` uint8 RGB; float32 once it is normalised. Images of other sensors have C channels of uint8,
     uint16 or float32, as they are stored: all geometric transforms take them, those of colour do not."""
     mask: np.ndarray | None = None
     """`[H, W]` class indices, or `[K, H, W]` bool, one mask an object."""
@@ -34,18 +34,18 @@ class Sample:
     keypoints: np.ndarray | None = None
     """`[K, J, 3]` float32: x, y, visibility (0 unlabelled, 1 hidden, 2 seen)."""
     labels: np.ndarray | None = None
-    """`[K]` class indices; for a picture with one class, `[]` (a scalar array)."""
+    """`[K]` class indices; for an image with one class, `[]` (a scalar array)."""
     text: str | tuple[str, ...] | None = None
-    """The picture's text, or one text an object."""
+    """The image's text, or one text an object."""
     valid: np.ndarray | None = None
     """`[K]` bool: False marks objects to ignore (crowds, unreadable text)."""
     areas: np.ndarray | None = None
-    """`[K]` float32: what annotators measured of the objects, in pixels of the picture as it was read. No transform
+    """`[K]` float32: what annotators measured of the objects, in pixels of the image as it was read. No transform
     changes them: metrics sort objects into small and large by them."""
     warp: Warp | None = None
-    """From the picture as it was read to `image`; None stands for no change."""
+    """From the image as it was read to `image`; None stands for no change."""
     source_size: tuple[int, int] | None = None
-    """(height, width) of the picture as it was read."""
+    """(height, width) of the image as it was read."""
     id: str | int | None = None
     """Names the sample in messages and results."""
 
@@ -70,7 +70,7 @@ class Sample:
         counts = {
             name: len(value)
             for name in ("mask", "boxes", "polygons", "keypoints", "labels", "text", "valid", "areas")
-            if (value := getattr(self, name)) is not None and not _of_the_picture(value, name)
+            if (value := getattr(self, name)) is not None and not _of_the_image(value, name)
         }
         if len(set(counts.values())) > 1:
             raise ShapeError(
@@ -93,8 +93,8 @@ class Sample:
         return dataclasses.replace(self, **changes)
 
 
-def _of_the_picture(value: Any, name: str) -> bool:
-    """Whether a field says something of the whole picture and not of each object."""
+def _of_the_image(value: Any, name: str) -> bool:
+    """Whether a field says something of the whole image and not of each object."""
     return (
         isinstance(value, str)
         or (name == "mask" and value.ndim == 2)

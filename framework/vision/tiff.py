@@ -1,7 +1,7 @@
 """TIFF files with any number of bands and pages, as numbers.
 
 Image libraries read TIFF of 1, 3 or 4 bands, and some drop the others without a word. Here each band, or all of them
-interleaved as one that is so many times as wide, is shown to OpenCV as a grey picture, by a directory written anew
+interleaved as one that is so many times as wide, is shown to OpenCV as a grey image, by a directory written anew
 behind the file's own data: so all compressions it knows are read, and nothing is decoded here.
 
 Source: TIFF 6.0, https://www.itu.int/itudoc/itu-t/com16/tiff-fx/docs/tiff6.pdf

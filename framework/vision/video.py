@@ -67,12 +67,12 @@ class VideoReader:
         self.size_hw = first.shape[0], first.shape[1]
 
     def _open(self) -> tuple[cv2.VideoCapture, np.ndarray]:
-        """The capture and its first frame: only a decoded frame proves that there is a picture."""
+        """The capture and its first frame: only a decoded frame proves that there is an image."""
         if isinstance(self._source, int):
             where = f"camera {self._source}"
             capture = cv2.VideoCapture(self._source)
             problem, fix = (
-                "the camera gives no picture",
+                "the camera gives no image",
                 "check its number, and that no other program holds it",
             )
         else:
@@ -87,7 +87,7 @@ class VideoReader:
         if not read or bgr is None:
             capture.release()
             raise InputError(
-                problem, where=where, allowed="a video with pictures, complete to its index", fix=fix
+                problem, where=where, allowed="a video with images, complete to its index", fix=fix
             )
         return capture, to_bgr(bgr)
 
@@ -251,7 +251,7 @@ class VideoWriter:
                 raise self._error
             if self.frame_count == 0:
                 raise InputError("a video needs a frame", where=self._path, received="0 frames")
-            if not _has_picture(self._temporary):
+            if not _has_image(self._temporary):
                 raise InputError(
                     "the video could not be written",
                     where=self._path,
@@ -293,7 +293,7 @@ def _file_backend() -> int:
     return cv2.CAP_FFMPEG if has_ffmpeg else cv2.CAP_ANY
 
 
-def _has_picture(path: Path) -> bool:
+def _has_image(path: Path) -> bool:
     capture = cv2.VideoCapture(str(path), _file_backend())
     read = capture.isOpened() and capture.read()[0]
     capture.release()

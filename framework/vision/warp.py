@@ -227,7 +227,7 @@ class Warp:
         `border` is a number, one a channel, or None for the nearest edge pixels.
 
         Where the warp is a scaling, a flip or a quarter turn that lands on whole pixels, the result is exactly that of
-        `image.resize`, cropping and padding; of crops from much larger pictures, that of cropping first. Elsewhere
+        `image.resize`, cropping and padding; of crops from much larger images, that of cropping first. Elsewhere
         OpenCV places samples to 1/32 pixel, and "area" is "linear".
 
         Raises:

@@ -15,7 +15,7 @@ from typing import get_args
 from framework.core.errors import FormatError, OarError
 from framework.text.lines import read_lines
 from framework.text.tokenizer import Kind, Tokenizer
-from nlp.data.check import Columns, Format, look_over
+from nlp.data.check import Columns, Format, validate
 from nlp.data.lines import column, read_table
 
 
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{made.save(chosen.output)}: {made.vocab_size} tokens")
             return 0
         columns = Columns(chosen.text, chosen.label, chosen.word, chosen.tag, chosen.separator, chosen.header)
-        report = look_over(chosen.path, chosen.format, columns)
+        report = validate(chosen.path, chosen.format, columns)
     except OarError as error:
         print(error, file=sys.stderr)
         return 2

@@ -33,7 +33,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Report:
-    """What `look_over` found. `str` makes a page of it."""
+    """What `validate` found. `str` makes a page of it."""
 
     texts: int
     unit: Literal["characters", "words"]
@@ -80,7 +80,7 @@ class Report:
         return "\n".join(lines)
 
 
-def look_over(path: Path, form: Format | None = None, columns: Columns | None = None) -> Report:
+def validate(path: Path, form: Format | None = None, columns: Columns | None = None) -> Report:
     """Reads every line.
 
     Args:

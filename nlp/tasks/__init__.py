@@ -21,12 +21,12 @@ from framework.engine.task import Batch, Losses, Metric, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
 from nlp.packing import first_tokens, packed, tokens_of
-from nlp.readers import ClassReader, Setting, TagReader
+from nlp.readers import ClassReader, ProcessorContext, TagReader
 
 Metrics = tuple[Annotated[Any, Kind("metric")], ...]
 
 
-def started(metrics: Metrics, labels: tuple[str, ...]) -> dict[str, Metric]:
+def build_metrics(metrics: Metrics, labels: tuple[str, ...]) -> dict[str, Metric]:
     """Fresh metrics, named by their places; their results have names of their own."""
     return {f"{place}": metric.start(labels) for place, metric in enumerate(metrics)}
 
@@ -106,9 +106,9 @@ class SequenceClassification(Texts):
         return {"scores": F.sigmoid(logits) if self.independent else F.softmax(logits)}
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return started(self.scores, labels)
+        return build_metrics(self.scores, labels)
 
-    def reader(self, setting: Setting) -> ClassReader:
+    def reader(self, setting: ProcessorContext) -> ClassReader:
         return ClassReader(setting)
 
 
@@ -140,7 +140,7 @@ class TokenClassification(Texts):
         return {"tags": tags, "scores": scores}
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return started(self.scores, labels)
+        return build_metrics(self.scores, labels)
 
-    def reader(self, setting: Setting) -> TagReader:
+    def reader(self, setting: ProcessorContext) -> TagReader:
         return TagReader(setting)

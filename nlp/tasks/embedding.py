@@ -16,7 +16,7 @@ from framework.core.errors import ConfigError
 from framework.engine.task import Batch, Losses, Metric
 from framework.text.sample import TextSample
 from nlp.packing import packed, tokens_of
-from nlp.readers import Outputs, Setting, TextReader
+from nlp.readers import Outputs, ProcessorContext, TextReader
 from nlp.tasks import Texts, check_embedder
 
 
@@ -70,5 +70,5 @@ class TextEmbedding(Texts):
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return {}
 
-    def reader(self, setting: Setting) -> VectorReader:
+    def reader(self, setting: ProcessorContext) -> VectorReader:
         return VectorReader(setting)

@@ -17,8 +17,8 @@ from framework.nn import functional as F
 from framework.text.sample import TextSample
 from nlp.fill_mask import MaskReader, masked_arrays
 from nlp.packing import tokens_of
-from nlp.readers import Setting
-from nlp.tasks import Metrics, Texts, started
+from nlp.readers import ProcessorContext
+from nlp.tasks import Metrics, Texts, build_metrics
 
 
 @register("task")
@@ -80,7 +80,7 @@ class MaskedLanguageModelling(Texts):
         return found
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return started(self.scores, labels)
+        return build_metrics(self.scores, labels)
 
-    def reader(self, setting: Setting) -> MaskReader:
+    def reader(self, setting: ProcessorContext) -> MaskReader:
         return MaskReader(setting, self.max_positions)

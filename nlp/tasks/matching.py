@@ -18,9 +18,9 @@ from framework.nn import functional as F
 from framework.text.sample import TextSample
 from nlp.contracts import Tokens
 from nlp.packing import packed, tokens_of
-from nlp.readers import Outputs, Setting, TextReader
+from nlp.readers import Outputs, ProcessorContext, TextReader
 from nlp.results import Similarity
-from nlp.tasks import Metrics, Texts, check_embedder, started
+from nlp.tasks import Metrics, Texts, build_metrics, check_embedder
 
 _NEGATIVE = "negative_"
 _PADDED = ("input_ids", "mask", "type_ids", "pair_ids", "pair_mask")
@@ -94,9 +94,9 @@ class Pairs(Texts):
         return packed_pair(sample)
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return started(self.scores, labels)
+        return build_metrics(self.scores, labels)
 
-    def reader(self, setting: Setting) -> PairReader:
+    def reader(self, setting: ProcessorContext) -> PairReader:
         return PairReader(setting)
 
 

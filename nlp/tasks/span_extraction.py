@@ -18,8 +18,8 @@ from framework.engine.task import Batch, Losses, Metric
 from framework.text.sample import TextSample
 from nlp.answers import NEVER, AnswerReader, question_arrays
 from nlp.packing import tokens_of
-from nlp.readers import Setting
-from nlp.tasks import Metrics, Texts, started
+from nlp.readers import ProcessorContext
+from nlp.tasks import Metrics, Texts, build_metrics
 
 
 @register("task")
@@ -98,9 +98,9 @@ class SpanExtraction(Texts):
         }
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return started(self.scores, labels)
+        return build_metrics(self.scores, labels)
 
-    def reader(self, setting: Setting) -> AnswerReader:
+    def reader(self, setting: ProcessorContext) -> AnswerReader:
         return AnswerReader(setting)
 
 

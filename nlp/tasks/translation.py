@@ -20,9 +20,9 @@ from framework.text.words import pieces
 from nlp.contracts import Tokens
 from nlp.decoding import search
 from nlp.packing import packed, tokens_of
-from nlp.readers import Outputs, Setting, TextReader, tokenizer_of
+from nlp.readers import Outputs, ProcessorContext, TextReader, tokenizer_of
 from nlp.results import Translated
-from nlp.tasks import Metrics, started
+from nlp.tasks import Metrics, build_metrics
 
 _IGNORED = -100
 
@@ -36,7 +36,7 @@ class TranslationReader(TextReader):
         ConfigError: no transform has a tokenizer. InputError: for a pair of texts.
     """
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ProcessorContext) -> None:
         super().__init__(setting)
         self.tokenize, self.source = tokenizer_of(setting)
         self.target = self.tokenize.target()
@@ -143,7 +143,8 @@ class Translation:
         )
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
-        """{"ids" [N, max_length] int32, "scores" [N] float32}, see nlp.decoding.Written; where the translation is known
+        """{"ids" [N, max_length] int32, "scores" [N] float32}, see nlp.decoding.DecodedSequences; where the
+        translation is known
         also {"losses" [N] float32}, the cross-entropy of its tokens, added up."""
         config, tokens = model.config, tokens_of(inputs)
         step, state = model.start(tokens, self.beam_size, self.max_length)
@@ -163,7 +164,7 @@ class Translation:
         return {**outputs, "losses": self._cross_entropy(model, inputs, "none", 0.0).sum(axis=1)}
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return started(self.scores, labels)
+        return build_metrics(self.scores, labels)
 
-    def reader(self, setting: Setting) -> TranslationReader:
+    def reader(self, setting: ProcessorContext) -> TranslationReader:
         return TranslationReader(setting)

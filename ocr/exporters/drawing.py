@@ -1,4 +1,4 @@
-"""Pictures of OCR results: where the text was found, and beside it what was read, at the same places."""
+"""Images of OCR results: where the text was found, and beside it what was read, at the same places."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ocr.results import Line, Page
 
 READABLE = 18.0  # height in pixels to which small lines are enlarged
 LARGEST_ZOOM = 4.0
-LARGEST_SIDE = 4096  # pictures are not enlarged beyond this
+LARGEST_SIDE = 4096  # images are not enlarged beyond this
 THICKEST = 0.08  # width of an outline over the height of the usual line: small text stays readable in its box
 _INK = 0.8  # font size over the height of the line
 
@@ -21,7 +21,7 @@ _INK = 0.8  # font size over the height of the line
 def draw_page(page: Page, *, side_by_side: bool = True) -> np.ndarray:
     """The result as [H, W, 3] uint8 RGB.
 
-    The picture with the lines' polygons, and with `side_by_side` a second one to its right, equally large, with the
+    The image with the lines' polygons, and with `side_by_side` a second one to its right, equally large, with the
     recognised text in the place of each line; so no label ever covers text. Pages of small lines are enlarged, so that
     what was read can be read. Characters that no font has are drawn as hollow boxes. A page without image is drawn on
     white.
@@ -34,15 +34,15 @@ def draw_page(page: Page, *, side_by_side: bool = True) -> np.ndarray:
     outline = min(1.0, THICKEST * usual * zoom / draw.line_width(size_hw))
     blank = np.full((*size_hw, 3), 255, np.uint8)
     polygons = [np.array(line.polygon) * zoom for line in page.lines]
-    picture = blank if page.image is None else resize(page.image, size_hw, "cubic")
-    picture = draw.polygons(picture, polygons, opacity=0.15, scale=outline)
+    image = blank if page.image is None else resize(page.image, size_hw, "cubic")
+    image = draw.polygons(image, polygons, opacity=0.15, scale=outline)
     if not side_by_side:
-        return picture
+        return image
     reading = draw.polygons(blank, polygons, opacity=0.15, scale=outline / 2)
     for line, quad in zip(page.lines, quads):
         _write(reading, line, quad * zoom)
     divider = np.full((size_hw[0], draw.line_width(size_hw), 3), 128, np.uint8)
-    return np.concatenate([picture, divider, reading], axis=1)
+    return np.concatenate([image, divider, reading], axis=1)
 
 
 def _usual_height(quads: list[np.ndarray]) -> float:

@@ -15,8 +15,8 @@ from framework.config.bind import bind, packages_of
 from framework.config.load import load, override
 from framework.config.tree import from_plain
 from framework.core.errors import ConfigError, OarError
-from framework.engine.experiment import Feed
-from segmentation.data.check import look_over
+from framework.engine.experiment import LoaderConfig
+from segmentation.data.check import validate
 
 _FEEDS = ("train", "eval")
 
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         clean = True
         for name, dataset in found.items():
-            report = look_over(dataset)
+            report = validate(dataset)
             print(f"== {name}\n{report}" if len(found) > 1 else report)
             clean &= report.is_clean
     except OarError as error:
@@ -72,7 +72,7 @@ def _named(name: str, settings: Sequence[str]) -> Any:
     tree = from_plain({"dataset": {"type": name}})
     for setting in settings:
         tree = override(tree, f"dataset.{setting}")
-    return bind(tree, Feed, _packages()).dataset
+    return bind(tree, LoaderConfig, _packages()).dataset
 
 
 def _of_config(path: str, overrides: Sequence[str], part: str | None) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _of_config(path: str, overrides: Sequence[str], part: str | None) -> dict[st
     wanted = [name for name in (_FEEDS if part is None else (part,)) if feeds.get(name) is not None]
     if not wanted:
         raise ConfigError("the configuration has no such data", where=path, allowed="data.train or data.eval")
-    return {f"data.{name}": bind(feeds[name], Feed, packages_of(tree)).dataset for name in wanted}
+    return {f"data.{name}": bind(feeds[name], LoaderConfig, packages_of(tree)).dataset for name in wanted}
 
 
 if __name__ == "__main__":

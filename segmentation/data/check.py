@@ -19,22 +19,22 @@ class ClassCount:
 
     name: str
     pixels: int
-    pictures: int
+    images: int
     """Those with a pixel of it."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What `look_over` found. `str` makes a page of it."""
+    """What `validate` found. `str` makes a page of it."""
 
-    pictures: int
+    images: int
     classes: tuple[ClassCount, ...]
     ignored: int
     """Pixels without a class."""
     sizes: tuple[tuple[str, int], ...]
-    """Sizes and kinds of pictures, and how many have them; the most frequent first."""
+    """Sizes and kinds of images, and how many have them; the most frequent first."""
     broken: tuple[str, ...]
-    """Pictures and masks that cannot be used, and why."""
+    """Images and masks that cannot be used, and why."""
 
     @property
     def absent(self) -> tuple[str, ...]:
@@ -51,13 +51,13 @@ class Report:
         total = max(1, labelled + self.ignored)
         width = max(len("class"), *(len(one.name) for one in self.classes))
         lines = [
-            f"{self.pictures} pictures: "
+            f"{self.images} images: "
             + "; ".join(f"{count} of {size}" for size, count in self.sizes[:5])
             + (f"; {len(self.sizes) - 5} other sizes" if len(self.sizes) > 5 else ""),
             f"{labelled:,} pixels with a class, {self.ignored:,} without ({self.ignored / total:.1%})",
-            f"{'class':<{width}}          pixels   share  pictures",
+            f"{'class':<{width}}          pixels   share  images",
             *(
-                f"{one.name:<{width}}  {one.pixels:14,d}  {one.pixels / max(1, labelled):6.2%}  {one.pictures:8d}"
+                f"{one.name:<{width}}  {one.pixels:14,d}  {one.pixels / max(1, labelled):6.2%}  {one.images:8d}"
                 for one in sorted(self.classes, key=lambda one: -one.pixels)
             ),
         ]
@@ -66,14 +66,14 @@ class Report:
                 f"{len(self.absent)} classes without a pixel: {', '.join(self.absent[:_SHOWN])}"
                 + (" ..." if len(self.absent) > _SHOWN else "")
             )
-        lines.append(f"{len(self.broken)} pictures that cannot be used")
+        lines.append(f"{len(self.broken)} images that cannot be used")
         lines += [f"  {line}" for line in self.broken[:_SHOWN]]
         lines += [f"  ... and {len(self.broken) - _SHOWN} more"] if len(self.broken) > _SHOWN else []
         return "\n".join(lines)
 
 
-def look_over(dataset: Any) -> Report:
-    """Reads every picture and mask of a data set of this package.
+def validate(dataset: Any) -> Report:
+    """Reads every image and mask of a data set of this package.
 
     Raises:
         ConfigError: it is a data set without masks of classes.
@@ -86,7 +86,7 @@ def look_over(dataset: Any) -> Report:
             allowed="a data set of segmentation.data, such as MaskFolder or MaskListFile",
         )
     names = dataset.class_names
-    pixels, pictures = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
+    pixels, images = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
     sizes: Counter[str] = Counter()
     ignored, broken = 0, []
     for index in range(len(dataset)):
@@ -102,7 +102,7 @@ def look_over(dataset: Any) -> Report:
         counted = mask != dataset.ignore_index
         counts = np.bincount(mask[counted], minlength=len(names))
         pixels += counts
-        pictures += counts > 0
+        images += counts > 0
         ignored += mask.size - int(counts.sum())
-    rows = (ClassCount(*row) for row in zip(names, pixels.tolist(), pictures.tolist()))
+    rows = (ClassCount(*row) for row in zip(names, pixels.tolist(), images.tolist()))
     return Report(len(dataset), tuple(rows), ignored, tuple(sizes.most_common()), tuple(broken))

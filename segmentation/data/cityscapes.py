@@ -12,7 +12,7 @@ from framework.config.registry import register
 from framework.core.errors import InputError
 from segmentation import palettes
 from segmentation.data.classes import CITYSCAPES, CITYSCAPES_IDS
-from segmentation.data.coding import Coding
+from segmentation.data.label_map import LabelMap
 from segmentation.data.records import MaskDataset, Pair, read_lines, read_pairs
 
 _PICTURE = "_leftImg8bit.png"
@@ -24,9 +24,9 @@ _KINDS = ("labelTrainIds", "labelIds")
 class Cityscapes(MaskDataset):
     """The 19 classes of Cityscapes that are evaluated; everything else is 255.
 
-    Without a list, the pictures are `<root>/leftImg8bit/<split>/<city>/*_leftImg8bit.png` and their masks
+    Without a list, the images are `<root>/leftImg8bit/<split>/<city>/*_leftImg8bit.png` and their masks
     `<root>/<annotations>/<split>/<city>/*_<annotations>_labelTrainIds.png`, or `..._labelIds.png` where those are not
-    there. `list_file`, relative to the current folder, has a line a sample: picture and mask, relative to `root`,
+    there. `list_file`, relative to the current folder, has a line a sample: image and mask, relative to `root`,
     separated by a comma or a blank, as PaddleSeg's train.list. Masks whose names end in labelIds hold the 34 official
     ids, of which 19 are turned into classes; all others hold classes.
 
@@ -34,8 +34,8 @@ class Cityscapes(MaskDataset):
         annotations: "gtFine", or "gtCoarse" with the split "train_extra".
 
     Raises:
-        InputError: at the first use, there are no pictures, the list cannot be read or is empty, or files are not
-            there. At an access, a file cannot be read, picture and mask differ in size, or values stand for no class.
+        InputError: at the first use, there are no images, the list cannot be read or is empty, or files are not
+            there. At an access, a file cannot be read, image and mask differ in size, or values stand for no class.
 
     Source: Cordts et al. 2016, https://arxiv.org/abs/1604.01685; cityscapesScripts, helpers/labels.py
     """
@@ -59,29 +59,29 @@ class Cityscapes(MaskDataset):
             commas = all("," in line for line in read_lines(Path(self.list_file)))
             return read_pairs(Path(self.list_file), root, "," if commas else None)
         folder = root / "leftImg8bit" / self.split
-        pictures = sorted(folder.glob(f"*/*{_PICTURE}"))
-        if not pictures:
+        images = sorted(folder.glob(f"*/*{_PICTURE}"))
+        if not images:
             raise InputError(
-                "there are no pictures",
+                "there are no images",
                 where=folder,
                 allowed=f"<city>/*{_PICTURE}",
                 fix=f"check root and split, or set list_file; the current folder is {Path.cwd()}",
             )
-        return [Pair(picture, self._mask(picture)) for picture in pictures]
+        return [Pair(image, self._mask(image)) for image in images]
 
-    def _mask(self, picture: Path) -> Path:
-        folder = Path(self.root) / self.annotations / self.split / picture.parent.name
-        name = picture.name.removesuffix(_PICTURE)
+    def _mask(self, image: Path) -> Path:
+        folder = Path(self.root) / self.annotations / self.split / image.parent.name
+        name = image.name.removesuffix(_PICTURE)
         masks = [folder / f"{name}_{self.annotations}_{kind}.png" for kind in _KINDS]
         return next((mask for mask in masks if mask.is_file()), masks[-1])
 
-    def coding(self, mask: Path) -> Coding:
+    def coding(self, mask: Path) -> LabelMap:
         return self._of_ids if mask.stem.endswith("labelIds") else self._of_classes
 
     @cached_property
-    def _of_ids(self) -> Coding:
-        return Coding(len(CITYSCAPES), values=dict(enumerate(CITYSCAPES_IDS)))
+    def _of_ids(self) -> LabelMap:
+        return LabelMap(len(CITYSCAPES), values=dict(enumerate(CITYSCAPES_IDS)))
 
     @cached_property
-    def _of_classes(self) -> Coding:
-        return Coding(len(CITYSCAPES))
+    def _of_classes(self) -> LabelMap:
+        return LabelMap(len(CITYSCAPES))

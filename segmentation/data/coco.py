@@ -21,7 +21,7 @@ from segmentation.data.records import Pair, check_files, read_image, sample_of, 
 from zoo.classification.data import LazyDataset
 
 
-class _Picture(NamedTuple):
+class _ImageRecord(NamedTuple):
     path: Path
     objects: list[tuple[int, Any, str]]
     """Class, COCO's `segmentation`, and what to call it in messages."""
@@ -29,22 +29,22 @@ class _Picture(NamedTuple):
 
 class _Records(NamedTuple):
     class_names: tuple[str, ...]
-    pictures: list[_Picture]
+    images: list[_ImageRecord]
 
 
 @register("dataset")
 @dataclass(frozen=True)
 class CocoMasks(LazyDataset):
-    """The outlines and run lengths of a COCO file, drawn into one mask of classes for each picture.
+    """The outlines and run lengths of a COCO file, drawn into one mask of classes for each image.
 
-    `annotations` and the folder `images` of the pictures are relative to `root`. The classes are the categories in the
+    `annotations` and the folder `images` of the images are relative to `root`. The classes are the categories in the
     order of their ids. With a `background` that is class 0, and stands for what no object covers; null leaves such
     pixels to be ignored (255), as fits annotations of stuff. Of objects that overlap the smaller one is seen; crowds
-    are drawn too. Pictures come in the order of their ids, also those without objects.
+    are drawn too. Images come in the order of their ids, also those without objects.
 
     Raises:
         InputError: at the first use, there are no such files, annotations name an unknown image or category or have
-            no mask, or there are fewer than two classes or more than 255. At an access, the picture cannot be read,
+            no mask, or there are fewer than two classes or more than 255. At an access, the image cannot be read,
             has another size than its masks, or a mask is damaged.
         FormatError: the file is not JSON, or not in this format.
     """
@@ -76,25 +76,23 @@ class CocoMasks(LazyDataset):
         return 255
 
     def __len__(self) -> int:
-        return len(self._records.pictures)
+        return len(self._records.images)
 
     def __getitem__(self, index: int) -> Sample:
-        picture = self._records.pictures[index]
-        pixels = read_image(picture.path, None)
+        image = self._records.images[index]
+        pixels = read_image(image.path, None)
         size_hw = pixels.shape[0], pixels.shape[1]
         mask = np.full(size_hw, self.ignore_index if self.background is None else 0, np.uint8)
-        drawn = [
-            (label, self._region(one, name, size_hw, picture.path)) for label, one, name in picture.objects
-        ]
+        drawn = [(label, self._region(one, name, size_hw, image.path)) for label, one, name in image.objects]
         for label, region in sorted(drawn, key=lambda one: -np.count_nonzero(one[1])):
             mask[region] = label
-        return sample_of(pixels, mask, Pair(picture.path, self._file))
+        return sample_of(pixels, mask, Pair(image.path, self._file))
 
     @property
     def _file(self) -> Path:
         return Path(self.root) / self.annotations
 
-    def _region(self, one: Any, name: str, size_hw: tuple[int, int], picture: Path) -> np.ndarray:
+    def _region(self, one: Any, name: str, size_hw: tuple[int, int], image: Path) -> np.ndarray:
         """[H, W] bool."""
         if not isinstance(one, Mapping):
             found = np.zeros(size_hw, bool)
@@ -112,10 +110,10 @@ class CocoMasks(LazyDataset):
             ) from error
         if region.shape != size_hw:
             raise InputError(
-                "a mask has another size than its picture",
+                "a mask has another size than its image",
                 where=f"{self._file}, {name}",
                 received="{} high and {} wide".format(*region.shape),
-                allowed="{} high and {} wide, as {}".format(*size_hw, picture),
+                allowed="{} high and {} wide, as {}".format(*size_hw, image),
             )
         return region
 
@@ -135,8 +133,8 @@ class CocoMasks(LazyDataset):
         first = len(names) - len(categories)
         number = {one["id"]: index for index, one in enumerate(categories, start=first)}
         folder = Path(self.root) / self.images
-        pictures = {
-            one["id"]: _Picture(folder / str(one.get("file_name")), [])
+        images = {
+            one["id"]: _ImageRecord(folder / str(one.get("file_name")), [])
             for one in sorted(data["images"], key=lambda one: one["id"])
         }
         wrong = []
@@ -145,7 +143,7 @@ class CocoMasks(LazyDataset):
             what = next(
                 (
                     key
-                    for key, known in (("image_id", pictures), ("category_id", number))
+                    for key, known in (("image_id", images), ("category_id", number))
                     if one.get(key) not in known
                 ),
                 None,
@@ -155,7 +153,7 @@ class CocoMasks(LazyDataset):
             elif not _is_mask(one.get("segmentation")):
                 wrong.append(f"{name} has no mask, but segmentation {str(one.get('segmentation'))[:40]}")
             else:
-                pictures[one["image_id"]].objects.append(
+                images[one["image_id"]].objects.append(
                     (number[one["category_id"]], one["segmentation"], name)
                 )
         if wrong:
@@ -166,8 +164,8 @@ class CocoMasks(LazyDataset):
                 allowed="ids of the same file, and a list of polygons [x, y, x, y, x, y, ...] or run lengths",
                 fix="annotations of boxes alone have no masks; correct or remove the others",
             )
-        check_files([one.path for one in pictures.values()])
-        return _Records(tuple(names), list(pictures.values()))
+        check_files([one.path for one in images.values()])
+        return _Records(tuple(names), list(images.values()))
 
 
 def _is_mask(one: Any) -> bool:

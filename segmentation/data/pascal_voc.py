@@ -11,7 +11,7 @@ import numpy as np
 from framework.config.registry import register
 from segmentation import palettes
 from segmentation.data.classes import PASCAL_VOC
-from segmentation.data.coding import Coding
+from segmentation.data.label_map import LabelMap
 from segmentation.data.records import MaskDataset, Pair, read_lines, read_pairs
 
 _MASKS = ("SegmentationClass", "SegmentationClassAug")
@@ -22,14 +22,14 @@ _MASKS = ("SegmentationClass", "SegmentationClassAug")
 class PascalVOC(MaskDataset):
     """20 classes and the background, which is class 0; edges of objects are 255.
 
-    `<root>/ImageSets/Segmentation/<split>.txt` lists names of pictures in `<root>/JPEGImages`, whose masks are in
+    `<root>/ImageSets/Segmentation/<split>.txt` lists names of images in `<root>/JPEGImages`, whose masks are in
     `<root>/SegmentationClass` or else in `<root>/SegmentationClassAug`; a line may also name both files, as lists of
     the augmented set do (`/JPEGImages/a.jpg /SegmentationClassAug/a.png`). Several splits are joined by a plus:
     "train+aug". Masks are PNG with a palette, or grey.
 
     Raises:
         InputError: at the first use, a list cannot be read, is empty or names files that are not there. At an
-            access, a file cannot be read, picture and mask differ in size, or values stand for no class.
+            access, a file cannot be read, image and mask differ in size, or values stand for no class.
 
     Source: http://host.robots.ox.ac.uk/pascal/VOC/voc2012; the augmented masks are Hariharan's, 2011
     """
@@ -62,9 +62,9 @@ class PascalVOC(MaskDataset):
         masks = [Path(self.root) / folder / f"{name}.png" for folder in _MASKS]
         return next((mask for mask in masks if mask.is_file()), masks[0])
 
-    def coding(self, mask: Path) -> Coding:
+    def coding(self, mask: Path) -> LabelMap:
         return self._coding
 
     @cached_property
-    def _coding(self) -> Coding:
-        return Coding(len(PASCAL_VOC))
+    def _coding(self) -> LabelMap:
+        return LabelMap(len(PASCAL_VOC))

@@ -1,4 +1,4 @@
-"""What the data sets share: pairs of a picture and a mask, read when they are asked for."""
+"""What the data sets share: pairs of an image and a mask, read when they are asked for."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from framework.core.errors import InputError
-from framework.vision import image, stored
+from framework.vision import image, raw_images
 from framework.vision.sample import Sample
-from segmentation.data.coding import Coding
+from segmentation.data.label_map import LabelMap
 from zoo.classification.data import LazyDataset
 
 _SHOWN = 5
@@ -27,14 +27,14 @@ class Pair(NamedTuple):
 
 
 class MaskDataset(LazyDataset):
-    """Pictures and mask files. What a data set adds is which files they are and what the values stand for.
+    """Images and mask files. What a data set adds is which files they are and what the values stand for.
 
     `class_names` are the names by index, `palette` [K, 3] uint8 their colours; `ignore_index` stands in masks for
-    pixels without a class. The sample's id is the path of the picture.
+    pixels without a class. The sample's id is the path of the image.
     """
 
     channels: int | None = None
-    """How many a picture must have, to be taken as it is stored; None: it is read as 8-bit RGB."""
+    """How many an image must have, to be taken as it is stored; None: it is read as 8-bit RGB."""
     ignore_index: int = 255
 
     @property
@@ -57,7 +57,7 @@ class MaskDataset(LazyDataset):
         """The files that should be there, at least one pair."""
 
     @abstractmethod
-    def coding(self, mask: Path) -> Coding:
+    def coding(self, mask: Path) -> LabelMap:
         """What the values of a mask file stand for."""
 
     def __len__(self) -> int:
@@ -69,29 +69,29 @@ class MaskDataset(LazyDataset):
 
 
 def sample_of(pixels: np.ndarray, mask: np.ndarray, pair: Pair) -> Sample:
-    """Raises: InputError when picture and mask have different sizes."""
+    """Raises: InputError when image and mask have different sizes."""
     if pixels.shape[:2] != mask.shape:
         raise InputError(
-            "the mask has another size than its picture",
+            "the mask has another size than its image",
             where=pair.mask,
             received="{} high and {} wide".format(*mask.shape),
             allowed="{} high and {} wide, as {}".format(*pixels.shape[:2], pair.image),
-            fix="make the mask anew at the picture's size (a photo may be stored sideways, with a mark to turn it)",
+            fix="make the mask anew at the image's size (a photo may be stored sideways, with a mark to turn it)",
         )
     return Sample(pixels, mask=mask, id=str(pair.image), source_size=(mask.shape[0], mask.shape[1]))
 
 
 def read_image(path: Path, channels: int | None) -> np.ndarray:
-    """The picture as 8-bit RGB, or as it is stored with that many channels.
+    """The image as 8-bit RGB, or as it is stored with that many channels.
 
     Raises:
         InputError: it cannot be read, or has another number of channels.
     """
     try:
-        pixels = image.read(path) if channels is None else stored.read_channels(path)
+        pixels = image.read(path) if channels is None else raw_images.read_channels(path)
     except InputError as error:
         raise InputError(
-            f"a picture of the data set cannot be read: {error.problem}",
+            f"an image of the data set cannot be read: {error.problem}",
             where=path,
             received=error.received,
             allowed=error.allowed,
@@ -100,7 +100,7 @@ def read_image(path: Path, channels: int | None) -> np.ndarray:
     if channels is not None and pixels.shape[2] != channels:
         first = pixels.shape[0] == channels
         raise InputError(
-            "a picture has another number of channels than the data set says",
+            "an image has another number of channels than the data set says",
             where=path,
             received=f"{pixels.dtype} {list(pixels.shape)}",
             allowed=f"{channels} channels",
@@ -151,7 +151,7 @@ def read_lines(file: Path) -> list[str]:
 
 
 def read_pairs(file: Path, root: Path, separator: str | None = None) -> list[Pair]:
-    """The pairs of a list, `picture mask` a line, relative to `root`; None: separated by blanks or tabs.
+    """The pairs of a list, `image mask` a line, relative to `root`; None: separated by blanks or tabs.
 
     Raises:
         InputError: as `read_lines`, or lines have not two columns.
@@ -166,10 +166,10 @@ def read_pairs(file: Path, root: Path, separator: str | None = None) -> list[Pai
     if wrong:
         shown = "a blank" if separator is None else repr(separator)
         raise InputError(
-            f"{len(wrong)} lines of the list are no picture and mask",
+            f"{len(wrong)} lines of the list are no image and mask",
             where=file,
             received=some(wrong, "; "),
-            allowed=f"the path of a picture, {shown}, and that of its mask",
+            allowed=f"the path of an image, {shown}, and that of its mask",
             fix="set separator if the columns are separated by something else, or correct the lines",
         )
     return pairs

@@ -1,4 +1,4 @@
-"""CGNet: half a million weights. Its blocks join each place with its surroundings and weigh that by the whole picture.
+"""CGNet: half a million weights. Its blocks join each place with its surroundings and weigh that by the whole image.
 
 Paper: Wu et al. 2018, https://arxiv.org/abs/1811.08201
 Reference: wutianyiRosun/CGNet model/CGNet.py
@@ -120,7 +120,7 @@ class ContextGuidedBlock(nn.Layer):
 
 @register("model", config=CGNetConfig)
 class CGNet(nn.Layer):
-    """Segmenter of segmentation/contracts.py, of one output. The smaller picture stands beside each stage's input."""
+    """Segmenter of segmentation/contracts.py, of one output. The smaller image stands beside each stage's input."""
 
     def __init__(self, config: CGNetConfig) -> None:
         super().__init__()

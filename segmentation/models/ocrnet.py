@@ -50,7 +50,7 @@ def _conv(in_channels: int, out_channels: int, kernel_size: int = 1) -> ConvBN:
 
 
 def gather_regions(pixels: jax.Array, scores: jax.Array) -> jax.Array:
-    """The mean of the pixels [N, h, w, C] for each class, weighed by a softmax of its scores over the picture.
+    """The mean of the pixels [N, h, w, C] for each class, weighed by a softmax of its scores over the image.
 
     `scores` are logits [N, h, w, K]; the result is [N, K, 1, C]. Source: equation 4
     """

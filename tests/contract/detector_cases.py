@@ -72,11 +72,11 @@ class Row:
         return build(self.full if full else self.small)
 
     def targets(self, n: int, full: bool = False) -> Targets | PoseTargets:
-        """Objects on the first picture, for maps of every stride, among padding, and none on the others."""
+        """Objects on the first image, for maps of every stride, among padding, and none on the others."""
         if self.people is not None:
-            joints = (self.full if full else self.small).num_joints  # pyright: ignore[reportOptionalMemberAccess]
-            keypoints = np.zeros((n, self.people, joints, 3), np.float32)
-            keypoints[0, 0] = [(20 + joint, 40 - joint, 2) for joint in range(joints)]
+            points = (self.full if full else self.small).num_keypoints  # pyright: ignore[reportOptionalMemberAccess]
+            keypoints = np.zeros((n, self.people, points, 3), np.float32)
+            keypoints[0, 0] = [(20 + keypoint, 40 - keypoint, 2) for keypoint in range(points)]
             bounds, there = np.zeros((n, self.people, 4), np.float32), np.zeros((n, self.people), bool)
             bounds[0, 0], there[0, 0] = (0, 0, 64, 64), True
             return PoseTargets(jnp.asarray(keypoints), jnp.asarray(bounds), jnp.asarray(there))
@@ -91,7 +91,7 @@ class Row:
         """The shapes that `detect` gives at the published size."""
         k = self.detections
         if self.people is not None:
-            return {"keypoints": (n, k, self.full.num_joints, 3), "scores": (n, k)}
+            return {"keypoints": (n, k, self.full.num_keypoints, 3), "scores": (n, k)}
         return {"boxes": (n, k, 4), "scores": (n, k), "labels": (n, k)}
 
 

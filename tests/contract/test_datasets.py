@@ -27,7 +27,7 @@ from segmentation.data.ade20k import ADE20K
 from segmentation.data.camvid import CamVid
 from segmentation.data.cityscapes import Cityscapes
 from segmentation.data.coco import CocoMasks
-from segmentation.data.own import MaskFolder, MaskListFile
+from segmentation.data.custom import MaskFolder, MaskListFile
 from segmentation.data.pascal_voc import PascalVOC
 from zoo.classification.benchmarks import Cifar10, Mnist
 from zoo.classification.data import ImageFolder, ListFile
@@ -52,8 +52,8 @@ def list_file(folder: Path) -> Dataset:
 
 
 def mnist(folder: Path) -> Dataset:
-    pictures = bytes([0, 0, 8, 3, 0, 0, 0, 6, 0, 0, 0, 2, 0, 0, 0, 2]) + bytes(range(24))
-    (folder / "images").write_bytes(pictures)
+    images = bytes([0, 0, 8, 3, 0, 0, 0, 6, 0, 0, 0, 2, 0, 0, 0, 2]) + bytes(range(24))
+    (folder / "images").write_bytes(images)
     (folder / "labels").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 6]) + bytes(range(6)))
     return Mnist(folder / "images", folder / "labels")
 
@@ -98,12 +98,12 @@ def coco_pose(folder: Path) -> Dataset:
         image.write(folder / f"{number}.png", np.full((40, 50, 3), 40 * number, np.uint8))
         images.append({"id": 9 + number, "file_name": f"{number}.png", "height": 40, "width": 50})
         for place in range(number):
-            joints = [5 + place, 6, 2, 12, 20, 1]
+            keypoints = [5 + place, 6, 2, 12, 20, 1]
             box = {
                 "bbox": [place, 2, 15, 25],
                 "area": 200,
                 "category_id": 1,
-                "keypoints": joints,
+                "keypoints": keypoints,
                 "num_keypoints": 2,
             }
             annotations.append({"id": len(annotations), "image_id": 9 + number, "iscrowd": 0, **box})
@@ -121,10 +121,10 @@ def grey(path: Path, number: int) -> None:
     Image.fromarray(mask).save(path)
 
 
-def masked(folder: Path, picture: str, mask: str) -> None:
-    """Six pictures and their masks; `{}` in the names is the number."""
+def masked(folder: Path, source_image: str, mask: str) -> None:
+    """Six images and their masks; `{}` in the names is the number."""
     for number in range(6):
-        image.write(folder / picture.format(number), np.full((4, 6, 3), 40 * number, np.uint8))
+        image.write(folder / source_image.format(number), np.full((4, 6, 3), 40 * number, np.uint8))
         grey(folder / mask.format(number), number % 3 + 1)
 
 
@@ -229,7 +229,7 @@ def test_samples(dataset: Any, name: str) -> None:
             assert sample.mask.shape == sample.size_hw and sample.mask.dtype == np.uint8
             assert set(np.unique(sample.mask)) <= {*range(len(names)), dataset.ignore_index}
             assert len(dataset.palette) == len(names)
-        elif sample.keypoints is not None:  # the classes are the joints
+        elif sample.keypoints is not None:  # the classes are the keypoints
             assert sample.keypoints.shape[1:] == (len(names), 3)
         else:
             assert isinstance(sample.labels, np.ndarray) and sample.labels.dtype.kind == "i"

@@ -36,8 +36,8 @@ def test_config_and_artifact_give_the_same_masks(case: Case, tmp_path: Path) -> 
     }
     (tmp_path / "seg.yml").write_text(json.dumps(config), encoding="utf-8")
     rng = np.random.default_rng(0)
-    picture = rng.integers(0, 256, (6, 9, 3), np.uint8).repeat(10, axis=0).repeat(10, axis=1)
-    labels = segmentation.predictor(tmp_path / "seg.yml", device="cpu")(picture).labels
+    image = rng.integers(0, 256, (6, 9, 3), np.uint8).repeat(10, axis=0).repeat(10, axis=1)
+    labels = segmentation.predictor(tmp_path / "seg.yml", device="cpu")(image).labels
     folder = runner.export(str(tmp_path / "seg.yml"), tmp_path / "made", ())
     assert len(np.unique(labels)) > 1 and labels.shape == (60, 90)
-    np.testing.assert_array_equal(segmentation.predictor(folder, device="cpu")(picture).labels, labels)
+    np.testing.assert_array_equal(segmentation.predictor(folder, device="cpu")(image).labels, labels)

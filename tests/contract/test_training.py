@@ -19,7 +19,7 @@ from framework.config import Kind, available, bind
 from framework.engine.task import Losses
 from framework.io.checkpoint import flatten, unflatten
 from framework.vision.sample import Sample
-from segmentation.inference import Inference, Slide
+from segmentation.inference import Slide, TestTimeAugmentation
 from segmentation.losses import CrossEntropy, OhemCrossEntropy
 from segmentation.metrics import MeanIoU
 from segmentation.tasks import SemanticSegmentation, WeightedLoss
@@ -95,7 +95,7 @@ class Tiny(nn.Layer):
         return self.fc(x.mean(axis=(1, 2)))
 
 
-def picture(label: int) -> Sample:
+def image(label: int) -> Sample:
     return Sample(np.full((8, 6, 3), 40 * label + 20, np.uint8), labels=np.array(label), id=f"{label}.png")
 
 
@@ -121,15 +121,15 @@ class Dot(nn.Layer):
 def boxed(count: int) -> Sample:
     boxes = np.array([[1, 1, 4, 5], [2, 2, 6, 8], [0, 0, 3, 3]], np.float32)[:count]
     valid = np.array([True, True, False])[:count]
-    return picture(1).replace(boxes=boxes, labels=np.zeros(count, np.int32), valid=valid, source_size=(8, 6))
+    return image(1).replace(boxes=boxes, labels=np.zeros(count, np.int32), valid=valid, source_size=(8, 6))
 
 
 class Posed(nn.Layer):
-    """One person of two joints on a picture."""
+    """One person of two keypoints on an image."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.fc, self.config = nn.Linear(3, 4), SimpleNamespace(num_joints=2)
+        self.fc, self.config = nn.Linear(3, 4), SimpleNamespace(num_keypoints=2)
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.fc(x.mean(axis=(1, 2))).reshape(-1, 1, 2, 2)
@@ -145,9 +145,9 @@ class Posed(nn.Layer):
 
 
 def posed(number: int, count: int) -> Sample:
-    joints = np.array([[[1, 1, 2], [4, 5, 1]], [[2, 2, 2], [0, 0, 0]]], np.float32)[:count]
+    keypoints = np.array([[[1, 1, 2], [4, 5, 1]], [[2, 2, 2], [0, 0, 0]]], np.float32)[:count]
     areas = np.full(count, 12, np.float32)
-    return boxed(count).replace(keypoints=joints, valid=np.ones(count, bool), areas=areas, id=number)
+    return boxed(count).replace(keypoints=keypoints, valid=np.ones(count, bool), areas=areas, id=number)
 
 
 class PerPixel(nn.Layer):
@@ -164,13 +164,13 @@ class PerPixel(nn.Layer):
 def coloured(number: int) -> Sample:
     mask = np.arange(48, dtype=np.uint8).reshape(8, 6) % 2
     mask[0, number] = 255
-    return picture(0).replace(labels=None, mask=mask)
+    return image(0).replace(labels=None, mask=mask)
 
 
 TASKS: dict[str, list[tuple[Any, Any, list[Sample]]]] = {
     "ImageClassification": [
-        (ImageClassification(topk=(1,)), Tiny(), [picture(0), picture(1)]),
-        (ImageClassification(mixup=0.2, cutmix=1.0, label_smoothing=0.1), Tiny(), [picture(0), picture(1)]),
+        (ImageClassification(topk=(1,)), Tiny(), [image(0), image(1)]),
+        (ImageClassification(mixup=0.2, cutmix=1.0, label_smoothing=0.1), Tiny(), [image(0), image(1)]),
     ],
     "ObjectDetection": [
         (ObjectDetection(max_objects=4, metric=metric), Dot(), [boxed(3), boxed(0)])
@@ -194,9 +194,9 @@ TASKS: dict[str, list[tuple[Any, Any, list[Sample]]]] = {
             [coloured(0), coloured(1)],
         )
         for inference in (
-            Inference(),
-            Inference(scales=(1.0, 2.0), flip=True),
-            Inference(slide=Slide((4, 4), (2, 3))),
+            TestTimeAugmentation(),
+            TestTimeAugmentation(scales=(1.0, 2.0), flip=True),
+            TestTimeAugmentation(slide=Slide((4, 4), (2, 3))),
         )
     ],
 }

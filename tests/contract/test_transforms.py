@@ -50,7 +50,7 @@ CASES: dict[str, list[Any]] = {
     ],
     "ResizeShort": [T.ResizeShort(60, 100), T.ResizeShort(40, 50)],
 }
-# Called with further samples; what they do to the objects of several pictures is in the unit tests.
+# Called with further samples; what they do to the objects of several images is in the unit tests.
 MIXING: dict[str, list[Any]] = {
     "MixUp": [T.MixUp(), T.MixUp(p=0.5)],
     "Mosaic": [T.Mosaic((64, 80)), T.Mosaic((2, 2)), T.Mosaic((65, 33), p=0.5, min_visible=0.3)],

@@ -1,4 +1,4 @@
-"""Every constructor of `Warp`: there and back again, for points, boxes, masks and pictures."""
+"""Every constructor of `Warp`: there and back again, for points, boxes, masks and images."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_boxes_hold_the_points_of_the_box(warp: Warp) -> None:
 
 @every
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
-def test_pictures_keep_dtype_and_channels(warp: Warp, dtype: type) -> None:
+def test_images_keep_dtype_and_channels(warp: Warp, dtype: type) -> None:
     for shape in (SOURCE_HW, (*SOURCE_HW, 1), (*SOURCE_HW, 3)):
         out = warp.image(np.full(shape, 7, dtype), border=7)
         assert out.dtype == dtype and out.shape == (*warp.size_hw, *shape[2:])

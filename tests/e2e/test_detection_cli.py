@@ -1,4 +1,4 @@
-"""The shipped detector as a user runs it on the pictures that it was evaluated on, and a killed training run of it."""
+"""The shipped detector as a user runs it on the images that it was evaluated on, and a killed training run of it."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def test_links_and_paths_lead_somewhere(document: str) -> None:
     assert not missing, f"{document} names what is not there: {missing}"
 
 
-def test_the_picture_is_what_the_script_draws(tmp_path: Path) -> None:
+def test_the_image_is_what_the_script_draws(tmp_path: Path) -> None:
     script = load_script("tools/docs/render_receipt.py")
     drawn = np.asarray(script.photograph(script.slip()).convert("RGB"), np.int16)
     kept = np.asarray(Image.open(script.OUT).convert("RGB"), np.int16)

@@ -40,7 +40,7 @@ def test_two_hundred_mixed_pages(shared: Path) -> None:
     files += sorted((data / "ppocr_imgs" / "imgs").glob("*.jpg"))[:8]
     files += sorted((data / "tesseract_pages").glob("*.tif"))[:4]
     if len(files) < 20:
-        pytest.skip("the pictures of shared/data are not here")
+        pytest.skip("the images of shared/data are not here")
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM, "200"],
         input="\n".join(map(str, files)),

@@ -82,7 +82,7 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / "pp_ocrv6_small"
 
 
-def test_a_picture_from_a_config(from_config: Path) -> None:
+def test_an_image_from_a_config(from_config: Path) -> None:
     assert sorted(p.name for p in from_config.iterdir()) == ["receipt.json", "receipt.png"]
     page = data(from_config / "receipt.json")
     assert list(page) == ["input", "page", "size", "lines", "seconds"]
@@ -99,7 +99,7 @@ def test_a_picture_from_a_config(from_config: Path) -> None:
     assert lines[0] == "HARBOUR STREET GROCERS" and lines[-1] == "Thank you for your visit!"
     assert lines[lines.index("TOTAL EUR") + 1] == "33.62"
     drawn = vision_image.read(from_config / "receipt.png")
-    assert drawn.shape[0] == 1100 and drawn.shape[1] > 1400  # the picture and what was read, side by side
+    assert drawn.shape[0] == 1100 and drawn.shape[1] > 1400  # the image and what was read, side by side
 
 
 def test_an_artifact_reads_the_same(from_config: Path, artifact: Path, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_folder_with_bad_files(artifact: Path, tmp_path: Path) -> None:
     jpeg = io.BytesIO()
     Image.open(RECEIPT).convert("RGB").save(jpeg, "JPEG")
     (folder / "cut.jpg").write_bytes(jpeg.getvalue()[:20_000])
-    (folder / "notes.txt").write_text("not a picture", encoding="utf-8")
+    (folder / "notes.txt").write_text("not an image", encoding="utf-8")
     done = infer("--model_dir", artifact, "--image_dir", folder, "--output_dir", out)
     assert done.returncode == 1
     assert sorted(p.name for p in out.iterdir()) == ["good.json", "good.png"]
@@ -163,18 +163,18 @@ def test_a_pdf_of_several_pages(from_config: Path, artifact: Path, tmp_path: Pat
 
 
 def test_a_video(artifact: Path, tmp_path: Path) -> None:
-    picture = vision_image.read(RECEIPT)
+    image = vision_image.read(RECEIPT)
     clip, out = tmp_path / "clip.mp4", tmp_path / "out"
-    with VideoWriter(clip, 4.0, picture.shape[:2]) as video:
+    with VideoWriter(clip, 4.0, image.shape[:2]) as video:
         for _ in range(3):
-            video.write(picture)
+            video.write(image)
     succeeds(infer("--model_dir", artifact, "--video_file", clip, "--output_dir", out))
     assert sorted(p.name for p in out.iterdir()) == ["clip.jsonl", "clip.mp4"]
     frames = [json.loads(line) for line in (out / "clip.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(frame["frame"], frame["time"]) for frame in frames] == [(0, 0.0), (1, 0.25), (2, 0.5)]
     assert all("TOTAL EUR" in [line["text"] for line in frame["lines"]] for frame in frames)
     with VideoReader(out / "clip.mp4") as video:
-        assert (sum(1 for _ in video), video.fps, video.size_hw) == (3, 4.0, picture.shape[:2])
+        assert (sum(1 for _ in video), video.fps, video.size_hw) == (3, 4.0, image.shape[:2])
 
 
 EMPTY, LETTER, NOTHING, SLIP = "empty.png", "letter.png", "nothing.png", str(RECEIPT)

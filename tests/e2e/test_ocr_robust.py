@@ -1,4 +1,4 @@
-"""One reader on odd pictures, turned pages, long lines and from many threads."""
+"""One reader on odd images, turned pages, long lines and from many threads."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def words(page: Page) -> list[str]:
     return page.text.split()
 
 
-def saved(picture: Image.Image, kind: str, **options: object) -> bytes:
+def saved(image: Image.Image, kind: str, **options: object) -> bytes:
     buffer = io.BytesIO()
-    picture.save(buffer, kind, **options)
+    image.save(buffer, kind, **options)
     return buffer.getvalue()
 
 
@@ -116,17 +116,17 @@ def test_a_turned_page_reads_as_the_upright_one(
         assert np.abs(found - np.stack([x, y], axis=1)).max() < 12, line.text
 
 
-def test_small_and_empty_pictures(read: TextReader, receipt: np.ndarray) -> None:
-    for picture in (
+def test_small_and_empty_images(read: TextReader, receipt: np.ndarray) -> None:
+    for image in (
         np.zeros((1, 1, 3), np.uint8),
         np.full((1, 900, 3), 255, np.uint8),
         np.full((900, 1, 3), 7, np.uint8),
         np.full((480, 640, 3), 255, np.uint8),
         np.random.default_rng(0).integers(0, 256, (480, 640, 3), np.uint8),
     ):
-        page = read(picture).pages[0]
+        page = read(image).pages[0]
         assert page.lines == ()
-        assert page.size == picture.shape[1::-1]
+        assert page.size == image.shape[1::-1]
         assert page.draw().shape[2] == 3
         assert page.to_dict()["lines"] == []
     thumbnail = Image.fromarray(receipt)
@@ -185,10 +185,10 @@ def test_spaces_and_boxes_of_words(upright: Page) -> None:
 
 
 def test_eight_threads_read_as_one(read: TextReader, receipt: np.ndarray) -> None:
-    pictures = [np.ascontiguousarray(receipt[100 * k : 100 * k + 400]) for k in range(8)]
-    serial = [read(picture).pages[0].lines for picture in pictures]
+    images = [np.ascontiguousarray(receipt[100 * k : 100 * k + 400]) for k in range(8)]
+    serial = [read(image).pages[0].lines for image in images]
     with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(lambda picture: read(picture).pages[0].lines, pictures))
+        together = list(pool.map(lambda image: read(image).pages[0].lines, images))
     assert together == serial
     assert all(isinstance(line, Line) for lines in serial for line in lines) and sum(map(len, serial)) > 40
 
@@ -222,9 +222,9 @@ def test_columns_of_a_scan_on_its_side(read: TextReader, shared: Path) -> None:
     scan = shared / "data" / "tesseract_pages" / "8071_093.3B.tif"
     if not scan.is_file():
         pytest.skip(f"no page at {scan}")
-    picture = vision_image.read(scan)
-    upright = read(picture).pages[0]
-    turned = read(np.ascontiguousarray(rotate90(picture, 1))).pages[0]
+    image = vision_image.read(scan)
+    upright = read(image).pages[0]
+    turned = read(np.ascontiguousarray(rotate90(image, 1))).pages[0]
     same = sum(a.text == b.text for a, b in zip(turned.lines, upright.lines))
     assert same >= 0.95 * len(upright.lines)
 

@@ -1,4 +1,4 @@
-"""Pose models as a user runs them: train, evaluate, export, find joints on pictures with and without a detector."""
+"""Pose models as a user runs them: train, evaluate, export, find keypoints on images with and without a detector."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def exported(config: Path, folder: Path) -> Path:
     return folder / config.stem
 
 
-def picture() -> np.ndarray:
+def source_image() -> np.ndarray:
     file = SHARED / "data" / "keypoints_samples" / "coco" / "000000197388.jpg"
     if file.is_file():
         return image.read(file)
@@ -78,7 +78,7 @@ def checked(folder: Path, shown: np.ndarray) -> list[dict]:
 
 
 def test_higher_hrnet(tmp_path: Path):
-    artifact, shown = exported(HIGHER, tmp_path), picture()
+    artifact, shown = exported(HIGHER, tmp_path), source_image()
     image.write(tmp_path / "a.png", shown)
     given = (
         "--image_file",
@@ -95,7 +95,7 @@ def test_higher_hrnet(tmp_path: Path):
 
 @pytest.mark.skipif(not PICODET.is_file(), reason="no weights of PicoDet in the shared data")
 def test_hrnet_with_a_detector(tmp_path: Path):
-    artifact, shown = exported(HRNET, tmp_path), picture()
+    artifact, shown = exported(HRNET, tmp_path), source_image()
     config = REPO / "configs" / "detection" / "picodet" / "picodet_s_320_coco.yml"
     run("export_model", "-c", config, "--output_dir", tmp_path, "-o", f"weights={PICODET}")
     image.write(tmp_path / "a.png", shown)
@@ -113,7 +113,7 @@ def test_hrnet_with_a_detector(tmp_path: Path):
 
 
 def test_top_down_hrnet_learns_a_few_people(tmp_path: Path):
-    """Six pictures, each with three dots as joints; after a few epochs the dots are found."""
+    """Six images, each with three dots as keypoints; after a few epochs the dots are found."""
     rng = np.random.default_rng(0)
     data: dict = {"images": [], "annotations": []}
     data["categories"] = [{"id": 1, "name": "person", "keypoints": list(NAMES), "skeleton": [[1, 2], [1, 3]]}]
@@ -135,7 +135,7 @@ def test_top_down_hrnet_learns_a_few_people(tmp_path: Path):
     config.write_text(
         f"""
 domain: detection
-model: {{type: TopDownHRNet, num_joints: 3}}
+model: {{type: TopDownHRNet, num_keypoints: 3}}
 task: {{type: PoseEstimation, max_people: 1, metric: {{type: CocoKeypoints, sigmas: [0.05, 0.05, 0.05]}}}}
 data:
   train: {{dataset: {dataset}, transforms: [{crop}], batch_size: 6}}

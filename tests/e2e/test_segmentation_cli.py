@@ -48,7 +48,7 @@ def succeeds(done: subprocess.CompletedProcess[str]) -> None:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with seg.yml, its weights seg.safetensors and pictures in pictures/."""
+    """A folder with seg.yml, its weights seg.safetensors and images in images/."""
     folder = tmp_path_factory.mktemp("segmentation")
     model = build(PPLiteSegConfig(num_classes=5))
     write_safetensors(folder / "seg.safetensors", named_weights(model.state_shapes()))
@@ -56,7 +56,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(0)
     for name, size in (("a", (61, 90)), ("a_label", (64, 96)), ("b", (50, 70))):
         smooth = vision_image.resize(rng.integers(0, 256, (6, 8, 3), np.uint8), size)
-        vision_image.write(folder / "pictures" / f"{name}.png", smooth)
+        vision_image.write(folder / "images" / f"{name}.png", smooth)
     return folder
 
 
@@ -72,7 +72,7 @@ SLIDE = "task.inference={slide: {crop_hw: [64, 64], stride_hw: [48, 48]}}"
 @pytest.mark.parametrize("how", [(), (SLIDE,)], ids=["whole", "slide"])
 def test_config_and_artifact_give_the_same_masks(place: Path, tmp_path: Path, how: tuple[str, ...]):
     options = ["--model_path", place / "seg.safetensors", *(("--opts", *how) if how else ())]
-    source = ["--image_path", place / "pictures"]
+    source = ["--image_path", place / "images"]
     succeeds(run("tools/export_model.py", "-c", place / "seg.yml", *options, "--save_dir", tmp_path / "made"))
     succeeds(
         run("tools/infer.py", "-c", place / "seg.yml", *options, *source, "--save_dir", tmp_path / "config")
@@ -103,7 +103,7 @@ def test_config_and_artifact_give_the_same_masks(place: Path, tmp_path: Path, ho
         assert drawn.shape[:2] == size
 
 
-def test_a_fixed_shape_takes_pictures_of_any_size_and_a_video(place: Path, tmp_path: Path):
+def test_a_fixed_shape_takes_images_of_any_size_and_a_video(place: Path, tmp_path: Path):
     options = ["-o", f"weights={json.dumps(str(place / 'seg.safetensors'))}", "--output_dir", tmp_path]
     shape = ["--input_shape", 1, 3, 96, 64]
     succeeds(run("tools/export_model.py", "--config", place / "seg.yml", *options, *shape))
@@ -114,9 +114,9 @@ def test_a_fixed_shape_takes_pictures_of_any_size_and_a_video(place: Path, tmp_p
             video.write(np.full((48, 80, 3), 40 * step, np.uint8))
     out = tmp_path / "out"
     infer = ["tools/infer.py", "--model_dir", tmp_path / "seg", "--output_dir", out]
-    succeeds(run(*infer, "--image_dir", place / "pictures", "--opacity", 0))
+    succeeds(run(*infer, "--image_dir", place / "images", "--opacity", 0))
     assert mask(out / "a_label.png").shape == (61, 90)
-    source = vision_image.read(place / "pictures" / "a.png")
+    source = vision_image.read(place / "images" / "a.png")
     np.testing.assert_array_equal(vision_image.read(out / "a.png"), source)  # colours of no opacity
     succeeds(run(*infer, "--video_file", tmp_path / "clip.mp4", "--background", "blur"))
     with VideoReader(out / "clip.mp4") as video:
@@ -130,9 +130,9 @@ def test_what_is_wrong_is_said(place: Path, tmp_path: Path):
     infer = ["tools/infer.py", "-c", place / "seg.yml", "--output_dir", tmp_path, *weights]
     done = run(*infer, "--image_file", tmp_path / "no.png")
     assert done.returncode == 2 and "no.png: there is no such file" in done.stderr
-    done = run(*infer, "--image_dir", place / "pictures", "-o", "task.inferense.flip=true")
+    done = run(*infer, "--image_dir", place / "images", "-o", "task.inferense.flip=true")
     assert done.returncode == 2 and "did you mean 'inference'" in done.stderr
-    done = run(*infer, "--image_dir", place / "pictures", "--threshold", 0.5)
+    done = run(*infer, "--image_dir", place / "images", "--threshold", 0.5)
     assert done.returncode == 2 and "--opacity" in done.stderr
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "empty.png").write_bytes(b"")
@@ -145,5 +145,5 @@ def test_what_is_wrong_is_said(place: Path, tmp_path: Path):
     )
     done = run("tools/export_model.py", "-c", place / "seg.yml", *weights, "--input_shape", 1, 4, 64, 64)
     assert done.returncode == 2 and "N 3 H W" in done.stderr
-    done = run(*infer, "--image_dir", place / "pictures", "--output_dir", place / "pictures")
+    done = run(*infer, "--image_dir", place / "images", "--output_dir", place / "images")
     assert done.returncode == 2 and "would replace its source" in done.stderr

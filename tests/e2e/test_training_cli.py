@@ -1,4 +1,4 @@
-"""Training as a user does it: train, kill -9, resume, evaluate, export, classify a picture; and what can go wrong."""
+"""Training as a user does it: train, kill -9, resume, evaluate, export, classify an image; and what can go wrong."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIMES = ("samples_per_second", "wait_share", "seconds")
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Bars and dots, 28x28: 24 pictures of each class for training and 7 for evaluation."""
+    """Bars and dots, 28x28: 24 images of each class for training and 7 for evaluation."""
     root = tmp_path_factory.mktemp("shapes")
     rng = np.random.default_rng(0)
     for split, count in (("train", 24), ("val", 7)):
@@ -52,7 +52,7 @@ data:
     batch_size: 8
 optim: {{type: Momentum, learning_rate: {{type: PolynomialDecay, learning_rate: 0.02}}, momentum: 0.9}}
 train: {{epochs: 12, log_every: 1, save_every: 5, seed: 3}}
-infer: {{transforms: [{{type: Resize, size_hw: [28, 28]}}]}}
+predict: {{transforms: [{{type: Resize, size_hw: [28, 28]}}]}}
 export: {{inputs: {{image: {{shape: [n, 28, 28, 3], dtype: uint8}}}}}}
 """,
         encoding="utf-8",
@@ -158,18 +158,18 @@ def test_evaluate_export_and_classify(
     evaluated = [row["top1"] for row in rows(straight) if row["kind"] == "eval"]
     assert scores["top1"] == max(evaluated) >= 0.85
     run(home, "export_model", "-c", config, "--output_dir", tmp_path / "inf", "-o", weights)
-    pictures = data / "val" / "bar"
+    images = data / "val" / "bar"
     run(
         home,
         "infer",
         "--model_dir",
         tmp_path / "inf" / "shapes",
         "--image_dir",
-        pictures,
+        images,
         "--output_dir",
         tmp_path / "a",
     )
-    run(home, "infer", "-c", config, "--image_dir", pictures, "--output_dir", tmp_path / "b", "-o", weights)
+    run(home, "infer", "-c", config, "--image_dir", images, "--output_dir", tmp_path / "b", "-o", weights)
     found = [json.loads(p.read_text(encoding="utf-8")) for p in sorted((tmp_path / "a").glob("*.json"))]
     assert found == [
         json.loads(p.read_text(encoding="utf-8")) for p in sorted((tmp_path / "b").glob("*.json"))
@@ -224,9 +224,9 @@ def test_wrong_settings(
         assert text in done.stderr
 
 
-def test_an_unreadable_picture_is_named(config: Path, home: Path, data: Path, tmp_path: Path) -> None:
+def test_an_unreadable_image_is_named(config: Path, home: Path, data: Path, tmp_path: Path) -> None:
     broken = data / "train" / "bar" / "broken.png"
-    broken.write_bytes(b"\x89PNG no picture")
+    broken.write_bytes(b"\x89PNG no image")
     try:
         done = run(home, "train", "-c", config, "--output_dir", tmp_path / "run", code=2)
     finally:

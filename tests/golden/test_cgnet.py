@@ -1,6 +1,6 @@
-"""The authors' CGNet in our model: its names, and the score that its weights have on 20 pictures of CamVid.
+"""The authors' CGNet in our model: its names, and the score that its weights have on 20 images of CamVid.
 
-Needs the folder of shared weights and data (OAR_SHARED). Their page says 65.6 for all 233 pictures.
+Needs the folder of shared weights and data (OAR_SHARED). Their page says 65.6 for all 233 images.
 """
 
 from __future__ import annotations

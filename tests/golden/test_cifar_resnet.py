@@ -1,4 +1,4 @@
-"""The real ResNet-20 for CIFAR-10 on real pictures: 80.8 % (their authors: 91.78 % on the pictures before JPEG).
+"""The real ResNet-20 for CIFAR-10 on real images: 80.8 % (their authors: 91.78 % on the images before JPEG).
 
 Needs the folder of shared weights and data (OAR_SHARED). Source of the figure: its weights/resnet20_cifar10/README.md.
 """
@@ -24,8 +24,8 @@ STD = np.array([0.229, 0.224, 0.225], np.float32)
 
 def test_resnet20_on_cifar10(shared: Path) -> None:
     weights = shared / "weights" / "resnet20_cifar10" / "resnet20-12fca82f.th"
-    pictures = shared / "data" / "cifar10_jpg" / "test.zip"
-    for path in (weights, pictures):
+    images = shared / "data" / "cifar10_jpg" / "test.zip"
+    for path in (weights, images):
         if not path.is_file():
             pytest.skip(f"{path} is not there (OAR_SHARED)")
     model = CifarResNet(CifarResNetConfig("resnet20"))
@@ -36,7 +36,7 @@ def test_resnet20_on_cifar10(shared: Path) -> None:
     def classify(x: np.ndarray) -> jax.Array:
         return nn.apply(graphdef, params, buffers, None, x)[0].argmax(-1)
 
-    with zipfile.ZipFile(pictures) as archive:
+    with zipfile.ZipFile(images) as archive:
         names = [name for name in archive.namelist() if name.endswith(".jpg")]
         pixels = np.stack([image.read(archive.read(name)) for name in names])
     labels = [name.partition("/")[0] for name in names]

@@ -25,7 +25,7 @@ model:
      max_positions: 40, pooler: false}}
 task: {{type: MaskedLanguageModelling, max_positions: 4}}
 weights: {weights}
-infer: {{transforms: [{{type: Tokenize, tokenizer: {tokenizer}, max_length: 40}}], buckets: [8, 40]}}
+predict: {{transforms: [{{type: Tokenize, tokenizer: {tokenizer}, max_length: 40}}], buckets: [8, 40]}}
 export:
   inputs:
     input_ids: {{shape: [n, t], dtype: int32}}

@@ -133,7 +133,7 @@ def group(heat: jax.Array, *tags: jax.Array) -> Poses:
 
 @pytest.mark.parametrize("name", SCENES)
 def test_people_of_given_maps(name: str) -> None:
-    """The same people with the same joints, best first, in pixels of the input."""
+    """The same people with the same keypoints, best first, in pixels of the input."""
     with np.load(DATA / f"{name}.npz") as data:
         keypoints, scores = data["keypoints"], data["scores"]
     order = np.argsort(-scores, kind="stable")

@@ -30,7 +30,7 @@ def coco_mini(shared: Path) -> Path:
 
 
 def test_the_score_on_coco_mini(shared: Path) -> None:
-    """AP .315 and AP50 .461 in the README of the weights, whose pictures are resized linearly.
+    """AP .315 and AP50 .461 in the README of the weights, whose images are resized linearly.
 
     PaddleDetection's own cubic gives 0.3185 and 0.4752.
     """
@@ -51,7 +51,7 @@ def test_the_score_on_coco_mini(shared: Path) -> None:
 
 
 def test_a_predictor_by_name_knows_cocos_classes_without_its_files(shared: Path) -> None:
-    """COCO's picture 139: a room with a television, chairs and a table."""
+    """COCO's image 139: a room with a television, chairs and a table."""
     detect = predictor("picodet_s_320_coco", overrides=[weights(shared)], precision="float32")
     assert len(detect.labels) == 80 and detect.category_ids is not None
     assert (detect.labels[62], detect.category_ids[62]) == ("tv", 72)

@@ -57,7 +57,7 @@ def test_recorded_outputs(shared: Path) -> None:
 
 
 def letterbox(size_hw: tuple[int, int]) -> Warp:
-    """As the authors do it: sides are cut to whole pixels, and the picture is in the top left corner."""
+    """As the authors do it: sides are cut to whole pixels, and the image is in the top left corner."""
     scale = SIZE / max(size_hw)
     height, width = (int(side * scale) for side in size_hw)
     fitted = Warp.resize(size_hw, (height, width))
@@ -68,7 +68,7 @@ def test_the_score_on_coco_mini(shared: Path) -> None:
     """The AP .341 and AP50 .513 that the README of the weights says, to their last digit.
 
     It names no settings; these were found by trying. Scores are at least 0.01 (ours are the roots of the authors', so
-    0.1), the suppression is at 0.6, the letterbox is the authors', and boxes may reach beyond their picture. Clipping
+    0.1), the suppression is at 0.6, the letterbox is the authors', and boxes may reach beyond their image. Clipping
     them gives AP 0.3426, and PaddleDetection's thresholds (0.01 and 0.65) and whole-pixel rounding besides 0.3447:
     `python tools/eval.py -c configs/detection/yolox/yolox_nano_300e_coco.yml` with these weights.
     """

@@ -39,9 +39,9 @@ def shared_lines(files: list[Path]) -> tuple[int, int]:
     other = rapidocr.RapidOCR(params={"Global.use_cls": False})
     same = total = 0
     for file in files:
-        picture = vision_image.read(file)
-        theirs = Counter(other(np.ascontiguousarray(picture[..., ::-1])).txts or ())
-        ours = Counter(line.text for line in read(picture).pages[0].lines)
+        image = vision_image.read(file)
+        theirs = Counter(other(np.ascontiguousarray(image[..., ::-1])).txts or ())
+        ours = Counter(line.text for line in read(image).pages[0].lines)
         same += (ours & theirs).total()
         total += theirs.total()
     return same, total

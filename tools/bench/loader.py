@@ -34,7 +34,7 @@ SCALE = 1 / np.array([58.395, 57.12, 57.375], np.float32)
 
 
 def write_photos(folder: Path) -> list[Path]:
-    """Smooth coloured pictures with some grain: JPEGs of about 60 kB, as photos of this size are."""
+    """Smooth coloured images with some grain: JPEGs of about 60 kB, as photos of this size are."""
     rng = np.random.default_rng(0)
     paths = []
     for number in range(FILES):

@@ -66,8 +66,8 @@ def networks(model: str, precisions: list[str], rounds: int) -> None:
 
     stages = artifact_of(config_file(model)).stages
     rng = np.random.default_rng(0)
-    pictures = {"detector": (1, 640, 640), "recognizer": (6, 48, 320)}
-    for name, (n, h, w) in pictures.items():
+    images = {"detector": (1, 640, 640), "recognizer": (6, 48, 320)}
+    for name, (n, h, w) in images.items():
         image = rng.integers(0, 255, (n, h, w, 3), dtype=np.uint8)
         extra = (
             {"size": np.full((n, 2), 640, np.int32)}
@@ -114,17 +114,17 @@ def line_crops(listing: Path, model: str, precision: str) -> None:
     from ocr import predictor
 
     rows = [row.split("\t", 1) for row in listing.read_text(encoding="utf-8").splitlines() if "\t" in row]
-    pictures = [vision_image.read(listing.parent / name) for name, _ in rows]
+    images = [vision_image.read(listing.parent / name) for name, _ in rows]
     recognizer = predictor(model, precision=precision).reader.recognizer
     other = RapidOCR()
 
-    def rapid_text(picture: np.ndarray) -> str:
-        found = other(np.ascontiguousarray(picture[..., ::-1]), use_det=False, use_cls=False, use_rec=True)
+    def rapid_text(image: np.ndarray) -> str:
+        found = other(np.ascontiguousarray(image[..., ::-1]), use_det=False, use_cls=False, use_rec=True)
         return (found.txts or ("",))[0]
 
     answers = {
-        "oar": [text.text for text, _, _ in recognizer(pictures)],
-        "rapidocr": list(map(rapid_text, pictures)),
+        "oar": [text.text for text, _, _ in recognizer(images)],
+        "rapidocr": list(map(rapid_text, images)),
     }
 
     def plain(text: str) -> str:
@@ -168,15 +168,15 @@ def main() -> int:
     readers = {"oar": lambda rgb: read(rgb).text.split("\n"), "rapidocr": None}
     other = rapid()
     readers["rapidocr"] = lambda rgb: other(np.ascontiguousarray(rgb[..., ::-1]))
-    pictures = [vision_image.read(file) for file in files]
+    images = [vision_image.read(file) for file in files]
     expected = [truth(folder / "box" / f"{file.stem}.csv") for file in files]
     times: dict[str, list[float]] = {name: [] for name in readers}
     found: dict[str, list[Counts]] = {name: [] for name in readers}
     for round_ in range(args.rounds + 1):
-        for number, picture in enumerate(pictures):
+        for number, image in enumerate(images):
             for name, run in readers.items():
                 started = time.perf_counter()
-                texts = run(picture)  # type: ignore[misc]
+                texts = run(image)  # type: ignore[misc]
                 if round_ > 0:
                     times[name].append(time.perf_counter() - started)
                 elif len(found[name]) <= number:

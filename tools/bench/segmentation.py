@@ -3,7 +3,7 @@
 python tools/bench/segmentation.py [--variant t] [--size 512 1024] [--rounds 20]
 python tools/bench/segmentation.py --video ../shared/data/videos/bikes.mp4 --model_dir DIR [--rounds 3]
 
-Weights are drawn by name; normalisations are folded on both sides. "logits" gives them at the size of the picture,
+Weights are drawn by name; normalisations are folded on both sides. "logits" gives them at the size of the image,
 "labels" also the class of each pixel. All run in turn, so medians and ratios compare; the CPU time of the process
 stands beside the wall time because machines are shared. OpenVINO runs where it is installed.
 

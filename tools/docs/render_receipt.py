@@ -2,7 +2,7 @@
 
 python tools/docs/render_receipt.py [OUT.png]
 
-The font is the one inside Pillow and the noise is seeded, so the picture needs nothing but this file.
+The font is the one inside Pillow and the noise is seeded, so the image needs nothing but this file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 
 OUT = Path(__file__).resolve().parents[2] / "docs" / "images" / "receipt.png"
-SIZE, SLIP = (700, 1100), (520, 980)  # width and height of the picture and of the paper in it
+SIZE, SLIP = (700, 1100), (520, 980)  # width and height of the image and of the paper in it
 MARGIN, INK, PAPER, SHADOW = 36, (46, 44, 52), (243, 240, 231), (38, 32, 28)
 
 HEAD = ((34, "HARBOUR STREET GROCERS"), (21, "14 Harbour Street, Port Ellery"), (21, "Tel 020 7946 0123"))
@@ -103,7 +103,7 @@ def photograph(paper: Image.Image) -> Image.Image:
 
 
 def warped(image: Image.Image, corners: np.ndarray) -> Image.Image:
-    """`image` with its corners moved to these points xy of the picture, clockwise from the upper left."""
+    """`image` with its corners moved to these points xy of the image, clockwise from the upper left."""
     w, h = image.size
     rows = []
     for (x, y), (u, v) in zip(corners, ((0, 0), (w, 0), (w, h), (0, h))):

@@ -2,7 +2,8 @@
 
     python tools/golden/fill_mask.py          needs: torch, transformers 5
 
-Written to tests/golden/data/fill_mask.json: (token, token_str, score, sequence) for each gap of each text, best first.
+DecodedSequences to tests/golden/data/fill_mask.json: (token, token_str, score, sequence) for each gap of each text,
+best first.
 """
 
 from __future__ import annotations

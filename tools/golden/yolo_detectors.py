@@ -102,7 +102,7 @@ CASES: dict[str, tuple[Callable[[], Whole], tuple[int, int]]] = {
 
 
 def objects(size_hw: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(boxes [2, 4, 4] xyxy, labels [2, 4], valid [2, 4]): overlapping, small and large ones, and a picture of none."""
+    """(boxes [2, 4, 4] xyxy, labels [2, 4], valid [2, 4]): overlapping, small and large ones, and an image of none."""
     height, width = size_hw
     share = np.array(
         [

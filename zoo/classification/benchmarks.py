@@ -26,14 +26,14 @@ from zoo.classification.data import read_class_names
 @register("dataset")
 @dataclass(frozen=True)
 class Mnist(LazyDataset):
-    """Grey pictures in IDX files, plain or .gz: MNIST, Fashion-MNIST, KMNIST. Samples are RGB like all others.
+    """Grey images in IDX files, plain or .gz: MNIST, Fashion-MNIST, KMNIST. Samples are RGB like all others.
 
     `start` and `stop` take a part of the files, `stop` excluded; None is the end. Classes are the digits, or as in
     `labels_file`, one name a line.
 
     Raises:
         ConfigError: `start` or `stop` is negative, or `stop` is not after `start`.
-        InputError: at the first use, there is no such file, or `start` or `stop` is beyond the last picture.
+        InputError: at the first use, there is no such file, or `start` or `stop` is beyond the last image.
         FormatError: at the first use, a file is no IDX file of bytes, is cut off or damaged, the two do not belong
             together, or a label is no class.
     """
@@ -62,32 +62,32 @@ class Mnist(LazyDataset):
         return len(self._data[1])
 
     def __getitem__(self, index: int) -> Sample:
-        pictures, labels = self._data
+        images, labels = self._data
         label = labels[index]  # raises IndexError beyond the end
         number = self.start + (index if index >= 0 else index + len(labels))
-        rgb = np.repeat(pictures[index][..., None], 3, axis=2)
+        rgb = np.repeat(images[index][..., None], 3, axis=2)
         return Sample(rgb, labels=np.asarray(label, np.int32), id=f"{self.images}:{number}")
 
     @cached_property
     def _data(self) -> tuple[np.ndarray, np.ndarray]:
-        pictures, labels = _read_idx(Path(self.images), 3), _read_idx(Path(self.labels), 1)
-        if len(pictures) != len(labels):
+        images, labels = _read_idx(Path(self.images), 3), _read_idx(Path(self.labels), 1)
+        if len(images) != len(labels):
             raise FormatError(
-                "pictures and labels do not belong together",
+                "images and labels do not belong together",
                 where=self.labels,
                 received=f"{len(labels)} labels",
-                allowed=f"{len(pictures)}, the pictures in {self.images}",
+                allowed=f"{len(images)}, the images in {self.images}",
             )
         _check_labels(labels, len(self.class_names), Path(self.labels))
         stop = len(labels) if self.stop is None else self.stop
         if stop > len(labels) or self.start >= stop:
             raise InputError(
-                "the part reaches beyond the last picture",
+                "the part reaches beyond the last image",
                 where=self.images,
                 received=f"start {self.start}, stop {self.stop}",
                 allowed=f"start < stop <= {len(labels)}",
             )
-        return pictures[self.start : stop], labels[self.start : stop]
+        return images[self.start : stop], labels[self.start : stop]
 
 
 @register("dataset")
@@ -198,7 +198,7 @@ def _read_idx(path: Path, rank: int) -> np.ndarray:
                     where=path,
                     received=f"a file that begins with {header[:4].hex(' ')}",
                     allowed=f"00 00 08 {rank:02x}: bytes in {rank} dimension{'s' * (rank > 1)}",
-                    fix="pictures have 3 dimensions, labels 1: check that the two are not exchanged",
+                    fix="images have 3 dimensions, labels 1: check that the two are not exchanged",
                 )
             shape = [int.from_bytes(header[i : i + 4], "big") for i in range(4, len(header), 4)]
             data = stream.read(min(math.prod(shape), _MAX_BYTES))

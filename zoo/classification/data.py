@@ -1,4 +1,4 @@
-"""Pictures in files with one class each: in folders by class, in a zip of such folders, or in a list.
+"""Images in files with one class each: in folders by class, in a zip of such folders, or in a list.
 
 Nothing is read before the first `len(dataset)` or `dataset[i]`; then all names are read and checked at once. A pickled
 dataset carries its settings alone, and its copy reads the names anew. `dataset[i]` may be called from several threads.
@@ -46,7 +46,7 @@ class _Index(NamedTuple):
 @register("dataset")
 @dataclass(frozen=True)
 class ImageFolder(LazyDataset):
-    """Pictures at `<root>/<split>/<class>/.../x.jpg`; the folder's name is the class.
+    """Images at `<root>/<split>/<class>/.../x.jpg`; the folder's name is the class.
 
     `root` or `<root>/<split>.zip` may be a zip of class folders, which is read where it is. Classes are numbered in
     the order of their sorted names, or as in `labels_file`: one class a line, of which some may have no folder here.
@@ -55,8 +55,8 @@ class ImageFolder(LazyDataset):
     Raises:
         ConfigError: an extension does not begin with a dot.
         InputError: at the first use, there is no such folder or archive, there is no class folder in it, some class
-            folders hold no picture, are not in `labels_file` or are called train, val or test. At an access, the
-            picture cannot be read.
+            folders hold no image, are not in `labels_file` or are called train, val or test. At an access, the
+            image cannot be read.
     """
 
     root: Path
@@ -84,8 +84,8 @@ class ImageFolder(LazyDataset):
     def __getitem__(self, index: int) -> Sample:
         name, label = self._index.names[index], self._index.labels[index]
         where = self._place / name
-        picture = _read(where if self._archive is None else self._archive.read(name), where, "delete it")
-        return Sample(picture, labels=np.asarray(label), id=str(where))
+        source_image = _read(where if self._archive is None else self._archive.read(name), where, "delete it")
+        return Sample(source_image, labels=np.asarray(label), id=str(where))
 
     @cached_property
     def _place(self) -> Path:
@@ -116,41 +116,41 @@ class ImageFolder(LazyDataset):
             inside = self._place == Path(self.root) and self.split
             found = self._archive.members(f"{self.split.strip('/')}/" if inside else "")
         suffixes = tuple(suffix.lower() for suffix in self.extensions)
-        pictures = {
+        images = {
             name: [file for file in found[name] if file.lower().endswith(suffixes)] for name in sorted(found)
         }
-        if not pictures:
+        if not images:
             raise InputError(
                 "there are no class folders",
                 where=self._place,
-                allowed="<class>/<picture>, one folder a class",
+                allowed="<class>/<image>, one folder a class",
                 fix="set split to the folder between root and the class folders"
                 if self.split == ""
                 else None,
             )
-        if empty := [name for name, files in pictures.items() if not files]:
+        if empty := [name for name, files in images.items() if not files]:
             raise InputError(
-                f"{len(empty)} of {len(pictures)} class folders hold no picture",
+                f"{len(empty)} of {len(images)} class folders hold no image",
                 where=self._place,
                 received=_some(empty),
                 allowed=f"files that end in {', '.join(self.extensions)}",
                 fix="remove the folders, or set extensions",
             )
-        if set(pictures) <= _SPLITS:
+        if set(images) <= _SPLITS:
             raise InputError(
                 "the class folders have the names of parts of a data set",
                 where=self._place,
-                received=_some(list(pictures)),
-                allowed="<root>/<split>/<class>/<picture>",
-                fix=f"set split, for example to {next(iter(pictures))!r}",
+                received=_some(list(images)),
+                allowed="<root>/<split>/<class>/<image>",
+                fix=f"set split, for example to {next(iter(images))!r}",
             )
-        class_names = tuple(pictures)
+        class_names = tuple(images)
         if self.labels_file is not None:
             class_names = read_class_names(self.labels_file)
-            self._check_classes(class_names, pictures)
+            self._check_classes(class_names, images)
         number = {name: index for index, name in enumerate(class_names)}
-        labels = np.repeat([number[name] for name in pictures], [len(files) for files in pictures.values()])
-        names = [file for files in pictures.values() for file in files]
+        labels = np.repeat([number[name] for name in images], [len(files) for files in images.values()])
+        names = [file for files in images.values() for file in files]
         return _Index(names, labels.astype(np.int32), class_names)
 
     def _check_classes(self, class_names: Sequence[str], folders: Iterable[str]) -> None:
@@ -168,7 +168,7 @@ class ImageFolder(LazyDataset):
 @register("dataset")
 @dataclass(frozen=True)
 class ListFile(LazyDataset):
-    """Pictures named in a text file, a line each: `path label`, as PaddleClas' train_list.txt.
+    """Images named in a text file, a line each: `path label`, as PaddleClas' train_list.txt.
 
     Paths are relative to `root`; labels are class indices from 0. What follows the last `separator` of a line is the
     label, so paths may hold blanks. `labels_file` has the name of class i on its line i, with or without the number in
@@ -177,7 +177,7 @@ class ListFile(LazyDataset):
     Raises:
         ConfigError: the separator is empty.
         InputError: at the first use, the list cannot be read, is empty, has lines that are no `path label`, labels
-            outside the classes, or pictures that are not there. At an access, the picture cannot be read.
+            outside the classes, or images that are not there. At an access, the image cannot be read.
     """
 
     root: Path
@@ -201,15 +201,15 @@ class ListFile(LazyDataset):
 
     def __getitem__(self, index: int) -> Sample:
         where = Path(self.root) / self._index.names[index]
-        picture = _read(where, where, f"take it out of {self.list_file}")
-        return Sample(picture, labels=np.asarray(self._index.labels[index]), id=str(where))
+        source_image = _read(where, where, f"take it out of {self.list_file}")
+        return Sample(source_image, labels=np.asarray(self._index.labels[index]), id=str(where))
 
     @cached_property
     def _index(self) -> _Index:
         class_names = None if self.labels_file is None else read_class_names(self.labels_file)
         limit = _MAX_UNNAMED if class_names is None else len(class_names)
         names, labels, bad = [], [], []
-        for number, line in enumerate(_lines(self.list_file, "list of pictures"), start=1):
+        for number, line in enumerate(_lines(self.list_file, "list of images"), start=1):
             if not line.strip():
                 continue
             name, separator, text = line.strip().rpartition(self.separator)
@@ -230,7 +230,7 @@ class ListFile(LazyDataset):
                 fix="set separator if the columns are separated by something else, or correct the lines",
             )
         if not names:
-            raise InputError("the list names no picture", where=self.list_file, allowed="a line a picture")
+            raise InputError("the list names no image", where=self.list_file, allowed="a line an image")
         self._check_files(names)
         if class_names is None:
             class_names = tuple(str(index) for index in range(max(labels) + 1))
@@ -249,10 +249,10 @@ class ListFile(LazyDataset):
                 missing.append(name)
         if missing:
             raise InputError(
-                f"{len(missing)} of the {len(names)} pictures in {self.list_file} are not there",
+                f"{len(missing)} of the {len(names)} images in {self.list_file} are not there",
                 where=self.root,
                 received=_some(missing),
-                fix="check root, unpack the pictures, or take the lines out of the list",
+                fix="check root, unpack the images, or take the lines out of the list",
             )
 
 
@@ -278,7 +278,7 @@ def read_class_names(path: Path) -> tuple[str, ...]:
 
 
 class _Archive:
-    """A zip of pictures: one open file, read by one thread at a time."""
+    """A zip of images: one open file, read by one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._lock = path, threading.Lock()
@@ -308,7 +308,7 @@ class _Archive:
                 return self._file.read(name)
         except _ZIP_ERRORS as error:
             raise InputError(
-                "a picture cannot be taken out of the archive",
+                "an image cannot be taken out of the archive",
                 where=self._path / name,
                 received=error,
                 fix=_GET_ZIP_AGAIN,
@@ -334,7 +334,7 @@ def _read(source: Path | bytes, where: Path, way_out: str) -> np.ndarray:
         return image.read(source)
     except InputError as error:
         raise InputError(
-            f"a picture of the data set cannot be read: {error.problem}",
+            f"an image of the data set cannot be read: {error.problem}",
             where=where,
             received=error.received,
             allowed=error.allowed,

@@ -1,4 +1,4 @@
-"""What a classifier says of a picture."""
+"""What a classifier says of an image."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Class:
 
 @dataclass(frozen=True)
 class Classification:
-    """The best classes of a picture, best first. `image` is the picture, [H, W, 3] uint8 RGB."""
+    """The best classes of an image, best first. `image` is the image, [H, W, 3] uint8 RGB."""
 
     source: str
     size: tuple[int, int]
@@ -44,11 +44,11 @@ class Classification:
         return {"input": self.source, "size": list(self.size), "classes": classes}
 
     def overlay(self) -> np.ndarray:
-        """The picture with the best classes in its corner, [H, W, 3] uint8 RGB."""
-        picture, step = self.image, round(1.4 * draw.font_size(self.size))
+        """The image with the best classes in its corner, [H, W, 3] uint8 RGB."""
+        image, step = self.image, round(1.4 * draw.font_size(self.size))
         for row, c in enumerate(self.classes[:3], start=1):
-            picture = draw.text(picture, f"{c.label} {c.score:.1%}", (0, row * step))
-        return picture
+            image = draw.text(image, f"{c.label} {c.score:.1%}", (0, row * step))
+        return image
 
     draw = overlay
 

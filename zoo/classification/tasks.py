@@ -1,4 +1,4 @@
-"""Image classification: one class a picture."""
+"""Image classification: one class an image."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ImageClassification:
                 "a sample has no class",
                 where=sample.id,
                 received="no label" if sample.labels is None else f"{len(sample.labels)} labels",
-                allowed="one class index for the whole picture",
+                allowed="one class index for the whole image",
             )
         return {"image": sample.image, "label": np.asarray(sample.labels, np.int32)}
 
@@ -109,10 +109,10 @@ class ImageClassification:
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return {"accuracy": TopAccuracy(self.topk)}
 
-    def picture(
+    def visualize(
         self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray], labels: tuple[str, ...]
     ) -> np.ndarray:
-        """The first picture of a batch with its best classes, [H, W, 3] uint8 RGB."""
+        """The first image of a batch with its best classes, [H, W, 3] uint8 RGB."""
         image = batch["image"][0]
         return Classification(
             "", image.shape[:2], interpret(outputs["scores"][0], labels, 3), image

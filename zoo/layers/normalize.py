@@ -1,4 +1,4 @@
-"""The first thing that every image network does to a picture; part of the program, not of the host's transforms."""
+"""The first thing that every image network does to an image; part of the program, not of the host's transforms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 class Normalize:
     """(x / scale - mean) / std of R, G, B; `bgr` feeds the channels in the other order. The defaults are ImageNet's.
 
-    Pictures of other channels have a number for each in `mean` and `std`; `scale` is 65535 where they have 16 bits.
+    Images of other channels have a number for each in `mean` and `std`; `scale` is 65535 where they have 16 bits.
     """
 
     mean: tuple[float, ...] = (0.485, 0.456, 0.406)

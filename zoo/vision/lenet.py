@@ -2,7 +2,7 @@
 
 Paper: LeCun et al. 1998, http://yann.lecun.com/exdb/publis/pdf/lecun-98.pdf, figure 2
 Reference: python/paddle/vision/models/lenet.py
-Differs: pictures of three equal channels, as data sets give them, are averaged to the one that the network takes.
+Differs: images of three equal channels, as data sets give them, are averaged to the one that the network takes.
 Weights: none published; 61,610 parameters at 10 classes.
 """
 
@@ -18,7 +18,7 @@ from framework.config import register
 
 @dataclass(frozen=True)
 class LeNetConfig:
-    """The network for 28x28 pictures of one channel."""
+    """The network for 28x28 images of one channel."""
 
     num_classes: int = 10
 

@@ -4,14 +4,15 @@
     for transform in train:
         sample = transform(sample, rng)
 
-Geometric ones plan one Warp from the picture's size and the generator, `plan(size_hw, rng)`, and apply it to every
+Geometric ones plan one Warp from the image's size and the generator, `plan(size_hw, rng)`, and apply it to every
 field with `apply_warp`; photometric ones change the image alone. Images stay uint8 RGB: normalising is part of the
 model's program. What is in the sample is shared or replaced, never changed in place. Equal generators give equal
-results. Two kinds are called by the loader in their own way: those that mix several pictures (class attribute `extra`)
+results. Two kinds are called by the loader in their own way: those that mix several images (class attribute `extra`)
 and those that do the same to a whole batch (`per_batch`).
 """
 
 from framework.vision.transforms.affine import RandomAffine, RandomRotation
+from framework.vision.transforms.affine_crop import CropToObject, RandomCropToObject, RandomFrame
 from framework.vision.transforms.apply import Transform, apply_warp, keep_objects
 from framework.vision.transforms.auto_augment import AutoAugment, RandAugment
 from framework.vision.transforms.color import ColorJitter, GaussianBlur, RandomDistort, RandomGrayscale
@@ -19,7 +20,6 @@ from framework.vision.transforms.combine import RandomApply, RandomChoice
 from framework.vision.transforms.crop import CenterCrop, RandomCrop, RandomIoUCrop, RandomResizedCrop
 from framework.vision.transforms.erase import RandomErasing
 from framework.vision.transforms.flip import RandomHorizontalFlip, RandomVerticalFlip
-from framework.vision.transforms.frame import CropToObject, RandomCropToObject, RandomFrame
 from framework.vision.transforms.mix import MixUp, Mosaic
 from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize, RandomExpand
 from framework.vision.transforms.resize import BatchRandomResize, LetterBox, RandomScale, Resize, ResizeShort

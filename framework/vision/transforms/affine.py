@@ -1,4 +1,4 @@
-"""Transforms that turn, shift, scale and shear the picture."""
+"""Transforms that turn, shift, scale and shear the image."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from framework.vision.warp import Size, Warp
 @register("transform")
 @dataclass(frozen=True)
 class RandomRotation:
-    """Turns the picture about its centre, with probability `p`.
+    """Turns the image about its centre, with probability `p`.
 
     `degrees` are clockwise: a range (least, most), or a number that stands for (-number, number). With `expand` the
-    picture grows to hold all its corners; without, it keeps its size and the corners are cut.
+    image grows to hold all its corners; without, it keeps its size and the corners are cut.
 
     Raises:
         ConfigError: a range is empty, or a fill, a share or a probability is out of range.
@@ -42,7 +42,7 @@ class RandomRotation:
         check_number(self, "min_visible", 0, 1)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         if rng.random() >= self.p:
             return Warp.identity(size_hw)
         return Warp.rotate(size_hw, rng.uniform(*around(self.degrees)), expand=self.expand)
@@ -61,7 +61,7 @@ class RandomRotation:
 @register("transform")
 @dataclass(frozen=True)
 class RandomAffine:
-    """Shears, scales and turns the picture about its centre and then shifts it, with probability `p`; keeps its size.
+    """Shears, scales and turns the image about its centre and then shifts it, with probability `p`; keeps its size.
 
     `degrees` of the turn are clockwise and `shear` is in degrees along x: ranges (least, most), or a number that
     stands for (-number, number). `translate` (x, y) are the greatest shifts as shares of width and height.
@@ -88,7 +88,7 @@ class RandomAffine:
         for share in self.translate:
             if not 0 <= share <= 1:
                 raise ConfigError(
-                    "this is no share of the picture's sides",
+                    "this is no share of the image's sides",
                     where="RandomAffine.translate",
                     received=self.translate,
                     allowed="(x, y), from 0 to 1",
@@ -98,7 +98,7 @@ class RandomAffine:
         check_number(self, "min_visible", 0, 1)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         if rng.random() >= self.p:
             return Warp.identity(size_hw)
         height, width = size_hw
@@ -121,7 +121,7 @@ class RandomAffine:
 
 
 def about_centre(size_hw: Size, linear: np.ndarray, shift_xy: np.ndarray) -> Warp:
-    """The warp that applies `linear [2, 2]` with the picture's centre fixed and then shifts by `shift_xy` pixels."""
+    """The warp that applies `linear [2, 2]` with the image's centre fixed and then shifts by `shift_xy` pixels."""
     centre = np.array([size_hw[1] / 2, size_hw[0] / 2])
     matrix = np.eye(3)
     matrix[:2, :2] = linear

@@ -36,11 +36,11 @@ def apply_warp(
 
     * `image`: by `interpolation`; `fill` outside.
     * `mask` by the nearest pixel: `[H, W]` classes get `ignore_index` outside, bool masks get False.
-    * `boxes`: the upright bounds of the warped box, clipped to the picture.
+    * `boxes`: the upright bounds of the warped box, clipped to the image.
     * `polygons` are moved and not clipped.
-    * `keypoints` that end outside the picture become unlabelled: (0, 0, 0), as unlabelled ones are. Where the warp
+    * `keypoints` that end outside the image become unlabelled: (0, 0, 0), as unlabelled ones are. Where the warp
       mirrors, the points of each of `keypoint_flip_pairs` change places.
-    * An object is dropped from every field when nothing of its box is left in the picture, or less than the share
+    * An object is dropped from every field when nothing of its box is left in the image, or less than the share
       `min_visible` of the warped box's area. Without boxes the bounds of its polygon stand for it, else those of its
       mask; with none of the three no object is dropped.
     * `warp` is composed.
@@ -51,7 +51,7 @@ def apply_warp(
     """
     if warp.source_hw != sample.size_hw:
         raise ShapeError(
-            "the warp is for pictures of another size",
+            "the warp is for images of another size",
             where="apply_warp",
             received=warp.source_hw,
             allowed=sample.size_hw,
@@ -92,7 +92,7 @@ def keep_objects(sample: Sample, kept: np.ndarray) -> Sample:
     return sample.replace(**changes)
 
 
-# Ranks of the fields with one entry an object; a mask or a label of the whole picture has one less.
+# Ranks of the fields with one entry an object; a mask or a label of the whole image has one less.
 _RANKS = {"mask": 3, "boxes": 2, "keypoints": 3, "labels": 1, "valid": 1, "areas": 1}
 
 
@@ -123,26 +123,26 @@ def _shows_outside(warp: Warp) -> bool:
 
 
 def move_keypoints(keypoints: np.ndarray, warp: Warp, pairs: FlipPairs = ()) -> np.ndarray:
-    """`keypoints [K, J, 3]` after `warp`, also beside the picture; unlabelled ones are (0, 0, 0).
+    """`keypoints [K, J, 3]` after `warp`, also beside the image; unlabelled ones are (0, 0, 0).
 
     Where the warp mirrors, the points of each of `pairs` change places.
 
     Raises:
         ShapeError: a pair names a keypoint that is not there.
     """
-    joints = keypoints.shape[1]
-    if pairs and max(map(max, pairs)) >= joints:
+    points = keypoints.shape[1]
+    if pairs and max(map(max, pairs)) >= points:
         raise ShapeError(
             "keypoint_flip_pairs name a keypoint that is not there",
             where="apply_warp",
             received=pairs,
-            allowed=f"indices below {joints}, the number of keypoints",
+            allowed=f"indices below {keypoints}, the number of keypoints",
         )
     out = keypoints.copy()
     out[..., :2] = warp.points(keypoints[..., :2])
     out[keypoints[..., 2] <= 0] = 0
     if pairs and np.linalg.det(warp.matrix[:2, :2]) < 0:
-        order = np.arange(joints)
+        order = np.arange(points)
         for left, right in pairs:
             order[left], order[right] = right, left
         out = out[:, order]

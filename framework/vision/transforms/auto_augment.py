@@ -10,8 +10,8 @@
 | Solarize | threshold 256 | threshold 0 | no |
 | AutoContrast, Equalize, Invert, Identity | have no strength | | |
 
-Source: the ranges are those of Cubuk et al., "AutoAugment", table 6, whose pictures have 331 pixels a side. For every
-op, more strength is more change (timm's "inc"). Geometric ops turn and shear about the picture's centre and move
+Source: the ranges are those of Cubuk et al., "AutoAugment", table 6, whose images have 331 pixels a side. For every
+op, more strength is more change (timm's "inc"). Geometric ops turn and shear about the image's centre and move
 masks, boxes and points along.
 """
 

@@ -8,7 +8,7 @@ from framework.core.errors import ConfigError, ShapeError
 from framework.vision.sample import Sample
 
 Fill = int | tuple[int, int, int] | None
-"""Colour of what lies outside the picture: one value, one a channel, or None for the nearest edge pixels."""
+"""Colour of what lies outside the image: one value, one a channel, or None for the nearest edge pixels."""
 Range = float | tuple[float, float]
 FlipPairs = tuple[tuple[int, int], ...]
 
@@ -87,13 +87,13 @@ def check_rgb(owner: object, sample: Sample) -> None:
     """The image is 8-bit RGB, which transforms of colour are made for. Raises: ShapeError."""
     if sample.image.dtype != "uint8" or sample.image.shape[2] != 3:
         raise ShapeError(
-            "this transform changes the colours of 8-bit RGB pictures",
+            "this transform changes the colours of 8-bit RGB images",
             where=type(owner).__name__
             if sample.id is None
             else f"{type(owner).__name__}, sample {sample.id!r}",
             received=f"{sample.image.dtype} {list(sample.image.shape)}",
             allowed="uint8 [H, W, 3]",
-            fix="leave it out for pictures of other channels or types",
+            fix="leave it out for images of other channels or types",
         )
 
 

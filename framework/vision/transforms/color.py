@@ -75,7 +75,7 @@ class RandomDistort:
     """Changes brightness, contrast, saturation and hue in random order, each with probability `p`.
 
     Not the same as ColorJitter: `brightness` is added to the values 0 to 255, `contrast` multiplies them, `saturation`
-    blends with the grey picture, and `hue` turns the colours about the grey axis, in degrees. All are ranges (least,
+    blends with the grey image, and `hue` turns the colours about the grey axis, in degrees. All are ranges (least,
     most). Values are rounded and cut once, at the end.
 
     Source: PaddleDetection's RandomDistort with its default ranges. Its hue, 18 to both sides, is multiplied by pi and
@@ -150,7 +150,7 @@ class RandomGrayscale:
 class GaussianBlur:
     """Blurs with a Gaussian of a random standard deviation from `sigma` (least, most), in pixels.
 
-    `kernel_size` is the side of the square of weights; at the edges the picture is mirrored.
+    `kernel_size` is the side of the square of weights; at the edges the image is mirrored.
 
     Raises:
         ConfigError: the kernel is not odd, or the range is empty or not above 0.

@@ -1,4 +1,4 @@
-"""Transforms that keep a part of the picture."""
+"""Transforms that keep a part of the image."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from framework.vision.warp import Size, Warp
 @register("transform")
 @dataclass(frozen=True)
 class CenterCrop:
-    """Cuts `size_hw` out of the middle; a smaller picture is put into the middle of `fill`.
+    """Cuts `size_hw` out of the middle; a smaller image is put into the middle of `fill`.
 
     Where the middle falls between two pixels, the crop begins at the first of them.
 
@@ -39,7 +39,7 @@ class CenterCrop:
         check_number(self, "min_visible", 0, 1)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         top, left = ((side - wanted) // 2 for side, wanted in zip(size_hw, self.size_hw, strict=True))
         return Warp.crop(size_hw, (left, top, left + self.size_hw[1], top + self.size_hw[0]))
 
@@ -56,9 +56,9 @@ class CenterCrop:
 @register("transform")
 @dataclass(frozen=True)
 class RandomCrop:
-    """Cuts `size_hw` out at a random place, of a picture with `padding` pixels of `fill` put around it.
+    """Cuts `size_hw` out at a random place, of an image with `padding` pixels of `fill` put around it.
 
-    A side that is still too short is filled up, with the picture at a random place in it.
+    A side that is still too short is filled up, with the image at a random place in it.
 
     Raises:
         ConfigError: a side is smaller than 1, the padding is negative, or a fill or a share is out of range.
@@ -77,7 +77,7 @@ class RandomCrop:
         check_number(self, "min_visible", 0, 1)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         starts = []
         for side, wanted in zip(size_hw, self.size_hw, strict=True):
             room = side + 2 * self.padding - wanted
@@ -98,10 +98,10 @@ class RandomCrop:
 @register("transform")
 @dataclass(frozen=True)
 class RandomResizedCrop:
-    """Cuts out a random part of the picture and scales it to `size_hw`: the crop that ImageNet classifiers train on.
+    """Cuts out a random part of the image and scales it to `size_hw`: the crop that ImageNet classifiers train on.
 
-    The part has a share of the picture's area from `scale` and width / height from `ratio` (drawn in its logarithm).
-    After ten parts that did not fit, it is the middle of the picture with the nearest possible ratio.
+    The part has a share of the image's area from `scale` and width / height from `ratio` (drawn in its logarithm).
+    After ten parts that did not fit, it is the middle of the image with the nearest possible ratio.
 
     Source: Szegedy et al., "Going Deeper with Convolutions", section 6.
 
@@ -122,7 +122,7 @@ class RandomResizedCrop:
         check_number(self, "min_visible", 0, 1)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         x0, y0, x1, y1 = self._part(size_hw, rng)
         scale_x, scale_y = self.size_hw[1] / (x1 - x0), self.size_hw[0] / (y1 - y0)
         matrix = np.array([[scale_x, 0, -x0 * scale_x], [0, scale_y, -y0 * scale_y], [0, 0, 1]])
@@ -158,9 +158,9 @@ class RandomIoUCrop:
     """Cuts out a random part that at least one object overlaps with an IoU of a random one of `thresholds`.
 
     Objects stay where their centre lies in the part; at least one must. The part's sides are a share from `scale` of
-    the picture's, apart from a stretch from `ratio` (width / height). A threshold for which `attempts` parts did not
-    fit gives way to the next. With `allow_no_crop`, leaving the picture as it is has the chance of one more threshold.
-    Pictures without objects stay as they are; objects to ignore are not looked at.
+    the image's, apart from a stretch from `ratio` (width / height). A threshold for which `attempts` parts did not
+    fit gives way to the next. With `allow_no_crop`, leaving the image as it is has the chance of one more threshold.
+    Images without objects stay as they are; objects to ignore are not looked at.
 
     Source: Liu et al., "SSD", section 2.2, as PaddleDetection's RandomCrop.
 

@@ -1,4 +1,4 @@
-"""Transforms that mirror the picture."""
+"""Transforms that mirror the image."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RandomHorizontalFlip:
         check_flip_pairs(self)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         return Warp.flip(size_hw, horizontal=bool(rng.random() < self.p))
 
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
@@ -57,7 +57,7 @@ class RandomVerticalFlip:
         check_flip_pairs(self)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         return Warp.flip(size_hw, vertical=bool(rng.random() < self.p))
 
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:

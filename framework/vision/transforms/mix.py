@@ -1,7 +1,7 @@
-"""Transforms that make one picture of several, with the objects of all of them.
+"""Transforms that make one image of several, with the objects of all of them.
 
 The loader draws and loads the further samples: a class says with `extra` how many it needs. What comes out is a new
-picture: it has no warp back to a file, and no areas as annotated.
+image: it has no warp back to a file, and no areas as annotated.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from framework.vision.warp import Size, Warp
 @register("transform")
 @dataclass(frozen=True)
 class Mosaic:
-    """Puts four pictures around a random point of a canvas of `size_hw`, with probability `p`.
+    """Puts four images around a random point of a canvas of `size_hw`, with probability `p`.
 
     Each is scaled to fit a quarter of the canvas, keeping its aspect, and lies with one corner at the point, which is
-    drawn from the middle half of both sides; what sticks out is cut, what stays empty is `fill`. A picture to which it
+    drawn from the middle half of both sides; what sticks out is cut, what stays empty is `fill`. An image to which it
     is not applied keeps its size.
 
     YOLOX draws on a canvas of twice its input size and then cuts the input out: Mosaic((1280, 1280)),
@@ -53,7 +53,7 @@ class Mosaic:
         check_size(self)
         if min(self.size_hw) < 2:
             raise ConfigError(
-                "four pictures do not fit",
+                "four images do not fit",
                 where="Mosaic.size_hw",
                 received=self.size_hw,
                 allowed="sides >= 2",
@@ -106,10 +106,10 @@ class Mosaic:
 @register("transform")
 @dataclass(frozen=True)
 class MixUp:
-    """Blends the picture with another one, with probability `p`; the objects of both stay, with equal rights.
+    """Blends the image with another one, with probability `p`; the objects of both stay, with equal rights.
 
     Both lie in the top left corner of a black canvas that is as high and as wide as the larger of the two. The first
-    picture's weight is drawn from Beta(alpha, alpha).
+    image's weight is drawn from Beta(alpha, alpha).
 
     Source: Zhang et al., "Bag of Freebies for Training Object Detection Neural Networks", section 3.1.
 
@@ -177,18 +177,18 @@ def _united(parts: Sequence[_Part], image: np.ndarray) -> Sample:
 
 
 _CLASS_MASK = "a mask of classes"
-_OF_THE_PICTURE = {"a label of the picture", "a text of the picture"}
+_OF_THE_PICTURE = {"a label of the image", "a text of the image"}
 
 
 def _kinds(sample: Sample) -> set[str]:
     names = ("boxes", "polygons", "keypoints", "labels", "valid", "mask", "text")
     found = {name for name in names if getattr(sample, name) is not None}
-    for name, of_picture, kind in (
-        ("labels", sample.labels is not None and sample.labels.ndim == 0, "a label of the picture"),
-        ("text", isinstance(sample.text, str), "a text of the picture"),
+    for name, of_image, kind in (
+        ("labels", sample.labels is not None and sample.labels.ndim == 0, "a label of the image"),
+        ("text", isinstance(sample.text, str), "a text of the image"),
         ("mask", sample.mask is not None and sample.mask.ndim == 2, _CLASS_MASK),
     ):
-        if of_picture:
+        if of_image:
             found = found - {name} | {kind}
     return found
 

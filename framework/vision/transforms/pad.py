@@ -1,4 +1,4 @@
-"""Transforms that put a border around the picture."""
+"""Transforms that put a border around the image."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Pad:
         return (one, one, one, one) if isinstance(one, int) else one
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         return Warp.pad(size_hw, *self._widths)
 
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
@@ -58,11 +58,11 @@ class Pad:
 @register("transform")
 @dataclass(frozen=True)
 class PadToSize:
-    """Fills the picture up to `size_hw`, with the picture in the top left corner or in the middle.
+    """Fills the image up to `size_hw`, with the image in the top left corner or in the middle.
 
     Raises:
         ConfigError: a side is smaller than 1, or the fill is out of range.
-        ShapeError: at a call, the picture is larger.
+        ShapeError: at a call, the image is larger.
     """
 
     size_hw: Size
@@ -75,10 +75,10 @@ class PadToSize:
         check_fill(self)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         if size_hw[0] > self.size_hw[0] or size_hw[1] > self.size_hw[1]:
             raise ShapeError(
-                "the picture is larger than the size that it is to be filled up to",
+                "the image is larger than the size that it is to be filled up to",
                 where="PadToSize",
                 received=size_hw,
                 allowed=f"at most {self.size_hw}",
@@ -94,7 +94,7 @@ class PadToSize:
 @register("transform")
 @dataclass(frozen=True)
 class PadToMultiple:
-    """Fills both sides up to the next multiple, with the picture in the top left corner or in the middle.
+    """Fills both sides up to the next multiple, with the image in the top left corner or in the middle.
 
     With `per_octave` only so many multiples count between a side and its double, evenly spaced: of 32 and 4 these are
     32, 64, ... 256, 320, 384, 448, 512, 640, ... A model is compiled once for each size, and sides up to 1024 make 16
@@ -117,7 +117,7 @@ class PadToMultiple:
         check_fill(self)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         return _filled_up(size_hw, (self._side(size_hw[0]), self._side(size_hw[1])), self.align)
 
     def _side(self, side: int) -> int:
@@ -135,7 +135,7 @@ class PadToMultiple:
 @register("transform")
 @dataclass(frozen=True)
 class RandomExpand:
-    """Puts the picture at a random place on a canvas of `fill`, up to `max_ratio` times as high and wide.
+    """Puts the image at a random place on a canvas of `fill`, up to `max_ratio` times as high and wide.
 
     The default fill is the mean of ImageNet.
 
@@ -156,7 +156,7 @@ class RandomExpand:
         check_fill(self)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         if rng.random() >= self.p:
             return Warp.identity(size_hw)
         ratio = rng.uniform(1, self.max_ratio)

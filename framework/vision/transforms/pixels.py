@@ -1,6 +1,6 @@
 """What photometric transforms do to pixels: uint8 `[H, W, 3]` RGB in, a new one out, nothing random.
 
-A `factor` blends between a flat picture (0), the picture itself (1) and what lies beyond (above 1), as in Pillow's
+A `factor` blends between a flat image (0), the image itself (1) and what lies beyond (above 1), as in Pillow's
 ImageEnhance and torchvision. Values are rounded to the nearest and cut at 0 and 255.
 """
 
@@ -20,18 +20,18 @@ def brightness(image: np.ndarray, factor: float) -> np.ndarray:
 
 
 def contrast(image: np.ndarray, factor: float) -> np.ndarray:
-    """Blends with the mean of the grey picture."""
+    """Blends with the mean of the grey image."""
     mean = round(cv2.mean(to_gray(image))[0])
     return _by_table(image, mean + factor * (_VALUES - mean))
 
 
 def saturation(image: np.ndarray, factor: float) -> np.ndarray:
-    """Blends with the grey picture."""
+    """Blends with the grey image."""
     return cv2.addWeighted(image, factor, grayscale(image), 1 - factor, 0)
 
 
 def sharpness(image: np.ndarray, factor: float) -> np.ndarray:
-    """Blends with the picture smoothed by (1 1 1, 1 5 1, 1 1 1) / 13; the outermost pixels stay as they are."""
+    """Blends with the image smoothed by (1 1 1, 1 5 1, 1 1 1) / 13; the outermost pixels stay as they are."""
     kernel = np.array([[1, 1, 1], [1, 5, 1], [1, 1, 1]], np.float32) / 13
     out = cv2.addWeighted(image, factor, cv2.filter2D(image, -1, kernel), 1 - factor, 0)
     for edge in (np.s_[0], np.s_[-1], np.s_[:, 0], np.s_[:, -1]):
@@ -47,7 +47,7 @@ def hue(image: np.ndarray, turns: float) -> np.ndarray:
 
 
 def grayscale(image: np.ndarray) -> np.ndarray:
-    """The grey picture (0.299 R + 0.587 G + 0.114 B) in three equal channels."""
+    """The grey image (0.299 R + 0.587 G + 0.114 B) in three equal channels."""
     return cv2.cvtColor(to_gray(image), cv2.COLOR_GRAY2RGB)
 
 

@@ -1,4 +1,4 @@
-"""Transforms that change the scale of the whole picture."""
+"""Transforms that change the scale of the whole image."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from framework.vision.warp import Size, Warp
 @register("transform")
 @dataclass(frozen=True)
 class Resize:
-    """Scales the picture.
+    """Scales the image.
 
-    `mode`: "exact" gives `size_hw` whatever the aspect; "fit" the largest picture of the same aspect inside `size_hw`;
+    `mode`: "exact" gives `size_hw` whatever the aspect; "fit" the largest image of the same aspect inside `size_hw`;
     "short" and "long" make the short or the long side as long as `size_hw` says, which then has two equal sides. The
     other side is rounded to whole pixels. Nothing is padded or cut.
 
@@ -41,11 +41,11 @@ class Resize:
                 where="Resize.size_hw",
                 received=self.size_hw,
                 allowed="the same number twice",
-                fix='mode "fit" keeps the picture inside a rectangle',
+                fix='mode "fit" keeps the image inside a rectangle',
             )
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         if self.mode == "exact":
             return Warp.resize(size_hw, self.size_hw)
         factors = [wanted / side for wanted, side in zip(self.size_hw, size_hw, strict=True)]
@@ -77,7 +77,7 @@ class RandomScale:
             check_number(self, "step", 0, above=True)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         least, most = self.scale
         if self.step is None:
             factor = rng.uniform(least, most)
@@ -92,7 +92,7 @@ class RandomScale:
 @register("transform")
 @dataclass(frozen=True)
 class BatchRandomResize:
-    """Scales the pictures of a batch to one random size out of `sizes`, whatever their aspect.
+    """Scales the images of a batch to one random size out of `sizes`, whatever their aspect.
 
     A number stands for a square. With `random_interpolation` each batch also draws how pixels are interpolated. A model
     is compiled once for each size. The loader sees to it that all samples of a batch draw the same.
@@ -130,7 +130,7 @@ class BatchRandomResize:
 @register("transform")
 @dataclass(frozen=True)
 class LetterBox:
-    """Fits the picture into `size_hw`, keeping its aspect up to whole pixels, and fills the rest.
+    """Fits the image into `size_hw`, keeping its aspect up to whole pixels, and fills the rest.
 
     Raises:
         ConfigError: a side is smaller than 1, or the fill is out of range.
@@ -147,7 +147,7 @@ class LetterBox:
         check_fill(self)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         return Warp.letterbox(size_hw, self.size_hw, align=self.align)
 
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
@@ -165,7 +165,7 @@ class LetterBox:
 class ResizeShort:
     """Makes the short side `short` pixels long, or as long as it can be with the long side at most `longest`.
 
-    Of several lengths in `short` each picture draws one. The aspect is kept up to whole pixels; nothing is padded.
+    Of several lengths in `short` each image draws one. The aspect is kept up to whole pixels; nothing is padded.
 
     Raises:
         ConfigError: there is no length, one is smaller than 1, or `longest` is smaller than one of them.
@@ -189,7 +189,7 @@ class ResizeShort:
         return (self.short,) if isinstance(self.short, int) else self.short
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         short = self._lengths[int(rng.integers(len(self._lengths)))]
         factor = min(short / min(size_hw), self.longest / max(size_hw))
         return Warp.resize(size_hw, _scaled(size_hw, factor))

@@ -1,4 +1,4 @@
-"""The way from pictures to objects, with a program that finds the bounds of what is bright."""
+"""The way from images to objects, with a program that finds the bounds of what is bright."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def artifact(**changes) -> Artifact:
         "transforms": [{"type": "Resize", "size_hw": [20, 20], "interpolation": "nearest"}],
         "batch_size": 2,
         "labels": ["lamp"],
-        "bfloat16_holds": False,
+        "bf16_verified": False,
     }
     return Artifact({**config, **changes}, {"float32": program}, weights)
 
@@ -65,7 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return artifact().save(tmp_path_factory.mktemp("artifacts") / "bright")
 
 
-def picture(
+def drawn_image(
     size: tuple[int, int], box: tuple[int, int, int, int] | None, red: int = 255, blue: int = 0
 ) -> np.ndarray:
     image = np.zeros((*size, 3), np.uint8)
@@ -80,13 +80,13 @@ def bboxes(result: DetectionResult) -> list[tuple[float, ...]]:
 
 def test_boxes_are_in_pixels_of_the_source(folder: Path, tmp_path: Path):
     detect = detection.predictor(folder)
-    large = detect(picture((40, 80), (8, 10, 40, 20)))
+    large = detect(drawn_image((40, 80), (8, 10, 40, 20)))
     assert isinstance(large, DetectionResult) and large.size == (40, 80) and large.source == ""
     assert bboxes(large) == [(8, 10, 40, 20)]
     assert (large.boxes[0].label, large.boxes[0].category_id, large.boxes[0].score) == ("lamp", 0, 1.0)
-    vision_image.write(tmp_path / "a.png", picture((10, 10), (2, 3, 5, 8), blue=9))
+    vision_image.write(tmp_path / "a.png", drawn_image((10, 10), (2, 3, 5, 8), blue=9))
     first, second, third = detect(
-        [tmp_path / "a.png", picture((20, 20), None), picture((1, 1), (0, 0, 1, 1))]
+        [tmp_path / "a.png", drawn_image((20, 20), None), drawn_image((1, 1), (0, 0, 1, 1))]
     )
     assert bboxes(first) == [(2, 3, 5, 8)] and first.source == str(tmp_path / "a.png")
     assert (first.boxes[0].label, first.boxes[0].category_id) == ("1", 1)  # a class without a name
@@ -95,26 +95,28 @@ def test_boxes_are_in_pixels_of_the_source(folder: Path, tmp_path: Path):
 
 
 def test_threshold(folder: Path):
-    image = picture((20, 20), (0, 0, 5, 5), red=102)  # a score of 0.4
+    image = drawn_image((20, 20), (0, 0, 5, 5), red=102)  # a score of 0.4
     assert detection.predictor(folder)(image).boxes == ()
     assert len(detection.predictor(folder, threshold=0.39)(image).boxes) == 1
     assert detection.predictor(folder, threshold=0.41)(image).boxes == ()
-    assert detection.predictor(folder, threshold=0.0)(picture((20, 20), None)).boxes == ()  # padding is none
+    assert (
+        detection.predictor(folder, threshold=0.0)(drawn_image((20, 20), None)).boxes == ()
+    )  # padding is none
     with pytest.raises(InputError, match=r"threshold: a score cannot(.*\n)+.*0 to 1"):
         detection.predictor(folder, threshold=1.5)
 
 
 def test_sliced(folder: Path):
-    image = picture((40, 60), (31, 11, 33, 12))  # shrunk to 20 x 20 at once, half a row may be left
+    image = drawn_image((40, 60), (31, 11, 33, 12))  # shrunk to 20 x 20 at once, half a row may be left
     image[30, 50] = 255
     detect = detection.predictor(folder, slicing=Slicing((20, 20), (0, 0), whole=False), batch_size=4)
     assert sorted(bboxes(detect(image))) == [(31, 11, 33, 12), (50, 30, 51, 31)]
-    both = detect([image, picture((5, 5), (1, 1, 2, 2))])
+    both = detect([image, drawn_image((5, 5), (1, 1, 2, 2))])
     assert [len(result.boxes) for result in both] == [2, 1] and bboxes(both[1]) == [(1, 1, 2, 2)]
 
 
 def frames(*boxes: tuple[int, int, int, int] | None) -> list[tuple[np.ndarray, str, int]]:
-    return [(picture((20, 40), box), "clip.mp4", number) for number, box in enumerate(boxes, start=1)]
+    return [(drawn_image((20, 40), box), "clip.mp4", number) for number, box in enumerate(boxes, start=1)]
 
 
 def test_tracked(folder: Path):
@@ -136,7 +138,7 @@ def test_the_frame_rate_reaches_the_tracker(folder: Path):
 
 
 def test_tracking_sees_boxes_of_low_scores(folder: Path):
-    moves = [(picture((20, 40), (0, 0, 10, 10), red), "", 1) for red in (255, 102, 255)]
+    moves = [(drawn_image((20, 40), (0, 0, 10, 10), red), "", 1) for red in (255, 102, 255)]
     detect = detection.predictor(folder, tracking=ByteTrackOptions())
     found = [
         [(box.track_id, round(box.score, 2)) for box in result.boxes] for result in detect.pages(iter(moves))
@@ -146,7 +148,7 @@ def test_tracking_sees_boxes_of_low_scores(folder: Path):
 
 def test_files_of_all_results(tmp_path: Path):
     detect = detection.predictor(artifact(category_ids=[47]).save(tmp_path / "net"))
-    result = detect(picture((20, 20), (0, 0, 5, 5)))
+    result = detect(drawn_image((20, 20), (0, 0, 5, 5)))
     coco = detect.saving("", [""])
     assert coco.name == "bbox.json" and '"category_id": 47' in coco.text(result, 0)
     mot = detect.saving("clip")
@@ -172,7 +174,7 @@ def test_the_numbers_of_the_classes_are_exported(
         "categories": [{"id": 90, "name": "lamp"}, {"id": 7, "name": "sun"}],
     }
     (tmp_path / "a.json").write_text(json.dumps(coco), encoding="utf-8")
-    vision_image.write(tmp_path / "a.png", picture((4, 4), None))
+    vision_image.write(tmp_path / "a.png", drawn_image((4, 4), None))
     config = tmp_path / "bright.yml"
     dataset = f"{{type: CocoDetection, root: {tmp_path.as_posix()!r}, annotations: {file}}}"
     config.write_text(f"domain: detection\ndata: {{eval: {{dataset: {dataset}}}}}\n", encoding="utf-8")

@@ -24,13 +24,13 @@ Guess = tuple[Box, int, float]  # box, label, score
 
 
 def batch(
-    pictures: list[tuple[list[Truth], list[Guess]]],
+    images: list[tuple[list[Truth], list[Guess]]],
     size: tuple[int, int] = (10_000, 10_000),
     matrix: Any = None,
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """(outputs, batch) in float64, padded with something that would count if it were looked at."""
-    rows, columns = (1 + max(len(one[which]) for one in pictures) for which in (0, 1))
-    count = len(pictures)
+    rows, columns = (1 + max(len(one[which]) for one in images) for which in (0, 1))
+    count = len(images)
     truth = {
         "boxes": np.full((count, rows, 4), [0.0, 0, 50, 50]),
         "labels": np.zeros((count, rows), np.int32),
@@ -43,7 +43,7 @@ def batch(
         "scores": np.zeros((count, columns)),
         "labels": np.zeros((count, columns), np.int32),
     }
-    for row, (truths, guesses) in enumerate(pictures):
+    for row, (truths, guesses) in enumerate(images):
         for place, (box, label, *kind) in enumerate(truths):
             truth["boxes"][row, place], truth["labels"][row, place] = box, label
             truth["kinds"][row, place] = kind[0] if kind else 1
@@ -54,11 +54,11 @@ def batch(
 
 
 def scores(
-    metric: Any, pictures: list[Any], names: tuple[str, ...] = ("a", "b"), **more: Any
+    metric: Any, images: list[Any], names: tuple[str, ...] = ("a", "b"), **more: Any
 ) -> dict[str, float]:
     collector = metric.start(names)
-    for start in range(0, len(pictures), 2):  # several batches
-        collector.update(*batch(pictures[start : start + 2], **more))
+    for start in range(0, len(images), 2):  # several batches
+        collector.update(*batch(images[start : start + 2], **more))
     return collector.result()
 
 
@@ -87,13 +87,13 @@ def test_average_precision_of_a_curve(recall: Any, precision: Any, area: float, 
 
 
 def test_voc_right_wrong_and_twice() -> None:
-    """By score: right, the same object again, right on the other picture, beside everything. Three objects."""
-    pictures = [
+    """By score: right, the same object again, right on the other image, beside everything. Three objects."""
+    images = [
         ([(A, 0), (B, 0)], [(A, 0, 0.9), (A, 0, 0.8), (FAR, 0, 0.1)]),
         ([(A, 0)], [((0, 0, 10, 9), 0, 0.7)]),
     ]
     # precision 1, 1/2, 2/3, 1/2 at recall 1/3, 1/3, 2/3, 2/3
-    assert scores(VocMap(), pictures) == {"mAP": pytest.approx(1 / 3 + 1 / 3 * 2 / 3)}
+    assert scores(VocMap(), images) == {"mAP": pytest.approx(1 / 3 + 1 / 3 * 2 / 3)}
 
 
 def test_voc_threshold_is_included_and_classes_are_apart() -> None:
@@ -106,23 +106,23 @@ def test_voc_threshold_is_included_and_classes_are_apart() -> None:
 
 
 def test_voc_objects_to_ignore_are_neither_right_nor_wrong() -> None:
-    pictures: list[Any] = [([(A, 0, 2), (B, 0)], [(A, 0, 0.9), (A, 0, 0.8), (B, 0, 0.7)])]
-    assert scores(VocMap(), pictures)["mAP"] == 1
+    images: list[Any] = [([(A, 0, 2), (B, 0)], [(A, 0, 0.9), (A, 0, 0.8), (B, 0, 0.7)])]
+    assert scores(VocMap(), images)["mAP"] == 1
     collector = VocMap().start(("a", "b"))
-    collector.update(*batch(pictures))
+    collector.update(*batch(images))
     assert collector.by_class() == [ClassScore("a", 1, 1.0, 1.0), ClassScore("b", 0, None, None)]
     at_thirty = VocMap(0.3).start(("a",))
-    at_thirty.update(*batch(pictures))
+    at_thirty.update(*batch(images))
     assert at_thirty.by_class() == [ClassScore("a", 1, 1.0, None)]
 
 
 def test_boxes_go_back_to_the_source_and_are_cut_there() -> None:
     """The input is the source halved and moved by (5, 0); a box that hangs over the edge is cut like the object."""
     matrix = [[2, 0, -10], [0, 2, 0], [0, 0, 1]]
-    pictures: list[Any] = [([((5, 0, 15, 10), 0)], [((-100, 0, 15, 10), 0, 0.5)])]
+    images: list[Any] = [([((5, 0, 15, 10), 0)], [((-100, 0, 15, 10), 0, 0.5)])]
     for metric, first in ((VocMap(0.99), "mAP"), (CocoMap(), "AP")):
-        assert scores(metric, pictures, size=(20, 20), matrix=matrix)[first] == pytest.approx(1)
-        assert scores(metric, pictures, size=(20, 20))[first] < 0.5
+        assert scores(metric, images, size=(20, 20), matrix=matrix)[first] == pytest.approx(1)
+        assert scores(metric, images, size=(20, 20))[first] < 0.5
 
 
 def test_a_batch_of_float32_and_of_nothing() -> None:
@@ -229,8 +229,8 @@ def test_keypoint_similarity_by_hand() -> None:
     assert list(found) == ["AP", "AP50", "AP75", "AP_medium", "AR", "AR50", "AR75", "AR_medium"]
 
 
-def test_parts_of_one_picture_are_judged_together() -> None:
-    """Two persons of picture 7 in two rows, each guessed as the other one: both are right."""
+def test_parts_of_one_image_are_judged_together() -> None:
+    """Two persons of image 7 in two rows, each guessed as the other one: both are right."""
     one, other = points((10, 10, 2), (90, 90, 2)), points((210, 210, 2), (290, 290, 2))
     for second, want in ((7, 1), (8, 0)):
         collector = CocoKeypoints((0.05, 0.05)).start(("person",))
@@ -279,17 +279,17 @@ def test_coco_numbers_of_pycocotools(dtype: Any) -> None:
         return x, y, x + width, y + height
 
     # Many scores are equal: the official order is that of the image ids.
-    for picture in sorted(truth["images"], key=lambda one: one["id"]):
-        mine = [one for one in truth["annotations"] if one["image_id"] == picture["id"]]
+    for image in sorted(truth["images"], key=lambda one: one["id"]):
+        mine = [one for one in truth["annotations"] if one["image_id"] == image["id"]]
         objects: list[Truth] = [
             (corners(one), number[one["category_id"]], 1 + one["iscrowd"]) for one in mine
         ]
         found: list[Guess] = [
             (corners(one), number[one["category_id"]], one["score"])
             for one in guesses
-            if one["image_id"] == picture["id"]
+            if one["image_id"] == image["id"]
         ]
-        outputs, packed = batch([(objects, found)], (picture["height"], picture["width"]))
+        outputs, packed = batch([(objects, found)], (image["height"], image["width"]))
         packed["areas"] = np.array([[*(one["area"] for one in mine), 0.0]])
         narrow = {name: packed[name].astype(dtype) for name in ("boxes", "matrix", "areas")}
         collector.update({**outputs, "boxes": outputs["boxes"].astype(dtype)}, packed | narrow)
@@ -329,14 +329,14 @@ def test_voc_numbers_of_a_toy_case(threshold: float, eleven: float, area: float)
 
     truths = read_text_case(folder / "gts", lambda row: (box(row[1:]), 0))
     guesses = read_text_case(folder / "dets", lambda row: (box(row[2:]), 0, float(row[1])))
-    pictures = [(truths[name], guesses.get(name, [])) for name in truths]
+    images = [(truths[name], guesses.get(name, [])) for name in truths]
     for method, want in (("11point", eleven), ("area", area)):
-        found = scores(VocMap(threshold, method), pictures, ("object",))  # pyright: ignore[reportArgumentType]
+        found = scores(VocMap(threshold, method), images, ("object",))  # pyright: ignore[reportArgumentType]
         assert found["mAP"] == pytest.approx(want, abs=1e-9)
 
 
 @needs_cases
-def test_voc_numbers_of_85_pictures() -> None:
+def test_voc_numbers_of_85_images() -> None:
     """What main.py of Cartucho/mAP @ 3605865a prints, with its two digits extended to eight."""
     folder = CASES / "voc_style_85img"
 
@@ -347,7 +347,7 @@ def test_voc_numbers_of_85_pictures() -> None:
     truths = read_text_case(folder / "ground-truth", lambda row: (box(row[1:5]), row[0]))
     guesses = read_text_case(folder / "detection-results", lambda row: (box(row[2:]), row[0], float(row[1])))
     names = sorted({name for rows in (*truths.values(), *guesses.values()) for _, name, *_ in rows})
-    pictures = [
+    images = [
         (
             [(one, names.index(name)) for one, name in truths[file]],
             [(one, names.index(name), score) for one, name, score in guesses[file]],
@@ -355,7 +355,7 @@ def test_voc_numbers_of_85_pictures() -> None:
         for file in truths
     ]
     collector = VocMap().start(names)
-    collector.update(*batch(pictures))
+    collector.update(*batch(images))
     assert collector.result()["mAP"] == pytest.approx(MAP_OF_85, abs=1e-9)
     by_name = {row.name: row.ap for row in collector.by_class()}
     assert by_name["backpack"] == pytest.approx(0.2273, abs=5e-5)

@@ -1,4 +1,4 @@
-"""The ways from pictures to joints: all at once, and person by person. Joints are red, green and blue dots."""
+"""The ways from images to keypoints: all at once, and person by person. Keypoints are red, green and blue dots."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 
 import detection
 from detection import api, pose_api
-from detection.data.joints import COCO_JOINTS
-from detection.pose_api import Joints, Pose
+from detection.data.keypoints import COCO_JOINTS
+from detection.pose_api import KeypointMeta, Pose
 from detection.results import DetectionResult
 from detection.slicing import Slicing
 from detection.tracking import ByteTrackOptions
@@ -31,7 +31,8 @@ SIDE = 64
 
 
 class Dots(nn.Layer):
-    """One person: joint j is the middle of what is bright in channel j. The score is the share of joints that are seen;
+    """One person: keypoint j is the middle of what is bright in channel j. The score is the share of keypoints that
+    are seen;
     a second person is padding."""
 
     def forward(self, images):
@@ -40,10 +41,10 @@ class Dots(nn.Layer):
         x = jnp.arange(images.shape[2], dtype=jnp.float32)[None, None, :, None] + 0.5
         y = jnp.arange(images.shape[1], dtype=jnp.float32)[None, :, None, None] + 0.5
         xy = [(bright * axis).sum(axis=(1, 2)) / jnp.maximum(count, 1) for axis in (x, y)]
-        joints = jnp.stack([*xy, (count > 0).astype(jnp.float32) * 1.25], axis=-1)
+        keypoints = jnp.stack([*xy, (count > 0).astype(jnp.float32) * 1.25], axis=-1)
         score = jnp.minimum((count > 0).astype(jnp.float32).mean(axis=1), 0.9)
         return {
-            "keypoints": jnp.stack([joints, jnp.zeros_like(joints)], axis=1),
+            "keypoints": jnp.stack([keypoints, jnp.zeros_like(keypoints)], axis=1),
             "scores": jnp.stack([score, jnp.zeros_like(score)], axis=1),
         }
 
@@ -80,7 +81,7 @@ def saved(
     about = {
         "domain": "detection",
         "batch_size": 2,
-        "bfloat16_holds": False,
+        "bf16_verified": False,
         "transforms": transforms,
         **config,
     }
@@ -112,7 +113,7 @@ def finder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return saved(folder, Halves(), (SIDE, SIDE), resize, name="finder", labels=["person", "car"])
 
 
-def picture(*people: tuple[int, int], size: tuple[int, int] = (128, 128)) -> np.ndarray:
+def drawn_image(*people: tuple[int, int], size: tuple[int, int] = (128, 128)) -> np.ndarray:
     """Dots of 4 x 4 pixels: red with its middle at (x, y), green and blue 20 below it, 10 to the left and right."""
     image = np.zeros((*size, 3), np.uint8)
     for x, y in people:
@@ -134,7 +135,7 @@ def xy(box: Any) -> np.ndarray:
 
 def test_bottom_up(whole: Path):
     detect = detection.predictor(whole)
-    result = detect(picture((60, 40)))
+    result = detect(drawn_image((60, 40)))
     assert isinstance(result, DetectionResult) and result.skeleton == ((0, 1), (0, 2))
     (person,) = result.boxes
     assert (person.label, person.category_id, person.score) == ("person", 0, pytest.approx(0.9))
@@ -142,24 +143,24 @@ def test_bottom_up(whole: Path):
     np.testing.assert_allclose(person.bbox, (50, 40, 70, 60), atol=0.2)
     assert [score for _, _, score in person.keypoints] == [1, 1, 1]  # what is beyond 1 is cut
     assert set(result.to_dict()["boxes"][0]) == {"label", "category_id", "score", "bbox", "keypoints"}
-    assert (result.draw() != picture((60, 40))).any()
-    nobody, small = detect([picture(), np.zeros((1, 1, 3), np.uint8)])
+    assert (result.draw() != drawn_image((60, 40))).any()
+    nobody, small = detect([drawn_image(), np.zeros((1, 1, 3), np.uint8)])
     assert nobody.boxes == small.boxes == ()
 
 
-def test_bottom_up_threshold_and_missing_joints(whole: Path):
-    image = picture((60, 40))
-    image[..., 2] = 0  # two of three joints
+def test_bottom_up_threshold_and_missing_keypoints(whole: Path):
+    image = drawn_image((60, 40))
+    image[..., 2] = 0  # two of three keypoints
     (person,) = detection.predictor(whole)(image).boxes
     assert person.score == pytest.approx(2 / 3) and person.keypoints[2][2] == 0
     np.testing.assert_allclose(person.bbox, (50, 40, 60, 60), atol=0.2)  # around those that are seen
     assert detection.predictor(whole, threshold=0.7)(image).boxes == ()
     image[..., 1] = 0
-    assert detection.predictor(whole)(image).boxes == ()  # one joint bounds nothing
+    assert detection.predictor(whole)(image).boxes == ()  # one keypoint bounds nothing
 
 
 def test_bottom_up_tracked(whole: Path):
-    frames = [(picture((40 + 2 * number, 40)), "clip.mp4", number) for number in range(4)]
+    frames = [(drawn_image((40 + 2 * number, 40)), "clip.mp4", number) for number in range(4)]
     detect = detection.predictor(whole, tracking=ByteTrackOptions())
     found = list(detect.frames(iter(frames), 25.0))
     assert [[box.track_id for box in one.boxes] for one in found] == [[1]] * 4
@@ -176,7 +177,7 @@ def test_person():
         5,
         20,
         40,
-    )  # all of them, inside of the picture
+    )  # all of them, inside of the image
     assert pose_api.person(Pose(np.array([[90.0, 90, 1], [95, 99, 1]]), 0.5), "hand", (40, 40)) is None
 
 
@@ -195,7 +196,7 @@ def test_interpret():
 
 def test_top_down(crops: Path, finder: Path):
     detect = detection.predictor(crops, detector=finder)
-    both, none, right = detect([picture((30, 40), (100, 70)), picture(), picture((100, 50))])
+    both, none, right = detect([drawn_image((30, 40), (100, 70)), drawn_image(), drawn_image((100, 50))])
     assert [box.score for box in both.boxes] == [pytest.approx(0.72), pytest.approx(0.54)]  # of box and pose
     for box, (x, y) in zip(both.boxes, ((30, 40), (100, 70))):
         np.testing.assert_allclose(xy(box), places(x, y), atol=0.5)
@@ -207,7 +208,7 @@ def test_top_down(crops: Path, finder: Path):
 
 
 def test_top_down_thresholds(crops: Path, finder: Path):
-    image = picture((30, 40), (100, 70))
+    image = drawn_image((30, 40), (100, 70))
     assert len(detection.predictor(crops, detector=finder, det_threshold=0.7)(image).boxes) == 1
     assert len(detection.predictor(crops, detector=finder, threshold=0.6)(image).boxes) == 1
     assert detection.predictor(crops, detector=finder, threshold=0.8)(image).boxes == ()
@@ -215,11 +216,11 @@ def test_top_down_thresholds(crops: Path, finder: Path):
         detection.predictor(crops, detector=finder, det_threshold=1.5)
 
 
-def test_top_down_takes_a_predictor_and_many_pictures(crops: Path, finder: Path):
+def test_top_down_takes_a_predictor_and_many_images(crops: Path, finder: Path):
     detector = detection.predictor(finder, slicing=Slicing((128, 128), (0, 0), whole=False))
     detect = detection.predictor(crops, detector=detector, batch_size=3)
-    pictures = [picture(*[(30, 30 + n)] * (n % 3 > 0), *[(100, 40)] * (n % 3 > 1)) for n in range(7)]
-    results = detect(pictures)
+    images = [drawn_image(*[(30, 30 + n)] * (n % 3 > 0), *[(100, 40)] * (n % 3 > 1)) for n in range(7)]
+    results = detect(images)
     assert [len(one.boxes) for one in results] == [n % 3 for n in range(7)]
     np.testing.assert_allclose(xy(results[4].boxes[0]), places(30, 34), atol=0.5)
     assert detect([]) == []
@@ -229,7 +230,7 @@ def test_top_down_tracks_and_videos(crops: Path, finder: Path, tmp_path: Path):
     clip = tmp_path / "clip.mp4"
     with VideoWriter(clip, 25, (128, 128)) as out:
         for number in range(5):
-            out.write(picture((30 + number, 40), (100, 70)))
+            out.write(drawn_image((30 + number, 40), (100, 70)))
     detect = runner.open_predictor(
         None, str(crops), None, "float32", (), {"det_model_dir": str(finder), "tracker": "bytetrack"}
     )
@@ -247,7 +248,7 @@ def test_top_down_tracks_and_videos(crops: Path, finder: Path, tmp_path: Path):
 def test_results_of_the_tools(crops: Path, finder: Path, tmp_path: Path):
     (tmp_path / "in").mkdir()
     for name in ("1", "2"):
-        vision_image.write(tmp_path / "in" / f"{name}.png", picture((30, 40)))
+        vision_image.write(tmp_path / "in" / f"{name}.png", drawn_image((30, 40)))
     detect = runner.open_predictor(None, str(crops), None, "auto", (), {"det_model_dir": str(finder)})
     report = runner.run(detect, tmp_path / "out", image_dir=str(tmp_path / "in"), save=True)
     assert report.exit_code == 0
@@ -269,12 +270,12 @@ def test_what_does_not_go_together(whole: Path, crops: Path, finder: Path, tmp_p
     ):
         detection.predictor(crops)
     with pytest.raises(
-        ConfigError, match=r"whole: (?s:.)*all people of a picture at once(?s:.)*--det_model_dir"
+        ConfigError, match=r"whole: (?s:.)*all people of an image at once(?s:.)*--det_model_dir"
     ):
         detection.predictor(whole, detector=finder)
-    with pytest.raises(ConfigError, match=r"tiles of a picture(?s:.)*--slice_infer"):
+    with pytest.raises(ConfigError, match=r"tiles of an drawn_image(?s:.)*--slice_infer"):
         detection.predictor(whole, slicing=Slicing())
-    with pytest.raises(ConfigError, match=r"no joints(?s:.)*leave out --det_model_dir"):
+    with pytest.raises(ConfigError, match=r"no keypoints(?s:.)*leave out --det_model_dir"):
         detection.predictor(finder, detector=finder)
     with pytest.raises(ConfigError, match=r"--det_threshold(?s:.)*add --det_model_dir"):
         api.open_predictor(None, str(whole), None, "auto", (), det_threshold=0.5)
@@ -283,18 +284,18 @@ def test_what_does_not_go_together(whole: Path, crops: Path, finder: Path, tmp_p
     with pytest.raises(ConfigError, match=r"does not find(?s:.)*classes car, dog(?s:.)*the class person"):
         detection.predictor(crops, detector=cars)
     one = saved(tmp_path / "one", Halves(), (SIDE, SIDE), resize, name="one", labels=["pedestrian"])
-    assert len(detection.predictor(crops, detector=one)(picture((30, 40))).boxes) == 1  # its only class
+    assert len(detection.predictor(crops, detector=one)(drawn_image((30, 40))).boxes) == 1  # its only class
 
 
 # ---- what an artifact tells ----
 
 
-def test_joints():
-    joints = Joints.named(NAMES)
-    assert joints == Joints("person", ((0, 1), (0, 2), (1, 2)), ((1, 2),))
-    artifact = Artifact({"pose": json.loads(json.dumps(joints.plain()))}, {}, {})
-    assert Joints.of(artifact) == joints
-    assert len(Joints.named(COCO_JOINTS).skeleton) == 19 and Joints.named(()).skeleton == ()
+def test_keypoints():
+    keypoints = KeypointMeta.named(NAMES)
+    assert keypoints == KeypointMeta("person", ((0, 1), (0, 2), (1, 2)), ((1, 2),))
+    artifact = Artifact({"pose": json.loads(json.dumps(keypoints.plain()))}, {}, {})
+    assert KeypointMeta.of(artifact) == keypoints
+    assert len(KeypointMeta.named(COCO_JOINTS).skeleton) == 19 and KeypointMeta.named(()).skeleton == ()
 
 
 @pytest.mark.parametrize("here", [False, True])
@@ -311,9 +312,9 @@ def test_what_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here:
         vision_image.write(tmp_path / "1.png", np.zeros((8, 8, 3), np.uint8))
         (tmp_path / "hands.json").write_text(json.dumps(data), encoding="utf-8")
     config = tmp_path / "hands.yml"
-    dataset = f"{{type: CocoPose, root: '{tmp_path.as_posix()}', annotations: hands.json, joints: [wrist, left_tip]}}"
+    dataset = f"{{type: CocoPose, root: '{tmp_path.as_posix()}', annotations: hands.json, keypoints: [wrist, left_tip]}}"  # noqa: E501
     config.write_text(
-        "domain: detection\nmodel: {type: TopDownHRNet, num_joints: 2}\ntask: {type: PoseEstimation}\n"
+        "domain: detection\nmodel: {type: TopDownHRNet, num_keypoints: 2}\ntask: {type: PoseEstimation}\n"
         f"data: {{eval: {{dataset: {dataset}}}}}\n",
         encoding="utf-8",
     )

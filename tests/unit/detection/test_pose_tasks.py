@@ -14,13 +14,13 @@ import pytest
 
 from detection.contracts import Poses, PoseTargets
 from detection.data.coco_pose import CocoPose
-from detection.data.joints import COCO_JOINTS
+from detection.data.keypoints import COCO_JOINTS
 from detection.metrics import CocoKeypoints
 from detection.pose_tasks import PoseEstimation
 from framework import nn
 from framework.core.errors import ConfigError, InputError
 from framework.engine.evaluator import Evaluator
-from framework.engine.experiment import Feed, TrainOptions
+from framework.engine.experiment import LoaderConfig, TrainOptions
 from framework.engine.task import Losses
 from framework.engine.trainer import Trainer
 from framework.nn import functional_core
@@ -43,22 +43,22 @@ NAMES = ("nose", "left_eye", "right_eye")
 
 @dataclass(frozen=True)
 class DotsConfig:
-    num_joints: int = 3
+    num_keypoints: int = 3
 
 
 class Dots(nn.Layer):
-    """Joint j is the middle of what is bright in channel j, in numbers of pixels; `score` is learned."""
+    """Keypoint j is the middle of what is bright in channel j, in numbers of pixels; `score` is learned."""
 
-    def __init__(self, num_joints: int = 3) -> None:
+    def __init__(self, num_keypoints: int = 3) -> None:
         super().__init__()
-        self.config = DotsConfig(num_joints)
+        self.config = DotsConfig(num_keypoints)
         self.heat = nn.Conv2D(3, 3, 1)
 
     def forward(self, images: Any) -> Any:
         return self.heat(images)
 
     def loss(self, images: Any, targets: PoseTargets) -> Losses:
-        """Of the heatmaps with squares of 3 x 3 pixels at the joints."""
+        """Of the heatmaps with squares of 3 x 3 pixels at the keypoints."""
         height, width = images.shape[1:3]
         x, y = jnp.arange(width, dtype=jnp.float32)[None, :], jnp.arange(height, dtype=jnp.float32)[:, None]
         shown = (targets.keypoints[..., 2] > 0) & targets.valid[..., None]
@@ -76,20 +76,20 @@ class Dots(nn.Layer):
             jnp.arange(images.shape[1], dtype=jnp.float32)[None, :, None, None],
         )
         xy = jnp.stack([(bright * axis).sum(axis=(1, 2)) / jnp.maximum(count, 1) for axis in (x, y)], axis=-1)
-        joints = jnp.concatenate([xy, (count > 0)[..., None].astype(jnp.float32)], axis=-1)
-        return Poses(joints[:, None], joints[..., 2].mean(axis=1, keepdims=True))
+        keypoints = jnp.concatenate([xy, (count > 0)[..., None].astype(jnp.float32)], axis=-1)
+        return Poses(keypoints[:, None], keypoints[..., 2].mean(axis=1, keepdims=True))
 
 
 def people(folder: Path, *each: tuple[int, int], size: int = 64) -> CocoPose:
-    """A picture for each: joints are dots of 3 x 3 pixels, red at (x, y), green and blue 16 pixels below it."""
+    """An image for each: keypoints are dots of 3 x 3 pixels, red at (x, y), green and blue 16 pixels below it."""
     data: dict[str, Any] = {"images": [], "annotations": []}
     data["categories"] = [{"id": 1, "name": "person", "keypoints": list(NAMES)}]
     for number, (x, y) in enumerate(each, start=1):
-        picture = np.zeros((size, size, 3), np.uint8)
+        source_image = np.zeros((size, size, 3), np.uint8)
         places = [(x, y), (x - 8, y + 16), (x + 8, y + 16)]
         for colour, (i, j) in zip(COLOURS, places):
-            picture[j - 1 : j + 2, i - 1 : i + 2] = colour
-        image.write(folder / f"{number}.png", picture)
+            source_image[j - 1 : j + 2, i - 1 : i + 2] = colour
+        image.write(folder / f"{number}.png", source_image)
         data["images"].append({"id": number << 33, "file_name": f"{number}.png"})  # longer than 32 bits
         flat = [value for place in places for value in (*place, 2)]
         box = [x - 10, y - 4, 20, 24]
@@ -151,9 +151,9 @@ def test_pack():
     assert none["keypoints"].shape == (2, 4, 3) and not none["kinds"].any()
 
 
-def test_pack_needs_people_with_joints():
+def test_pack_needs_people_with_keypoints():
     for change in ({"keypoints": None}, {"id": "a.jpg"}):
-        with pytest.raises(ConfigError, match=r"no people with joints(?s:.)*CocoPose"):
+        with pytest.raises(ConfigError, match=r"no people with keypoints(?s:.)*CocoPose"):
             PoseEstimation().pack(sample(**change))
     with pytest.raises(ConfigError, match="max_people is too small"):
         PoseEstimation(max_people=0)
@@ -190,10 +190,10 @@ def test_check():
     task.check(Dots(), NAMES)
     task.check(Dots(), ())
     with pytest.raises(
-        ConfigError, match=r"model\.num_joints(?s:.)*17 for the 3 joints nose(?s:.)*num_joints=3"
+        ConfigError, match=r"model\.num_keypoints(?s:.)*17 for the 3 keypoints nose(?s:.)*num_keypoints=3"
     ):
         task.check(Dots(17), NAMES)
-    with pytest.raises(ConfigError, match=r"finds no joints(?s:.)*Conv2D"):
+    with pytest.raises(ConfigError, match=r"finds no keypoints(?s:.)*Conv2D"):
         task.check(nn.Conv2D(1, 1, 1), NAMES)
 
 
@@ -217,7 +217,7 @@ def test_sigmas_come_with_the_names():
 def evaluated(
     dataset: CocoPose, task: PoseEstimation, *transforms: Any, batch_size: int = 2
 ) -> dict[str, float]:
-    loader = loader_of(Feed(dataset, transforms, batch_size, num_workers=0), task, 0, train=False)
+    loader = loader_of(LoaderConfig(dataset, transforms, batch_size, num_workers=0), task, 0, train=False)
     graphdef, params, buffers = functional_core.split(Dots().eval())
     return Evaluator(graphdef, task, loader, dataset.class_names).run(params, buffers)
 
@@ -243,7 +243,7 @@ def test_evaluation_of_crops(tmp_path: Path):
     assert larger["AP"] > 0.99
     strict = PoseEstimation(max_people=1, metric=CocoKeypoints((0.002, 0.002, 0.002)))
     mirrored = RandomCropToObject((64, 48), scale=0, degrees=0, p_flip=1)
-    assert evaluated(crops, strict, mirrored)["AP"] < 0.5  # left is not changed with right, as in the picture
+    assert evaluated(crops, strict, mirrored)["AP"] < 0.5  # left is not changed with right, as in the image
 
 
 def test_evaluation_takes_all_people(tmp_path: Path):
@@ -271,7 +271,7 @@ def test_training_lowers_the_loss(tmp_path: Path, per_person: bool):
     )
     task = PoseEstimation(max_people=1 if per_person else 4)
     model = Dots()
-    loader = loader_of(Feed(dataset, transforms, 4, num_workers=0), task, 0, train=True)
+    loader = loader_of(LoaderConfig(dataset, transforms, 4, num_workers=0), task, 0, train=True)
     batch = {name: jnp.asarray(value) for name, value in next(iter(loader.batches(0))).data.items()}
 
     def loss() -> float:

@@ -45,7 +45,7 @@ def test_coco_file():
     ]
 
 
-def test_pictures_are_numbered_where_their_names_do_not_tell_them_apart():
+def test_images_are_numbered_where_their_names_do_not_tell_them_apart():
     for files in (["a.jpg", "7.jpg"], ["07.jpg", "7.png"], ["²7.jpg", "8.jpg"]):
         assert [r["image_id"] for r in written(CocoFile(files), result(files[1], CAR))] == [1]
     assert written(CocoFile(["a.jpg"]), result("a.jpg", CAR))[0]["category_id"] == 1

@@ -19,7 +19,7 @@ def test_the_last_tile_is_moved_back():
 
 
 def test_tiles_overlap_at_least_by_the_share():
-    # 10 wide tiles that share 4: they begin at 0, 6, 12 and, as 18 would leave the picture, 15.
+    # 10 wide tiles that share 4: they begin at 0, 6, 12 and, as 18 would leave the image, 15.
     assert tiles((5, 25), (10, 10), (0.4, 0.4))[:, 0].tolist() == [0, 6, 12, 15]
     assert tiles((1, 3), (1, 2), (0.9, 0.9)).tolist() == [
         [0, 0, 2, 1],
@@ -28,7 +28,7 @@ def test_tiles_overlap_at_least_by_the_share():
 
 
 @pytest.mark.parametrize("size", [(1, 1), (5, 7), (8, 8), (8, 7)])
-def test_a_picture_not_larger_than_a_tile_is_one(size: tuple[int, int]):
+def test_an_image_not_larger_than_a_tile_is_one(size: tuple[int, int]):
     assert tiles(size, (8, 8), (0.5, 0.5)).tolist() == [[0, 0, size[1], size[0]]]
 
 
@@ -86,19 +86,19 @@ def test_nothing_to_merge():
 
 
 class Bright:
-    """Finds the white pixels: their bounds, at a score of their share of the picture. Looks two pictures ahead."""
+    """Finds the white pixels: their bounds, at a score of their share of the image. Looks two images ahead."""
 
     def __init__(self) -> None:
         self.shapes: list[tuple[int, int]] = []
 
-    def __call__(self, pictures: Iterable[tuple[np.ndarray, str]]) -> Iterator[DetectionResult]:
+    def __call__(self, images: Iterable[tuple[np.ndarray, str]]) -> Iterator[DetectionResult]:
         waiting = []
-        for picture in pictures:
-            waiting.append(picture)
+        for image in images:
+            waiting.append(image)
             if len(waiting) > 2:
                 yield self.one(*waiting.pop(0))
-        for picture in waiting:
-            yield self.one(*picture)
+        for image in waiting:
+            yield self.one(*image)
 
     def one(self, image: np.ndarray, source: str) -> DetectionResult:
         self.shapes.append(image.shape[:2])
@@ -124,20 +124,20 @@ def test_an_object_that_tiles_cut_comes_out_whole():
     assert detect.shapes == [(10, 10), (10, 10)]
     assert [box.bbox for box in result.boxes] == [(10, 2, 13, 6), (8, 2, 10, 6)]  # parts that do not overlap
     (result,) = sliced(Bright(), [(image, "a")], Slicing((10, 10), (0, 0)))
-    assert [box.bbox for box in result.boxes] == [(8, 2, 13, 6)]  # the whole picture joins them
+    assert [box.bbox for box in result.boxes] == [(8, 2, 13, 6)]  # the whole image joins them
     assert result.boxes[0].score == 12 / 100 and result.boxes[0].label == "white"
     assert result.source == "a" and result.size == (10, 20) and result.image is image
 
 
-def test_several_pictures_of_several_sizes_stay_apart():
+def test_several_images_of_several_sizes_stay_apart():
     detect = Bright()
-    pictures = [
+    images = [
         (white((4, 4), (1, 1, 3, 2)), "small"),
         (white((10, 20), (12, 3, 14, 5), (1, 1, 2, 2)), "large"),
         (white((10, 10)), "empty"),
         (white((1, 1), (0, 0, 1, 1)), "pixel"),
     ]
-    results = list(sliced(detect, iter(pictures), Slicing((10, 10), (0, 0), whole=False)))
+    results = list(sliced(detect, iter(images), Slicing((10, 10), (0, 0), whole=False)))
     assert [result.source for result in results] == ["small", "large", "empty", "pixel"]
     assert [[box.bbox for box in result.boxes] for result in results] == [
         [(1, 1, 3, 2)],
@@ -149,7 +149,7 @@ def test_several_pictures_of_several_sizes_stay_apart():
     assert list(sliced(detect, [], Slicing())) == []
 
 
-def test_a_picture_of_one_tile_is_looked_at_once():
+def test_an_image_of_one_tile_is_looked_at_once():
     detect = Bright()
     list(sliced(detect, [(white((5, 5)), "")], Slicing((10, 10), whole=True)))
     assert detect.shapes == [(5, 5)]

@@ -23,8 +23,8 @@ CONFIG = REPO / "configs/detection/picodet/picodet_xs_320_coco_lcnet.yml"
 
 
 def experiment(folder: Path, classes: int = 2, *overrides: str) -> Experiment:
-    """Three pictures with an object of each of two classes; one box reaches beyond its picture."""
-    pictures = [{"id": i, "file_name": f"{i}.png", "height": 40, "width": 60} for i in range(3)]
+    """Three images with an object of each of two classes; one box reaches beyond its image."""
+    images = [{"id": i, "file_name": f"{i}.png", "height": 40, "width": 60} for i in range(3)]
     boxes = [[5, 5, 20, 20], [50, 30, 25, 25]]
     objects = [
         {"id": 2 * i + k, "image_id": i, "category_id": k, "bbox": boxes[k], "area": 400, "iscrowd": 0}
@@ -32,7 +32,7 @@ def experiment(folder: Path, classes: int = 2, *overrides: str) -> Experiment:
         for k in range(2)
     ]
     data = {
-        "images": pictures,
+        "images": images,
         "annotations": objects,
         "categories": [{"id": k, "name": "ab"[k]} for k in (0, 1)],
     }
@@ -62,7 +62,7 @@ def batches(known: Experiment, train: bool) -> list[Any]:
     return list(loader_of(feed, known.task, 0, train=train).batches(0))
 
 
-def test_boxes_beyond_the_picture_are_cut(tmp_path: Path) -> None:
+def test_boxes_beyond_the_image_are_cut(tmp_path: Path) -> None:
     known = experiment(tmp_path)
     for train in (True, False):
         for batch in batches(known, train):
@@ -71,15 +71,15 @@ def test_boxes_beyond_the_picture_are_cut(tmp_path: Path) -> None:
     np.testing.assert_allclose(judged["boxes"][0, 1], [50 * 64 / 60, 48, 64, 64], rtol=1e-5)
 
 
-def test_a_missing_picture(tmp_path: Path) -> None:
+def test_a_missing_image(tmp_path: Path) -> None:
     known = experiment(tmp_path)
     (tmp_path / "1.png").unlink()
-    with pytest.raises(InputError, match=r"1 of 3 pictures are not there[\s\S]*1\.png"):
+    with pytest.raises(InputError, match=r"1 of 3 images are not there[\s\S]*1\.png"):
         batches(known, train=True)
 
 
 @pytest.mark.parametrize("train", [True, False])
-def test_a_corrupt_picture_is_named(tmp_path: Path, train: bool) -> None:
+def test_a_corrupt_image_is_named(tmp_path: Path, train: bool) -> None:
     known = experiment(tmp_path)
     (tmp_path / "2.png").write_bytes((tmp_path / "2.png").read_bytes()[:40])
     with pytest.raises(InputError, match=r"2\.png[\s\S]*take it out of the annotations"):

@@ -14,7 +14,7 @@ from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
 from nlp.fill_mask import MaskReader
-from nlp.readers import Setting
+from nlp.readers import ProcessorContext
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def reader(vocabulary: str, limit: int = 12, count: int = 3, top: int = 2) -> MaskReader:
     transforms = (Tokenize(vocabulary, 64), MaskTokens(vocabulary))
-    return MaskReader(Setting(transforms, (), limit, top), count)
+    return MaskReader(ProcessorContext(transforms, (), limit, top), count)
 
 
 def outputs(parts: Any, first: int) -> list[dict[str, np.ndarray]]:
@@ -102,6 +102,6 @@ def test_errors(vocabulary: str) -> None:
     with pytest.raises(InputError, match="gaps are filled in one text"):
         read.parts(TextSample("a[MASK]", pair="b"))
     with pytest.raises(ConfigError, match="no transform has a tokenizer"):
-        MaskReader(Setting((), (), 12, 5), 3)
+        MaskReader(ProcessorContext((), (), 12, 5), 3)
     with pytest.raises(InputError, match=r"(?s)more tokens are hidden.*max_positions of the task: 1"):
         reader(vocabulary, count=1).pack(reader(vocabulary).parts(TextSample("[MASK][MASK]"))[0])

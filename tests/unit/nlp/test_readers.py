@@ -9,13 +9,13 @@ import numpy as np
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
-from nlp.readers import Setting, TagReader
+from nlp.readers import ProcessorContext, TagReader
 
 
 def test_a_tagger_loses_no_character_to_special_tokens(tmp_path: Path) -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
     path = Tokenizer.train("characters", [letters], 40).save(tmp_path / "tokenizer.json")
-    read = TagReader(Setting((Tokenize(str(path), 12, "subwords"),), ("O", "X"), 12, 5))
+    read = TagReader(ProcessorContext((Tokenize(str(path), 12, "subwords"),), ("O", "X"), 12, 5))
     sample = TextSample(letters)
     parts = read.parts(sample)
     assert [len(part.text) for part in parts] == [10, 10, 6]

@@ -10,7 +10,7 @@ import nlp
 from framework.config import build
 from framework.core.rng import seed
 from framework.export import Artifact, TensorSpec, lower_layer
-from framework.export.artifact import carried
+from framework.export.artifact import pack_assets
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
 from nlp.models.text_cnn import TextCNNConfig
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     program, weights = lower_layer(
         _Inference(model, task, tuple(specs)), specs, platforms=("cpu",), after=lambda x: x
     )
-    transforms, files = carried([Tokenize(str(path), max_length=8)])
+    transforms, files = pack_assets([Tokenize(str(path), max_length=8)])
     about = {
         "domain": "nlp",
         "task": plain(task),

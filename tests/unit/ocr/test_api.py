@@ -240,7 +240,7 @@ ONE_PAGE = (
 
 
 def test_is_pdf(tmp_path: Path):
-    path = tmp_path / "picture.png"  # content counts, not the name
+    path = tmp_path / "image.png"  # content counts, not the name
     path.write_bytes(b"\n %PDF-1.7\n")
     assert (
         api.is_pdf(path)

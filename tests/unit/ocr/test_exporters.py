@@ -1,4 +1,4 @@
-"""hOCR, ALTO, Markdown and pictures; the searchable PDF has a file of its own."""
+"""hOCR, ALTO, Markdown and images; the searchable PDF has a file of its own."""
 
 from xml.etree import ElementTree
 
@@ -277,7 +277,7 @@ def test_markdown_pages():
     assert Document((page, Page((), (5, 5)), page)).to_markdown() == "x\n\n---\n\nx\n"
 
 
-def test_drawing_shows_the_picture_and_the_text_side_by_side():
+def test_drawing_shows_the_image_and_the_text_side_by_side():
     image = np.full((40, 200, 3), 90, np.uint8)
     page = Page((Line("Text", 1.0, quad(20, 10, 100, 30)),), (200, 40), image=image)
     alone = page.draw(side_by_side=False)

@@ -121,9 +121,9 @@ def test_boxes_small_in_the_source_are_dropped():
 
 
 def test_polygons_follow_curved_text():
-    picture = Image.new("L", (128, 128))
-    ImageDraw.Draw(picture).arc((20, 20, 108, 108), 180, 360, fill=230, width=12)
-    probability = np.asarray(picture, np.float32) / 255
+    image = Image.new("L", (128, 128))
+    ImageDraw.Draw(image).arc((20, 20, 108, 108), 180, 360, fill=230, width=12)
+    probability = np.asarray(image, np.float32) / 255
     polygons, scores = DBPostprocess(box_type="poly")(probability, (256, 256))
     (quad,), _ = DBPostprocess(box_thresh=0.2)(probability, (256, 256))
     assert isinstance(polygons, list) and len(polygons) == len(scores) == 1
@@ -175,8 +175,8 @@ def test_missing_pyclipper_names_the_extra(monkeypatch):
 def text_like_map(seed, size_hw=(720, 960)):
     """Shrunk lines at all angles, noisy, some touching, some over the edge."""
     generator = np.random.default_rng(seed)
-    picture = Image.new("L", size_hw[::-1])
-    draw = ImageDraw.Draw(picture)
+    image = Image.new("L", size_hw[::-1])
+    draw = ImageDraw.Draw(image)
     for _ in range(50):
         x, y = generator.uniform(0, size_hw[1]), generator.uniform(0, size_hw[0])
         length, height = generator.uniform(4, 120), generator.uniform(2, 20)
@@ -188,7 +188,7 @@ def text_like_map(seed, size_hw=(720, 960)):
         corners = [(x, y) + s * along + t * across for s, t in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
         draw.polygon([tuple(c) for c in corners], fill=int(generator.integers(110, 256)))
     noise = generator.normal(0, 0.04, size_hw)
-    return np.clip(np.asarray(picture, np.float32) / 255 + noise, 0, 1).astype(np.float32)
+    return np.clip(np.asarray(image, np.float32) / 255 + noise, 0, 1).astype(np.float32)
 
 
 SETTINGS = [
@@ -230,9 +230,9 @@ def receipt():
     images = sorted((SHARED / "data" / "sroie" / "test" / "img").glob("*"))
     if not images:
         pytest.skip("no receipts: set OAR_SHARED to the folder of the shared data")
-    picture = Image.open(images[0]).convert("RGB")
-    size_hw = (picture.height, picture.width)
-    scaled = np.asarray(picture.resize((640, 896), Image.Resampling.BILINEAR), np.float32)
+    image = Image.open(images[0]).convert("RGB")
+    size_hw = (image.height, image.width)
+    scaled = np.asarray(image.resize((640, 896), Image.Resampling.BILINEAR), np.float32)
     model = Path(rapidocr.__file__).parent / "models" / "PP-OCRv6_det_small.onnx"
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1

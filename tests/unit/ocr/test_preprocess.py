@@ -23,7 +23,7 @@ from ocr.preprocess import (
 )
 
 
-def picture(height, width, seed=0):
+def line_image(height, width, seed=0):
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
 
 
@@ -121,7 +121,7 @@ def test_normalize_takes_rgb_alone(image):
 
 def test_normalize_equals_rapidocr():
     reference = pytest.importorskip("rapidocr.ch_ppocr_det.utils", reason="the reference")
-    image = picture(40, 50)
+    image = line_image(40, 50)
     for ours in (DET_NORMALIZE, HALF_NORMALIZE):
         theirs = reference.DetPreProcess(mean=ours.mean, std=ours.std)
         np.testing.assert_allclose(ours(image), theirs.normalize(image[..., ::-1]), atol=2e-6)
@@ -139,7 +139,7 @@ def quads(*boxes):
 
 
 def test_tall_crops_are_turned_counter_clockwise():
-    image = picture(100, 100)
+    image = line_image(100, 100)
     crops = crop_lines(image, quads(box(10, 20, 60, 40), box(70, 5, 80, 95)))
     np.testing.assert_array_equal(crops[0], image[20:40, 10:60])
     np.testing.assert_array_equal(crops[1], np.rot90(image[5:95, 70:80]))
@@ -170,7 +170,7 @@ def test_without_horizontal_lines_the_ratio_alone_decides():
 
 def test_crops_equal_rapidocr():
     reference = pytest.importorskip("rapidocr.utils.process_img", reason="the reference")
-    image = picture(300, 400)
+    image = line_image(300, 400)
     generator = np.random.default_rng(1)
     turned = []
     for _ in range(20):
@@ -214,7 +214,7 @@ def test_group_by_width_errors(buckets, max_batch):
 
 
 def test_pack_lines():
-    same, wide = picture(48, 100), picture(24, 200)
+    same, wide = line_image(48, 100), line_image(24, 200)
     batch, widths = pack_lines([same, wide], 160)
     assert batch.shape == (2, 48, 160, 3) and batch.dtype == np.uint8
     assert widths.dtype == np.int32 and widths.tolist() == [100, 160]
@@ -242,7 +242,7 @@ def test_rec_batch_by_hand():
 
 
 def test_rec_batch_is_what_a_program_makes_of_packed_lines():
-    lines = [picture(30, 70), picture(50, 333)]
+    lines = [line_image(30, 70), line_image(50, 333)]
     packed, widths = pack_lines(lines, 320)
     inside = np.arange(320)[None, None, :, None] < widths[:, None, None, None]
     made = np.where(inside, packed[..., ::-1].astype(np.float32) / 127.5 - 1, 0)
@@ -254,7 +254,7 @@ def test_rec_batch_equals_rapidocr(height_width):
     reference = pytest.importorskip("rapidocr.ch_ppocr_rec.main", reason="the reference")
     recognizer = object.__new__(reference.TextRecognizer)
     recognizer.rec_image_shape = [3, 48, 320]
-    line = picture(*height_width)
+    line = line_image(*height_width)
     ratio = max(320 / 48, height_width[1] / height_width[0])
     expected = recognizer.resize_norm_img(line[..., ::-1], ratio)
     np.testing.assert_allclose(rec_batch([line], int(48 * ratio))[0], expected.transpose(1, 2, 0), atol=1e-6)
@@ -265,6 +265,6 @@ def test_cls_batch_equals_rapidocr(height_width):
     reference = pytest.importorskip("rapidocr.ch_ppocr_cls.main", reason="the reference")
     classifier = object.__new__(reference.TextClassifier)
     classifier.cls_image_shape = [3, 48, 192]
-    line = picture(*height_width)
+    line = line_image(*height_width)
     expected = classifier.resize_norm_img(line[..., ::-1])
     np.testing.assert_allclose(cls_batch([line])[0], expected.transpose(1, 2, 0), atol=1e-6)

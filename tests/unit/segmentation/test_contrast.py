@@ -36,8 +36,8 @@ def test_two_classes_by_hand() -> None:
         assert loss(output, labels) == pytest.approx(want, rel=1e-6)
 
 
-def test_classes_meet_over_the_pictures_of_a_batch() -> None:
-    # One anchor of each class and picture. Class 1 has one alone, so it only pushes.
+def test_classes_meet_over_the_images_of_a_batch() -> None:
+    # One anchor of each class and image. Class 1 has one alone, so it only pushes.
     output = embedded([[[X, X, X, X]], [[Y, Y, X, X]]])
     labels = jnp.array([[[0, 0, 255, 255]], [[0, 0, 1, 1]]])
     loss = PixelContrast(temperature=1.0, base_temperature=1.0, max_views=1)
@@ -84,7 +84,7 @@ def anchors_of(loss: PixelContrast, labels: list, num_classes: int, order: list 
     return _sample(loss, given, jnp.zeros(given.shape, bool), places, num_classes)
 
 
-def test_samples_are_shared_by_classes_and_pictures() -> None:
+def test_samples_are_shared_by_classes_and_images() -> None:
     # Three of them with at least three pixels: 8 // 3 = 2 anchors each, and two rows of the buffer stay empty.
     labels = [[[0, 0, 0, 1, 1, 1]], [[1, 1, 1, 0, 9, -1]]]
     anchors = anchors_of(PixelContrast(max_samples=8, max_views=2), labels, 2)

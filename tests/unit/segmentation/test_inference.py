@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError
-from segmentation.inference import Inference, Slide, best_class, resize_channels
+from segmentation.inference import Slide, TestTimeAugmentation, best_class, resize_channels
 
 RNG = np.random.default_rng(0)
 
@@ -17,7 +17,7 @@ def bright(images):
     return xp.stack([xp.full_like(first, 100), first], axis=-1)
 
 
-def test_windows_cover_and_end_with_the_picture():
+def test_windows_cover_and_end_with_the_image():
     slide = Slide((4, 6), (3, 4))
     assert slide.corners((8, 6)) == [(0, 0), (3, 0), (4, 0)]
     assert slide.corners((4, 11)) == [(0, 0), (0, 4), (0, 5)]
@@ -26,19 +26,19 @@ def test_windows_cover_and_end_with_the_picture():
 
 @pytest.mark.parametrize(("crop", "stride"), [((4, 4), (5, 4)), ((4, 4), (4, 0)), ((0, 4), (1, 1))])
 def test_windows_with_gaps_are_refused(crop, stride):
-    with pytest.raises(ConfigError, match="do not cover a picture"):
+    with pytest.raises(ConfigError, match="do not cover an image"):
         Slide(crop, stride)
 
 
 @pytest.mark.parametrize("scales", [(), (0.0,), (1.0, -0.5)])
 def test_scales_are_checked(scales):
     with pytest.raises(ConfigError, match="no scales"):
-        Inference(scales)
+        TestTimeAugmentation(scales)
 
 
 def test_the_greater_score_is_the_label():
     image = jnp.array([[[[99], [101], [100]]]], jnp.uint8)  # [1, 1, 3, 1]; the first class wins a draw
-    out = Inference().on_device(bright, image)
+    out = TestTimeAugmentation().on_device(bright, image)
     assert out["labels"].dtype == np.uint8
     np.testing.assert_array_equal(out["labels"], [[[0, 1, 0]]])
 
@@ -60,17 +60,17 @@ def test_windows_are_averaged():
         return (np.full((*window.shape[:2], 1), window.mean(), np.float32) for window in windows)
 
     image = np.array([0, 0, 6, 6, 12, 12], np.uint8).reshape(1, 6, 1)
-    inference = Inference(slide=Slide((1, 4), (1, 2)))
+    inference = TestTimeAugmentation(slide=Slide((1, 4), (1, 2)))
     # windows 0..3 (mean 3) and 2..5 (mean 9)
     np.testing.assert_allclose(inference.on_host(mean, image)[0, :, 0], [3, 3, 6, 6, 9, 9])
 
 
-def test_a_mirrored_picture_is_averaged_with_the_straight_one():
+def test_a_mirrored_image_is_averaged_with_the_straight_one():
     def place(images):  # a network that knows left from right
         for image in images:
             yield np.broadcast_to(np.arange(image.shape[1], dtype=np.float32)[:, None], (*image.shape[:2], 1))
 
-    found = Inference(flip=True).on_host(place, np.zeros((2, 5, 3), np.uint8))
+    found = TestTimeAugmentation(flip=True).on_host(place, np.zeros((2, 5, 3), np.uint8))
     np.testing.assert_allclose(found, 2.0)
 
 
@@ -82,16 +82,16 @@ def test_sizes_of_the_scales_are_rounded():
             seen.append(image.shape[:2])
             yield np.zeros((*image.shape[:2], 2), np.float32)
 
-    found = Inference((0.5, 1.0, 1.75)).on_host(record, np.zeros((5, 6, 3), np.uint8))
+    found = TestTimeAugmentation((0.5, 1.0, 1.75)).on_host(record, np.zeros((5, 6, 3), np.uint8))
     assert seen == [(3, 3), (5, 6), (9, 11)]  # 2.5 and 8.75 up, 10.5 up
     assert found.shape == (5, 6, 2)
 
 
 CASES = [
-    Inference(output="scores"),
-    Inference((0.5, 1.0, 1.5), flip=True, output="scores"),
-    Inference(slide=Slide((8, 8), (5, 6)), output="scores"),
-    Inference((0.75, 1.25), flip=True, slide=Slide((8, 12), (4, 8)), output="scores"),
+    TestTimeAugmentation(output="scores"),
+    TestTimeAugmentation((0.5, 1.0, 1.5), flip=True, output="scores"),
+    TestTimeAugmentation(slide=Slide((8, 8), (5, 6)), output="scores"),
+    TestTimeAugmentation((0.75, 1.25), flip=True, slide=Slide((8, 12), (4, 8)), output="scores"),
 ]
 
 

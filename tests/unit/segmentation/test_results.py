@@ -37,7 +37,7 @@ def test_a_class_without_a_name_has_its_number():
     assert result([[2]], names=("a",)).pixels == {"2": 1}
 
 
-def test_colours_lie_over_the_picture():
+def test_colours_lie_over_the_image():
     drawn = result([[0, 1, 2], [0, 0, 0]]).overlay()
     np.testing.assert_array_equal(drawn[0], [[60, 60, 60], [140, 60, 60], [60, 140, 60]])  # 0.6 and 0.4
     clear = result([[0, 1, 2], [0, 0, 0]], opacity=0.0).draw()
@@ -74,10 +74,10 @@ def test_the_foreground_on_a_colour():
     assert 0 < drawn[4, 5, 0] < 100  # the edge is soft
 
 
-def test_the_foreground_on_a_picture_that_is_cut_to_size(tmp_path):
-    picture = np.zeros((4, 40, 3), np.uint8)
-    picture[:, 18:22] = 255  # its middle is white
-    vision_image.write(tmp_path / "b.png", picture)
+def test_the_foreground_on_an_image_that_is_cut_to_size(tmp_path):
+    image = np.zeros((4, 40, 3), np.uint8)
+    image[:, 18:22] = 255  # its middle is white
+    vision_image.write(tmp_path / "b.png", image)
     background = read_background(str(tmp_path / "b.png"))
     drawn = result(np.zeros((4, 4), np.uint8), background=background).overlay()
     np.testing.assert_array_equal(drawn, np.full((4, 4, 3), 255))

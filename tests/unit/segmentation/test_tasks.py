@@ -9,7 +9,7 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError, InputError
 from framework.vision.sample import Sample
-from segmentation.inference import Inference
+from segmentation.inference import TestTimeAugmentation
 from segmentation.tasks import SemanticSegmentation, WeightedLoss
 from zoo.layers.normalize import Normalize
 
@@ -57,7 +57,9 @@ def test_labels_of_pixels():
     task = SemanticSegmentation(PLAIN)
     np.testing.assert_array_equal(task.infer(Net().eval(), batch())["labels"], np.ones((1, 2, 2)))
     assert task.infer(Net().eval(), batch(0))["labels"].max() == 0
-    scores = SemanticSegmentation(PLAIN, inference=Inference(output="scores")).infer(Net().eval(), batch())
+    scores = SemanticSegmentation(PLAIN, inference=TestTimeAugmentation(output="scores")).infer(
+        Net().eval(), batch()
+    )
     np.testing.assert_allclose(scores["scores"][0, 0, 0], [0, 1])
 
 
@@ -76,14 +78,14 @@ def test_samples_without_classes_are_named(mask, said):
         SemanticSegmentation().pack(Sample(np.zeros((2, 2, 3), np.uint8), mask=mask, id="a.png"))
 
 
-def test_pictures_of_sixteen_bits_and_four_channels():
+def test_images_of_sixteen_bits_and_four_channels():
     normalize = Normalize((0.5,) * 4, (0.5,) * 4, scale=65535.0)
     x = normalize(jnp.asarray(np.array([0, 65535], np.uint16).reshape(1, 1, 2, 1).repeat(4, -1)))
     np.testing.assert_allclose(x[0, 0, :, 3], [-1, 1], atol=1e-6)
 
 
-def test_the_first_picture_is_drawn():
-    picture = SemanticSegmentation().picture(
+def test_the_first_image_is_drawn():
+    image = SemanticSegmentation().visualize(
         {"labels": np.ones((1, 2, 2), np.uint8)}, {"image": np.zeros((1, 2, 2, 3), np.uint8)}, ("a", "b")
     )
-    assert picture.shape == (2, 2, 3) and picture.any()
+    assert image.shape == (2, 2, 3) and image.any()

@@ -29,7 +29,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         f"_base_: {(REPO / 'configs/_base_/classification.yml').as_posix()}\n"
         "model: {type: LeNet, num_classes: 3}\nweights: a.safetensors\n"
         "data: {eval: {dataset: {type: ImageFolder, root: nowhere}}}\n"
-        "infer: {transforms: [{type: Resize, size_hw: [28, 28]}]}\n"
+        "predict: {transforms: [{type: Resize, size_hw: [28, 28]}]}\n"
         "export: {precisions: [float32], inputs: {image: {shape: [n, 28, 28, 3], dtype: uint8}}}\n",
         encoding="utf-8",
     )
@@ -53,9 +53,9 @@ def test_an_artifact_without_the_data(config: Path) -> None:
 
 def test_labels_come_with_the_weights_or_the_data(config: Path, tmp_path: Path) -> None:
     for name in ("cat", "dog", "elk"):
-        (tmp_path / "pictures" / name).mkdir(parents=True)
-        (tmp_path / "pictures" / name / "a.png").write_bytes(b"")
-    experiment = bind_experiment(load(config, ["data.eval.dataset.root=pictures"]))
+        (tmp_path / "images" / name).mkdir(parents=True)
+        (tmp_path / "images" / name / "a.png").write_bytes(b"")
+    experiment = bind_experiment(load(config, ["data.eval.dataset.root=images"]))
     assert labels_of(experiment, ()) == ("cat", "dog", "elk")
     assert labels_of(experiment, ("a", "b", "c")) == ("a", "b", "c")
 
@@ -70,8 +70,8 @@ def test_what_is_missing_is_said(config: Path) -> None:
 
 def test_another_number_of_classes_than_labels(config: Path, tmp_path: Path) -> None:
     for name in ("cat", "dog"):
-        (tmp_path / "pictures" / name).mkdir(parents=True)
-        (tmp_path / "pictures" / name / "a.png").write_bytes(b"")
+        (tmp_path / "images" / name).mkdir(parents=True)
+        (tmp_path / "images" / name / "a.png").write_bytes(b"")
     with pytest.raises(ConfigError, match="different numbers of classes") as caught:
-        export_experiment(config, ("data.eval.dataset.root=pictures",))
+        export_experiment(config, ("data.eval.dataset.root=images",))
     assert "3 for the 2 classes cat, dog" in str(caught.value)

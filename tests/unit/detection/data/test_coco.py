@@ -132,7 +132,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         (changed("images", []), "the file lists no image"),
         (changed("images.0.file_name", None), "id 9: an entry has no file_name"),
         (changed("categories.0.name", ""), "id 7: an entry has no name"),
-        (changed("images.0.file_name", "nein.png"), "1 of 2 pictures are not there(?s:.)*nein.png"),
+        (changed("images.0.file_name", "nein.png"), "1 of 2 images are not there(?s:.)*nein.png"),
     ],
 )
 def test_wrong_entries(tmp_path: Path, data: Any, message: str) -> None:
@@ -169,13 +169,13 @@ def test_no_file(tmp_path: Path) -> None:
         len(CocoDetection(tmp_path, Path("none.json")))
 
 
-def test_pictures_that_are_not_what_is_said(tmp_path: Path) -> None:
+def test_images_that_are_not_what_is_said(tmp_path: Path) -> None:
     dataset = written(tmp_path, content())
     image.write(tmp_path / "images" / "nine.png", np.zeros((30, 20, 3), np.uint8))
     with pytest.raises(InputError, match=r"another size(?s:.)*30 high and 20 wide(?s:.)*20 high and 30 wide"):
         dataset[1]
-    (tmp_path / "images" / "nine.png").write_bytes(b"no picture")
-    with pytest.raises(InputError, match=r"nine\.png: a picture of the data set cannot be read"):
+    (tmp_path / "images" / "nine.png").write_bytes(b"no image")
+    with pytest.raises(InputError, match=r"nine\.png: an image of the data set cannot be read"):
         dataset[1]
 
 

@@ -1,4 +1,4 @@
-"""detection.data.coco_pose: what a small file becomes, real files with other joints, and every message."""
+"""detection.data.coco_pose: what a small file becomes, real files with other keypoints, and every message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from detection.data.coco_pose import CocoPose
-from detection.data.joints import COCO_JOINTS
+from detection.data.keypoints import COCO_JOINTS
 from framework.core.errors import FormatError, InputError
 from framework.vision import image
 
@@ -22,7 +22,7 @@ NAMES = ("nose", "left_eye", "right_eye")
 
 
 def content() -> dict[str, Any]:
-    """Picture 9 with a crowd, a person, one without joints; picture 5 empty; picture 4 with a person without a box."""
+    """Image 9 with a crowd, a person, one without keypoints; image 5 empty; image 4 with a person without a box."""
     crowd = {"size": [20, 30], "counts": [0, 40, 560]}  # the two columns on the left
     ring = [[10, 10, 14, 10, 14, 14, 10, 14]]
     return {
@@ -44,9 +44,16 @@ def content() -> dict[str, Any]:
 
 
 def annotation(
-    number: int, picture: int, box: list[float], keypoints: list[int], **more: Any
+    number: int, source_image: int, box: list[float], keypoints: list[int], **more: Any
 ) -> dict[str, Any]:
-    return {"id": number, "image_id": picture, "category_id": 1, "bbox": box, "keypoints": keypoints, **more}
+    return {
+        "id": number,
+        "image_id": source_image,
+        "category_id": 1,
+        "bbox": box,
+        "keypoints": keypoints,
+        **more,
+    }
 
 
 def written(folder: Path, data: Any, **options: Any) -> CocoPose:
@@ -56,14 +63,14 @@ def written(folder: Path, data: Any, **options: Any) -> CocoPose:
     return CocoPose(folder, Path("file.json"), **options)
 
 
-def test_whole_pictures(tmp_path: Path) -> None:
+def test_whole_images(tmp_path: Path) -> None:
     dataset = written(tmp_path, content())
     assert len(dataset) == 3 and [sample.id for sample in dataset] == [4, 5, 9]
     assert (dataset.class_names, dataset.object_name, dataset.category_ids) == (NAMES, "person", (1,))
     assert dataset.skeleton == ((0, 1), (0, 2)) and "annotation 5 on image 9" in dataset.problems[0]
     four, five, nine = dataset
     assert four.keypoints.tolist() == [[[1.5, 2.5, 2], [4.5, 8.5, 1], [0, 0, 0]]]
-    assert four.boxes.tolist() == [[1.5, 2.5, 4.5, 8.5]]  # the bounds of its joints
+    assert four.boxes.tolist() == [[1.5, 2.5, 4.5, 8.5]]  # the bounds of its keypoints
     assert four.areas.tolist() == [pytest.approx(0.53 * 3 * 6)] and four.mask.all()
     assert five.keypoints.shape == (0, 3, 3) and five.mask.shape == (6, 6) and five.mask.all()
     assert nine.valid.tolist() == [False, True, True, True]
@@ -86,37 +93,39 @@ def test_one_sample_a_person(tmp_path: Path) -> None:
         dataset[2]
 
 
-def test_joints_may_be_stated_and_unnamed(tmp_path: Path) -> None:
-    assert written(tmp_path, content(), joints=NAMES).class_names == NAMES
-    absent = CocoPose(tmp_path, Path("elsewhere.json"), joints="coco")
+def test_keypoints_may_be_stated_and_unnamed(tmp_path: Path) -> None:
+    assert written(tmp_path, content(), keypoints=NAMES).class_names == NAMES
+    absent = CocoPose(tmp_path, Path("elsewhere.json"), keypoints="coco")
     assert absent.class_names == COCO_JOINTS  # without the file
     with pytest.raises(InputError, match=r"elsewhere\.json"):
         len(absent)
     for stated in (("nose", "eye", "ear"), NAMES[:2], "coco"):
-        with pytest.raises(InputError, match=r"other joints than were stated(?s:.)*3 joints, nose, left_eye"):
-            len(written(tmp_path, content(), joints=stated))
+        with pytest.raises(
+            InputError, match=r"other keypoints than were stated(?s:.)*3 keypoints, nose, left_eye"
+        ):
+            len(written(tmp_path, content(), keypoints=stated))
     data = content()
     del data["categories"][0]["keypoints"], data["categories"][0]["skeleton"]
     dataset = written(tmp_path, data)
-    assert dataset.class_names == ("joint_0", "joint_1", "joint_2") and dataset.skeleton == ()
-    assert written(tmp_path, data, joints=NAMES).skeleton == ((0, 1), (0, 2), (1, 2))
+    assert dataset.class_names == ("keypoint_0", "keypoint_1", "keypoint_2") and dataset.skeleton == ()
+    assert written(tmp_path, data, keypoints=NAMES).skeleton == ((0, 1), (0, 2), (1, 2))
 
 
-def test_a_skeleton_of_other_joints_is_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_skeleton_of_other_keypoints_is_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     data = content()
     data["categories"][0]["skeleton"] = [[1, 2], [3, 4]]
     assert written(tmp_path, data).skeleton == ((0, 1), (0, 2), (1, 2))
-    assert "lines to joints that are not there" in caplog.text
+    assert "lines to keypoints that are not there" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"annotations": []}, "no object has joints"),
-        ({"annotations": [annotation(1, 9, [0, 0, 4, 4], [0] * 9)]}, "no object has joints"),
+        ({"annotations": []}, "no object has keypoints"),
+        ({"annotations": [annotation(1, 9, [0, 0, 4, 4], [0] * 9)]}, "no object has keypoints"),
         (
             {"annotations": [annotation(1, 9, [0, 0, 4, 4], [1, 1, 2] * 3, iscrowd=1)]},
-            "no object has joints",
+            "no object has keypoints",
         ),
         (
             {
@@ -144,7 +153,7 @@ def test_a_segmentation_of_another_size(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="no keypoints_samples in the shared data")
 @pytest.mark.parametrize(
-    ("folder", "file", "pictures", "people", "joints", "name", "lines"),
+    ("folder", "file", "images", "people", "keypoints", "name", "lines"),
     [
         ("coco", "test_coco.json", 4, 12, 17, "person", 19),
         ("crowdpose", "test_crowdpose.json", 2, 4, 14, "person", 15),
@@ -156,12 +165,12 @@ def test_a_segmentation_of_another_size(tmp_path: Path) -> None:
     ],
 )
 def test_real_files(
-    folder: str, file: str, pictures: int, people: int, joints: int, name: str, lines: int
+    folder: str, file: str, images: int, people: int, keypoints: int, name: str, lines: int
 ) -> None:
     dataset = CocoPose(SAMPLES / folder, Path(file))
-    assert (len(dataset), len(dataset.class_names), dataset.object_name) == (pictures, joints, name)
+    assert (len(dataset), len(dataset.class_names), dataset.object_name) == (images, keypoints, name)
     assert len(dataset.skeleton) == lines and dataset.category_ids == (1,)
     sample = dataset[0]
-    assert sample.keypoints.shape == (len(sample.boxes), joints, 3) and sample.mask.shape == sample.size_hw
+    assert sample.keypoints.shape == (len(sample.boxes), keypoints, 3) and sample.mask.shape == sample.size_hw
     single = CocoPose(SAMPLES / folder, Path(file), per_person=True)
-    assert len(single) == people and single[people - 1].keypoints.shape == (1, joints, 3)
+    assert len(single) == people and single[people - 1].keypoints.shape == (1, keypoints, 3)

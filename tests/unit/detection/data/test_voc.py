@@ -33,7 +33,7 @@ def write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def picture(path: Path) -> None:
+def source_image(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     image.write(path, np.full((6, 8, 3), 77, np.uint8))
 
@@ -42,7 +42,7 @@ def standard(root: Path) -> Path:
     """a has a cat and a difficult dog, b nothing, c (of no split) a bird."""
     for name, objects in (("a", (CAT, DOG)), ("b", ()), ("c", (("bird", (1, 1, 4, 4), "0"),))):
         write(root / "Annotations" / f"{name}.xml", xml(*objects))
-        picture(root / "JPEGImages" / f"{name}.jpg")
+        source_image(root / "JPEGImages" / f"{name}.jpg")
     write(root / "ImageSets" / "Main" / "train.txt", "a\nb\n\n")
     write(root / "ImageSets" / "Main" / "cat_train.txt", "a  1\nb -1\n")
     return root
@@ -73,17 +73,17 @@ def test_the_layout_of_voc(tmp_path: Path) -> None:
     assert len(VocDetection(tmp_path)) == 3
 
 
-@pytest.mark.parametrize(("pictures", "annotations"), [("images", "annotations"), ("", "")])
-def test_a_folder_for_each_split(tmp_path: Path, pictures: str, annotations: str) -> None:
+@pytest.mark.parametrize(("images", "annotations"), [("images", "annotations"), ("", "")])
+def test_a_folder_for_each_split(tmp_path: Path, images: str, annotations: str) -> None:
     for split, name in (("train", "cat"), ("val", "bird")):
         write(tmp_path / split / annotations / "x.y.xml", xml((name, (1, 1, 4, 4), "0")))
-        picture(tmp_path / split / pictures / "x.y.PNG")
+        source_image(tmp_path / split / images / "x.y.PNG")
     for split, label in (("train", 1), ("val", 0)):  # numbered alike, though neither has both
         dataset = VocDetection(tmp_path, split)
         assert dataset.class_names == ("bird", "cat")
         sample = dataset[0]
         assert sample.labels is not None and sample.labels.tolist() == [label]
-        assert sample.id == str(tmp_path / split / pictures / "x.y.PNG")
+        assert sample.id == str(tmp_path / split / images / "x.y.PNG")
     alone = VocDetection(tmp_path / "val")
     assert alone.class_names == ("bird",) and len(alone) == 1
 
@@ -95,7 +95,7 @@ def test_paddledetections_list(tmp_path: Path) -> None:
     assert dataset.class_names == ("dog", "bird", "cat")
     assert [sample.labels.tolist() for sample in dataset] == [[1], [2, 0]]
     write(tmp_path / "mine.txt", "JPEGImages/c.jpg\n")
-    with pytest.raises(InputError, match=r"no picture and annotation(?s:.)*JPEGImages/c\.jpg"):
+    with pytest.raises(InputError, match=r"no image and annotation(?s:.)*JPEGImages/c\.jpg"):
         len(VocDetection(tmp_path, "mine"))
     (tmp_path / "mine.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="the list is not UTF-8"):
@@ -105,7 +105,7 @@ def test_paddledetections_list(tmp_path: Path) -> None:
 def test_boxes_without_an_area_are_left_out(tmp_path: Path) -> None:
     boxes = ((3, 3, 3, 5), (3, 3, 5, 3), (5, 3, 3, 5), (3, 3, 4, 4))
     write(tmp_path / "a.xml", xml(*(("cat", box, "0") for box in boxes)))
-    picture(tmp_path / "a.jpg")
+    source_image(tmp_path / "a.jpg")
     dataset = VocDetection(tmp_path)
     assert dataset[0].boxes.tolist() == [[2, 2, 4, 4]]  # pyright: ignore[reportOptionalMemberAccess]
     assert (
@@ -124,13 +124,13 @@ def test_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="set split to 'val'"):
         len(VocDetection(tmp_path / "deeper"))
     write(tmp_path / "ImageSets" / "Main" / "train.txt", "\n")
-    with pytest.raises(InputError, match="the list names no picture"):
+    with pytest.raises(InputError, match="the list names no image"):
         len(VocDetection(tmp_path, "train"))
     write(tmp_path / "ImageSets" / "Main" / "train.txt", "a\nz\n")
     with pytest.raises(InputError, match=r"1 of 2 annotations are not there(?s:.)*z\.xml"):
         len(VocDetection(tmp_path, "train"))
     (tmp_path / "JPEGImages" / "b.jpg").unlink()
-    with pytest.raises(InputError, match=r"1 of 3 pictures are not there(?s:.)*b\.jpg"):
+    with pytest.raises(InputError, match=r"1 of 3 images are not there(?s:.)*b\.jpg"):
         len(VocDetection(tmp_path))
 
 
@@ -150,8 +150,8 @@ def test_classes(tmp_path: Path) -> None:
         len(VocDetection(tmp_path / "empty"))
 
 
-def test_a_picture_of_another_size(tmp_path: Path) -> None:
-    picture(tmp_path / "a.jpg")
+def test_an_image_of_another_size(tmp_path: Path) -> None:
+    source_image(tmp_path / "a.jpg")
     write(tmp_path / "a.xml", xml(CAT, size_hw=(8, 6)))
     with pytest.raises(InputError, match=r"another size(?s:.)*6 high and 8 wide(?s:.)*8 high and 6 wide"):
         VocDetection(tmp_path)[0]

@@ -12,7 +12,7 @@ from framework.core.errors import ConfigError
 
 
 def test_gaussians() -> None:
-    """Two people of one picture with one joint: the higher value counts, and a Gaussian ends at its radius."""
+    """Two people of one image with one keypoint: the higher value counts, and a Gaussian ends at its radius."""
     centers = jnp.asarray([[[[1, 2]], [[4, 2]], [[3, 3]]]], jnp.int32)
     shown = jnp.asarray([[[True], [True], [False]]])
     maps = draw_gaussians(centers, shown, (4, 9), sigma=1, radius=2)
@@ -33,7 +33,7 @@ def test_nobody_gives_empty_maps() -> None:
     assert maps.shape == (2, 4, 5, 3) and not maps.any()
 
 
-def test_a_mirrored_map_is_the_joint_s_partner() -> None:
+def test_a_mirrored_map_is_the_keypoint_s_partner() -> None:
     order = flip_permutation(3, [(1, 2)])
     assert order == (0, 2, 1)
     maps = jnp.arange(6, dtype=jnp.float32).reshape(1, 1, 2, 3)
@@ -44,7 +44,7 @@ def test_a_mirrored_map_is_the_joint_s_partner() -> None:
 @pytest.mark.parametrize("pairs", [[(0, 3)], [(-1, 0)], [(0, 1), (1, 2)], [(1, 1)]])
 def test_wrong_pairs_are_refused(pairs: list[tuple[int, int]]) -> None:
     with pytest.raises(
-        ConfigError, match=r"flip_pairs: these are no pairs of joints[\s\S]*0 to 2 at most once"
+        ConfigError, match=r"flip_pairs: these are no pairs of keypoints[\s\S]*0 to 2 at most once"
     ):
         flip_permutation(3, pairs)
 

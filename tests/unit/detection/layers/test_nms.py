@@ -18,7 +18,7 @@ BOXES = np.asarray([[0, 0, 10, 10], [0, 0, 10, 8], [20, 20, 30, 30]], np.float32
 def detect(
     boxes: np.ndarray, scores: np.ndarray, config: NMS = CONFIG
 ) -> list[tuple[float, int, list[float]]]:
-    """(score, label, box) of the detections of one picture."""
+    """(score, label, box) of the detections of one image."""
     found = jax.jit(lambda b, s: multiclass_nms(b, s, config))(
         jnp.asarray(boxes, jnp.float32)[None], jnp.asarray(scores, jnp.float32)[None]
     )
@@ -109,7 +109,7 @@ def test_it_is_the_greedy_rule(seed: int) -> None:
     np.testing.assert_allclose([row[2] for row in ours], [row[2] for row in want], atol=1e-4)
 
 
-def test_pictures_of_a_batch_are_apart() -> None:
+def test_images_of_a_batch_are_apart() -> None:
     scores = jnp.asarray([[[0.9], [0.8], [0.7]], [[0.0], [0.8], [0.0]]])
     found = multiclass_nms(jnp.stack([jnp.asarray(BOXES)] * 2), scores, CONFIG)
     assert (found.scores > 0).sum(axis=1).tolist() == [2, 1]

@@ -14,10 +14,10 @@ H, W, J = 14, 20, 3
 
 
 def maps(*peaks: tuple[int, int, int, float, float]) -> tuple[np.ndarray, np.ndarray]:
-    """Heatmaps and tags [1, H, W, J] with a height and a tag at (joint, y, x); the tags elsewhere are -9."""
+    """Heatmaps and tags [1, H, W, J] with a height and a tag at (keypoint, y, x); the tags elsewhere are -9."""
     heat, tags = np.zeros((1, H, W, J), np.float32), np.full((1, H, W, J), -9, np.float32)
-    for joint, y, x, height, tag in peaks:
-        heat[0, y, x, joint], tags[0, y, x, joint] = height, tag
+    for keypoint, y, x, height, tag in peaks:
+        heat[0, y, x, keypoint], tags[0, y, x, keypoint] = height, tag
     return heat, tags
 
 
@@ -27,7 +27,7 @@ def group(heat: np.ndarray, tags: np.ndarray, max_people: int = 4) -> Poses:
 
 
 def test_two_people_by_their_tags() -> None:
-    """Each joint's higher peak is another person's, so heights alone would mix them."""
+    """Each keypoint's higher peak is another person's, so heights alone would mix them."""
     poses = group(
         *maps(
             (0, 3, 4, 0.9, 1.0),
@@ -57,7 +57,7 @@ def test_a_place_leans_towards_the_higher_neighbour() -> None:
     )
 
 
-def test_a_faint_joint_is_found_by_its_tag() -> None:
+def test_a_faint_keypoint_is_found_by_its_tag() -> None:
     """Two faint places: the one of the person's tag counts, though the other is higher."""
     poses = group(*maps((0, 3, 4, 0.9, 1.0), (1, 8, 4, 0.06, 1.3), (1, 8, 14, 0.09, 2.0)))
     np.testing.assert_allclose(poses.keypoints[0, 0, 1], [4.25, 8.25, 0.06], rtol=1e-6)
@@ -81,7 +81,7 @@ def test_no_more_people_than_asked_for() -> None:
     np.testing.assert_allclose(poses.keypoints[0, :, 1, 2], [0.5, 0, 0], rtol=1e-6)
 
 
-def test_a_batch_with_a_picture_of_nobody() -> None:
+def test_a_batch_with_an_image_of_nobody() -> None:
     heat, tags = maps((0, 3, 4, 0.9, 1.0), (1, 8, 4, 0.6, 1.0))
     alone = group(heat, tags)
     both = group(np.concatenate([0.1 * heat, heat]), np.concatenate([tags, tags]))
@@ -90,7 +90,7 @@ def test_a_batch_with_a_picture_of_nobody() -> None:
 
 
 def test_tags_of_the_mirror_image_count_too() -> None:
-    """By the first tags both joints are one person's; by the second they are not."""
+    """By the first tags both keypoints are one person's; by the second they are not."""
     heat, tags = maps((0, 3, 4, 0.9, 1.0), (1, 8, 4, 0.6, 1.0))
     other = tags.copy()
     other[0, 8, 4, 1] = 5

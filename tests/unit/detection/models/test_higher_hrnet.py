@@ -27,10 +27,10 @@ def fixed(maps: Maps, config: HigherHRNetConfig) -> HigherHRNet:
     return Fixed()
 
 
-def empty(batch: int = 1, joints: int = 2) -> Maps:
+def empty(batch: int = 1, keypoints: int = 2) -> Maps:
     """The maps of an image of 32 x 48."""
-    coarse = jnp.zeros((batch, 8, 12, joints))
-    return Maps(coarse, coarse, jnp.zeros((batch, 16, 24, joints)))
+    coarse = jnp.zeros((batch, 8, 12, keypoints))
+    return Maps(coarse, coarse, jnp.zeros((batch, 16, 24, keypoints)))
 
 
 def targets(keypoints: list, valid: list, ignore: np.ndarray | None = None) -> PoseTargets:
@@ -52,12 +52,12 @@ def test_parameters_and_shapes() -> None:
 
 
 def test_tags_of_people() -> None:
-    """Tags 1 and 3 of one person, 4 of another with one joint; a third person has no joint."""
+    """Tags 1 and 3 of one person, 4 of another with one keypoint; a third person has no keypoint."""
     tags = jnp.zeros((1, 2, 3, 2)).at[0, 0, 1, 0].set(1).at[0, 1, 2, 1].set(3).at[0, 1, 0, 0].set(4)
     at = jnp.asarray([[[[1, 0], [2, 1]], [[0, 1], [99, 99]], [[0, 0], [0, 0]]]], jnp.int32)
     shown = jnp.asarray([[[True, True], [True, False], [False, False]]])
     pull, push = tag_losses(tags, at, shown)
-    np.testing.assert_allclose(pull, [1.0])  # the only person of two joints is 1 away from its mean of 2
+    np.testing.assert_allclose(pull, [1.0])  # the only person of two keypoints is 1 away from its mean of 2
     np.testing.assert_allclose(push, [2 * math.exp(-4) / (2 * 2 * 1)], rtol=1e-6)
 
 
@@ -72,9 +72,9 @@ def test_one_person_pushes_nobody_and_nobody_costs_nothing() -> None:
 
 
 def test_heatmaps_of_both_scales() -> None:
-    """One joint at (21, 9.5): pixels (5, 2) and (10, 4). Empty maps cost the Gaussians' squares."""
+    """One keypoint at (21, 9.5): pixels (5, 2) and (10, 4). Empty maps cost the Gaussians' squares."""
     points = [[[[21, 9.5, 2], [3, 3, 0]], [[20, 20, 2], [20, 20, 2]], [[50, 9, 2], [-5, 9, 2]]]]
-    losses = fixed(empty(), HigherHRNetConfig(num_joints=2)).loss(
+    losses = fixed(empty(), HigherHRNetConfig(num_keypoints=2)).loss(
         jnp.zeros((1, 32, 48, 3)), targets(points, [[True, False, True]])
     )
 
@@ -93,7 +93,7 @@ def test_heatmaps_of_both_scales() -> None:
 
 def test_a_pixel_costs_2_at_most_and_nothing_where_ignored() -> None:
     maps = empty()._replace(fine=jnp.full((1, 16, 24, 2), 9.0))
-    model, images = fixed(maps, HigherHRNetConfig(num_joints=2)), jnp.zeros((1, 32, 48, 3))
+    model, images = fixed(maps, HigherHRNetConfig(num_keypoints=2)), jnp.zeros((1, 32, 48, 3))
     nobody = [[[[0, 0, 0], [0, 0, 0]]]]
     assert float(model.loss(images, targets(nobody, [[False]])).total) == 2
     ignore = np.zeros((1, 32, 48), bool)
@@ -106,7 +106,7 @@ def test_detection_is_in_pixels_of_the_input() -> None:
     """A peak on pixel (10, 4) of the fine map, whose centre is (21, 9), and at the same place a coarse one."""
     fine = jnp.zeros((1, 16, 24, 2)).at[0, 4, 10].set(1.0)
     coarse = jnp.zeros((1, 8, 12, 2)).at[0, 2, 5].set(0.5)
-    poses = fixed(Maps(coarse, coarse, fine), HigherHRNetConfig(num_joints=2, max_people=3)).detect(
+    poses = fixed(Maps(coarse, coarse, fine), HigherHRNetConfig(num_keypoints=2, max_people=3)).detect(
         jnp.zeros((1, 32, 48, 3))
     )
     assert poses.keypoints.shape == (1, 3, 2, 3) and poses.scores.shape == (1, 3)
@@ -115,11 +115,11 @@ def test_detection_is_in_pixels_of_the_input() -> None:
 
 
 def test_the_mirror_image_is_looked_at() -> None:
-    """The second picture of the network's batch is the mirror image; joint 1 is the partner of 0."""
+    """The second image of the network's batch is the mirror image; keypoint 1 is the partner of 0."""
     fine = jnp.zeros((2, 16, 24, 2)).at[0, 4, 10, 0].set(1.0).at[1, 4, 13, 1].set(0.5)
     coarse = jnp.zeros((2, 8, 12, 2))
     tags = coarse.at[0, 1, 2, 0].set(3.0).at[1, 1, 9, 1].set(7.0)
-    model = fixed(Maps(coarse, tags, fine), HigherHRNetConfig(num_joints=2, flip_pairs=((0, 1),)))
+    model = fixed(Maps(coarse, tags, fine), HigherHRNetConfig(num_keypoints=2, flip_pairs=((0, 1),)))
     heat, (own, other) = model.heatmaps(jnp.zeros((1, 32, 48, 3)))
     assert float(heat[0, 4, 10, 0]) == (1 / 2 + 0.5 / 2) / 2 and not heat[..., 1].any()
     np.testing.assert_allclose(other[..., 0] / 7, own[..., 0] / 3, atol=1e-6)
@@ -129,7 +129,7 @@ def test_the_mirror_image_is_looked_at() -> None:
     ("options", "message"),
     [
         ({"variant": "w33"}, r"unknown variant of HigherHRNet[\s\S]*'w33'[\s\S]*w32"),
-        ({"num_joints": 4, "flip_pairs": ((3, 4),)}, "flip_pairs: these are no pairs of joints"),
+        ({"num_keypoints": 4, "flip_pairs": ((3, 4),)}, "flip_pairs: these are no pairs of keypoints"),
         ({"max_people": 0}, "nobody is looked for"),
     ],
 )

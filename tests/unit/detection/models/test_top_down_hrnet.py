@@ -46,13 +46,14 @@ def test_parameters_and_shapes(variant: str) -> None:
 def loss(maps: jax.Array, keypoints: list, valid: bool = True) -> float:
     """Of one image of 64 x 48."""
     points = jnp.asarray(keypoints, jnp.float32)[None, None]
-    model = fixed(maps, TopDownHRNetConfig(num_joints=maps.shape[-1]))
+    model = fixed(maps, TopDownHRNetConfig(num_keypoints=maps.shape[-1]))
     targets = PoseTargets(points, jnp.zeros((1, 1, 4)), jnp.asarray([[valid]]))
     return float(model.loss(jnp.zeros((1, 64, 48, 3)), targets).total)
 
 
 def test_loss() -> None:
-    """A joint at (26, 29.9) is drawn at pixel (7, 7) of the heatmap: 6.5 is rounded up. One without label is free."""
+    """A keypoint at (26, 29.9) is drawn at pixel (7, 7) of the heatmap: 6.5 is rounded up. One without label is
+    free."""
     maps = jnp.full((1, 16, 12, 2), 0.5)
     total = 0.0
     for row in range(16):
@@ -66,7 +67,7 @@ def test_loss() -> None:
 
 
 @pytest.mark.parametrize(("x", "counts"), [(-30, True), (-34, False), (69, True), (70, False)])
-def test_a_joint_far_outside_costs_nothing(x: float, counts: bool) -> None:
+def test_a_keypoint_far_outside_costs_nothing(x: float, counts: bool) -> None:
     """Pixels -7 and 17 of a map 12 wide still count, though nothing of their Gaussians is drawn at -7."""
     maps = jnp.full((1, 16, 12, 1), 0.5)
     got = loss(maps, [[x, 28, 2]])
@@ -77,24 +78,24 @@ def test_detection_is_in_pixels_of_the_input() -> None:
     rows, columns = np.mgrid[:16, :12]
     peak = 0.8 * np.exp(-((columns - 5.25) ** 2 + (rows - 8.5) ** 2) / 8)
     maps = jnp.asarray(np.stack([peak, 0 * peak], -1)[None], jnp.float32)
-    poses = fixed(maps, TopDownHRNetConfig(num_joints=2)).detect(jnp.zeros((1, 64, 48, 3)))
+    poses = fixed(maps, TopDownHRNetConfig(num_keypoints=2)).detect(jnp.zeros((1, 64, 48, 3)))
     assert poses.keypoints.shape == (1, 1, 2, 3)
     np.testing.assert_allclose(poses.keypoints[0, 0, 0, :2], [21, 34], rtol=0, atol=0.1)
     np.testing.assert_array_equal(poses.keypoints[0, 0, 1], [0, 0, 0])
     np.testing.assert_allclose(poses.scores[0, 0], maps.max() / 2, rtol=1e-6)
 
 
-def test_a_picture_without_peaks_scores_0() -> None:
-    poses = fixed(jnp.full((2, 16, 12, 3), -0.1), TopDownHRNetConfig(num_joints=3)).detect(
+def test_an_image_without_peaks_scores_0() -> None:
+    poses = fixed(jnp.full((2, 16, 12, 3), -0.1), TopDownHRNetConfig(num_keypoints=3)).detect(
         jnp.zeros((2, 64, 48, 3))
     )
     assert poses.scores.tolist() == [[0], [0]] and not poses.keypoints[..., :2].any()
 
 
 def test_the_mirror_image_is_looked_at() -> None:
-    """It has joint 1 at the mirrored place, one pixel to the left, as trained networks do."""
+    """It has keypoint 1 at the mirrored place, one pixel to the left, as trained networks do."""
     maps = jnp.zeros((2, 16, 12, 2)).at[0, 8, 5, 0].set(1.0).at[1, 8, 11 - 4, 1].set(0.5)
-    model = fixed(maps, TopDownHRNetConfig(num_joints=2, flip_pairs=((0, 1),)))
+    model = fixed(maps, TopDownHRNetConfig(num_keypoints=2, flip_pairs=((0, 1),)))
     heat = model.heatmaps(jnp.zeros((1, 64, 48, 3)))
     np.testing.assert_array_equal(heat, jnp.zeros((1, 16, 12, 2)).at[0, 8, 5, 0].set(0.75))
 
@@ -103,7 +104,7 @@ def test_the_mirror_image_is_looked_at() -> None:
     ("options", "message"),
     [
         ({"variant": "w18"}, r"unknown variant of TopDownHRNet[\s\S]*'w18'[\s\S]*w32, w48"),
-        ({"num_joints": 2, "flip_pairs": ((1, 1),)}, "flip_pairs: these are no pairs of joints"),
+        ({"num_keypoints": 2, "flip_pairs": ((1, 1),)}, "flip_pairs: these are no pairs of keypoints"),
     ],
 )
 def test_refusals(options: dict, message: str) -> None:

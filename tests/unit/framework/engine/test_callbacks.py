@@ -17,14 +17,14 @@ from framework.engine.callbacks import LogLines, MetricsFile, Profile, TensorBoa
 from tests.unit.framework.engine.conftest import PointTask
 
 
-def test_tensorboard_has_scalars_and_a_picture(make, tmp_path: Path, monkeypatch) -> None:
+def test_tensorboard_has_scalars_and_an_image(make, tmp_path: Path, monkeypatch) -> None:
     pytest.importorskip("tensorboardX", reason="the extra `log` is not installed")
 
-    def picture(self, outputs, batch, labels):
+    def visualize(self, outputs, batch, labels):
         assert len(outputs["scores"]) == len(batch["x"]) == 4
         return np.zeros((8, 8, 3), np.uint8)
 
-    monkeypatch.setattr(PointTask, "picture", picture, raising=False)
+    monkeypatch.setattr(PointTask, "visualize", visualize, raising=False)
     make(callbacks=[TensorBoard(tmp_path / "tb")], epochs=1).fit()
     (events,) = (tmp_path / "tb").iterdir()
     data = events.read_bytes()

@@ -221,15 +221,15 @@ class _Reads:
     def __init__(self, path: str, data: bytes) -> None:
         self.path, self.data = path, data
 
-    def carried(self) -> tuple[_Reads, dict[str, bytes]]:
+    def pack_assets(self) -> tuple[_Reads, dict[str, bytes]]:
         return _Reads("words.txt", b""), {"words.txt": self.data}
 
-    def restored(self, files: Mapping[str, bytes]) -> _Reads:
+    def load_assets(self, files: Mapping[str, bytes]) -> _Reads:
         return _Reads(self.path, files[self.path])
 
 
 def test_files_of_transforms_travel(tmp_path: Path):
-    transforms, files = artifact.carried(
+    transforms, files = artifact.pack_assets(
         [_Reads("/here/a.txt", b"one"), "plain", _Reads("/here/a.txt", b"one")]
     )
     assert transforms[0].path == "words.txt" and transforms[1] == "plain"
@@ -237,7 +237,7 @@ def test_files_of_transforms_travel(tmp_path: Path):
     assert (folder / "words.txt").read_bytes() == b"one"
     loaded = load_artifact(folder, verify=True)
     assert loaded.files == {"words.txt": b"one"}
-    assert artifact.restored(transforms, loaded.files)[0].data == b"one"
+    assert artifact.load_assets(transforms, loaded.files)[0].data == b"one"
     assert load_artifact(loaded.save(folder)).files == loaded.files
     (folder / "words.txt").write_bytes(b"two")
     with pytest.raises(FormatError, match="a file of the artifact is damaged"):
@@ -249,4 +249,4 @@ def test_files_of_transforms_travel(tmp_path: Path):
 
 def test_two_files_of_one_name():
     with pytest.raises(ConfigError, match=r"different files of one name[\s\S]*words.txt"):
-        artifact.carried([_Reads("a", b"one"), _Reads("b", b"two")])
+        artifact.pack_assets([_Reads("a", b"one"), _Reads("b", b"two")])

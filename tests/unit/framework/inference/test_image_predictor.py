@@ -29,16 +29,16 @@ def engine() -> Engine:
 
 
 def mean_of(
-    outputs: dict[str, np.ndarray], sample: Any, picture: np.ndarray
+    outputs: dict[str, np.ndarray], sample: Any, source_image: np.ndarray
 ) -> tuple[float, str, tuple[int, ...]]:
-    return float(outputs["mean"]), sample.id, picture.shape
+    return float(outputs["mean"]), sample.id, source_image.shape
 
 
 def flat(value: int, height: int = 4, width: int = 6) -> np.ndarray:
     return np.full((height, width, 3), value, np.uint8)
 
 
-def test_one_picture_and_a_list(engine: Engine, tmp_path: Path) -> None:
+def test_one_image_and_a_list(engine: Engine, tmp_path: Path) -> None:
     predict = ImagePredictor(engine, [Resize((8, 8))], mean_of)
     assert predict(flat(7)) == (7.0, "", (4, 6, 3))
     path = tmp_path / "a.png"
@@ -58,7 +58,7 @@ def test_batches_hold_one_shape_and_few_programs_are_compiled(engine: Engine) ->
     assert engine.compile_count - before == 2  # four 4x6 at once, and one 5x5; what is fewer is filled up
 
 
-def test_results_come_while_pictures_go_in(engine: Engine) -> None:
+def test_results_come_while_images_go_in(engine: Engine) -> None:
     predict = ImagePredictor(engine, [], mean_of, batch_size=1)
     taken = []
 
@@ -74,10 +74,10 @@ def test_results_come_while_pictures_go_in(engine: Engine) -> None:
 
 def test_samples_with_what_transforms_ask_for(engine: Engine) -> None:
     predict = ImagePredictor(engine, [CropToObject((8, 8), padding=1.0)], mean_of)
-    picture = flat(10)
-    picture[:, 3:] = 90
+    source_image = flat(10)
+    source_image[:, 3:] = 90
     sides = [np.array([[x, 0, x + 3, 4]], np.float32) for x in (0, 3)]
-    samples = [Sample(picture, boxes=box, id=f"{n}", source_size=(4, 6)) for n, box in enumerate(sides)]
+    samples = [Sample(source_image, boxes=box, id=f"{n}", source_size=(4, 6)) for n, box in enumerate(sides)]
     found = list(predict.of_samples(samples))
     assert [one[1:] for one in found] == [("0", (4, 6, 3)), ("1", (4, 6, 3))]
     assert found[0][0] < 40 < 60 < found[1][0]

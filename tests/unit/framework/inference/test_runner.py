@@ -48,7 +48,7 @@ class Ahead:
             yield Result(*waiting)
 
 
-def picture(red: int, size: int = 8) -> np.ndarray:
+def image(red: int, size: int = 8) -> np.ndarray:
     return np.full((size, size, 3), (red, 0, 0), np.uint8)
 
 
@@ -62,7 +62,7 @@ def read_json(path: Path) -> dict:
 def test_a_file_that_cannot_be_read_is_reported_and_the_others_are_read(tmp_path: Path):
     folder, out = tmp_path / "in", tmp_path / "out" / "deep"
     for number in (1, 2, 10):
-        vision_image.write(folder / f"page{number}.png", picture(number))
+        vision_image.write(folder / f"page{number}.png", image(number))
     (folder / "page3.png").write_bytes(b"\x89PNG\r\n\x1a\nbroken")
     report = runner.run(Ahead(), out, image_dir=str(folder))
     assert report.exit_code == 1 and len(report.failed) == 1
@@ -82,19 +82,19 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_others_are_read(tmp_path
 
 
 def test_one_file_without_a_drawing(tmp_path: Path):
-    vision_image.write(tmp_path / "a.png", picture(7))
+    vision_image.write(tmp_path / "a.png", image(7))
     report = runner.run(Ahead(), tmp_path, image_file=str(tmp_path / "a.png"), draw=False)
     assert report.exit_code == 0 and [p.name for p in report.written] == ["a.json"]
-    assert (vision_image.read(tmp_path / "a.png") == picture(7)).all()
+    assert (vision_image.read(tmp_path / "a.png") == image(7)).all()
 
 
 def test_a_source_is_never_overwritten(tmp_path: Path):
-    vision_image.write(tmp_path / "a.png", picture(7))
+    vision_image.write(tmp_path / "a.png", image(7))
     with pytest.raises(
         InputError, match=r"a\.png: the drawn result would replace its source\n(.*\n)+.*--output_dir"
     ):
         runner.run(Ahead(), tmp_path, image_dir=str(tmp_path))
-    assert (vision_image.read(tmp_path / "a.png") == picture(7)).all()
+    assert (vision_image.read(tmp_path / "a.png") == image(7)).all()
     make_video(tmp_path / "clip.mp4", 2)
     with pytest.raises(InputError, match=r"clip\.mp4: the drawn result"):
         runner.run(Ahead(), tmp_path, video_file=str(tmp_path / "clip.mp4"))
@@ -102,12 +102,12 @@ def test_a_source_is_never_overwritten(tmp_path: Path):
         assert len(list(video)) == 2
 
 
-def test_a_folder_without_pictures(tmp_path: Path):
-    with pytest.raises(InputError, match=r"the folder holds no picture\n  allowed: files such as \.jpg"):
+def test_a_folder_without_images(tmp_path: Path):
+    with pytest.raises(InputError, match=r"the folder holds no image\n  allowed: files such as \.jpg"):
         runner.run(Ahead(), tmp_path, image_dir=str(tmp_path))
 
 
-class Saving:
+class ResultWriter:
     """The file of all results as a list of (number, red)."""
 
     head, tail = "[", "]"
@@ -120,13 +120,13 @@ class Saving:
 
 
 class Saves(Ahead):
-    def saving(self, stem: str, files: list[str] | None) -> Saving:
-        return Saving(f"{stem}.txt" if files is None else "all.json")
+    def saving(self, stem: str, files: list[str] | None) -> ResultWriter:
+        return ResultWriter(f"{stem}.txt" if files is None else "all.json")
 
 
 def test_one_file_of_all_results(tmp_path: Path):
     for name, red in (("a", 1), ("all", 2), ("c", 3)):
-        vision_image.write(tmp_path / "in" / f"{name}.png", picture(red))
+        vision_image.write(tmp_path / "in" / f"{name}.png", image(red))
     (tmp_path / "in" / "b.png").write_bytes(b"broken")
     report = runner.run(Saves(), tmp_path / "out", image_dir=str(tmp_path / "in"), draw=False, save=True)
     assert [p.name for p in report.written] == ["a.json", "all_2.json", "c.json", "all.json"]
@@ -135,7 +135,7 @@ def test_one_file_of_all_results(tmp_path: Path):
 
 
 def test_a_domain_without_a_file_of_all_results(tmp_path: Path):
-    vision_image.write(tmp_path / "a.png", picture(7))
+    vision_image.write(tmp_path / "a.png", image(7))
     with pytest.raises(ConfigError, match=r"no single file for all results\n  received: --save_results"):
         runner.run(Ahead(), tmp_path / "out", image_file=str(tmp_path / "a.png"), save=True)
     with pytest.raises(
@@ -152,7 +152,7 @@ def test_a_domain_without_a_file_of_all_results(tmp_path: Path):
 
 class Pages(list):
     def __init__(self, file: Path, *, dpi: float) -> None:
-        super().__init__(picture(n) for n in (1, 2, 3))
+        super().__init__(image(n) for n in (1, 2, 3))
 
     def __enter__(self) -> Pages:
         return self
@@ -288,7 +288,7 @@ class Video:
     def __iter__(self) -> Iterator[np.ndarray]:
         for number in range(self.there):
             self.frames_read += 1
-            yield picture(5 * number % 256, 16)
+            yield image(5 * number % 256, 16)
 
 
 def lines_of(path: Path) -> list[dict]:
@@ -485,14 +485,14 @@ def test_what_domains_take_are_options_of_the_tool(domain: str):
     assert all(given[name] is None for name in taken)  # so that what was not given is not asked for
 
 
-def test_a_domain_without_a_shape_of_pictures(tmp_path: Path):
+def test_a_domain_without_a_shape_of_images(tmp_path: Path):
     config = Path(__file__).resolve().parents[4] / "configs" / "ocr" / "pp_ocrv6_small.yml"
     with pytest.raises(ConfigError, match=r"the domain ocr does not take this[\s\S]*--input_shape"):
         runner.export(str(config), tmp_path, (), (1, 3, 32, 32))
     assert not list(tmp_path.iterdir())
 
 
-def test_further_pictures_of_a_result(tmp_path: Path):
+def test_further_images_of_a_result(tmp_path: Path):
     class Two:
         further = "_label"
 
@@ -500,17 +500,17 @@ def test_further_pictures_of_a_result(tmp_path: Path):
             return np.full((2, 3, 3), 7, np.uint8), str(file)
 
         def pages(self, items):
-            return (Found(picture) for picture, _, _ in items)
+            return (Found(image) for image, _, _ in items)
 
     class Found:
-        def __init__(self, picture):
-            self.picture = picture
+        def __init__(self, image):
+            self.image = image
 
         def to_dict(self):
-            return {"mean": float(self.picture.mean())}
+            return {"mean": float(self.image.mean())}
 
         def draw(self):
-            return self.picture
+            return self.image
 
         def write_further(self, path):
             path.write_bytes(b"label")

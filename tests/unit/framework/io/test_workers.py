@@ -7,13 +7,13 @@ import pytest
 
 from framework.io import IterableDataset
 from framework.io import get_worker_info as exported
-from framework.io.workers import Crew, enter_worker, get_worker_info
+from framework.io.workers import WorkerGroup, enter_worker, get_worker_info
 
 
 def test_tasks_run_in_the_crew_and_closing_drops_what_waits() -> None:
     before = threading.active_count()
     entered: list[int] = []
-    crew = Crew(2, entered.append)
+    crew = WorkerGroup(2, entered.append)
     started, go, ran = threading.Semaphore(0), threading.Event(), []
 
     def wait(number: int) -> None:

@@ -61,14 +61,14 @@ def test_rates_of_patterns_multiply() -> None:
 def test_param_attr() -> None:
     layer = Vector(learning_rate=0.5, regularizer=optimizer.L1Decay(0.3), need_clip=False)
     how = SGD(weight_decay=0.1, lr_multipliers={"v": 0.5}).trainable(layer)
-    assert how["v"] == optimizer.Treatment(0.25, WeightDecay(l1=0.3), 0.0, False)
-    assert how["w"] == optimizer.Treatment(1.0, WeightDecay(l2=0.1), 0.0, True)
+    assert how["v"] == optimizer.ParamGroup(0.25, WeightDecay(l1=0.3), 0.0, False)
+    assert how["w"] == optimizer.ParamGroup(1.0, WeightDecay(l2=0.1), 0.0, True)
 
 
 def test_a_decoupled_decay_stays_beside_a_regularizer() -> None:
     how = AdamW(weight_decay=0.1).trainable(Vector(regularizer=optimizer.L2Decay(0.3)))
-    assert how["v"] == optimizer.Treatment(1.0, WeightDecay(l2=0.3), 0.1, True)
-    assert how["w"] == optimizer.Treatment(1.0, WeightDecay(), 0.1, True)
+    assert how["v"] == optimizer.ParamGroup(1.0, WeightDecay(l2=0.3), 0.1, True)
+    assert how["w"] == optimizer.ParamGroup(1.0, WeightDecay(), 0.1, True)
 
 
 def test_what_does_not_decay() -> None:

@@ -34,7 +34,7 @@ def hidden(
     return [mask(whole, np.random.default_rng((1, time))) for time in range(times)]
 
 
-def restored(sample: TextSample) -> np.ndarray:
+def load_assets(sample: TextSample) -> np.ndarray:
     assert sample.ids is not None and sample.positions is not None and sample.target_ids is not None
     ids = sample.ids.copy()
     ids[sample.positions] = sample.target_ids
@@ -48,7 +48,7 @@ def test_shares_of_what_is_hidden(vocabulary: str, unit: str) -> None:
     samples = hidden(vocabulary, unit=unit)
     masked = changed = kept = 0
     for sample in samples:
-        assert np.array_equal(restored(sample), whole)
+        assert np.array_equal(load_assets(sample), whole)
         assert (
             sample.positions is not None and sample.ids is not None and (np.diff(sample.positions) > 0).all()
         )

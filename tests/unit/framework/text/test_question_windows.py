@@ -61,13 +61,13 @@ def test_long_questions_and_empty_texts(vocabulary: str) -> None:
 
 def test_an_artifact_carries_the_vocabulary(vocabulary: str, tmp_path: Path) -> None:
     windows = QuestionWindows(vocabulary, 10, 2)
-    kept, files = windows.carried()
+    kept, files = windows.pack_assets()
     assert kept.tokenizer in files and vocabulary not in repr(kept)
     sample = TextSample(TEXT, pair="who?")
-    for ours, theirs in zip(windows.divide(sample), kept.restored(files).divide(sample), strict=True):
+    for ours, theirs in zip(windows.divide(sample), kept.load_assets(files).divide(sample), strict=True):
         assert np.array_equal(ours.ids, theirs.ids)  # type: ignore[arg-type]
     with pytest.raises(FormatError, match="lacks its tokenizer"):
-        kept.restored({})
+        kept.load_assets({})
 
 
 def test_errors(vocabulary: str) -> None:

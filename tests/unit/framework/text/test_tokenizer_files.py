@@ -130,7 +130,7 @@ def test_a_missing_mask_is_none(tmp_path: Path) -> None:
         ("tokenizer.json", b'{"oar_tokenizer": 1, "single": [], "pair": []}', "the tokenizer is damaged"),
         ("spiece.model", b"garbage", r"no SentencePiece model[\s\S]*7 bytes"),
         ("spiece.model", b"", "no SentencePiece model"),
-        ("picture.png", b"\x89PNG", r"no file of a tokenizer[\s\S]*ends in .png"),
+        ("image.png", b"\x89PNG", r"no file of a tokenizer[\s\S]*ends in .png"),
         ("vocab.json", b'{"a": "b"}', "gives each token a number"),
     ],
 )

@@ -131,17 +131,17 @@ def test_an_artifact_carries_the_tokenizers(path: Path, tmp_path: Path) -> None:
     sample = TextSample("big cats", target="猫")
     transform = Tokenize(str(path), target_tokenizer=str(other))
     before = transform(sample, RNG)
-    plain, files = transform.carried()
+    plain, files = transform.pack_assets()
     assert sorted(files) == ["target_tokenizer.json", "tokenizer.json"]
-    assert Tokenize(str(path)).carried()[0] == Tokenize("tokenizer.json")
+    assert Tokenize(str(path)).pack_assets()[0] == Tokenize("tokenizer.json")
     path.unlink()
     other.unlink()
     bound = bind(parse(dump(plain), "artifact"), Annotated[Any, Kind("transform")], ("framework",))
-    after = pickle.loads(pickle.dumps(bound.restored(files)))(sample, RNG)
+    after = pickle.loads(pickle.dumps(bound.load_assets(files)))(sample, RNG)
     for field in dataclasses.fields(TextSample):
         assert np.array_equal(getattr(before, field.name), getattr(after, field.name)), field.name
     with pytest.raises(FormatError, match=r"tokenizer.json: the artifact lacks its tokenizer"):
-        plain.restored({})
+        plain.load_assets({})
 
 
 def test_what_cannot_be(path: Path) -> None:

@@ -7,7 +7,7 @@ from framework.core.errors import ShapeError
 from framework.vision.compose import blurred, composed
 
 
-def test_a_flat_picture_stays_flat():
+def test_a_flat_image_stays_flat():
     flat = np.full((5, 5, 3), 70, np.uint8)
     np.testing.assert_array_equal(blurred(flat, 3), flat)
     assert blurred(np.zeros((1, 1, 3), np.uint8), 1).shape == (1, 1, 3)

@@ -75,7 +75,7 @@ def test_contrast():
         assert (shown == background).all(axis=-1).sum() > 50
 
 
-def test_sizes_grow_with_the_picture():
+def test_sizes_grow_with_the_image():
     assert draw.line_width((480, 640)) == 1 and draw.font_size((480, 640)) == 11
     assert draw.line_width((3000, 4000)) == 8 and draw.font_size((3000, 4000)) == 69
     assert draw.line_width((3000, 4000), 0.5) == 4 and draw.font_size((480, 640), 2) == 22
@@ -141,7 +141,7 @@ def test_what_is_not_finite_is_left_out():
     np.testing.assert_array_equal(draw.polygons(GREY, [np.array([[0, np.nan]]), np.zeros((0, 2))]), GREY)
 
 
-def test_one_pixel_pictures():
+def test_one_pixel_images():
     one = np.zeros((1, 1, 3), np.uint8)
     draw.boxes(one, np.array([[0, 0, 1, 1]]), labels=["label"])
     draw.text(one, "中", (0, 0))
@@ -159,9 +159,9 @@ def test_errors():
         draw.boxes(GREY, np.zeros((2, 4)), labels=["a"])
     with pytest.raises(ShapeError, match="ids and polygons do not belong together"):
         draw.polygons(GREY, [], ids=[1])
-    with pytest.raises(ShapeError, match="the masks do not fit the picture"):
+    with pytest.raises(ShapeError, match="the masks do not fit the image"):
         draw.masks(GREY, np.zeros((1, 20, 30), bool))
-    with pytest.raises(ShapeError, match="the class map does not fit the picture"):
+    with pytest.raises(ShapeError, match="the class map does not fit the image"):
         draw.classes(GREY, np.zeros((20, 30), np.uint8))
     with pytest.raises(ShapeError, match=r"a class has no colour[\s\S]*7 to 7[\s\S]*0 to 2"):
         draw.classes(GREY, np.full((200, 300), 7, np.uint8), colors=np.zeros((3, 3), np.uint8))

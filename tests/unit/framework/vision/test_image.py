@@ -19,9 +19,11 @@ CORNERS = np.array(
 )  # 2 x 3, all different
 
 
-def encoded(picture: Image.Image | np.ndarray, kind: str, **options) -> bytes:
+def encoded(source_image: Image.Image | np.ndarray, kind: str, **options) -> bytes:
     buffer = io.BytesIO()
-    (Image.fromarray(picture) if isinstance(picture, np.ndarray) else picture).save(buffer, kind, **options)
+    (Image.fromarray(source_image) if isinstance(source_image, np.ndarray) else source_image).save(
+        buffer, kind, **options
+    )
     return buffer.getvalue()
 
 
@@ -118,7 +120,7 @@ def _png16_rgb(values: np.ndarray) -> bytes:
     return out
 
 
-# What each orientation does to a stored picture, as NumPy says it (EXIF 2.32, tag 0x0112).
+# What each orientation does to a stored image, as NumPy says it (EXIF 2.32, tag 0x0112).
 ORIENTATIONS = {
     1: lambda a: a,
     2: lambda a: a[:, ::-1],
@@ -200,7 +202,7 @@ def test_array_errors(array, message):
 def test_source_errors(tmp_path):
     empty, text = tmp_path / "empty.jpg", tmp_path / "text.png"
     empty.write_bytes(b"")
-    text.write_text("not a picture at all", encoding="utf-8")
+    text.write_text("not an image at all", encoding="utf-8")
     for source, message in (
         (tmp_path / "gone.jpg", "gone.jpg: there is no such image file"),
         (tmp_path, "a folder, not one image"),
@@ -315,8 +317,8 @@ def test_pixel_limit_is_checked_before_decoding():
 
 
 def test_float_images_are_refused():
-    picture = Image.fromarray(np.zeros((2, 2), np.float32))
-    for source in (picture, encoded(picture, "TIFF")):
+    source_image = Image.fromarray(np.zeros((2, 2), np.float32))
+    for source in (source_image, encoded(source_image, "TIFF")):
         with pytest.raises(InputError, match="32-bit samples"):
             image.read(source)
 
@@ -442,7 +444,7 @@ def test_pad():
         image.pad(one, -1, 0, 0, 0)
 
 
-def test_real_pictures():
+def test_real_images():
     folder = SHARED / "data" / "tesseract_pages"
     if not folder.is_dir():
         pytest.skip(f"{folder} is not here (OAR_SHARED)")

@@ -139,19 +139,19 @@ def test_mean_in_polygon():
 
 
 def test_crop_quad():
-    picture = RNG.integers(0, 256, (40, 60, 3), np.uint8)
+    image = RNG.integers(0, 256, (40, 60, 3), np.uint8)
     upright = np.array([[10, 5], [30, 5], [30, 25], [10, 25]], np.float64)
-    np.testing.assert_array_equal(polygons.crop_quad(picture, upright), picture[5:25, 10:30])
+    np.testing.assert_array_equal(polygons.crop_quad(image, upright), image[5:25, 10:30])
     np.testing.assert_array_equal(
-        polygons.crop_quad(picture, np.roll(upright, 1, axis=0)), np.rot90(picture[5:25, 10:30], -1)
+        polygons.crop_quad(image, np.roll(upright, 1, axis=0)), np.rot90(image[5:25, 10:30], -1)
     )
-    outside = polygons.crop_quad(picture[..., 0], upright - 10)
+    outside = polygons.crop_quad(image[..., 0], upright - 10)
     assert outside.shape == (20, 20) and (outside[:5, :] == outside[4, :]).all()  # the edge row repeated
-    assert polygons.crop_quad(picture, upright, size_hw=(8, 9)).shape == (8, 9, 3)
-    assert polygons.crop_quad(picture, np.array([[3, 3], [3.4, 3], [3.4, 3.4], [3, 3.4]])).shape == (1, 1, 3)
+    assert polygons.crop_quad(image, upright, size_hw=(8, 9)).shape == (8, 9, 3)
+    assert polygons.crop_quad(image, np.array([[3, 3], [3.4, 3], [3.4, 3.4], [3, 3.4]])).shape == (1, 1, 3)
 
 
-def test_crop_quad_straightens_a_turned_picture():
+def test_crop_quad_straightens_a_turned_image():
     gradient = np.tile(np.arange(100, dtype=np.uint8)[None] * 2, (100, 1))
     quad = turned(40, 20, 30)
     crop = polygons.crop_quad(gradient, quad).astype(float)

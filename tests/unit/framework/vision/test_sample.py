@@ -23,7 +23,7 @@ def test_fields_and_replace():
         sample.replace(color=1)
 
 
-def test_what_describes_the_whole_picture_is_not_counted():
+def test_what_describes_the_whole_image_is_not_counted():
     one_label, semantic = np.array(5), np.zeros((4, 6), np.int32)
     sample = Sample(IMAGE, mask=semantic, labels=one_label, text="a line", boxes=np.zeros((3, 4)))
     assert sample.text == "a line"

@@ -211,7 +211,7 @@ def test_camera(monkeypatch):
     monkeypatch.setattr(video.cv2, "VideoCapture", Camera)
     with VideoReader(0) as reader:
         assert reader.frame_count is None and reader.size_hw == (4, 6) and len(list(reader)) == 3
-    with pytest.raises(InputError, match="camera 7: the camera gives no picture"):
+    with pytest.raises(InputError, match="camera 7: the camera gives no image"):
         VideoReader(7)
 
 
@@ -310,7 +310,7 @@ def test_encoder_errors_reach_the_writer(tmp_path):
 
 
 def test_file_that_cannot_be_read_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(video, "_has_picture", lambda path: False)
+    monkeypatch.setattr(video, "_has_image", lambda path: False)
     with pytest.raises(InputError, match="the video could not be written"):
         written(tmp_path / "a.mp4")
     assert list(tmp_path.iterdir()) == []

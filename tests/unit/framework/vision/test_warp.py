@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ShapeError
-from framework.vision import image as pictures
+from framework.vision import image as images
 from framework.vision import polygons
 from framework.vision.warp import Warp
 
 RNG = np.random.default_rng(0)
-PHOTO = pictures.resize(
+PHOTO = images.resize(
     RNG.integers(0, 256, (9, 13, 3), np.uint8), (60, 90), "cubic"
 )  # smooth, so filters can agree
 
@@ -40,7 +40,7 @@ def test_points_by_hand():
     assert Warp.pad((10, 20), 1, 2, 3, 4).size_hw == (16, 24)
     assert moved(Warp.flip((10, 20), horizontal=True), 0, 1) == [20, 1]
     assert moved(Warp.flip((10, 20), vertical=True), 3, 0) == [3, 10]
-    # A quarter turn clockwise brings the top-left corner to the top right, of a picture 10 wide.
+    # A quarter turn clockwise brings the top-left corner to the top right, of an image 10 wide.
     assert moved(Warp.rotate90((10, 20), 1), 0, 0) == [10, 0]
     assert moved(Warp.rotate90((10, 20), 2), 0, 0) == [20, 10]
     assert moved(Warp.rotate90((10, 20), -1), 0, 0) == [0, 20]
@@ -104,7 +104,7 @@ def test_then_is_the_first_and_then_the_second():
 def test_resize_is_opencv_resize(size_hw, interpolation):
     np.testing.assert_array_equal(
         Warp.resize((60, 90), size_hw).image(PHOTO, interpolation),
-        pictures.resize(PHOTO, size_hw, interpolation),
+        images.resize(PHOTO, size_hw, interpolation),
     )
 
 
@@ -124,23 +124,19 @@ def test_general_path_has_the_same_pixel_centres(interpolation, size_hw):
 
 @pytest.mark.parametrize("shape", [(60, 90, 3), (60, 90), (60, 90, 1)])
 def test_grid_symmetries_are_exact(shape):
-    picture = PHOTO[..., :1].reshape(60, 90, 1)[..., 0] if len(shape) == 2 else PHOTO[..., : shape[2]]
+    image = PHOTO[..., :1].reshape(60, 90, 1)[..., 0] if len(shape) == 2 else PHOTO[..., : shape[2]]
     for turns in range(4):
-        np.testing.assert_array_equal(
-            Warp.rotate90((60, 90), turns).image(picture), np.rot90(picture, -turns)
-        )
-    np.testing.assert_array_equal(WARPS["flip"].image(picture), picture[:, ::-1])
-    np.testing.assert_array_equal(WARPS["flip both"].image(picture), picture[::-1, ::-1])
-    np.testing.assert_array_equal(
-        Warp.rotate((60, 90), 90, expand=True).image(picture), np.rot90(picture, -1)
-    )
-    np.testing.assert_array_equal(WARPS["crop"].image(picture), picture[5:50, 10:40])
+        np.testing.assert_array_equal(Warp.rotate90((60, 90), turns).image(image), np.rot90(image, -turns))
+    np.testing.assert_array_equal(WARPS["flip"].image(image), image[:, ::-1])
+    np.testing.assert_array_equal(WARPS["flip both"].image(image), image[::-1, ::-1])
+    np.testing.assert_array_equal(Warp.rotate((60, 90), 90, expand=True).image(image), np.rot90(image, -1))
+    np.testing.assert_array_equal(WARPS["crop"].image(image), image[5:50, 10:40])
     chain = (
         Warp.rotate90((60, 90), 1)
         .then(Warp.flip((90, 60), vertical=True))
         .then(Warp.crop((90, 60), (1, 2, 9, 8)))
     )
-    np.testing.assert_array_equal(chain.image(picture), np.rot90(picture, -1)[::-1][2:8, 1:9])
+    np.testing.assert_array_equal(chain.image(image), np.rot90(image, -1)[::-1][2:8, 1:9])
 
 
 def test_crop_outside_and_border():
@@ -156,12 +152,12 @@ def test_crop_outside_and_border():
 
 def test_resize_and_crop_are_one_step():
     shrunk = Warp.resize((60, 90), (40, 57)).then(Warp.crop((40, 57), (8, 3, 48, 35)))
-    np.testing.assert_array_equal(shrunk.image(PHOTO), pictures.resize(PHOTO, (40, 57))[3:35, 8:48])
+    np.testing.assert_array_equal(shrunk.image(PHOTO), images.resize(PHOTO, (40, 57))[3:35, 8:48])
 
 
 def test_small_crop_and_resize_are_one_step():
     warp = Warp.crop((60, 90), (10, 5, 20, 15)).then(Warp.resize((10, 10), (33, 31)))
-    np.testing.assert_array_equal(warp.image(PHOTO), pictures.resize(PHOTO[5:15, 10:20].copy(), (33, 31)))
+    np.testing.assert_array_equal(warp.image(PHOTO), images.resize(PHOTO[5:15, 10:20].copy(), (33, 31)))
 
 
 def test_result_never_shares_memory():

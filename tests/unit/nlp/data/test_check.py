@@ -8,7 +8,7 @@ import pytest
 from framework.core.errors import InputError
 from framework.text.tokenizer import Tokenizer
 from nlp.data.__main__ import main
-from nlp.data.check import Columns, look_over
+from nlp.data.check import Columns, validate
 
 
 def write(path: Path, text: str) -> Path:
@@ -21,7 +21,7 @@ def test_a_table(tmp_path: Path) -> None:
         tmp_path / "a.tsv",
         "good film\tpos\nbad\tneg\n\ngood film\tpos\nbad\tpos\n \tpos\nno class\nvery long text\tneg\n",
     )
-    report = look_over(path)
+    report = validate(path)
     assert report.texts == 6
     assert report.classes == (("pos", 4), ("neg", 2))
     assert report.lengths == (1, 3, 9, 14)
@@ -39,7 +39,7 @@ def test_a_table(tmp_path: Path) -> None:
 def test_lines_that_are_no_utf8(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"\xef\xbb\xbftext,label\r\nok,a\r\n\xff\xfe,b\r\n")
-    report = look_over(path, columns=Columns(separator=",", header=True))
+    report = validate(path, columns=Columns(separator=",", header=True))
     assert report.broken == ("line 3: byte 0xff is not UTF-8",)
     assert report.classes == (("a", 1),)
 
@@ -47,7 +47,7 @@ def test_lines_that_are_no_utf8(tmp_path: Path) -> None:
 def test_json_lines(tmp_path: Path) -> None:
     rows = [json.dumps(row) for row in ({"t": ["a", "b"], "l": 1}, {"t": 3, "l": 1}, {"l": 1})]
     path = write(tmp_path / "a.jsonl", "\n".join([*rows, "{"]) + "\n")
-    report = look_over(path, columns=Columns(text="t", label="l"))
+    report = validate(path, columns=Columns(text="t", label="l"))
     assert report.classes == (("1", 1),) and report.lengths == (3, 3, 3, 3)
     assert report.broken[:2] == ("line 2: int is no text", "line 3: a column is missing: column 't'")
     assert report.broken[2].startswith("line 4: this is not JSON")
@@ -55,12 +55,12 @@ def test_json_lines(tmp_path: Path) -> None:
 
 def test_tagged_sentences(tmp_path: Path) -> None:
     conllu = "# text = a b\n1\ta\t_\tX\n1-2\tab\t_\t_\n2\tb\t_\tY\n\n1\ta\t_\tX\n2\tb\t_\tX\n\n3\tc\n\n"
-    report = look_over(write(tmp_path / "a.conllu", conllu))
+    report = validate(write(tmp_path / "a.conllu", conllu))
     assert report.unit == "words" and report.texts == 2 and report.lengths == (2, 2, 2, 2)
     assert report.classes == (("X", 3), ("Y", 1))
     assert report.contradictory == ("line 6, as line 1: a b",)
     assert report.broken == ("line 9: a column is missing: column 3",)
-    report = look_over(write(tmp_path / "a.bmes", "今 B\n天 E\n\n坏\n"))
+    report = validate(write(tmp_path / "a.bmes", "今 B\n天 E\n\n坏\n"))
     assert report.classes == (("B", 1), ("E", 1))
     assert report.broken == ("line 4: a word has no tag: '坏'",)
 
@@ -68,24 +68,24 @@ def test_tagged_sentences(tmp_path: Path) -> None:
 def test_tagged_json_lines(tmp_path: Path) -> None:
     rows = [{"w": ["a"], "t": ["X"]}, {"w": ["a"], "t": []}, {"w": ["a"], "t": ["X"]}]
     path = write(tmp_path / "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows) + "no\n")
-    report = look_over(path, "tagged", Columns(word="w", tag="t"))
+    report = validate(path, "tagged", Columns(word="w", tag="t"))
     assert report.duplicates == ("line 3, as line 1: a",)
     assert report.broken[0] == "line 2: words and tags are two lists of one length"
     assert len(report.broken) == 2
 
 
 def test_an_empty_file_has_no_texts(tmp_path: Path) -> None:
-    report = look_over(write(tmp_path / "a.txt", ""))
+    report = validate(write(tmp_path / "a.txt", ""))
     assert report.texts == 0 and report.is_clean
     assert str(report).startswith("0 texts")
 
 
 def test_lists_are_cut_short(tmp_path: Path) -> None:
-    report = look_over(write(tmp_path / "a.txt", "same\n" * 13))
+    report = validate(write(tmp_path / "a.txt", "same\n" * 13))
     assert len(report.duplicates) == 12
     assert "  ... and 2 more" in str(report).splitlines()
     rows = "".join(f"{number}\t{number:0100d}\n" for number in range(103))
-    page = str(look_over(write(tmp_path / "b.tsv", rows))).splitlines()
+    page = str(validate(write(tmp_path / "b.tsv", rows))).splitlines()
     assert "... and 3 more classes" in page
     assert max(map(len, page[1:])) == 40 + 16
 
@@ -98,7 +98,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["check", str(tmp_path / "no.tsv")]) == 2
     assert "cannot be read" in capsys.readouterr().err
     with pytest.raises(InputError, match="the text file cannot be read"):
-        look_over(tmp_path)
+        validate(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["characters", "words", "wordpiece", "bpe", "unigram"])

@@ -78,7 +78,7 @@ model:
   encoder: {{type: Bert, vocab_size: 30, hidden_size: 8, num_layers: 2, num_heads: 2, intermediate_size: 16, max_positions: 40}}
 task: {{type: TextEmbedding}}
 weights: {folder}/bare.safetensors
-infer: {{transforms: [{{type: Tokenize, tokenizer: {folder}/tokenizer.json, max_length: 32}}], batch_size: 4, buckets: [8, 32]}}
+predict: {{transforms: [{{type: Tokenize, tokenizer: {folder}/tokenizer.json, max_length: 32}}], batch_size: 4, buckets: [8, 32]}}
 export:
   inputs: {{input_ids: {{shape: [n, t], dtype: int32}}, mask: {{shape: [n, t], dtype: bool}}}}
   precisions: [float32]

@@ -102,9 +102,9 @@ def test_the_best_spans_are_those_of_all_pairs() -> None:
 
 def test_answers_of_several_windows(vocabulary: str) -> None:
     from nlp.answers import AnswerReader
-    from nlp.readers import Setting
+    from nlp.readers import ProcessorContext
 
-    read = AnswerReader(Setting((QuestionWindows(vocabulary, 12, 2),), (), 32, 2))
+    read = AnswerReader(ProcessorContext((QuestionWindows(vocabulary, 12, 2),), (), 32, 2))
     sample = TextSample(TEXT, pair="Where does Bob live?")
     parts = read.parts(sample)
     assert len(parts) == 4 and read.pack(parts[0])["context"].sum() == 4

@@ -14,7 +14,7 @@ from framework.core.errors import InputError
 from segmentation.data.ade20k import ADE20K
 from segmentation.data.camvid import CamVid
 from segmentation.data.cityscapes import Cityscapes
-from segmentation.data.own import MaskFolder
+from segmentation.data.custom import MaskFolder
 from segmentation.data.pascal_voc import PascalVOC
 
 
@@ -38,7 +38,7 @@ def test_cityscapes_in_folders(tmp_path: Path) -> None:
     assert mask(data) == [[255, 0, 18, 255, 11]]
     assert mask(data, 1) == [[0, 18, 255, 1, 2]]
     assert len(data.class_names) == len(data.palette) == 19 and data.class_names[11] == "person"
-    with pytest.raises(InputError, match="there are no pictures"):
+    with pytest.raises(InputError, match="there are no images"):
         len(Cityscapes(tmp_path, "val"))
     save(tmp_path / "gtFine/train/aachen/aachen_0_gtFine_labelIds.png", [[0, 7, 33, 10, 34]])
     with pytest.raises(InputError, match="34: 1 pixels"):
@@ -63,7 +63,7 @@ def test_ade20k(tmp_path: Path) -> None:
     assert mask(data) == [[255, 0, 149]]
     assert len(set(data.class_names)) == len(data.palette) == 150
     assert (data.class_names[0], data.class_names[-1]) == ("wall", "flag")
-    with pytest.raises(InputError, match="there are no pictures"):
+    with pytest.raises(InputError, match="there are no images"):
         len(ADE20K(tmp_path))
 
 

@@ -11,8 +11,8 @@ from PIL import Image
 
 from framework.core.errors import ConfigError
 from segmentation.data.__main__ import main
-from segmentation.data.check import look_over
-from segmentation.data.own import MaskFolder
+from segmentation.data.check import validate
+from segmentation.data.custom import MaskFolder
 from zoo.classification.data import ImageFolder
 
 
@@ -30,24 +30,24 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_report(root: Path) -> None:
-    report = look_over(MaskFolder(root, ("sky", "road", "elephant")))
-    assert [(one.name, one.pixels, one.pictures) for one in report.classes] == [
+    report = validate(MaskFolder(root, ("sky", "road", "elephant")))
+    assert [(one.name, one.pixels, one.images) for one in report.classes] == [
         ("sky", 2, 1),
         ("road", 12, 2),
         ("elephant", 0, 0),
     ]
-    assert report.ignored == 2 and report.pictures == 2 and report.is_clean and report.absent == ("elephant",)
+    assert report.ignored == 2 and report.images == 2 and report.is_clean and report.absent == ("elephant",)
     lines = str(report).splitlines()
-    assert lines[0] == "2 pictures: 2 of 4 x 2, 3 channels of uint8"
+    assert lines[0] == "2 images: 2 of 4 x 2, 3 channels of uint8"
     assert lines[1] == "14 pixels with a class, 2 without (12.5%)"
     assert lines[3].split() == ["road", "12", "85.71%", "2"]
-    assert lines[-2:] == ["1 classes without a pixel: elephant", "0 pictures that cannot be used"]
+    assert lines[-2:] == ["1 classes without a pixel: elephant", "0 images that cannot be used"]
 
 
 def test_broken_files_are_named(root: Path) -> None:
     save(root / "masks" / "a.png", [[0, 9, 9, 255]] * 2)
     (root / "images" / "b.png").write_bytes(b"")
-    report = look_over(MaskFolder(root, 2))
+    report = validate(MaskFolder(root, 2))
     assert len(report.broken) == 2 and not report.is_clean
     assert "a.png: the mask has values outside the classes (9: 4 pixels)" in report.broken[0]
     assert "b.png" in report.broken[1]
@@ -57,13 +57,13 @@ def test_long_lists_are_cut(root: Path) -> None:
     for number in range(12):
         save(root / "images" / f"{number}.png", np.zeros((2, 4, 3)))
         save(root / "masks" / f"{number}.png", [[9] * 4] * 2)
-    lines = str(look_over(MaskFolder(root, 2))).splitlines()
-    assert lines[-12] == "12 pictures that cannot be used" and lines[-1] == "  ... and 2 more"
+    lines = str(validate(MaskFolder(root, 2))).splitlines()
+    assert lines[-12] == "12 images that cannot be used" and lines[-1] == "  ... and 2 more"
 
 
 def test_a_data_set_of_another_kind(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no classes of pixels"):
-        look_over(ImageFolder(tmp_path))
+        validate(ImageFolder(tmp_path))
 
 
 def test_command_with_a_data_set(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ def test_damaged_run_lengths(tmp_path: Path) -> None:
     for one, message in (
         ({"size": [4, 6], "counts": [3, 4]}, "a mask is damaged"),
         ({"size": [4, 6], "counts": None}, "a mask is damaged"),
-        ({"size": [6, 4], "counts": [24]}, "another size than its picture"),
+        ({"size": [6, 4], "counts": [24]}, "another size than its image"),
     ):
         data = CocoMasks(written(tmp_path, {"category_id": 3, "segmentation": one}), Path("val.json"), "val")
         with pytest.raises(InputError, match=message) as caught:

@@ -14,8 +14,8 @@ PICTURES = bytes([0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2]) + bytes([1, 2
 LABELS = bytes([0, 0, 8, 1, 0, 0, 0, 3]) + bytes([7, 0, 9])
 
 
-def mnist(folder: Path, pictures: bytes = PICTURES, labels: bytes = LABELS, **settings) -> Mnist:
-    (folder / "images").write_bytes(pictures)
+def mnist(folder: Path, images: bytes = PICTURES, labels: bytes = LABELS, **settings) -> Mnist:
+    (folder / "images").write_bytes(images)
     (folder / "labels").write_bytes(labels)
     return Mnist(folder / "images", folder / "labels", **settings)
 
@@ -40,7 +40,7 @@ def test_part_of_mnist(tmp_path):
         with pytest.raises(ConfigError, match=r"Mnist.start, stop: this is no part"):
             mnist(tmp_path, **bad)
     for beyond in ({"stop": 4}, {"start": 3}):
-        with pytest.raises(InputError, match=r"beyond the last picture[\s\S]*stop <= 3"):
+        with pytest.raises(InputError, match=r"beyond the last image[\s\S]*stop <= 3"):
             len(mnist(tmp_path, **beyond))
 
 
@@ -53,7 +53,7 @@ def test_names_of_other_classes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("pictures", "labels", "message"),
+    ("images", "labels", "message"),
     [
         (LABELS, PICTURES, r"images: this is no IDX file[\s\S]*00 00 08 01[\s\S]*00 00 08 03[\s\S]*exchanged"),
         (b"", LABELS, r"no IDX file"),
@@ -62,13 +62,13 @@ def test_names_of_other_classes(tmp_path):
         (PICTURES[:4] + b"\xff" * 12, LABELS, r"the file is cut off[\s\S]*0 bytes"),
         (gzip.compress(PICTURES, mtime=0)[:-12], LABELS, r"images: the file cannot be unpacked"),
         (b"\x1f\x8bxxxxxxxxxxxxxxxx", LABELS, r"images: the file cannot be unpacked"),
-        (PICTURES, LABELS[:7] + bytes([2, 7, 0]), r"labels: pictures and labels do not[\s\S]*2 labels[\s\S]*3, "),
+        (PICTURES, LABELS[:7] + bytes([2, 7, 0]), r"labels: images and labels do not[\s\S]*2 labels[\s\S]*3, "),
         (PICTURES, LABELS[:-1] + b"\x0a", r"labels: 1 labels are no classes[\s\S]*10 at index 2[\s\S]*0 to 9"),
     ],
 )  # fmt: skip
-def test_damaged_mnist(tmp_path, pictures, labels, message):
+def test_damaged_mnist(tmp_path, images, labels, message):
     with pytest.raises(FormatError, match=message):
-        len(mnist(tmp_path, pictures, labels))
+        len(mnist(tmp_path, images, labels))
 
 
 def test_missing_mnist(tmp_path):

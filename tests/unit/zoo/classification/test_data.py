@@ -19,7 +19,7 @@ def paint(path: Path, value: int) -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two classes, three pictures, and what is to be left out."""
+    """Two classes, three images, and what is to be left out."""
     paint(tmp_path / "set/train/dog/b.png", 2)
     paint(tmp_path / "set/train/dog/a.png", 1)
     paint(tmp_path / "set/train/cat/deep/c.PNG", 3)
@@ -120,16 +120,18 @@ def test_splits_are_no_classes(folder):
 def test_empty_class_folders(folder, tmp_path):
     for index in range(7):
         (folder / f"train/empty{index}").mkdir()
-    message = r"train\S*: 7 of 9 class folders hold no picture[\s\S]*empty0, .*empty4, and 2 more[\s\S]*\.jpg"
+    message = r"train\S*: 7 of 9 class folders hold no image[\s\S]*empty0, .*empty4, and 2 more[\s\S]*\.jpg"
     with pytest.raises(InputError, match=message):
         len(ImageFolder(folder, "train"))
     with pytest.raises(InputError, match=message):
         len(ImageFolder(pack(folder / "train", tmp_path / "train.zip")))
 
 
-def test_damaged_picture(folder, tmp_path):
+def test_damaged_image(folder, tmp_path):
     (folder / "train/dog/a.png").write_bytes(b"\x89PNG\r\n\x1a\n broken")
-    message = r"dog.a.png: a picture of the data set cannot be read: .*[\s\S]*what to do: repair the file, or delete"
+    message = (
+        r"dog.a.png: an image of the data set cannot be read: .*[\s\S]*what to do: repair the file, or delete"
+    )
     for dataset in (
         ImageFolder(folder, "train"),
         ImageFolder(pack(folder / "train", tmp_path / "train.zip")),
@@ -150,7 +152,7 @@ def test_damaged_archive(folder, tmp_path):
             dataset[index]
         except InputError as error:
             failed.append(str(error))
-    assert len(failed) == 1 and "a picture cannot be taken out of the archive" in failed[0]
+    assert len(failed) == 1 and "an image cannot be taken out of the archive" in failed[0]
     assert "train.zip" in failed[0] and "test the archive" in failed[0]
 
 
@@ -180,79 +182,79 @@ def listed(tmp_path: Path, text: str, **settings) -> ListFile:
 
 
 @pytest.fixture
-def pictures(tmp_path: Path) -> Path:
-    paint(tmp_path / "my pictures/a b.png", 1)
+def images(tmp_path: Path) -> Path:
+    paint(tmp_path / "my images/a b.png", 1)
     paint(tmp_path / "c.png", 2)
     return tmp_path
 
 
-def test_list(pictures):
-    dataset = listed(pictures, "\ufeffmy pictures/a b.png 2\n\n  c.png 0  \n")
+def test_list(images):
+    dataset = listed(images, "\ufeffmy images/a b.png 2\n\n  c.png 0  \n")
     assert dataset.class_names == ("0", "1", "2") and values(dataset) == [(1, 2), (2, 0)]
-    assert dataset[0].id == str(pictures / "my pictures/a b.png")
+    assert dataset[0].id == str(images / "my images/a b.png")
     assert dataset[0].labels.shape == () and pickle.loads(pickle.dumps(dataset)) == dataset
-    assert values(listed(pictures, "c.png\t1\n", separator="\t")) == [(2, 1)]
-    assert values(listed(pictures, f"{pictures / 'c.png'} 1")) == [(2, 1)]
+    assert values(listed(images, "c.png\t1\n", separator="\t")) == [(2, 1)]
+    assert values(listed(images, f"{images / 'c.png'} 1")) == [(2, 1)]
     with pytest.raises(IndexError):
         dataset[2]
 
 
-def test_list_with_names(pictures):
-    (pictures / "names.txt").write_text("cat\ndog\n", encoding="utf-8")
-    dataset = listed(pictures, "c.png 1", labels_file=pictures / "names.txt")
+def test_list_with_names(images):
+    (images / "names.txt").write_text("cat\ndog\n", encoding="utf-8")
+    dataset = listed(images, "c.png 1", labels_file=images / "names.txt")
     assert dataset.class_names == ("cat", "dog")
 
 
-def test_labels_outside_the_classes(pictures):
-    (pictures / "names.txt").write_text("cat\ndog\n", encoding="utf-8")
-    bad = listed(pictures, "c.png 1\nc.png 2\n", labels_file=pictures / "names.txt")
+def test_labels_outside_the_classes(images):
+    (images / "names.txt").write_text("cat\ndog\n", encoding="utf-8")
+    bad = listed(images, "c.png 1\nc.png 2\n", labels_file=images / "names.txt")
     with pytest.raises(
         InputError, match=r"1 lines of the list[\s\S]*list.txt:2: label 2[\s\S]*0 to 1 [\s\S]*names"
     ):
         len(bad)
     with pytest.raises(InputError, match=r"list.txt:1: label 123456789123"):
-        len(listed(pictures, "c.png 123456789123"))
+        len(listed(images, "c.png 123456789123"))
 
 
-def test_lines_that_are_no_entries(pictures):
+def test_lines_that_are_no_entries(images):
     lines = ["c.png", "c.png -1", "c.png x", "c.png 1.5", "c.png\t1", " 3", "c.png 0"]
     with pytest.raises(InputError, match=r"6 lines of the list cannot be used") as caught:
-        len(listed(pictures, "\n".join(lines)))
+        len(listed(images, "\n".join(lines)))
     text = str(caught.value)
     assert "list.txt:2: 'c.png -1' is no path and class index" in text and "and 1 more" in text
     assert "list.txt:7" not in text and "set separator" in text
 
 
-def test_missing_pictures(pictures):
+def test_missing_images(images):
     lines = "".join(f"lost/{index}.png 0\n" for index in range(8)) + "c.png 0\ngone.png 0\n"
-    with pytest.raises(InputError, match=r"9 of the 10 pictures in .*list.txt are not there") as caught:
-        len(listed(pictures, lines))
+    with pytest.raises(InputError, match=r"9 of the 10 images in .*list.txt are not there") as caught:
+        len(listed(images, lines))
     assert "lost/0.png, " in str(caught.value) and "and 4 more" in str(caught.value)
 
 
-def test_empty_and_unreadable_lists(pictures):
-    with pytest.raises(InputError, match=r"list.txt: the list names no picture"):
-        len(listed(pictures, "\n \n"))
-    with pytest.raises(InputError, match=r"nowhere.txt: there is no such list of pictures file"):
-        len(ListFile(pictures, pictures / "nowhere.txt"))
-    (pictures / "latin.txt").write_bytes("é.png 0".encode("latin-1"))
+def test_empty_and_unreadable_lists(images):
+    with pytest.raises(InputError, match=r"list.txt: the list names no image"):
+        len(listed(images, "\n \n"))
+    with pytest.raises(InputError, match=r"nowhere.txt: there is no such list of images file"):
+        len(ListFile(images, images / "nowhere.txt"))
+    (images / "latin.txt").write_bytes("é.png 0".encode("latin-1"))
     with pytest.raises(
-        InputError, match=r"latin.txt: the list of pictures is not UTF-8[\s\S]*save it as UTF-8"
+        InputError, match=r"latin.txt: the list of images is not UTF-8[\s\S]*save it as UTF-8"
     ):
-        len(ListFile(pictures, pictures / "latin.txt"))
+        len(ListFile(images, images / "latin.txt"))
     with pytest.raises(ConfigError, match=r"ListFile.separator: the separator is empty"):
-        ListFile(pictures, pictures / "list.txt", separator="")
+        ListFile(images, images / "list.txt", separator="")
 
 
-def test_damaged_picture_of_a_list(pictures):
-    dataset = listed(pictures, "c.png 0")
+def test_damaged_image_of_a_list(images):
+    dataset = listed(images, "c.png 0")
     assert len(dataset) == 1
-    (pictures / "c.png").unlink()
+    (images / "c.png").unlink()
     with pytest.raises(
-        InputError, match=r"c.png: a picture of the data set cannot be read: there is no such image"
+        InputError, match=r"c.png: an image of the data set cannot be read: there is no such image"
     ):
         dataset[0]
-    (pictures / "c.png").write_bytes(b"text")
+    (images / "c.png").write_bytes(b"text")
     with pytest.raises(InputError, match=r"cannot be read: .*[\s\S]*take it out of .*list.txt"):
         dataset[0]
 

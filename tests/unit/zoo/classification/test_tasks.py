@@ -56,8 +56,8 @@ def test_label_smoothing() -> None:
 
 
 @pytest.mark.parametrize("how", [{"mixup": 1.0}, {"cutmix": 1.0}, {"mixup": 1.0, "cutmix": 1.0}])
-def test_mixing_mixes_pictures_and_targets_alike(how) -> None:
-    """The logits are mean colours, which mix as the pictures do; so the share can be read from them."""
+def test_mixing_mixes_images_and_targets_alike(how) -> None:
+    """The logits are mean colours, which mix as the images do; so the share can be read from them."""
     task = ImageClassification(PLAIN, topk=(1,), **how)
     seen = []
 
@@ -78,7 +78,7 @@ def test_mixing_mixes_pictures_and_targets_alike(how) -> None:
         )
         if mixed[0, ..., 1].any():
             assert loss == pytest.approx(float((share * own + (1 - share) * other).mean()), abs=1e-5)
-    assert any(picture[0, ..., 1].any() for picture in seen), "no pair was ever mixed"
+    assert any(image[0, ..., 1].any() for image in seen), "no pair was ever mixed"
 
 
 def test_top_accuracy_and_the_best_classes() -> None:

@@ -74,6 +74,6 @@ def test_affine_without_a_change():
 def test_what_is_hardly_seen_is_dropped():
     sample = Sample(SQUARE, boxes=np.array([[0, 0, 1, 1], [1, 1, 3, 3]], np.float32), labels=np.array([1, 2]))
     assert RandomAffine(scale=(2, 2))(sample, rng()).labels.tolist() == [2]
-    # Of the second, grown to 8 x 8 about the centre of the 4 x 4 picture, a quarter is seen.
+    # Of the second, grown to 8 x 8 about the centre of the 4 x 4 image, a quarter is seen.
     large = RandomAffine(scale=(4, 4), min_visible=0.3)(sample, rng())
     assert large.labels.tolist() == []

@@ -16,7 +16,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 @pytest.mark.parametrize(
     ("name", "strength", "expected"),
-    # The point right of the centre (30, 20) by 10 and below it by 10, in a picture of 60 x 40.
+    # The point right of the centre (30, 20) by 10 and below it by 10, in an image of 60 x 40.
     [
         ("ShearX", 1.0, (43, 30)),
         ("ShearX", -0.5, (38.5, 30)),
@@ -65,7 +65,7 @@ def test_both_signs(monkeypatch):
     assert shifts == {-27.0, 27.0}
 
 
-def test_strength_nothing_is_near_the_picture(monkeypatch):
+def test_strength_nothing_is_near_the_image(monkeypatch):
     monkeypatch.setattr(auto_augment, "_RAND_AUGMENT", (*auto_augment._WARPS, *auto_augment._ENHANCERS))
     for seed in range(40):
         np.testing.assert_array_equal(RandAugment(2, 0)(SAMPLE, rng(seed)).image, NOISE)

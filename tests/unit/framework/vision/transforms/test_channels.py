@@ -1,4 +1,4 @@
-"""Transforms of pictures that have other channels or types than 8-bit RGB."""
+"""Transforms of images that have other channels or types than 8-bit RGB."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TOLERANCES: dict[type, float] = {
 }  # OpenCV rounds them differently
 
 
-def picture(channels: int, dtype: type) -> Sample:
+def image(channels: int, dtype: type) -> Sample:
     pixels = np.random.default_rng(0).uniform(0, 200, (40, 50, channels)).astype(dtype)
     return Sample(pixels, mask=np.ones((40, 50), np.uint8), id="a.npy")
 
@@ -50,7 +50,7 @@ def picture(channels: int, dtype: type) -> Sample:
 @pytest.mark.parametrize("channels", [1, 2, 4, 8])
 @pytest.mark.parametrize("transform", GEOMETRIC, ids=lambda one: type(one).__name__)
 def test_each_channel_is_treated_as_if_it_were_alone(transform: Any, channels: int, dtype: type) -> None:
-    sample = picture(channels, dtype)
+    sample = image(channels, dtype)
     out = transform(sample, np.random.default_rng(1))
     assert out.image.dtype == dtype
     for channel in range(channels):
@@ -63,12 +63,12 @@ def test_each_channel_is_treated_as_if_it_were_alone(transform: Any, channels: i
 @pytest.mark.parametrize(("channels", "dtype"), [(4, np.uint8), (1, np.uint8), (3, np.uint16)])
 def test_colours_are_those_of_rgb(transform: Any, channels: int, dtype: type) -> None:
     with pytest.raises(ShapeError, match="colours of 8-bit RGB") as caught:
-        transform(picture(channels, dtype), np.random.default_rng(1))
+        transform(image(channels, dtype), np.random.default_rng(1))
     assert "'a.npy'" in str(caught.value) and f"[40, 50, {channels}]" in str(caught.value)
 
 
 def test_a_fill_of_other_channels() -> None:
     for warp in (Warp.pad((40, 50), 0, 0, 5, 5), Warp.rotate((40, 50), 10)):
         with pytest.raises(ShapeError, match="the border does not fit") as caught:
-            warp.image(picture(8, np.uint8).image, border=(1, 2, 3))
+            warp.image(image(8, np.uint8).image, border=(1, 2, 3))
         assert "3 values for 8 channels" in str(caught.value)

@@ -49,7 +49,7 @@ def test_random_crop_with_padding():
     assert rows == {(0 if (x, y) == (0, 0) else 99, (x, y)) for x in (-1, 0, 1) for y in (-1, 0, 1)}
 
 
-def test_random_crop_of_a_picture_that_is_too_small():
+def test_random_crop_of_an_image_that_is_too_small():
     places = set()
     for seed in range(100):
         out = RandomCrop((2, 3), fill=99)(numbered(1, 2), rng(seed))
@@ -133,7 +133,7 @@ def test_iou_crop_objects_to_ignore_do_not_count():
     assert RandomIoUCrop(allow_no_crop=False)(ignored, rng()) is ignored
 
 
-def test_iou_crop_leaves_pictures_alone():
+def test_iou_crop_leaves_images_alone():
     empty = Sample(np.zeros((9, 9, 3), np.uint8), boxes=np.zeros((0, 4), np.float32))
     assert RandomIoUCrop(allow_no_crop=False)(empty, rng()) is empty
     sample = two_objects()

@@ -37,7 +37,7 @@ def boxed(value: int, box: tuple[float, ...], label: int, size_hw: tuple[int, in
     return plain(value, size_hw, boxes=np.array([box], np.float32), labels=np.array([label]))
 
 
-def test_four_pictures_meet_at_the_point() -> None:
+def test_four_images_meet_at_the_point() -> None:
     """Canvas 8 x 8, quarter 4 x 4, the point (x 3, y 5): the left ones lose a column, the lower ones a row."""
     four = [boxed(10 * (n + 1), (0, 0, 4, 4), n) for n in range(4)]
     out = Mosaic((8, 8), fill=0)(four[0], Drawn(integers=(5, 3)), four[1:])  # pyright: ignore[reportArgumentType]
@@ -50,8 +50,8 @@ def test_four_pictures_meet_at_the_point() -> None:
     assert out.id == "p10" and out.warp is None and out.source_size is None
 
 
-def test_pictures_are_scaled_to_a_quarter_with_their_aspect() -> None:
-    """A 2 x 4 and an 8 x 4 picture into 4 x 4: doubled to 4 x 2 is too high; both sides get one factor."""
+def test_images_are_scaled_to_a_quarter_with_their_aspect() -> None:
+    """A 2 x 4 and an 8 x 4 image into 4 x 4: doubled to 4 x 2 is too high; both sides get one factor."""
     wide, high = boxed(50, (1, 0, 3, 2), 0, (2, 4)), boxed(60, (0, 0, 4, 8), 1, (8, 4))
     out = Mosaic((8, 8))(wide, Drawn(integers=(4, 4)), [high, wide, high])  # pyright: ignore[reportArgumentType]
     assert out.boxes is not None
@@ -129,9 +129,9 @@ def test_unfit_samples() -> None:
     ):
         mix(boxed(7, (0, 0, 1, 1), 0), rng, [plain(8)])
     one = plain(7, labels=np.array(3))
-    with pytest.raises(ShapeError, match="a label of the picture"):
+    with pytest.raises(ShapeError, match="a label of the image"):
         mix(one, rng, [one])
-    with pytest.raises(ShapeError, match="a text of the picture"):
+    with pytest.raises(ShapeError, match="a text of the image"):
         Mosaic((8, 8))(plain(7, text="a"), rng, [plain(7, text="a")] * 3)
     masked = plain(7, mask=np.zeros((4, 4), np.uint8))
     with pytest.raises(ShapeError, match="masks of classes cannot be blended"):
@@ -139,7 +139,7 @@ def test_unfit_samples() -> None:
 
 
 def test_settings_out_of_range() -> None:
-    with pytest.raises(ConfigError, match="four pictures do not fit"):
+    with pytest.raises(ConfigError, match="four images do not fit"):
         Mosaic((1, 8))
     with pytest.raises(ConfigError, match=r"Mosaic\.p"):
         Mosaic((8, 8), p=2)

@@ -69,7 +69,7 @@ def test_hue_of_pure_colours(turns):
 )
 def test_factors_are_those_of_pillow(ours, theirs, factor):
     want = np.asarray(theirs(Image.fromarray(NOISE)).enhance(factor)).astype(int)
-    # Pillow cuts the fraction off, and rounds its blurred and grey pictures once before.
+    # Pillow cuts the fraction off, and rounds its blurred and grey images once before.
     np.testing.assert_allclose(ours(NOISE, factor).astype(int), want, atol=2)
 
 

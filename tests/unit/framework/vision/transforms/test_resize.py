@@ -12,7 +12,7 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def picture(height: int, width: int) -> Sample:
+def image(height: int, width: int) -> Sample:
     return Sample(np.full((height, width, 3), 50, np.uint8))
 
 
@@ -32,7 +32,7 @@ def picture(height: int, width: int) -> Sample:
     ],
 )
 def test_sizes(mode, wanted, size, expected):
-    out = Resize(wanted, mode=mode)(picture(*size), rng())
+    out = Resize(wanted, mode=mode)(image(*size), rng())
     assert out.size_hw == expected == out.image.shape[:2]
     assert (out.image == 50).all()
 
@@ -68,14 +68,14 @@ def test_random_scale():
         14,
         18,
     }
-    assert RandomScale((2, 2))(picture(3, 1), rng()).size_hw == (6, 2)
+    assert RandomScale((2, 2))(image(3, 1), rng()).size_hw == (6, 2)
 
 
 def test_batch_random_resize_draws_from_its_sizes():
     transform = BatchRandomResize((4, (6, 8)))
-    sizes = [transform(picture(20, 30), rng(seed)).size_hw for seed in range(100)]
+    sizes = [transform(image(20, 30), rng(seed)).size_hw for seed in range(100)]
     assert set(sizes) == {(4, 4), (6, 8)} and 30 < sizes.count((4, 4)) < 70
-    moved = transform(picture(20, 30).replace(boxes=np.array([[3, 2, 30, 20]], np.float32)), rng(0))
+    moved = transform(image(20, 30).replace(boxes=np.array([[3, 2, 30, 20]], np.float32)), rng(0))
     height, width = moved.size_hw
     np.testing.assert_allclose(moved.boxes, [[0.1 * width, 0.1 * height, width, height]], rtol=1e-6)
 
@@ -94,7 +94,7 @@ def test_batch_random_resize_out_of_range(sizes):
 
 
 def test_letter_box():
-    sample = picture(20, 40).replace(boxes=np.array([[0, 0, 40, 20]], np.float32))
+    sample = image(20, 40).replace(boxes=np.array([[0, 0, 40, 20]], np.float32))
     centred = LetterBox((40, 40))(sample, rng())
     assert centred.boxes.tolist() == [[0, 10, 40, 30]]
     assert centred.image[:, 0, 0].tolist() == [114] * 10 + [50] * 20 + [114] * 10

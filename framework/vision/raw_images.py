@@ -1,4 +1,4 @@
-"""Images as they are stored: the values of masks and of pictures with other channels than red, green and blue.
+"""Images as they are stored: the values of masks and of images with other channels than red, green and blue.
 
 `image.read` shows any file as 8-bit RGB; here nothing is scaled, blended or turned into colours.
 """
@@ -46,7 +46,7 @@ def read_labels(source: str | os.PathLike[str] | bytes, *, max_pixels: int = MAX
 
 
 def read_channels(source: str | os.PathLike[str] | bytes, *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
-    """A picture `[H, W, C]` of any number of channels, uint8 and uint16 as stored, all other numbers as float32.
+    """An image `[H, W, C]` of any number of channels, uint8 and uint16 as stored, all other numbers as float32.
 
     .npy files `[H, W]` or `[H, W, C]`; TIFF with several bands, whose pages of one size follow one another as channels;
     PNG and others as they are: grey, RGB, or with alpha as the last channel.

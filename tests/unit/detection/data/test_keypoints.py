@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from detection.data.joints import COCO_JOINTS, flip_pairs, sigmas, skeleton
+from detection.data.keypoints import COCO_JOINTS, flip_pairs, sigmas, skeleton
 
 CROWD_POSE = (
     *(

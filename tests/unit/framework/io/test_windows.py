@@ -8,7 +8,7 @@ import pytest
 
 from framework.core.errors import ConfigError
 from framework.io.device import without_texts
-from framework.io.divided import DividedDataset, divided
+from framework.io.windows import WindowedDataset, split_windows
 
 
 class Letters:
@@ -23,21 +23,21 @@ WORDS = ["ab", "", "c", "def"]
 
 
 def test_parts_of_samples() -> None:
-    data, rest = divided(WORDS, (Letters(), str.upper))
+    data, rest = split_windows(WORDS, (Letters(), str.upper))
     assert list(data) == ["a", "b", "", "c", "d", "e", "f"] and len(data) == 7 and rest == (str.upper,)
     assert data[-1] == "f" and data[-7] == "a"
     for index in (7, -8):
         with pytest.raises(IndexError):
             data[index]
     assert list(pickle.loads(pickle.dumps(data))) == list(data)
-    assert len(DividedDataset([], list)) == 0
+    assert len(WindowedDataset([], list)) == 0
 
 
 def test_other_transforms_are_left_alone() -> None:
-    assert divided(WORDS, (str.upper,)) == (WORDS, (str.upper,))
-    assert divided(WORDS, ()) == (WORDS, ())
+    assert split_windows(WORDS, (str.upper,)) == (WORDS, (str.upper,))
+    assert split_windows(WORDS, ()) == (WORDS, ())
     with pytest.raises(ConfigError, match=r"(?s)stands first.*Letters behind str"):
-        divided(WORDS, ("x", Letters()))
+        split_windows(WORDS, ("x", Letters()))
 
 
 def test_texts_stay_on_the_host() -> None:

@@ -1,4 +1,5 @@
-"""What the names of joints tell: which change places in a mirror, which are joined by a line, how well they are placed.
+"""What the names of keypoints tell: which change places in a mirror, which are joined by a line, how well they are
+placed.
 
 Sources: the annotations of COCO 2017 (names, lines), https://cocodataset.org/#keypoints-eval (spreads), and of
 CrowdPose, https://github.com/Jeff-sjtu/CrowdPose (head and neck).
@@ -15,7 +16,7 @@ COCO_JOINTS = (
     *("right_elbow", "left_wrist", "right_wrist", "left_hip", "right_hip", "left_knee", "right_knee"),
     *("left_ankle", "right_ankle"),
 )
-"""Names by index: what COCO's files, and models trained on them, call the joints of a person."""
+"""Names by index: what COCO's files, and models trained on them, call the keypoints of a person."""
 
 _LINES = (
     *(("ankle", "knee"), ("knee", "hip"), ("shoulder", "hip"), ("shoulder", "elbow"), ("elbow", "wrist")),
@@ -43,7 +44,7 @@ def flip_pairs(names: Sequence[str]) -> tuple[tuple[int, int], ...]:
 
 
 def skeleton(names: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """The lines of a body between those of its joints that are there, as pairs of indices."""
+    """The lines of a body between those of its keypoints that are there, as pairs of indices."""
     index = {name: number for number, name in enumerate(names)}
     lines = list(_MIDDLE)
     for side in ("left", "right"):
@@ -55,6 +56,6 @@ def skeleton(names: Sequence[str]) -> tuple[tuple[int, int], ...]:
 
 
 def sigmas(names: Sequence[str]) -> tuple[float, ...] | None:
-    """How far annotators disagree on each joint, as a share of the person's size; None where one is not known."""
+    """How far annotators disagree on each keypoint, as a share of the person's size; None where one is not known."""
     found = [_SPREADS.get(_SIDE.sub("", name).strip("_ ")) for name in names]
     return None if not found or None in found else tuple(spread for spread in found if spread is not None)

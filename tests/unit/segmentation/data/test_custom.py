@@ -10,8 +10,8 @@ from PIL import Image
 
 from framework.config.bind import bind
 from framework.core.errors import ConfigError, InputError
-from framework.engine.experiment import Feed
-from segmentation.data.own import MaskFolder, MaskListFile
+from framework.engine.experiment import LoaderConfig
+from segmentation.data.custom import MaskFolder, MaskListFile
 
 
 def save(path: Path, values: Any) -> None:
@@ -44,11 +44,11 @@ def test_masks_with_an_ending_of_their_own(tmp_path: Path) -> None:
     save(tmp_path / "a.jpg", np.zeros((2, 2, 3)))
     save(tmp_path / "labels" / "a_mask.png", [[0, 1], [1, 1]])
     save(tmp_path / "labels" / "b_mask.png", [[0, 1], [1, 1]])
-    save(tmp_path / "pictures" / "a.jpg", np.zeros((2, 2, 3)))
-    data = MaskFolder(tmp_path, 2, images="pictures", masks="labels", mask_suffix="_mask")
+    save(tmp_path / "images" / "a.jpg", np.zeros((2, 2, 3)))
+    data = MaskFolder(tmp_path, 2, images="images", masks="labels", mask_suffix="_mask")
     assert len(data) == 1 and data.class_names == ("0", "1")
-    with pytest.raises(InputError, match="1 of 1 pictures have no mask") as caught:
-        len(MaskFolder(tmp_path, 2, images="pictures", masks="labels"))
+    with pytest.raises(InputError, match="1 of 1 images have no mask") as caught:
+        len(MaskFolder(tmp_path, 2, images="images", masks="labels"))
     assert "a.jpg" in str(caught.value) and "mask_suffix" in str(caught.value)
 
 
@@ -69,7 +69,7 @@ def test_lists_that_cannot_be_used(root: Path) -> None:
         ("\n \n", "the list is empty", "a line a sample"),
         (
             "images/a.png\nimages/a.png masks/a.png",
-            "1 lines of the list are no picture and mask",
+            "1 lines of the list are no image and mask",
             "images/a.png",
         ),
         ("images/x.png masks/a.png", "1 of 2 files of the data set are not there", "x.png"),
@@ -85,18 +85,18 @@ def test_lists_that_cannot_be_used(root: Path) -> None:
         len(MaskListFile(root, 3, root / "none.txt"))
 
 
-def test_pictures_and_masks_that_cannot_be_used(root: Path) -> None:
+def test_images_and_masks_that_cannot_be_used(root: Path) -> None:
     data = MaskFolder(root, 3)
     assert len(data) == 3
     save(root / "masks" / "a.png", [[0, 1]])
-    with pytest.raises(InputError, match="another size than its picture") as caught:
+    with pytest.raises(InputError, match="another size than its image") as caught:
         _ = data[0]
     assert "1 high and 2 wide" in str(caught.value) and "4 high and 6 wide" in str(caught.value)
     assert str(root / "masks" / "a.png") in str(caught.value) and str(root / "images" / "a.png") in str(
         caught.value
     )
     (root / "images" / "b.png").write_bytes(b"GIF89a")
-    with pytest.raises(InputError, match="a picture of the data set cannot be read") as caught:
+    with pytest.raises(InputError, match="an image of the data set cannot be read") as caught:
         _ = data[1]
     assert "b.png" in str(caught.value)
     (root / "masks" / "sub" / "c.png").write_bytes(b"")
@@ -106,7 +106,7 @@ def test_pictures_and_masks_that_cannot_be_used(root: Path) -> None:
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there are no pictures"):
+    with pytest.raises(InputError, match="there are no images"):
         len(MaskFolder(tmp_path, 2))
 
 
@@ -136,7 +136,7 @@ def test_colours_are_the_palette(tmp_path: Path) -> None:
     assert mask is not None and mask.tolist() == [[1, 0]]
 
 
-def test_pictures_of_many_channels(tmp_path: Path) -> None:
+def test_images_of_many_channels(tmp_path: Path) -> None:
     save(tmp_path / "images" / "a.npy", np.full((2, 3, 6), 60000, np.uint16))
     save(tmp_path / "masks" / "a.png", [[0, 1, 1]] * 2)
     image = MaskFolder(tmp_path, 2, channels=6)[0].image
@@ -152,7 +152,7 @@ def test_settings_that_do_not_fit(tmp_path: Path) -> None:
     for options, message in (
         ({"classes": 1}, "cannot be told from any other"),
         ({"colors": ((0, 0, 0),)}, "1 colours"),
-        ({"channels": 0}, "a picture has channels"),
+        ({"channels": 0}, "an image has channels"),
         ({"label_map": {"x": 1}}, "masks have no such values"),
         ({"label_map": {"9": 5}}, "classes that are not there"),
     ):
@@ -165,7 +165,7 @@ def test_settings_that_do_not_fit(tmp_path: Path) -> None:
 def test_settings_in_a_file(root: Path) -> None:
     packages = ("segmentation", "zoo", "framework")
     settings = {"type": "MaskFolder", "root": str(root), "classes": ["a", "b", "c"], "label_map": {7: 1}}
-    data = bind({"dataset": settings}, Feed, packages).dataset
+    data = bind({"dataset": settings}, LoaderConfig, packages).dataset
     assert isinstance(data, MaskFolder) and data.label_map == {"7": 1} and len(data) == 3
     settings = {
         "type": "MaskListFile",
@@ -175,4 +175,4 @@ def test_settings_in_a_file(root: Path) -> None:
         "colors": [[0, 0, 0]] * 3,
     }
     with pytest.raises(ConfigError, match="no different colours"):
-        bind({"dataset": settings}, Feed, packages)
+        bind({"dataset": settings}, LoaderConfig, packages)

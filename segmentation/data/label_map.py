@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from framework.core.errors import ConfigError, InputError
-from framework.vision import stored
+from framework.vision import raw_images
 
 Color = tuple[int, int, int]
 _SHOWN = 8
@@ -37,7 +37,7 @@ def classes_of(classes: int | Sequence[str], where: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Coding:
+class LabelMap:
     """How a mask file says the class of a pixel.
 
     Attributes:
@@ -92,7 +92,7 @@ class Coding:
         Raises:
             InputError: it cannot be read, or has values or colours that stand for nothing; the message counts them.
         """
-        raw = stored.read_labels(path)
+        raw = raw_images.read_labels(path)
         return self._of_colors(raw, path) if raw.ndim == 3 else self._of_values(raw, path)
 
     @cached_property

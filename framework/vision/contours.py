@@ -17,7 +17,7 @@ _SPREAD = np.ones((2, 2), np.uint8)
 _OPENCV_SIDE = 32_766  # cv2.warpPerspective addresses source pixels with 16 bits
 
 
-def outlines(mask: np.ndarray, *, dilate: bool = False) -> list[np.ndarray]:
+def contours(mask: np.ndarray, *, dilate: bool = False) -> list[np.ndarray]:
     """The outlines [P, 2] int32 of the 8-connected regions of bool `mask [H, W]` and of their holes.
 
     They come in OpenCV's order, the lowest region first; of straight runs only the ends are kept. With `dilate` every

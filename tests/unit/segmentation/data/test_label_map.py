@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from framework.core.errors import ConfigError, InputError
-from segmentation.data.coding import Coding, classes_of
+from segmentation.data.label_map import LabelMap, classes_of
 
 RGB = (((255, 0, 0), 0), ((0, 0, 255), 1), ((0, 0, 0), 255))
 
@@ -27,27 +27,27 @@ def u8(*rows: list[int]) -> np.ndarray:
 
 
 def test_values_are_classes_or_ignored(saved) -> None:
-    mask = Coding(3).read(saved(u8([0, 1], [2, 255])))
+    mask = LabelMap(3).read(saved(u8([0, 1], [2, 255])))
     assert mask.dtype == np.uint8 and mask.tolist() == [[0, 1], [2, 255]]
 
 
 def test_values_that_stand_for_others(saved) -> None:
-    coding = Coding(3, values={0: 255, 1: 0, 2: 1, 3: 2})
+    coding = LabelMap(3, values={0: 255, 1: 0, 2: 1, 3: 2})
     assert coding.read(saved(u8([0, 1, 2, 3]))).tolist() == [[255, 0, 1, 2]]
 
 
 def test_sixteen_bits(saved) -> None:
-    coding = Coding(300, ignore_index=65535, values={1000: 299})
+    coding = LabelMap(300, ignore_index=65535, values={1000: 299})
     mask = coding.read(saved(np.array([[0, 299], [65535, 1000]], np.uint16)))
     assert mask.dtype == np.int32 and mask.tolist() == [[0, 299], [65535, 299]]
-    mask = Coding(3).read(saved(np.array([[0, 2], [255, 1]], np.uint16)))
+    mask = LabelMap(3).read(saved(np.array([[0, 2], [255, 1]], np.uint16)))
     assert mask.dtype == np.uint8 and mask.tolist() == [[0, 2], [255, 1]]
 
 
 def test_values_outside_are_counted(saved) -> None:
     path = saved(u8([0, 7, 7], [7, 9, 255]))
     with pytest.raises(InputError, match="values outside the classes") as caught:
-        Coding(3, values={8: 0}).read(path)
+        LabelMap(3, values={8: 0}).read(path)
     text = str(caught.value)
     assert str(path) in text and "7: 3 pixels, 9: 1 pixels" in text and "0 to 2, 255 to ignore, and 8" in text
 
@@ -59,38 +59,38 @@ def test_wide_values_outside_are_counted(tmp_path: Path, dtype: type) -> None:
         values[0, 0], values[1, 1] = -1, 70000
     np.save(tmp_path / "a.npy", values)
     with pytest.raises(InputError) as caught:
-        Coding(3).read(tmp_path / "a.npy")
+        LabelMap(3).read(tmp_path / "a.npy")
     assert "300: 2 pixels" in str(caught.value)
     assert dtype == np.uint16 or "-1: 1 pixels, 70000: 1 pixels" in str(caught.value)
 
 
 def test_many_values_are_cut(saved) -> None:
     with pytest.raises(InputError, match="and 92 more values"):
-        Coding(2).read(saved(np.arange(100, 200, dtype=np.uint8)[None]))
+        LabelMap(2).read(saved(np.arange(100, 200, dtype=np.uint8)[None]))
 
 
 def test_what_to_do_is_told(saved, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"label_map: \{255: 1\}"):
-        Coding(2, ignore_index=100).read(saved(u8([0, 255])))
+        LabelMap(2, ignore_index=100).read(saved(u8([0, 255])))
     noise = np.random.default_rng(0).integers(0, 2, (16, 16)).astype(np.uint8) * 100
     with pytest.raises(InputError, match="JPEG changes values"):
-        Coding(2, values={100: 1}).read(saved(noise, "a.jpg"))
+        LabelMap(2, values={100: 1}).read(saved(noise, "a.jpg"))
 
 
 def test_colours(saved) -> None:
     pixels = np.array([[[255, 0, 0], [0, 0, 255]], [[0, 0, 0], [0, 0, 255]]], np.uint8)
-    assert Coding(2, colors=RGB).read(saved(pixels)).tolist() == [[0, 1], [255, 1]]
+    assert LabelMap(2, colors=RGB).read(saved(pixels)).tolist() == [[0, 1], [255, 1]]
     pixels[0, 0] = (0, 255, 0)
     with pytest.raises(InputError, match="colours that stand for no class") as caught:
-        Coding(2, colors=RGB).read(saved(pixels))
+        LabelMap(2, colors=RGB).read(saved(pixels))
     assert "#00ff00: 1 pixels" in str(caught.value) and "#000000, #0000ff, #ff0000" in str(caught.value)
     with pytest.raises(InputError, match="nothing says what they stand for") as caught:
-        Coding(2).read(saved(pixels))
+        LabelMap(2).read(saved(pixels))
     assert "#0000ff: 2 pixels" in str(caught.value)
 
 
 def test_grey_that_is_stored_as_colours(saved) -> None:
-    assert Coding(3).read(saved(np.repeat(u8([0, 2], [1, 255])[..., None], 3, axis=2))).tolist() == [
+    assert LabelMap(3).read(saved(np.repeat(u8([0, 2], [1, 255])[..., None], 3, axis=2))).tolist() == [
         [0, 2],
         [1, 255],
     ]
@@ -101,7 +101,7 @@ def test_a_palette_is_not_looked_at(tmp_path: Path) -> None:
     indexed.putpalette([9, 9, 9, 128, 0, 0] + [0] * 762)
     indexed.putpixel((1, 0), 1)
     indexed.save(tmp_path / "a.png")
-    assert Coding(2).read(tmp_path / "a.png").tolist() == [[0, 1]]
+    assert LabelMap(2).read(tmp_path / "a.png").tolist() == [[0, 1]]
 
 
 def test_settings_that_do_not_fit() -> None:
@@ -115,7 +115,7 @@ def test_settings_that_do_not_fit() -> None:
     )
     for options, message in wrong:
         with pytest.raises(ConfigError, match=message):
-            Coding(3, **options)
+            LabelMap(3, **options)
 
 
 def test_names() -> None:

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from framework.core.errors import InputError
-from framework.vision.stored import read_channels, read_labels
+from framework.vision.raw_images import read_channels, read_labels
 
 VALUES = np.array([[0, 1, 2], [3, 255, 1]], np.uint8)
 

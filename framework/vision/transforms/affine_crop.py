@@ -36,7 +36,7 @@ def framed(
 ) -> Warp:
     """The warp that puts `centre_xy` into the middle of `size_hw` and just fits a rectangle of `extent_wh` around it.
 
-    The aspect is kept: along one side more is seen than was asked for. The picture turns clockwise by `degrees` about
+    The aspect is kept: along one side more is seen than was asked for. The image turns clockwise by `degrees` about
     the centre; `mirrored` then changes left and right.
     """
     height, width = size_hw
@@ -53,9 +53,9 @@ def framed(
 @register("transform")
 @dataclass(frozen=True)
 class RandomFrame:
-    """Cuts a random square out of the picture, turned, and scales it to fill `size_hw`.
+    """Cuts a random square out of the image, turned, and scales it to fill `size_hw`.
 
-    Its side is a share from `scale` of the picture's short side, its centre lies off the picture's by up to the share
+    Its side is a share from `scale` of the image's short side, its centre lies off the image's by up to the share
     `translate` of its own side, along both axes. `degrees` are clockwise: a range, or a number that stands for
     (-number, number).
 
@@ -84,7 +84,7 @@ class RandomFrame:
         check_number(self, "min_visible", 0, 1)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for a picture of `size_hw`."""
+        """The warp for an image of `size_hw`."""
         degrees = rng.uniform(*around(self.degrees))
         side = rng.uniform(*self.scale) * min(size_hw)
         shift = rng.uniform(-1, 1, 2) * self.translate * side
@@ -197,12 +197,12 @@ class RandomCropToObject:
         """Centre and extent of half the labelled keypoints; None where there are too few."""
         if sample.keypoints is None or not self.upper_body:
             return None
-        joints = sample.keypoints[0].astype(np.float64)
-        labelled = joints[:, 2] > 0
+        keypoints = sample.keypoints[0].astype(np.float64)
+        labelled = keypoints[:, 2] > 0
         if labelled.sum() <= self.half_body_least:
             return None
-        is_upper = np.isin(np.arange(len(joints)), self.upper_body)
-        upper, lower = joints[labelled & is_upper, :2], joints[labelled & ~is_upper, :2]
+        is_upper = np.isin(np.arange(len(keypoints)), self.upper_body)
+        upper, lower = keypoints[labelled & is_upper, :2], keypoints[labelled & ~is_upper, :2]
         chosen = upper if (upper_first and len(upper) > 2) or len(lower) <= 2 else lower
         if len(chosen) < 2:
             return None

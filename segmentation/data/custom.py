@@ -1,4 +1,4 @@
-"""Data sets of one's own: pictures and masks in folders, or named in a list."""
+"""Data sets of one's own: images and masks in folders, or named in a list."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
-from framework.vision import stored
+from framework.vision import raw_images
 from framework.vision.image import SUFFIXES
 from segmentation import palettes
-from segmentation.data.coding import Coding, Color, classes_of
+from segmentation.data.label_map import Color, LabelMap, classes_of
 from segmentation.data.records import MaskDataset, Pair, read_pairs, some
 
 _LOOKED_AT = 8  # masks, to find out whether the second class is stored as 255
@@ -41,7 +41,7 @@ class _Own(MaskDataset):
             )
         if self.channels is not None and self.channels < 1:
             raise ConfigError(
-                "a picture has channels",
+                "an image has channels",
                 where=f"{self._name}.channels",
                 received=self.channels,
                 allowed="1 or more, or null for 8-bit RGB",
@@ -64,7 +64,7 @@ class _Own(MaskDataset):
         return palettes.of_classes(len(self.class_names))
 
     @cached_property
-    def _coding(self) -> Coding:
+    def _coding(self) -> LabelMap:
         values = None
         if self.label_map is not None:
             texts = [str(text) for text in self.label_map]
@@ -77,9 +77,9 @@ class _Own(MaskDataset):
                 )
             values = dict(zip(map(int, texts), self.label_map.values()))
         colors = tuple((color, index) for index, color in enumerate(self.colors or ()))
-        return Coding(len(self.class_names), self.ignore_index, values, colors)
+        return LabelMap(len(self.class_names), self.ignore_index, values, colors)
 
-    def coding(self, mask: Path) -> Coding:
+    def coding(self, mask: Path) -> LabelMap:
         return self._coding
 
     def find(self) -> list[Pair]:
@@ -101,7 +101,7 @@ class _Own(MaskDataset):
             return
         seen: set[int] = set()
         for mask in masks[:: max(1, len(masks) // _LOOKED_AT)][:_LOOKED_AT]:
-            values = stored.read_labels(mask)
+            values = raw_images.read_labels(mask)
             seen |= set(np.unique(values).tolist())
         if seen == {0, 255}:
             raise InputError(
@@ -116,10 +116,10 @@ class _Own(MaskDataset):
 @register("dataset")
 @dataclass(frozen=True)
 class MaskFolder(_Own):
-    """Each picture in `<root>/<images>` has a mask in `<root>/<masks>` of the same name up to the suffix.
+    """Each image in `<root>/<images>` has a mask in `<root>/<masks>` of the same name up to the suffix.
 
     The name of a mask may have `mask_suffix` at its end: `a.jpg` and `a_mask.png` with "_mask". Folders inside the two
-    are looked through too, and must be the same in both. Pictures without a mask are an error, masks without a picture
+    are looked through too, and must be the same in both. Images without a mask are an error, masks without an image
     are not. Files whose names begin with a dot are left out.
 
     Attributes:
@@ -127,13 +127,13 @@ class MaskFolder(_Own):
         ignore_index: Stands for pixels without a class, in the files and in the samples.
         label_map: Stored value to class or `ignore_index`, for values that are not the class itself: {255: 1}.
         colors: The colour of each class, for masks in colours, and for drawing.
-        channels: How many the pictures have, which are then read as they are stored (.npy, TIFF of several bands or
-            pages, 16 bits); null: any picture, read as 8-bit RGB.
+        channels: How many the images have, which are then read as they are stored (.npy, TIFF of several bands or
+            pages, 16 bits); null: any image, read as 8-bit RGB.
 
     Raises:
         ConfigError: there are fewer than two classes, or settings that do not fit them.
-        InputError: at the first use, there are no pictures, files are missing, or masks of two classes hold 0 and 255.
-            At an access, a file cannot be read, picture and mask differ in size, or values stand for no class.
+        InputError: at the first use, there are no images, files are missing, or masks of two classes hold 0 and 255.
+            At an access, a file cannot be read, image and mask differ in size, or values stand for no class.
     """
 
     images: str = "images"
@@ -142,7 +142,7 @@ class MaskFolder(_Own):
 
     def _named(self) -> list[Pair]:
         root = Path(self.root)
-        images, masks = _files(root / self.images, "pictures"), _files(root / self.masks, "masks")
+        images, masks = _files(root / self.images, "images"), _files(root / self.masks, "masks")
         ending = self.mask_suffix
         by_name = {
             path.relative_to(root / self.masks).with_name(path.stem.removesuffix(ending)): path
@@ -152,11 +152,11 @@ class MaskFolder(_Own):
         names = [path.relative_to(root / self.images).with_name(path.stem) for path in images]
         if missing := [str(path) for path, name in zip(images, names) if name not in by_name]:
             raise InputError(
-                f"{len(missing)} of {len(images)} pictures have no mask",
+                f"{len(missing)} of {len(images)} images have no mask",
                 where=root / self.masks,
                 received=some(missing),
-                allowed=f"<name of the picture>{ending}.png",
-                fix="set mask_suffix, add the masks, or take the pictures out",
+                allowed=f"<name of the image>{ending}.png",
+                fix="set mask_suffix, add the masks, or take the images out",
             )
         return [Pair(path, by_name[name]) for path, name in zip(images, names)]
 
@@ -164,14 +164,14 @@ class MaskFolder(_Own):
 @register("dataset")
 @dataclass(frozen=True)
 class MaskListFile(_Own):
-    """Pictures and masks named in a text file, a line each: `picture mask`, as PaddleSeg's train.txt.
+    """Images and masks named in a text file, a line each: `image mask`, as PaddleSeg's train.txt.
 
     Paths are relative to `root`, that of the list to the current folder. Without a `separator` columns are separated
     by blanks or tabs; with another one, paths may hold blanks. The other settings are those of MaskFolder.
 
     Raises:
         ConfigError: there are fewer than two classes, settings that do not fit them, or the separator is empty.
-        InputError: at the first use, the list cannot be read, is empty, has lines that are no `picture mask`, files are
+        InputError: at the first use, the list cannot be read, is empty, has lines that are no `image mask`, files are
             missing, or masks of two classes hold 0 and 255. At an access, as MaskFolder.
     """
 

@@ -1,4 +1,4 @@
-"""framework.vision.transforms.frame: where the corners and the joints of a crop come from, by hand."""
+"""framework.vision.transforms.affine_crop: where the corners and the keypoints of a crop come from, by hand."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from framework.core.errors import ConfigError, ShapeError
 from framework.vision.sample import Sample
 from framework.vision.transforms import CropToObject, RandomCropToObject, RandomFrame
-from framework.vision.transforms.frame import framed
+from framework.vision.transforms.affine_crop import framed
 
 IMAGE = np.arange(40 * 60, dtype=np.uint32).astype(np.uint8).reshape(40, 60)[..., None].repeat(3, axis=2)
 PLAIN = {"scale": 0.0, "degrees": 0.0, "p_flip": 0.0, "p_half_body": 0.0}
@@ -17,7 +17,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 def person(**changes) -> Sample:
-    """Box of 8 x 16 around (30, 20), with joints at its centre, on its right edge, beside the picture, and none."""
+    """Box of 8 x 16 around (30, 20), with keypoints at its centre, on its right edge, beside the image, and none."""
     fields = {
         "boxes": np.array([[26, 12, 34, 28]], np.float32),
         "keypoints": np.array([[[30, 20, 2], [34, 20, 1], [70, 20, 2], [0, 0, 0]]], np.float32),
@@ -97,24 +97,24 @@ def test_random_crop_scales_and_turns_within_its_limits():
 
 
 def test_half_body():
-    joints = np.zeros((1, 6, 3), np.float32)
-    joints[0, :, 2] = 1
-    joints[0, :3, :2] = [[10, 10], [20, 10], [15, 16]]  # upper: centre (15, 12), 10 x 6
-    joints[0, 3:, :2] = [[10, 30], [12, 36], [14, 36]]  # lower: centre (12, 34), 4 x 6
+    keypoints = np.zeros((1, 6, 3), np.float32)
+    keypoints[0, :, 2] = 1
+    keypoints[0, :3, :2] = [[10, 10], [20, 10], [15, 16]]  # upper: centre (15, 12), 10 x 6
+    keypoints[0, 3:, :2] = [[10, 30], [12, 36], [14, 36]]  # lower: centre (12, 34), 4 x 6
     crop = RandomCropToObject(
         (30, 30), **{**PLAIN, "p_half_body": 1.0}, upper_body=(0, 1, 2), half_body_least=5
     )
     middles, sides = set(), set()
     for seed in range(40):
-        back = crop(person(keypoints=joints), rng(seed)).warp.inverse()
+        back = crop(person(keypoints=keypoints), rng(seed)).warp.inverse()
         middles.add(tuple(np.round(back.points(np.array([15.0, 15.0])), 4).tolist()))
         sides.add(round(float(np.ptp(back.points(np.array([[0.0, 0.0], [30.0, 0.0]]))[:, 0])), 4))
     assert middles == {(15, 12), (12, 34)} and sides == {15, 9}
-    few = joints.copy()
+    few = keypoints.copy()
     few[0, 3:5, 2] = 0  # four are left: the box stands
     out = crop(person(keypoints=few), rng())
     np.testing.assert_allclose(out.warp.inverse().points(np.array([15.0, 15.0])), [30, 20])
-    two = joints.copy()
+    two = keypoints.copy()
     two[0, 5, 2] = 0  # five are left, two of them below: always the upper ones
     more = RandomCropToObject(
         (30, 30), **{**PLAIN, "p_half_body": 1.0}, upper_body=(0, 1, 2), half_body_least=4
