@@ -7,15 +7,18 @@ for box in detect("street.jpg").boxes:
     print(box.label, box.score, box.bbox)
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from detection.api import predictor as predictor
+    from detection.detector import ObjectDetector
+
+    predictor: Callable[..., ObjectDetector]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "predictor":
-        from detection.api import predictor
+        from detection.domain import predictor
 
         return predictor
     raise AttributeError(f"module 'detection' has no attribute {name!r}")

@@ -4,73 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-
+from detection.result_files import CocoFile, MotFile
 from detection.results import DetectionResult
-from detection.saving import CocoFile, MotFile
-from detection.slicing import Slicing, sliced
+from detection.slicing import Slicing, detect_on_tiles
 from detection.tracking.bytetrack import ByteTrack, ByteTrackOptions
-from framework.inference.image_predictor import ImagePredictor
+from framework.workflow import ImageItem, VisionPredictor
+from framework.workflow.image_runner import ImageRunner
 
 
-class ObjectDetector:
-    """Finds objects; made by `predictor`. Safe to call from several threads.
+class ObjectDetector(VisionPredictor[DetectionResult]):
+    """Finds objects, or people and their keypoints; made by `predictor`. Safe to call from several threads.
 
     A call takes a path, bytes, a file, an array or a PIL image and gives a DetectionResult, of a list of them a list.
 
     Args:
-        model: Of one image, or one tile of it.
+        runner: Of an image, or of one tile of it where there is `slicing`.
         labels: The names of the classes.
-        category_ids: The data set's own numbers of the classes, where it has some.
-        slicing: How images are cut into tiles; None: they are not.
-        tracking: How objects are followed over the frames of a video; None: they are not.
+        category_ids: The data set's own numbers of the classes, if they are known.
+        slicing: Cut images into tiles.
+        tracking: Follow objects over the frames of a video.
     """
 
     def __init__(
         self,
-        model: ImagePredictor[DetectionResult],
+        runner: ImageRunner[DetectionResult],
         labels: tuple[str, ...],
         category_ids: tuple[int, ...] | None = None,
         slicing: Slicing | None = None,
         tracking: ByteTrackOptions | None = None,
     ) -> None:
-        self.model, self.labels, self.category_ids = model, labels, category_ids
+        self.runner, self.labels, self.category_ids = runner, labels, category_ids
         self.slicing, self.tracking = slicing, tracking
 
-    def __call__(self, source: Any) -> Any:
-        if isinstance(source, (list, tuple)):
-            return list(self.results(self.model.read(item) for item in source))
-        return next(self.results(iter([self.model.read(source)])))
-
-    def results(self, images: Iterable[tuple[np.ndarray, str]]) -> Iterator[DetectionResult]:
-        """One result for each (image [H, W, 3] uint8 RGB, source), in order. Memory does not grow with their number."""
+    def detect(self, items: Iterable[ImageItem]) -> Iterator[DetectionResult]:
+        """One result for each image, in order, without tracks."""
         if self.slicing is None:
-            return self.model.results(images)
-        return sliced(self.model.results, images, self.slicing)
+            return self.runner.predict(items)
+        return detect_on_tiles(self.runner.predict, items, self.slicing)
 
-    def pages(self, items: Iterable[tuple[np.ndarray, str, int]]) -> Iterator[DetectionResult]:
-        """`results` of (image, source, number). With tracking the images are the frames of one video."""
-        return self.frames(items, ByteTrackOptions.frame_rate)
+    def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[DetectionResult]:
+        """One result for each image, in order. With tracking the images are the frames of one video."""
+        return self.predict_video(items, ByteTrackOptions.frame_rate)
 
-    def frames(
-        self, items: Iterable[tuple[np.ndarray, str, int]], frame_rate: float
-    ) -> Iterator[DetectionResult]:
-        """`pages` of a video of so many frames per second. Each call begins with no tracks."""
-        results = self.results((image, source) for image, source, _ in items)
+    def predict_video(self, frames: Iterable[ImageItem], frame_rate: float) -> Iterator[DetectionResult]:
+        """`predict_stream` of a video of so many frames per second. Each call begins with no tracks."""
+        results = self.detect(frames)
         if self.tracking is None:
             return results
-        return tracked(results, replace(self.tracking, frame_rate=frame_rate))
+        return track(results, replace(self.tracking, frame_rate=frame_rate))
 
-    def saving(self, stem: str, files: Sequence[str] | None = None) -> CocoFile | MotFile:
-        """The one file for the results of these images, or of a video, which has no `files`."""
+    def result_writer(self, stem: str, files: Sequence[str] | None = None) -> CocoFile | MotFile:
         if files is None:
             return MotFile(stem, classes=len(self.labels) != 1)
         return CocoFile(files, self.category_ids)
 
 
-def tracked(results: Iterable[DetectionResult], options: ByteTrackOptions) -> Iterator[DetectionResult]:
+def track(results: Iterable[DetectionResult], options: ByteTrackOptions) -> Iterator[DetectionResult]:
     """The results of the frames of one video, in order, with the boxes that belong to tracks, which they name."""
     tracker = ByteTrack(options)
     for result in results:

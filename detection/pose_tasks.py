@@ -14,9 +14,9 @@ from framework.config import Kind, register
 from framework.core.errors import ConfigError
 from framework.engine.task import Batch, Losses, Metric
 from framework.nn.layer import Layer
+from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from framework.vision.warp import Warp
-from zoo.layers.normalize import Normalize
 
 # The models number pixels, as COCO's annotations and all published weights do; in our coordinates a pixel's centre is
 # half a pixel further to the right and down. Unlabelled keypoints are moved too: their visibility is what is read.

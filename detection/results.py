@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from framework.vision import draw
+from framework.workflow.result import ImageResult, Json
 
 
 @dataclass(frozen=True)
@@ -42,17 +43,13 @@ class Box:
 
 
 @dataclass(frozen=True)
-class DetectionResult:
-    """The objects of an image, best first. `image` is the image, [H, W, 3] uint8 RGB.
+class DetectionResult(ImageResult):
+    """The objects of an image, best first.
 
     `skeleton` holds pairs of indices into the keypoints, which drawings join with lines.
     """
 
-    source: str
-    size: tuple[int, int]
-    """(height, width)"""
     boxes: tuple[Box, ...]
-    image: np.ndarray = field(repr=False, compare=False)
     skeleton: tuple[tuple[int, int], ...] = field(default=(), repr=False)
 
     @property
@@ -70,13 +67,9 @@ class DetectionResult:
         """[K] int64"""
         return np.array([box.category_id for box in self.boxes], np.int64)
 
-    def to_dict(self) -> dict[str, Any]:
-        """{"input", "size": [height, width], "boxes": [...]}; coordinates have two decimals, scores four."""
-        return {
-            "input": self.source,
-            "size": list(self.size),
-            "boxes": [box.to_dict() for box in self.boxes],
-        }
+    def _content(self) -> Mapping[str, Json]:
+        """Coordinates have two decimals, scores four."""
+        return {"boxes": [box.to_dict() for box in self.boxes]}
 
     def to_coco(self, image_id: int, category_ids: Sequence[int] | None = None) -> list[dict[str, Any]]:
         """The objects as COCO's results: bbox is [left, top, width, height], and keypoints count pixels, whose centres
@@ -112,14 +105,12 @@ class DetectionResult:
             box.track_id or (box.category_id if box.keypoints is None else index)
             for index, box in enumerate(self.boxes)
         ]
-        image = draw.boxes(self.image, self.xyxy, labels=[_caption(box) for box in self.boxes], ids=ids)
+        image = draw.boxes(self.pixels, self.xyxy, labels=[_caption(box) for box in self.boxes], ids=ids)
         posed = [(box.keypoints, i) for box, i in zip(self.boxes, ids) if box.keypoints]
         if posed:
             points = np.array([keypoints for keypoints, _ in posed])
             image = draw.keypoints(image, points, skeleton=self.skeleton, ids=[i for _, i in posed])
         return image
-
-    draw = overlay
 
 
 def _caption(box: Box) -> str:

@@ -15,9 +15,9 @@ import numpy as np
 from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError
 from framework.vision import boxes as vision_boxes
+from framework.workflow import ImageItem
 
-SourceImage = tuple[np.ndarray, str]
-Results = Callable[[Iterable[SourceImage]], Iterator[DetectionResult]]
+Detect = Callable[[Iterable[ImageItem]], Iterator[DetectionResult]]
 Metric = Literal["iou", "ios"]
 Method = Literal["nmm", "nms", "concat"]
 
@@ -134,44 +134,46 @@ def merge(
     return np.array(kept, np.int64), np.array(merged, np.float64)
 
 
-def sliced(results: Results, images: Iterable[SourceImage], slicing: Slicing) -> Iterator[DetectionResult]:
+def detect_on_tiles(
+    detect: Detect, items: Iterable[ImageItem], slicing: Slicing
+) -> Iterator[DetectionResult]:
     """One result an image, in order, of a detector that is shown its tiles; those of several images share batches.
 
     Args:
-        results: The detector: of (image [H, W, 3] uint8 RGB, source), a result each, in order.
-        images: As `results` takes them.
+        detect: Gives one result for each image, in order.
     """
-    waiting: deque[tuple[SourceImage, np.ndarray]] = deque()
+    waiting: deque[tuple[ImageItem, np.ndarray]] = deque()
 
-    def parts() -> Iterator[SourceImage]:
-        for image, source in images:
-            grid = tiles(image.shape[:2], slicing.size_hw, slicing.overlap_hw)
+    def cut() -> Iterator[ImageItem]:
+        for item in items:
+            height, width = item.image.shape[:2]
+            grid = tiles((height, width), slicing.size_hw, slicing.overlap_hw)
             if slicing.whole and len(grid) > 1:
-                grid = np.concatenate([[[0, 0, image.shape[1], image.shape[0]]], grid])
-            waiting.append(((image, source), grid))
+                grid = np.concatenate([[[0, 0, width, height]], grid])
+            waiting.append((item, grid))
             for x0, y0, x1, y1 in grid:
-                yield np.ascontiguousarray(image[y0:y1, x0:x1]), source
+                yield item._replace(image=np.ascontiguousarray(item.image[y0:y1, x0:x1]))
 
     found: list[Box] = []
     done = 0
-    for result in results(parts()):
-        (image, source), grid = waiting[0]
-        found += [_moved(box, *grid[done, :2].tolist()) for box in result.boxes]
+    for result in detect(cut()):
+        item, grid = waiting[0]
+        found += [_shift(box, *grid[done, :2].tolist()) for box in result.boxes]
         done += 1
         if done == len(grid):
-            yield _together(found, image, source, slicing)
+            yield _combine(found, item, slicing)
             waiting.popleft()
             found, done = [], 0
 
 
-def _moved(box: Box, x: float, y: float) -> Box:
+def _shift(box: Box, x: float, y: float) -> Box:
     x0, y0, x1, y1 = box.bbox
     return replace(box, bbox=(x0 + x, y0 + y, x1 + x, y1 + y))
 
 
-def _together(found: list[Box], image: np.ndarray, source: str, slicing: Slicing) -> DetectionResult:
-    size = image.shape[0], image.shape[1]
-    every = DetectionResult(source, size, tuple(found), image)
+def _combine(found: list[Box], item: ImageItem, slicing: Slicing) -> DetectionResult:
+    height, width = item.image.shape[:2]
+    every = DetectionResult(tuple(found), source=item.source, width=width, height=height, image=item.image)
     kept, boxes = merge(
         every.xyxy,
         every.scores,

@@ -14,9 +14,9 @@ from framework.config import Kind, register
 from framework.core.errors import ConfigError
 from framework.engine.task import Batch, Losses, Metric, check_classes
 from framework.nn.layer import Layer
+from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from framework.vision.warp import Warp
-from zoo.layers.normalize import Normalize
 
 
 @register("task")

@@ -6,15 +6,18 @@ tag = predictor("lexical_analysis")
 print(tag("今天天气很好。").words)
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nlp.api import predictor as predictor
+    from nlp.analyzer import TextAnalyzer
+
+    predictor: Callable[..., TextAnalyzer]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "predictor":
-        from nlp.api import predictor
+        from nlp.domain import predictor
 
         return predictor
     raise AttributeError(f"module 'nlp' has no attribute {name!r}")

@@ -19,24 +19,18 @@ from framework import nn
 from framework.config import build
 from framework.core.errors import ConfigError, WeightError, nearest
 from framework.io.interop import load_weights
+from framework.io.interop.model_folder import CONFIG, find_weights, is_paddles, read_settings
+from framework.workflow.weights import load_state_into
 from nlp.layers.encoder_model import HEADS
 from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.question_answering import QuestionAnsweringConfig
 from nlp.models.sequence_classification import SequenceClassifierConfig
 from nlp.models.token_classification import TokenClassifierConfig
 from zoo.layers.text_encoder import TextEncoderConfig
-from zoo.layers.text_folder import (
-    CONFIG,
-    encoder_fields,
-    family_of,
-    find_weights,
-    is_paddles,
-    read_settings,
-)
-from zoo.loading import load_state_into
 from zoo.text.albert import Albert, AlbertConfig
 from zoo.text.bert import Bert, BertConfig
 from zoo.text.ernie import Ernie, ErnieConfig
+from zoo.text.folder_config import encoder_fields, family_of
 from zoo.text.roberta import Roberta, RobertaConfig
 
 _CONFIGS: dict[str, type[TextEncoderConfig]] = {

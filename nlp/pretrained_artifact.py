@@ -11,21 +11,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from framework.core.errors import ConfigError, FormatError
+from framework import hub
+from framework.core.errors import ConfigError
 from framework.export import Artifact, TensorSpec
-from framework.inference.cache import kept_artifact
+from framework.io.interop.model_folder import CONFIG, find_weights, is_paddles, read_settings
 from framework.io.interop.shards import INDEX
 from framework.text.question_windows import QuestionWindows
 from framework.text.tokenizer import Tokenizer
 from framework.text.tokenizer_files import folder_settings
 from framework.text.transforms import Tokenize
+from framework.workflow.cache import keep_artifact
+from framework.workflow.export import model_artifact, plain
 from nlp.pretrained import Pretrained, read_pretrained
 from nlp.tasks import SequenceClassification, TokenClassification
 from nlp.tasks.masked_lm import MaskedLanguageModelling
 from nlp.tasks.span_extraction import SpanExtraction
-from zoo import hub
-from zoo.export import model_artifact, plain
-from zoo.layers.text_folder import CONFIG, find_weights, is_paddles, read_settings
 
 _BUCKETS = (16, 32, 64, 128, 256)
 _BATCH = 8
@@ -37,32 +37,23 @@ _INPUTS = {
 }
 
 
-def is_pretrained(folder: Path) -> bool:
-    """Whether the folder is one that `folder_artifact` may read."""
-    return (folder / CONFIG).is_file()
-
-
-def folder_artifact(folder: Path) -> Artifact:
+def import_folder(folder: Path) -> Artifact | None:
     """`export_folder`, from OAR_HOME if it was made before of the same files, else made now and kept there.
 
+    None where the folder holds no model of transformers or PaddleNLP.
+
     Raises:
-        FormatError: the folder holds no model of transformers or PaddleNLP. Else as `export_folder`.
+        As `export_folder`.
     """
     folder = folder.expanduser()
-    if not is_pretrained(folder):
-        raise FormatError(
-            "the folder holds neither an artifact nor a pretrained model",
-            where=folder,
-            received=", ".join(sorted(file.name for file in folder.iterdir())[:10]) or "an empty folder",
-            allowed="an artifact as tools/export_model.py writes it, with infer_cfg.yml; or a model as "
-            f"save_pretrained of transformers or PaddleNLP writes it, with {CONFIG}",
-        )
+    if not (folder / CONFIG).is_file():
+        return None
     ending = Path(find_weights(folder).name.removesuffix(INDEX)).suffix
     files = sorted(
         file for file in folder.iterdir() if file.is_file() and file.suffix in (*_DESCRIPTIONS, ending)
     )
     text = "\n".join(file.name for file in files)
-    return kept_artifact(folder.resolve().name, text, files, ("nlp",), lambda: export_folder(folder))
+    return keep_artifact(folder.resolve().name, text, files, ("nlp",), lambda: export_folder(folder))
 
 
 def export_folder(folder: str | Path, head: str | None = None) -> Artifact:

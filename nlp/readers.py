@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from framework.core.errors import ConfigError
-from framework.inference.prepared import prepared
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
 from framework.text.words import pieces
+from framework.workflow.samples import apply_transforms
 from nlp.packing import first_tokens, packed
 from nlp.results import Span, Tagged, TextLabels, labelled, marks_spans, tagged
 
@@ -53,13 +53,13 @@ class TextReader:
 
     def tokenized(self, sample: TextSample) -> TextSample:
         """The sample with its tokens."""
-        return prepared(sample, self.setting.transforms)
+        return apply_transforms(sample, self.setting.transforms)
 
     def parts(self, sample: TextSample) -> Sequence[TextSample]:
         first, *rest = self.setting.transforms or (None,)
         if not hasattr(first, "split_windows"):
             return [self.tokenized(sample)]
-        return [prepared(part, rest) for part in first.split_windows(sample)]  # type: ignore[union-attr]
+        return [apply_transforms(part, rest) for part in first.split_windows(sample)]  # type: ignore[union-attr]
 
     def pack(self, part: TextSample) -> dict[str, np.ndarray]:
         return packed(part)

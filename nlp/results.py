@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from framework.workflow.result import Json, TextResult
 from nlp.spans import spans
 
 
@@ -19,15 +19,14 @@ class Label:
     category_id: int
     score: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         return {"label": self.label, "category_id": self.category_id, "score": round(self.score, 6)}
 
 
 @dataclass(frozen=True)
-class TextLabels:
+class TextLabels(TextResult):
     """The classes of a text, or of a pair of texts, best first."""
 
-    text: str
     classes: tuple[Label, ...]
     pair: str | None = None
 
@@ -39,23 +38,22 @@ class TextLabels:
     def score(self) -> float:
         return self.classes[0].score
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         pair = {} if self.pair is None else {"pair": self.pair}
         return {"text": self.text, **pair, "classes": [label.to_dict() for label in self.classes]}
 
 
 @dataclass(frozen=True)
-class Similarity:
+class Similarity(TextResult):
     """How well two texts match: the larger `score` the better.
 
     It is the model's: a probability in [0, 1], or of vectors the cosine in [-1, 1].
     """
 
-    text: str
     pair: str
     score: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         return {"text": self.text, "pair": self.pair, "score": round(self.score, 6)}
 
 
@@ -72,7 +70,7 @@ class Span:
     end: int
     score: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         return {
             "text": self.text,
             "label": self.label,
@@ -83,10 +81,9 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Tagged:
+class Tagged(TextResult):
     """The words of a text with their tags, or the entities in it, in order."""
 
-    text: str
     spans: tuple[Span, ...]
 
     @property
@@ -97,23 +94,22 @@ class Tagged:
     def tags(self) -> tuple[str, ...]:
         return tuple(span.label for span in self.spans)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         return {"text": self.text, "spans": [span.to_dict() for span in self.spans]}
 
 
 @dataclass(frozen=True)
-class Translated:
+class Translated(TextResult):
     """What a text says in another language.
 
     `score` is the logarithm of the translation's probability, divided by the length penalty: 0 is certain. Of a text
     that was translated in pieces it is their mean.
     """
 
-    text: str
     translation: str
     score: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Json]:
         return {"text": self.text, "translation": self.translation, "score": round(self.score, 4)}
 
 

@@ -10,16 +10,19 @@ print(doc.text)
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ocr.api import TextReader as TextReader
-    from ocr.api import predictor as predictor
+    from collections.abc import Callable
+
+    from ocr.predictor import OCRPredictor as OCRPredictor
     from ocr.results import Document as Document
     from ocr.results import Line as Line
     from ocr.results import Page as Page
     from ocr.results import Word as Word
 
+    predictor: Callable[..., OCRPredictor]
+
 _WHERE = {
-    "predictor": "ocr.api",
-    "TextReader": "ocr.api",
+    "predictor": "ocr.domain",
+    "OCRPredictor": "ocr.predictor",
     "Document": "ocr.results",
     "Page": "ocr.results",
     "Line": "ocr.results",
@@ -30,6 +33,8 @@ _WHERE = {
 def __getattr__(name: str) -> Any:
     import importlib
 
+    if name == "TextReader":  # its name of before, for one release
+        name = "OCRPredictor"
     if name in _WHERE:
         return getattr(importlib.import_module(_WHERE[name]), name)
     raise AttributeError(f"module 'ocr' has no attribute {name!r}")

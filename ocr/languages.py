@@ -70,7 +70,8 @@ ALIASES = {  # the codes of PaddleOCR's `lang` option that are not BCP 47 (its `
 
 LANGUAGES = (*_LATIN, *_CYRILLIC, *_OTHER)
 
-# By the names of `zoo.hub`: whose dictionary has every letter of `required_letters(code)`. The tiny v6 dictionary ends
+# By the names of `framework.hub`: whose dictionary has every letter of `required_letters(code)`. The tiny v6
+# dictionary ends
 # its Latin at U+017F (no ə, ș, ț), and the v5 Cyrillic one lacks ҥ and ӕ (`mhr`, `os`, `sah`).
 _V6_LATIN = frozenset(_LATIN) - {"pi", "vi"}
 RECOGNISERS = {

@@ -1,6 +1,6 @@
-"""Reading a page: detect lines, turn them upright, recognise them, and put everything back into the page's geometry.
+"""The text of a page: detect lines, turn them upright, recognise them, and put everything into the page's geometry.
 
-`Reader` works on artifacts alone; it imports no model code. It may be called from several threads.
+`OCRPipeline` works on artifacts alone; it imports no model code. It may be called from several threads.
 """
 
 from __future__ import annotations
@@ -13,28 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from framework.config import bind
-from framework.core.device import cpu_count, default_device, find_device
-from framework.core.errors import FormatError
-from framework.export import Artifact
-from framework.inference import engine_of
+from framework.core.device import cpu_count
 from framework.vision.image import rotate90
+from framework.workflow import ImageItem
 from ocr.char_boxes import char_spans, text_quads, upright_quads
-from ocr.characters import CharacterSet
 from ocr.layout import reading_order, words_from_chars
 from ocr.postprocess import Text, apply_orientation
 from ocr.preprocess import crop_lines, turned_lines
 from ocr.results import Char, Line, Page
-from ocr.stages import DetectOptions, Detector, Orienter, OrientOptions, RecognizeOptions, Recognizer
+from ocr.stages import Detector, OrientationClassifier, Recognizer
 from ocr.tiles import detect_in_tiles, split_long
 
-PACKAGES = ("ocr", "zoo", "framework")
 LONGEST = 1.5  # a line that would be squeezed more than this to fit the recogniser is read in parts
 SURE = 0.9  # mean probability of a line's characters: text on its head hardly reaches it
 
 
 @dataclass(frozen=True)
-class ReadOptions:
+class PipelineOptions:
     """What to keep and what to look for.
 
     Attributes:
@@ -48,50 +43,28 @@ class ReadOptions:
     rotate_ratio: float = 1.5
 
 
-class Reader:
-    """Reads pages with the stages of one artifact."""
+class OCRPipeline:
+    """Finds and recognises the text of pages with the stages of one artifact.
+
+    Args:
+        orientation: None where lines on their heads are not turned.
+    """
 
     def __init__(
-        self, artifact: Artifact, device: str | None = None, precision: str = "auto", **changes: Any
+        self,
+        detector: Detector,
+        recognizer: Recognizer,
+        orientation: OrientationClassifier | None,
+        options: PipelineOptions,
     ) -> None:
-        """`changes` replace fields of ReadOptions."""
-        missing = {"detector", "recognizer"} - set(artifact.stages)
-        if missing:
-            raise FormatError(
-                "this artifact does not read text",
-                received=f"stages: {', '.join(artifact.stages) or 'none'}",
-                allowed="detector, recognizer and, if wanted, orienter",
-                fix="export it with tools/export_model.py from a config of configs/ocr",
-            )
-        self.device = find_device(device) if device else default_device()
-        self.options = replace(bind(artifact.config.get("options", {}), ReadOptions), **changes)
-        detect, recognize = artifact.stages["detector"], artifact.stages["recognizer"]
-        self.detector = Detector(
-            engine_of(detect, self.device, precision), bind(detect.config["options"], DetectOptions)
-        )
-        self.characters = CharacterSet.from_symbols(
-            recognize.config["characters"],
-            use_space_char=recognize.config["space"],
-            right_to_left=recognize.config["right_to_left"],
-            source=recognize.config["name"],
-        )
-        self.recognizer = Recognizer(
-            engine_of(recognize, self.device, precision),
-            bind(recognize.config["options"], RecognizeOptions),
-            self.characters,
-        )
-        orient = artifact.stages.get("orienter")
-        self.orienter = None
-        if orient is not None and self.options.orient:
-            self.orienter = Orienter(
-                engine_of(orient, self.device, precision), bind(orient.config["options"], OrientOptions)
-            )
+        self.detector, self.recognizer, self.orientation = detector, recognizer, orientation
+        self.characters, self.options = recognizer.characters, options
         # One pool for all calls: glibc gives each new thread memory of its own and keeps some of it.
         self._pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="oar-detect")
 
     @property
-    def _stages(self) -> list[Detector | Orienter | Recognizer]:
-        return [s for s in (self.detector, self.orienter, self.recognizer) if s is not None]
+    def _stages(self) -> list[Detector | OrientationClassifier | Recognizer]:
+        return [s for s in (self.detector, self.orientation, self.recognizer) if s is not None]
 
     @property
     def compile_count(self) -> int:
@@ -104,23 +77,23 @@ class Reader:
         counts = [stage.buckets for stage in self._stages]
         return None if None in counts else sum(counts)  # type: ignore[arg-type]
 
-    def page(self, image: np.ndarray, source: str = "", number: int = 1) -> Page:
-        """Read one image [H, W, 3] uint8 RGB."""
-        return self._recognize(*self._detect(image), image, source, number)
+    def predict_page(self, item: ImageItem) -> Page:
+        """The page of one image."""
+        return self._recognize(*self._detect(item.image), item)
 
-    def pages(self, images: Iterable[tuple[np.ndarray, str, int]]) -> Iterator[Page]:
-        """Read (image, source, page number) one after the other; the next one is detected meanwhile."""
+    def predict_stream(self, images: Iterable[ImageItem]) -> Iterator[Page]:
+        """The page of each image, in order; the next one is detected while one is recognised."""
         items = iter(images)
         waiting = failure = None
         while failure is None:
             coming = None
             try:
                 item = next(items, None)
-                coming = item and (self._pool.submit(self._detect, item[0]), *item)
+                coming = item and (self._pool.submit(self._detect, item.image), item)
             except Exception as error:  # raised once the pages before it are out
                 failure = error
             if waiting is not None:
-                yield self._recognize(*waiting[0].result(), *waiting[1:])
+                yield self._recognize(*waiting[0].result(), waiting[1])
             waiting = coming
             if waiting is None:
                 break
@@ -137,33 +110,30 @@ class Reader:
             quads = split_long(image, quads, LONGEST * options.widths[-1] / options.height)
         return quads, {"detect": time.perf_counter() - started}
 
-    def _recognize(
-        self, quads: np.ndarray, seconds: dict[str, float], image: np.ndarray, source: str, number: int
-    ) -> Page:
-        page = self._read(quads, seconds, image, source, number)
+    def _recognize(self, quads: np.ndarray, seconds: dict[str, float], item: ImageItem) -> Page:
+        page = self._recognize_lines(quads, seconds, item)
         quarter = _sideways(page.lines)
         if not quarter:
             return page
         # Detectors are trained on horizontal text and run lines of a page on its side into one another. The crops are
         # cut from the image as it is, with the corners in the order of the upright page.
-        quads, more = self._detect(rotate90(image, -quarter))
-        again = self._read(_turned_back(quads, quarter, image.shape[:2]), more, image, source, number)
+        quads, more = self._detect(rotate90(item.image, -quarter))
+        again = self._recognize_lines(_rotate_back(quads, quarter, page.size_hw), more, item)
         best = max(again, page, key=lambda p: sum(x.score * sum(map(str.isalnum, x.text)) for x in p.lines))
         keys = {**page.seconds, **again.seconds}
         both = {key: page.seconds.get(key, 0.0) + again.seconds.get(key, 0.0) for key in keys}
         return replace(best, seconds=both)
 
-    def _read(
-        self, quads: np.ndarray, seconds: dict[str, float], image: np.ndarray, source: str, number: int
-    ) -> Page:
+    def _recognize_lines(self, quads: np.ndarray, seconds: dict[str, float], item: ImageItem) -> Page:
+        image = item.image
         started = time.perf_counter()
         turned = turned_lines(quads, rotate_ratio=self.options.rotate_ratio)
         crops = crop_lines(image, quads, turned)
         seconds["crop"] = time.perf_counter() - started
         upside_down = doubtful = unsure = np.zeros(len(crops), bool)
-        if self.orienter is not None and crops:
+        if self.orientation is not None and crops:
             started = time.perf_counter()
-            probabilities, thresh = self.orienter(crops), self.orienter.options.thresh
+            probabilities, thresh = self.orientation(crops), self.orientation.options.thresh
             crops, upside_down = apply_orientation(crops, probabilities, thresh)
             # The classifier errs on one line in a hundred. Where it turns some lines of a page and others not, the
             # fewer must be confirmed: these lines are read both ways, and the surer reading wins.
@@ -195,7 +165,9 @@ class Reader:
         seconds["arrange"] = time.perf_counter() - started
         seconds["total"] = sum(seconds.values())
         height, width = image.shape[:2]
-        return Page(tuple(lines), (width, height), source, number, seconds, image)
+        return Page(
+            tuple(lines), item.number, seconds, source=item.source, width=width, height=height, image=image
+        )
 
     def _line(
         self, text: Text, steps: int, share: float, quad: np.ndarray, turned: bool, upside_down: bool
@@ -222,7 +194,7 @@ def _sideways(lines: Sequence[Line]) -> int:
     return 0
 
 
-def _turned_back(quads: np.ndarray, quarter: int, size_hw: tuple[int, int]) -> np.ndarray:
+def _rotate_back(quads: np.ndarray, quarter: int, size_hw: tuple[int, int]) -> np.ndarray:
     """Quads [N, 4, 2] of an image that was turned by `-quarter` (1 or 3) quarters, in pixels of the original."""
     x, y = quads[..., 0], quads[..., 1]
     height, width = size_hw

@@ -10,7 +10,9 @@ Text is kept as it was recognised: no space is added, dropped or folded at any l
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from framework.core.errors import InputError, ShapeError
+from framework.core.errors import FormatError, InputError, OarError, ShapeError
+from framework.workflow.result import ImageResult, Json, Result
 
 Polygon = tuple[tuple[float, float], ...]
 
@@ -135,53 +138,63 @@ def _is_vertical(line: Line) -> bool:
 
 
 @dataclass(frozen=True)
-class Page:
+class Page(ImageResult):
     """The lines of one image or one page of a PDF, in reading order.
 
-    `size` is (width, height) in pixels, `page` counts from 1, `seconds` names the stages and what each took. `image`
-    [H, W, 3] uint8 RGB is what the pixels of the polygons refer to; it is there for drawing and for searchable PDFs,
-    and takes no part in comparison.
+    `page` counts from 1, `seconds` names the stages and what each took. `image` is what the pixels of the polygons
+    refer
+    to; it is there for drawing and for searchable PDFs.
 
-    Raises: ShapeError when `image` is not of `size`.
+    Raises: ShapeError when `image` is not of `width` and `height`.
     """
 
     lines: tuple[Line, ...]
-    size: tuple[int, int]
-    input: str = ""
     page: int = 1
     seconds: Mapping[str, float] = field(default_factory=dict, hash=False)
-    image: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(self.lines))
-        width, height = self.size
-        object.__setattr__(self, "size", (int(width), int(height)))
+        object.__setattr__(self, "width", int(self.width))
+        object.__setattr__(self, "height", int(self.height))
         object.__setattr__(self, "seconds", {name: float(value) for name, value in self.seconds.items()})
-        if self.image is not None and self.image.shape != (self.size[1], self.size[0], 3):
+        if self.image is not None and self.image.shape != (self.height, self.width, 3):
             raise ShapeError(
                 "the page's image is not of the page's size",
-                where=self.input or f"page {self.page}",
+                where=self.source or f"page {self.page}",
                 received=f"an array of shape {list(self.image.shape)}",
-                allowed=f"[{self.size[1]}, {self.size[0]}, 3]: height, width, RGB",
+                allowed=f"[{self.height}, {self.width}, 3]: height, width, RGB",
             )
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(width, height): the name of before, for one release."""
+        return self.width, self.height
+
+    @property
+    def input(self) -> str:
+        """`source` under its name of before, for one release."""
+        return self.source
 
     @property
     def text(self) -> str:
         """The lines in reading order, joined by newlines."""
         return "\n".join(line.text for line in self.lines)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; see `ocr.exporters.json.page_to_dict` for the keys."""
-        from ocr.exporters.json import page_to_dict
-
-        return page_to_dict(self)
+    def _content(self) -> Mapping[str, Json]:
+        """A line is `{"text", "score", "polygon", "words"}`, a word `{…, "chars"}`, a character `{"text", "score",
+        "polygon"}`. Scores have 4 decimals, coordinates 1, seconds 4. A line's orientation is not written: the polygon
+        starts at the text's own top-left corner and so tells it.
+        """
+        return {
+            "page": self.page,
+            "lines": [_piece(line) | {"words": [_word(word) for word in line.words]} for line in self.lines],
+            "seconds": {name: round(value, 4) for name, value in self.seconds.items()},
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Page:
         """The page that `to_dict` wrote, without its image. Raises: FormatError when keys or values do not fit."""
-        from ocr.exporters.json import page_from_dict
-
-        return page_from_dict(data)
+        return _read(data, _page, "a page: source, width, height, page, lines, seconds")
 
     def to_v2(self) -> list[list[Any]]:
         """The page as PaddleOCR 2.x gives it: a list of `[quad, (text, score)]`."""
@@ -207,14 +220,19 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Document:
-    """The pages of one input: one for an image, several for a PDF."""
+class Document(Result):
+    """The pages of one source: one for an image, several for a PDF."""
 
     pages: tuple[Page, ...]
-    input: str = ""
+    source: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pages", tuple(self.pages))
+
+    @property
+    def input(self) -> str:
+        """`source` under its name of before, for one release."""
+        return self.source
 
     @property
     def text(self) -> str:
@@ -222,21 +240,23 @@ class Document:
         return "\f".join(page.text for page in self.pages)
 
     def to_dict(self) -> dict[str, Any]:
-        """`{"input": ..., "pages": [Page.to_dict(), ...]}`"""
-        return {"input": self.input, "pages": [page.to_dict() for page in self.pages]}
+        """`{"source": ..., "pages": [Page.to_dict(), ...]}`"""
+        return {"source": self.source, "pages": [page.to_dict() for page in self.pages]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Document:
         """The document that `to_dict` or `to_json` wrote. Raises: FormatError when keys or values do not fit."""
-        from ocr.exporters.json import document_from_dict
-
-        return document_from_dict(data)
+        return _read(
+            data,
+            lambda d: Document(tuple(map(_page, d["pages"])), d.get("source", d.get("input", ""))),
+            "a document: source, pages",
+        )
 
     def to_json(self, *, indent: int | None = None) -> str:
         """`to_dict` as JSON text; characters outside ASCII stay readable."""
-        from ocr.exporters.json import to_json
-
-        return to_json(self, indent=indent)
+        text = json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, allow_nan=False)
+        # A lone surrogate cannot be written as UTF-8; JSON can still say it as an escape.
+        return re.sub("[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
     def to_v2(self) -> list[list[list[Any]]]:
         """The document as PaddleOCR 2.x gives it: a list of pages of `[quad, (text, score)]`."""
@@ -269,3 +289,51 @@ class Document:
         from ocr.exporters.searchable_pdf import write_searchable_pdf
 
         write_searchable_pdf(self, path, dpi=dpi, quality=quality)
+
+
+def _read(data: Any, make: Any, allowed: str) -> Any:
+    try:
+        return make(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"no key {error}" if isinstance(error, KeyError) else error
+        if isinstance(error, OarError):
+            what = f"{error.problem}: {error.received}"
+        raise FormatError(
+            "this is no OCR result",
+            where="from_dict",
+            received=what,
+            allowed=allowed,
+            fix="pass what to_dict() or json.loads(to_json()) gave",
+        ) from error
+
+
+def _piece(piece: Line | Word | Char) -> dict[str, Any]:
+    polygon = [[round(x, 1), round(y, 1)] for x, y in piece.polygon]
+    return {"text": piece.text, "score": round(piece.score, 4), "polygon": polygon}
+
+
+def _word(word: Word) -> dict[str, Any]:
+    return _piece(word) | {"chars": [_piece(char) for char in word.chars]}
+
+
+def _parts(data: Mapping[str, Any]) -> tuple[str, float, Polygon]:
+    if not isinstance(data["text"], str):
+        raise TypeError(f"text is {data['text']!r}")
+    return data["text"], data["score"], data["polygon"]
+
+
+def _page(data: Mapping[str, Any]) -> Page:
+    lines = (
+        Line(
+            *_parts(line),
+            words=tuple(
+                Word(*_parts(word), chars=tuple(Char(*_parts(char)) for char in word.get("chars", ())))
+                for word in line["words"]
+            ),
+        )
+        for line in data["lines"]
+    )
+    # "size" and "input" are the keys of files from before width, height and source.
+    width, height = data["size"] if "size" in data else (data["width"], data["height"])
+    source = data.get("source", data.get("input", ""))
+    return Page(tuple(lines), data["page"], data["seconds"], source=source, width=width, height=height)

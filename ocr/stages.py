@@ -1,4 +1,4 @@
-"""The three networks of a reading pipeline at run time: where is text, which way up, what does it say.
+"""The three models of text detection and recognition at run time: where is text, which way up, what does it say.
 
 A stage is an engine (program, weights, device) and a frozen dataclass of options. Images go in as uint8 RGB and are
 padded to one of the declared sizes, so the number of compilations is bounded; normalisation is part of the program.
@@ -14,9 +14,10 @@ import numpy as np
 from framework.core.errors import ConfigError
 from framework.inference import Engine
 from framework.vision.image import resize
+from framework.vision.normalize import Normalize
 from ocr.characters import CharacterSet
 from ocr.postprocess import DBPostprocess, Text, ctc_decode
-from ocr.preprocess import DetSize, Normalize, pack_lines
+from ocr.preprocess import DetSize, pack_lines
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class RecognizeOptions:
 
 
 @dataclass(frozen=True)
-class OrientOptions:
+class OrientationOptions:
     """How the 0/180 degree classifier sees lines: size, and the probability from which a line is turned."""
 
     normalize: Normalize
@@ -76,7 +77,7 @@ class Detector:
     def __init__(self, engine: Engine, options: DetectOptions) -> None:
         if options.postprocess.box_type != "quad":
             raise ConfigError(
-                "the reading pipeline cuts lines out along quads",
+                "lines are cut out along quads",
                 where="detector.options.postprocess.box_type",
                 received=options.postprocess.box_type,
                 allowed="quad",
@@ -131,10 +132,10 @@ def fit_bucket(
     return (max(1, round(height * scale)), max(1, round(width * scale))), (rows, columns)
 
 
-class Orienter:
+class OrientationClassifier:
     """Which line crops stand on their heads."""
 
-    def __init__(self, engine: Engine, options: OrientOptions) -> None:
+    def __init__(self, engine: Engine, options: OrientationOptions) -> None:
         self.engine, self.options = engine, options
 
     @property

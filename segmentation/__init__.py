@@ -7,15 +7,18 @@ mask = segment("slice.png")
 mask.save("output")
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from segmentation.api import predictor as predictor
+    from segmentation.segmenter import Segmenter
+
+    predictor: Callable[..., Segmenter]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "predictor":
-        from segmentation.api import predictor
+        from segmentation.domain import predictor
 
         return predictor
     raise AttributeError(f"module 'segmentation' has no attribute {name!r}")

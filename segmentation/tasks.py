@@ -16,9 +16,9 @@ from framework.core.errors import ConfigError, InputError
 from framework.engine.task import Batch, Losses, Metric, check_classes
 from framework.nn.layer import Layer
 from framework.vision import draw
+from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from segmentation.inference import TestTimeAugmentation
-from zoo.layers.normalize import Normalize
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Evaluate a model on the data of its config file.
 
-python tools/eval.py -c configs/zoo/lenet/lenet_mnist.yml
-python tools/eval.py -c configs/zoo/lenet/lenet_mnist.yml -o weights=output/lenet_mnist/checkpoints
+python tools/eval.py -c configs/classification/lenet/lenet_mnist.yml
+python tools/eval.py -c configs/classification/lenet/lenet_mnist.yml -o weights=output/lenet_mnist/checkpoints
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     from framework.core.device import set_device
     from framework.inference.memory import keep_memory
-    from zoo import workflow
+    from framework.workflow import train as workflow
 
     keep_memory()
     try:

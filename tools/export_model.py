@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from framework.config.arguments import OUTPUT, add_config, add_settings, settings
 from framework.core.errors import OarError
-from framework.inference import runner
+from framework.workflow.export import write_artifact
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -34,7 +34,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         changes = settings(args.opt, args.model_path)
-        folder = runner.export(args.config, Path(args.output_dir), changes, args.input_shape)
+        folder = write_artifact(args.config, Path(args.output_dir), changes, args.input_shape)
     except OarError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -14,10 +14,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from framework.config.arguments import OUTPUT, add_config, add_settings, settings
 from framework.core.errors import OarError
-from framework.inference import keep_memory, runner
+from framework.inference import Runtime, keep_memory
+from framework.workflow import open_predictor
+from framework.workflow.domain import all_domains
+from framework.workflow.options import add_option_flags
+from framework.workflow.predict_files import SOURCES, check_sources, predict_files
 
 
-def arguments() -> argparse.ArgumentParser:
+def arguments() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
+    """The parser, and the names of the domains' options in it."""
     parser = argparse.ArgumentParser(description="Run a model on images, PDFs, videos and texts.")
     model = parser.add_mutually_exclusive_group(required=True)
     add_config(model, required=False)
@@ -38,37 +43,26 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--no_draw", action="store_true", help="write no images, only JSON")
     parser.add_argument("--save_results", action="store_true", help="also one file: bbox.json, MOT's .txt")
     add_settings(parser)
-    add = parser.add_argument_group("options", "each for the domains that take it").add_argument
-    add("--threshold", type=float, help="least score of what is kept")
-    add("--batch_size", type=int, help="how many run together")
-    add("--tracker", choices=["bytetrack"], help="follow objects over the frames of a video")
-    add("--det_model_dir", help="the detector that finds people for a pose model of one person's crop")
-    add("--det_threshold", type=float, help="least score of what that detector finds, default: 0.5")
-    add("--slice_infer", action="store_true", default=None, help="look at tiles of an image")
-    add("--slice_size", type=int, nargs=2, metavar=("H", "W"), help="of a tile, default: 640 640")
-    add("--overlap_ratio", type=float, nargs=2, metavar=("H", "W"), help="of tiles, default: 0.25 0.25")
-    add("--combine_method", choices=["nmm", "nms", "concat"], help="of the boxes of tiles")
-    add("--match_metric", choices=["ios", "iou"], help="tells whether two boxes show one object")
-    add("--match_threshold", type=float, help="the metric from which they do")
-    add("--opacity", type=float, help="of masks, 0 to 1")
-    add("--background", help="behind what is cut out: blur, a colour or an image")
-    return parser
+    return parser, add_option_flags(parser, (domain.options for domain in all_domains()))
 
 
 def main(argv: list[str] | None = None) -> int:
-    given = vars(arguments().parse_args(argv))
-    if (path := given.pop("image_path")) is not None:
-        given["image_dir" if Path(path).is_dir() else "image_file"] = path
-    sources = {name: given.pop(name) for name in runner.SOURCES}
-    model = [given.pop(name) for name in ("config", "model_dir", "device", "precision")]
-    model.append(settings(given.pop("opt"), given.pop("model_path")))
-    output_dir, draw = Path(given.pop("output_dir")), not given.pop("no_draw")
-    save = given.pop("save_results")
+    parser, names = arguments()
+    args = vars(parser.parse_args(argv))
+    if (path := args.pop("image_path")) is not None:
+        args["image_dir" if Path(path).is_dir() else "image_file"] = path
+    sources = {name: args[name] for name in SOURCES}
     keep_memory()
     try:
-        runner.check_sources(**sources)
-        predictor = runner.open_predictor(*model, options=given)
-        report = runner.run(predictor, output_dir, **sources, draw=draw, save=save)
+        check_sources(**sources)
+        predictor = open_predictor(
+            args["model_dir"] if args["model_dir"] is not None else args["config"],
+            runtime=Runtime(args["device"], args["precision"]),
+            overrides=settings(args["opt"], args["model_path"]),
+            options={name: args[name] for name in names},
+        )
+        draw, save = not args["no_draw"], args["save_results"]
+        report = predict_files(predictor, Path(args["output_dir"]), **sources, draw=draw, save=save)
     except OarError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -1,7 +1,7 @@
 """Train a model from a config file.
 
-python tools/train.py -c configs/zoo/lenet/lenet_mnist.yml -o train.epochs=5
-python tools/train.py -c configs/zoo/lenet/lenet_mnist.yml --resume
+python tools/train.py -c configs/classification/lenet/lenet_mnist.yml -o train.epochs=5
+python tools/train.py -c configs/classification/lenet/lenet_mnist.yml --resume
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     args = arguments().parse_args(argv)
     from framework.core.device import set_device
     from framework.inference.memory import keep_memory
-    from zoo import workflow
+    from framework.workflow import train as workflow
 
     keep_memory()  # steps that allocate fresh pages cost up to twice the time
     try:

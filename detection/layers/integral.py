@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework import nn
-from zoo.layers.reparam import Arrays
+from framework.nn.reparam import Arrays
 
 
 class Integral(nn.Layer):

@@ -20,8 +20,8 @@ from detection.layers.integral import Integral
 from detection.losses import distribution_focal_loss, giou_loss
 from framework import nn
 from framework.nn import functional as F
+from framework.nn.reparam import Arrays
 from zoo.layers.conv_bn import ConvBN
-from zoo.layers.reparam import Arrays
 
 STRIDES = (8, 16, 32, 64)
 REG_MAX = 7

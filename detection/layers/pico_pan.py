@@ -14,8 +14,8 @@ import jax.numpy as jnp
 
 from framework import nn
 from framework.nn import functional as F
+from framework.nn.reparam import Arrays, fuse_conv_bn
 from zoo.layers.conv_bn import ConvBN
-from zoo.layers.reparam import Arrays, fuse_conv_bn
 from zoo.vision.pp_lcnet import Block, DepthwiseSeparable
 
 _KAIMING = nn.initializer.KaimingUniform()

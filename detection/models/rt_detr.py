@@ -26,9 +26,9 @@ from detection.layers.query_transformer import Decoder, QueryTransformer, Select
 from detection.models.query_detector import QueryDetector
 from framework import nn
 from framework.config import register
+from framework.nn.reparam import Arrays, deploy_state, prefixed
 from zoo.contracts import build_backbone
 from zoo.layers.conv_bn import ConvBN
-from zoo.layers.reparam import Arrays, deploy_state, prefixed
 from zoo.layers.variants import check_variant
 from zoo.vision.pp_hgnet_v2 import PPHGNetV2Config
 from zoo.vision.resnet import ResNetConfig

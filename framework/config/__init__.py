@@ -1,4 +1,4 @@
-"""YAML configurations, bound to frozen dataclasses once, at the door. Imports no jax.
+"""YAML configurations, bound to frozen dataclasses once, where they are read. Imports no jax.
 
     tree = load("configs/segmentation/pp_liteseg/x.yml", ["data.train.batch_size=8"])
     experiment = bind(tree, Experiment, packages_of(tree))
@@ -8,7 +8,8 @@ made known by `register`, and `dump`, `resolved` and `schema` write text. The se
 `framework.engine.experiment.Experiment`.
 """
 
-from framework.config.bind import Domain, bind, packages_of
+from framework.config.bind import bind, packages_of
+from framework.config.domains import domain_objects, domain_packages, packages_of_domain
 from framework.config.dump import dump, schema
 from framework.config.load import load, override, resolved
 from framework.config.registry import KINDS, Entry, Kind, available, build, find, register
@@ -16,7 +17,6 @@ from framework.config.tree import Tree, Where, from_plain, parse
 
 __all__ = [
     "KINDS",
-    "Domain",
     "Entry",
     "Kind",
     "Tree",
@@ -24,12 +24,15 @@ __all__ = [
     "available",
     "bind",
     "build",
+    "domain_objects",
+    "domain_packages",
     "dump",
     "find",
     "from_plain",
     "load",
     "override",
     "packages_of",
+    "packages_of_domain",
     "parse",
     "register",
     "resolved",

@@ -27,11 +27,11 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, overload
 
+from framework.config.domains import domain_packages, packages_of_domain
+from framework.config.imports import import_components
 from framework.config.registry import Catalog, Kind, did_you_mean, name_of
 from framework.config.tree import Tree, from_plain
 from framework.core.errors import ConfigError, OarError
-
-Domain = Literal["zoo", "ocr", "detection", "segmentation", "nlp"]
 
 _T = TypeVar("_T")
 _FAILED: Any = object()  # stands for a value whose error is noted
@@ -63,12 +63,20 @@ def bind(source: Tree | dict | list, hint: Any, packages: Sequence[str] = ()) ->
 
 
 def packages_of(tree: Tree) -> tuple[str, ...]:
-    """The packages that a configuration file sees: the one that its `domain` names, zoo and framework."""
+    """The packages that a configuration sees: those of its `domain`, and the modules that its `imports` names.
+
+    Raises:
+        ConfigError: `domain` is missing or unknown, or an import fails.
+    """
     binder = _Binder(())
     if "domain" not in tree.value:
-        binder.missing_key(tree, "domain", Domain)
-    domain = binder.value(tree.value["domain"], Domain, "domain") if "domain" in tree.value else _FAILED
-    return tuple(dict.fromkeys((binder.finish(domain), "zoo", "framework")))
+        binder.finish(binder.missing_key(tree, "domain", Literal[tuple(domain_packages())]))
+    named = tree.value["domain"]
+    try:
+        packages = packages_of_domain(named.value)
+    except ConfigError as error:
+        packages = binder.finish(binder.note_error(named, "domain", error))
+    return tuple(dict.fromkeys((*packages, *import_components(tree))))
 
 
 def spell(hint: Any) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from framework.config.imports import IMPORTS
 from framework.config.tree import INHERITED, Tree, Where, parse, write
 from framework.core.errors import ConfigError, nearest
 
@@ -55,6 +56,8 @@ def _load_file(path: Path, chain: tuple[Path, ...], asked_at: Where | None = Non
         )
     bases = _bases(tree.value.get(BASE))
     own = Tree({key: child for key, child in tree.value.items() if key != BASE}, tree.where)
+    if IMPORTS in own.value:
+        own.value[IMPORTS] = _absolute_files(own.value[IMPORTS], path.parent)
     merged: Tree | None = None
     for base in bases:
         loaded = _load_file((path.parent / base.value).resolve(), (*chain, path), base.where)
@@ -75,6 +78,14 @@ def _bases(tree: Tree | None) -> list[Tree]:
                 allowed="a path or a list of paths, relative to this file",
             )
     return items
+
+
+def _absolute_files(tree: Tree, folder: Path) -> Tree:
+    """The `imports` of a file in `folder`, with whole paths: the resolved text is read from other folders."""
+    if isinstance(tree.value, list):
+        return Tree([_absolute_files(item, folder) for item in tree.value], tree.where)
+    is_file = isinstance(tree.value, str) and tree.value.endswith(".py")
+    return Tree((folder / tree.value).resolve().as_posix(), tree.where) if is_file else tree
 
 
 def _read(path: Path, asked_at: Where | None) -> str:

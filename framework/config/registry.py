@@ -28,9 +28,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from framework.config.domains import domain_packages
 from framework.core.errors import ConfigError, nearest
 
-# A pipeline is a kind because reading a page takes two or three exported models and no model, task or postprocess
+# A pipeline is a kind because recognising the text of a page takes two or three exported models and no model, task or
+# postprocess
 # can own the others.
 KINDS = (
     "model",
@@ -44,6 +46,7 @@ KINDS = (
     "optimizer",
     "schedule",
     "pipeline",
+    "callback",
 )
 _Class = TypeVar("_Class", bound=type)
 
@@ -179,6 +182,8 @@ class Catalog:
 
     def __init__(self, packages: Sequence[str]) -> None:
         self.packages = tuple(packages)
+        # A domain inside of a package, such as zoo.classification, is seen by its own configurations alone.
+        self._hidden = tuple(p for p in domain_packages().values() if p not in self.packages)
 
     def find(self, kind: str, name: str) -> Entry:
         Kind(kind)
@@ -223,7 +228,7 @@ class Catalog:
         ]
 
     def _holds(self, module: str) -> bool:
-        return any(module == package or module.startswith(package + ".") for package in self.packages)
+        return _is_in(module, self.packages) and not _is_in(module, self._hidden)
 
     @cached_property
     def _sources(self) -> dict[str, tuple[Path, str]]:
@@ -236,8 +241,13 @@ class Catalog:
                     parts = path.relative_to(root).with_suffix("").parts if root != path else ()
                     if parts and parts[-1] == "__init__":
                         parts = parts[:-1]
-                    sources[".".join((package, *parts))] = (path, source)
+                    if self._holds(module := ".".join((package, *parts))):
+                        sources[module] = (path, source)
         return sources
+
+
+def _is_in(module: str, packages: Iterable[str]) -> bool:
+    return any(module == package or module.startswith(package + ".") for package in packages)
 
 
 def _files(package: str) -> Iterator[tuple[Path, Path]]:

@@ -111,7 +111,7 @@ def run_check(verbose: bool = True) -> dict[str, object]:
     """
     from framework import nn
     from framework.export import TensorSpec, lower_layer
-    from framework.inference.engine import Engine
+    from framework.inference.engine import XLAEngine
 
     started = time.perf_counter()
     device = default_device()
@@ -144,7 +144,7 @@ def run_check(verbose: bool = True) -> dict[str, object]:
 
     expected = layer.eval()(images)
     program, weights = lower_layer(layer, {"x": TensorSpec(("n", "8*h", "8*w", 3))})
-    engine = Engine(program, weights, device)
+    engine = XLAEngine(program, weights, device)
     error = float(np.abs(engine({"x": np.asarray(images)})["output"] - np.asarray(expected)).max())
     if not error < 1e-3:
         raise DeviceError(

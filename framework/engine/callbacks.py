@@ -123,9 +123,10 @@ class TensorBoard(Callback):
 
     def on_eval(self, trainer: Trainer, row: Row) -> None:
         self._scalars("eval", row)
-        draw, first = getattr(trainer.task, "visualize", None), trainer.evaluator and trainer.evaluator.first
-        if draw is not None and first:
-            self.writer.add_image("eval/sample", draw(*first, trainer.labels), row["step"], dataformats="HWC")
+        first = trainer.evaluator and trainer.evaluator.first
+        drawing = trainer.task.visualize(*first, trainer.labels) if first else None
+        if drawing is not None:
+            self.writer.add_image("eval/sample", drawing, row["step"], dataformats="HWC")
         self.writer.flush()
 
     def _scalars(self, group: str, row: Row) -> None:

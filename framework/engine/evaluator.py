@@ -10,9 +10,9 @@ import numpy as np
 
 from framework.core.dtypes import narrow
 from framework.engine.task import Task
-from framework.inference.engine import compile_options, enable_compilation_cache
 from framework.io.device import without_texts
 from framework.io.loader import DataLoader
+from framework.nn.compilation import compile_options, enable_compilation_cache
 from framework.nn.functional_core import GraphDef, State
 
 

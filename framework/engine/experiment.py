@@ -5,6 +5,7 @@ Components are bound to their own dataclasses; what they are is the domain's bus
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal
 
@@ -12,10 +13,14 @@ from framework.config.bind import bind, packages_of
 from framework.config.registry import Kind
 from framework.config.tree import Tree
 from framework.core.errors import ConfigError
+from framework.engine.callbacks import Callback
+from framework.engine.pipeline import Pipeline
+from framework.engine.task import Task
+from framework.io.dataset import Dataset
+from framework.optimizer.base import Optimizer
 from framework.optimizer.ema import EMA
 
-Dataset = Annotated[Any, Kind("dataset")]
-Transforms = tuple[Annotated[Any, Kind("transform")], ...]
+Transforms = tuple[Annotated[Callable[..., Any], Kind("transform")], ...]
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,7 @@ class LoaderConfig:
     holds samples of about one length, and the model is compiled once for each bucket.
     """
 
-    dataset: Dataset
+    dataset: Annotated[Dataset, Kind("dataset")]
     transforms: Transforms = ()
     batch_size: int = 32
     num_workers: int = 2
@@ -67,6 +72,7 @@ class TrainOptions:
         early_stop: Stop after so many evaluations without a better score.
         tensorboard: Write scalars, and images where the task draws some, to <run>/tensorboard.
         profile_step: Record a profile of this step and the two after it to <run>/profile.
+        callbacks: Of the user, after those of the framework.
     """
 
     epochs: int | None = None
@@ -84,6 +90,7 @@ class TrainOptions:
     early_stop: int | None = None
     tensorboard: bool = False
     profile_step: int | None = None
+    callbacks: tuple[Annotated[Callback, Kind("callback")], ...] = ()
 
     def __post_init__(self) -> None:
         if self.epochs is not None and self.iters is not None:
@@ -150,14 +157,16 @@ class PredictOptions:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A whole file. `weights` are those that evaluation, export and inference run with."""
+    """A whole file. `weights` are those that evaluation, export and inference run with, `imports` the user's own files
+    and modules of components; see framework/config/imports.py."""
 
     domain: str
-    model: Annotated[Any, Kind("model")] | None = None
-    task: Annotated[Any, Kind("task")] | None = None
-    pipeline: Annotated[Any, Kind("pipeline")] | None = None
+    imports: tuple[str, ...] = ()
+    model: Annotated[object, Kind("model")] | None = None
+    task: Annotated[Task, Kind("task")] | None = None
+    pipeline: Annotated[Pipeline, Kind("pipeline")] | None = None
     data: Data = Data()
-    optim: Annotated[Any, Kind("optimizer")] | None = None
+    optim: Annotated[Optimizer, Kind("optimizer")] | None = None
     train: TrainOptions = TrainOptions()
     pretrained: Pretrained | None = None
     weights: str | None = None

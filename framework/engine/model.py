@@ -25,7 +25,7 @@ from framework.core.errors import ConfigError
 from framework.engine.callbacks import Callback, LogLines
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import TrainOptions
-from framework.engine.task import Losses
+from framework.engine.task import Losses, Task
 from framework.engine.trainer import Trainer
 from framework.io.loader import DataLoader
 from framework.io.recipe import Batch
@@ -62,7 +62,7 @@ def _named(metric: Metric) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class _Supervised:
+class _Supervised(Task):
     """A network, a loss of (outputs…, labels…) and metrics, as a Task."""
 
     inputs: int

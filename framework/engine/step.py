@@ -16,7 +16,7 @@ from framework.core.trace import explained_trace
 from framework.engine.experiment import TrainOptions
 from framework.engine.state import TrainState
 from framework.engine.task import Task
-from framework.inference.engine import compile_options, enable_compilation_cache
+from framework.nn.compilation import compile_options, enable_compilation_cache
 from framework.nn.functional.lowering import CPU_RECOMPUTE_OPTIONS
 from framework.nn.functional_core import GraphDef, State
 from framework.optimizer.base import ParamGroup

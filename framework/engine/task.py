@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import jax
 import numpy as np
@@ -13,6 +14,7 @@ from framework.core.errors import ConfigError
 from framework.nn.layer import Layer
 
 Batch = Mapping[str, jax.Array]
+Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Metric(Protocol):
 
     higher_is_better: bool
 
-    def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
+    def update(self, outputs: Arrays, batch: Arrays) -> None:
         """Take in one batch: what `Task.infer` gave and what the loader gave, without padded samples."""
         ...
 
@@ -40,30 +42,55 @@ class Metric(Protocol):
         ...
 
 
-class Task(Protocol):
-    """A frozen dataclass: all that a domain says about training and inference. `loss` and `infer` are pure."""
+class Task(ABC):
+    """Base of the tasks, which are frozen dataclasses: all that a domain says about training and inference.
+
+    `loss` and `infer` are pure.
+
+    Attributes:
+        padding: What pads the arrays of samples of different lengths, by name; None where all have one shape.
+    """
+
+    padding: ClassVar[Mapping[str, Any] | None] = None
 
     def pack(self, sample: Any) -> dict[str, np.ndarray]:
-        """Arrays of fixed shape, for one sample of the data set. Those of texts ("U") are for the metrics alone."""
-        ...
+        """Arrays of fixed shape, for one sample of the data set. Those of texts ("U") are for the metrics alone.
+
+        Raises:
+            ConfigError: the task takes no samples of data sets.
+        """
+        raise self._cannot("be trained or evaluated: it does not say what of a sample goes to the device")
+
+    def length(self, sample: Any) -> int:
+        """How long a sample is, in what `buckets` counts. Needed where `padding` is given."""
+        raise self._cannot("sort samples into buckets: they all have one shape")
 
     def loss(self, model: Layer, batch: Batch) -> Losses:
-        """`batch` has what `pack` gave, stacked, and `step`, int32 []: the steps done."""
-        ...
+        """`batch` has what `pack` gave, stacked, and `step`, int32 []: the steps done.
 
+        Raises:
+            ConfigError: the task is one of inference alone.
+        """
+        raise self._cannot("be trained: it has no loss")
+
+    @abstractmethod
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """Fixed shapes: this is what is evaluated and exported."""
-        ...
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         """Fresh ones; the first decides which checkpoint is the best."""
-        ...
+        return {}
 
-    # Where a task has it, `image(outputs, batch, labels) -> [H, W, 3] uint8` shows a sample of an evaluation.
+    def visualize(self, outputs: Arrays, batch: Arrays, labels: tuple[str, ...]) -> np.ndarray | None:
+        """A drawing [H, W, 3] uint8 of the first sample of a batch, for TensorBoard; None where there is none."""
+        return None
 
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:
-        """Raise ConfigError where model and data do not fit, such as other numbers of classes."""
-        ...
+        """Raises: ConfigError, where model and data do not fit, such as other numbers of classes."""
+        check_classes(model, labels)
+
+    def _cannot(self, what: str) -> ConfigError:
+        return ConfigError(f"{type(self).__name__} cannot {what}", where="task", received=type(self).__name__)
 
 
 def check_transforms(model: Layer, transforms: Iterable[Any]) -> None:

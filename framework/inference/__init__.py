@@ -1,12 +1,13 @@
 """Inference: engines that run a program on numpy arrays, and the paddle.inference surface over them."""
 
 from framework.inference.engine import Engine as Engine
-from framework.inference.engine import compile_options as compile_options
-from framework.inference.engine import enable_compilation_cache as enable_compilation_cache
+from framework.inference.engine import XLAEngine as XLAEngine
 from framework.inference.memory import keep_memory as keep_memory
 from framework.inference.paddle_api import Config as Config
 from framework.inference.paddle_api import PrecisionType as PrecisionType
 from framework.inference.paddle_api import Predictor as Predictor
 from framework.inference.paddle_api import create_predictor as create_predictor
 from framework.inference.precision import choose_precision as choose_precision
-from framework.inference.precision import engine_of as engine_of
+from framework.inference.runtime import Runtime as Runtime
+from framework.nn.compilation import compile_options as compile_options
+from framework.nn.compilation import enable_compilation_cache as enable_compilation_cache

@@ -1,4 +1,4 @@
-"""Engine: a program with its weights on one device, compiled once per shape.
+"""Engines: a program with its weights on one device, compiled once per shape. XLA's is the first.
 
 Calls may come from several threads: compiling takes a lock per shape, running takes none. Shapes should come in the
 buckets that a pipeline declares, so that `compile_count` is bounded by their number.
@@ -6,77 +6,62 @@ buckets that a pipeline declares, so that `compile_count` is bounded by their nu
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import os
 import threading
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
 from jax import export
-from jax.experimental.compilation_cache import compilation_cache
+from numpy.typing import ArrayLike
 
-from framework.core.device import Device, cpu_features, default_device
-from framework.core.errors import DeviceError, HubError, ShapeError
-from framework.core.home import home
+from framework.core.device import Device, default_device
+from framework.core.errors import DeviceError, ShapeError
 from framework.export.program import size_fits
-from framework.nn.functional.lowering import AVX512_COMPILE_OPTIONS, CPU_COMPILE_OPTIONS
+from framework.nn.compilation import compile_options, enable_compilation_cache
 
 log = logging.getLogger("oar")
-_cache_lock = threading.Lock()
-_cache_ready = False
 
 
-def enable_compilation_cache(folder: str | Path | None = None) -> Path | None:
-    """Keep compiled programs on disk, so that a second start does not compile again. On by default for engines.
+class Engine(Protocol):
+    """What runs a program: arrays by name in, arrays by name out. Safe to call from several threads."""
 
-    The folder is JAX_COMPILATION_CACHE_DIR, or `OAR_HOME`/compiled/<this kind of CPU>; OAR_COMPILATION_CACHE=off
-    turns it off. It is trusted like code: where it is not there yet, it is made for its owner alone. A machine without
-    a place for it runs without it, with a warning.
-    """
-    global _cache_ready
-    with _cache_lock:
-        if os.environ.get("OAR_COMPILATION_CACHE", "").lower() in ("off", "0", "false"):
-            return None
-        current = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-        if folder is None and (_cache_ready or current):
-            _cache_ready = True
-            return Path(current) if current else None
-        try:
-            folder = _made(folder)
-        except (OSError, HubError) as error:
-            log.warning("compiled programs are not kept: %s", error)
-            _cache_ready = True
-            return None
-        jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-        compilation_cache.reset_cache()  # jax would stay with the folder that it used first
-        _cache_ready = True
-        return folder
+    @property
+    def inputs(self) -> Mapping[str, TensorShape]:
+        """Shape and dtype of each input; a size may be symbolic."""
+        ...
+
+    @property
+    def outputs(self) -> Mapping[str, TensorShape]:
+        """Shape and dtype of each output."""
+        ...
+
+    @property
+    def compile_count(self) -> int:
+        """Shapes compiled so far."""
+        ...
+
+    def __call__(self, inputs: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
+        """Outputs by name; blocks until they are there. Raises: ShapeError, where the inputs do not fit."""
+        ...
+
+    def start(self, inputs: Mapping[str, ArrayLike]) -> Mapping[str, ArrayLike]:
+        """As a call, but the outputs may still be under way: `np.asarray` of one waits for it."""
+        ...
 
 
-def _made(folder: str | Path | None) -> Path:
-    if folder is None:
-        kind = hashlib.sha256(" ".join(sorted(cpu_features())).encode()).hexdigest()[:12]
-        folder = home() / "compiled" / kind
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder
+class TensorShape(Protocol):
+    """Shape and dtype of an input or an output of a program."""
+
+    @property
+    def shape(self) -> tuple: ...
+
+    @property
+    def dtype(self) -> np.dtype: ...
 
 
-def compile_options(device: Device) -> dict[str, Any]:
-    """XLA options for programs on this device; see framework/nn/functional/lowering.py."""
-    if device.platform != "cpu":
-        return {}
-    wide = AVX512_COMPILE_OPTIONS if "avx512f" in cpu_features() else {}
-    return {**CPU_COMPILE_OPTIONS, **wide}
-
-
-class Engine:
+class XLAEngine:
     """Run `program` on numpy inputs by name. Without `device` on the one that `set_device` chose.
 
     Attributes:

@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from framework.core.device import find_device
 from framework.core.dtypes import narrow
 from framework.core.errors import InputError, ShapeError, nearest
 from framework.export.artifact import Artifact, load_artifact
-from framework.inference.engine import Engine, enable_compilation_cache
-from framework.inference.precision import engine_of
+from framework.inference.engine import Engine
+from framework.inference.runtime import Runtime
+from framework.nn.compilation import enable_compilation_cache
 
 log = logging.getLogger("oar")
 
@@ -146,7 +146,6 @@ class Predictor:
         self._config = config
         self._artifact = artifact or load_artifact(config.model_dir)
         if engine is None:
-            device = find_device(config._device)
             programs = self._artifact.programs
             if not programs:
                 raise InputError(
@@ -156,7 +155,7 @@ class Predictor:
                     allowed="the folder of one stage",
                     fix="use the domain's predictor, e.g. ocr.predictor(folder), or Config(folder/stage)",
                 )
-            engine = engine_of(self._artifact, device, config._precision)
+            engine = Runtime(config._device, config._precision).open(self._artifact)
         self._engine = engine
         names = self._artifact.config.get("inputs", list(engine.inputs))
         self._inputs = {name: Handle(name, engine.inputs[name]) for name in names}

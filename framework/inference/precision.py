@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from framework.core.device import Device, bfloat16_is_fast, default_device, find_device
+from framework.core.device import Device, bfloat16_is_fast
 from framework.core.dtypes import Precision
 from framework.core.errors import InputError
-from framework.export.artifact import Artifact
-from framework.inference.engine import Engine
 
 PrecisionChoice = Literal["auto", "float32", "bfloat16"]
 
@@ -33,15 +31,3 @@ def choose_precision(choice: str, device: Device, available: Iterable[str], bf16
             fix="export the model again with it" if choice in ("float32", "bfloat16") else None,
         )
     return choice  # type: ignore[return-value]
-
-
-def engine_of(artifact: Artifact, device: str | Device | None = None, precision: str = "auto") -> Engine:
-    """The engine of an artifact's program, in the precision that fits the device and the model.
-
-    Raises:
-        DeviceError: no such device. InputError: no program of this precision.
-    """
-    place = find_device(device) if isinstance(device, str) else device or default_device()
-    holds = bool(artifact.config.get("bf16_verified"))
-    chosen = choose_precision(precision, place, artifact.programs, holds)
-    return Engine(artifact.programs[chosen], artifact.weights, place)

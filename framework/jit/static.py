@@ -197,7 +197,7 @@ class LoadedProgram:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        from framework.inference.engine import Engine
+        from framework.inference.engine import XLAEngine
 
         artifact = load_artifact(folder)
         if "float32" not in artifact.programs:
@@ -207,7 +207,7 @@ class LoadedProgram:
                 received=f"stages: {', '.join(artifact.stages) or 'none'}",
                 allowed="what jit.save wrote, or the folder of one stage",
             )
-        self._engine = Engine(artifact.programs["float32"], artifact.weights)
+        self._engine = XLAEngine(artifact.programs["float32"], artifact.weights)
         self.input_names = list(artifact.config.get("inputs", self._engine.inputs))
 
     def __call__(self, *args: Any) -> Any:

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 from framework import nn
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from framework.nn.reparam import Arrays, deploy_state, fuse_conv_bn, prefixed
 from ocr.layers.nrtr import NRTRConfig, NRTRDecoder
 from ocr.layers.svtr import LightSVTR, LightSVTRConfig
 from ocr.layers.svtr_encoder import SVTREncoder, SVTREncoderConfig
-from zoo.layers.reparam import Arrays, deploy_state, fuse_conv_bn, prefixed
 
 
 @dataclass(frozen=True)

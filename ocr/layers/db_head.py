@@ -14,8 +14,8 @@ import jax
 from framework import nn
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from framework.nn.reparam import Arrays, deploy_state, fuse_conv_bn, prefixed
 from ocr.layers.pyramid import Pyramid
-from zoo.layers.reparam import Arrays, deploy_state, fuse_conv_bn, prefixed
 
 AUXILIARY = (("p4", 4), ("p3", 2), ("p2", 1))  # level and its upsampling to stride 4
 

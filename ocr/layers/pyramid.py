@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from framework import nn
 from framework.nn import functional as F
-from zoo.layers.reparam import Arrays, deploy_state, fuse_conv_bn, prefixed
+from framework.nn.reparam import Arrays, deploy_state, fuse_conv_bn, prefixed
 from zoo.layers.squeeze_excite import SqueezeExcite
 
 

@@ -17,8 +17,8 @@ import jax
 import numpy as np
 
 from framework import nn
+from framework.nn.reparam import Arrays, centred, fuse_conv_bn, prefixed
 from ocr.layers.pyramid import IntraCLBlock, Pyramid, RSELayer, coarse_first, join, top_down
-from zoo.layers.reparam import Arrays, centred, fuse_conv_bn, prefixed
 from zoo.layers.squeeze_excite import SqueezeExcite
 
 # (kernel, dilation) of the branches beside a large kernel; UniRepLKNet, table of DilatedReparamBlock

@@ -3,7 +3,7 @@
 Paper: Shi et al. 2015, https://arxiv.org/abs/1507.05717; PP-OCR, https://arxiv.org/abs/2009.09941
 Reference: PaddlePaddle/PaddleOCR configs/rec/multi_language/rec_en_number_lite_train.yml and its siblings
 Differs: channels last; forward gives logits in training and in eval, where upstream gives probabilities in eval.
-Weights: official `.pdparams` by name, official exported programs by order; see zoo/loading.py.
+Weights: official `.pdparams` by name, official exported programs by order; see framework/workflow/weights.py.
 """
 
 from __future__ import annotations

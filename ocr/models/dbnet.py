@@ -3,7 +3,7 @@
 Paper: DB, https://arxiv.org/abs/1911.08947; PP-OCRv6, https://arxiv.org/abs/2606.13108
 Reference: PaddlePaddle/PaddleOCR configs/det/PP-OCRv{3,4,5,6}/*.yml
 Differs: channels last; maps have no channel axis.
-Weights: official `.pdparams` by name, official exported programs by order; see zoo/loading.py.
+Weights: official `.pdparams` by name, official exported programs by order; see framework/workflow/weights.py.
 
     backbone   4 maps at strides 4, 8, 16, 32
     neck       top-down pyramid, joined at stride 4

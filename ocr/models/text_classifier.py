@@ -4,7 +4,8 @@ Paper: PP-OCR, https://arxiv.org/abs/2009.09941; PP-LCNet, https://arxiv.org/abs
 Reference: PaddlePaddle/PaddleOCR configs/cls/cls_mv3.yml, ppocr/modeling/heads/cls_head.py; PP-LCNet in PaddleClas
 Differs: channels last; forward gives logits in training and in eval, where upstream gives probabilities in eval.
     PaddleClas has no `backbone.` and `head.` before the names of a PP-LCNet.
-Weights: official exported programs by order, checkpoints of the v2.0 classifier by name; see zoo/loading.py.
+Weights: official exported programs by order, checkpoints of the v2.0 classifier by name; see
+framework/workflow/weights.py.
 """
 
 from __future__ import annotations

@@ -68,8 +68,8 @@ ONLY_HERE = {
     "pickle": ("framework/io/interop/",),
     "safetensors": ("framework/io/interop/",),
     "ml_dtypes": ("framework/io/interop/",),
-    "huggingface_hub": ("zoo/_transfer.py",),
-    "filelock": ("zoo/workflow.py",),
+    "huggingface_hub": ("framework/hub/transfer.py",),
+    "filelock": ("framework/workflow/train.py",),
     "tensorboardX": ("framework/engine/callbacks.py",),
     "faster_coco_eval": ("detection/metrics.py",),
     "scipy": ("detection/assigners/hungarian.py", "detection/tracking/"),
@@ -154,7 +154,9 @@ def dotted(node: ast.AST) -> str:
 
 
 def test_the_tree_is_read() -> None:
-    assert {"framework/nn/layer.py", "zoo/hub.py", "ocr/pipeline.py"} <= {source.path for source in code()}
+    assert {"framework/nn/layer.py", "framework/hub/store.py", "ocr/pipeline.py"} <= {
+        source.path for source in code()
+    }
 
 
 def test_packages_import_downwards() -> None:
@@ -255,7 +257,7 @@ def test_config_loads_no_jax() -> None:
     assert_none(broken, "framework/config imports no jax, not even inside a function")
 
 
-@pytest.mark.parametrize("module", ["ocr.api", "framework.inference.runner"])
+@pytest.mark.parametrize("module", ["ocr.api", "framework.workflow.run"])
 def test_inference_loads_no_training_code(module: str) -> None:
     found = loaded_by(f"import {module}", OFF_THE_INFERENCE_PATH)
     assert_none(found, f"{module} runs artifacts: importing it loads neither model code nor these packages")

@@ -15,11 +15,10 @@ from typing import Any
 
 import pytest
 
-from framework import nn
+from framework import hub, nn
 from framework.config import build, load, parse, resolved
 from framework.config.registry import name_of
 from framework.engine.experiment import Experiment, bind_experiment
-from zoo import hub
 
 REPO = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parent / "golden"

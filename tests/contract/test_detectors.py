@@ -19,7 +19,7 @@ from framework.config import available
 from framework.config.registry import find
 from framework.core.dtypes import precision_scope
 from framework.export import Artifact, TensorSpec, load_artifact, lower_layer
-from framework.inference import Engine
+from framework.inference import XLAEngine
 from framework.io.named_weights import named_weights
 from tests.contract.detector_cases import ROWS, TINY_DINO, Row
 
@@ -234,7 +234,7 @@ def test_an_artifact_detects_the_same_in_any_batch(row: Row, tmp_path: Path) -> 
     folder = tmp_path / "artifact"
     Artifact({"domain": "detection"}, {"float32": program}, arrays).save(folder)
     again = load_artifact(folder)
-    engine = Engine(again.programs["float32"], again.weights, options=QUICK)
+    engine = XLAEngine(again.programs["float32"], again.weights, options=QUICK)
     x, want = images(row.image), detected(row)
     found = engine({"image": x})
     alone = engine({"image": x[:1]})

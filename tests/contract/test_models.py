@@ -19,11 +19,11 @@ from framework.config.registry import KINDS, find
 from framework.core.dtypes import precision_scope
 from framework.core.errors import WeightError
 from framework.export import PLATFORMS, TensorSpec, lower_layer
-from framework.inference import Engine
+from framework.inference import XLAEngine
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import deploy_state
 from tests.contract.cases import CASES, CLASSIFIERS, PACKAGES, PUBLISHED, VARIANTS, Case, Shape
 from zoo.contracts import build_backbone
-from zoo.layers.reparam import deploy_state
 
 # Fast to compile: these tests compare values and measure nothing.
 QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
@@ -299,7 +299,7 @@ def lowered(case: Case, platforms: tuple[str, ...]) -> tuple[Any, dict[str, np.n
 @compiled
 def test_one_exported_program_gives_the_values_at_two_sizes(case: Case) -> None:
     program, arrays = lowered(case, ("cpu",))
-    engine = Engine(program, arrays, options=QUICK)
+    engine = XLAEngine(program, arrays, options=QUICK)
     for shape in (case.image, case.other):
         x = images(shape)
         want = deployed_outputs(case) if shape == case.image else run(deploy_form(case), x)[0]

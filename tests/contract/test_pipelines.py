@@ -8,10 +8,10 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from ocr.export import ReadingPipeline, load_pipeline
 
 from framework import nn
 from framework.config import available, build
-from ocr.export import ReadingPipeline, load_pipeline
 from tests.contract.cases import PACKAGES, PUBLISHED
 
 REPO = Path(__file__).resolve().parents[2]
@@ -35,7 +35,7 @@ def test_every_registered_pipeline_is_checked_here() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_networks_take_the_sizes_of_the_options(path: Path) -> None:
     pipeline, _ = load_pipeline(path)
-    detector, recognizer, orienter = pipeline.detector, pipeline.recognizer, pipeline.orienter
+    detector, recognizer, orienter = pipeline.detector, pipeline.recognizer, pipeline.orientation
     for sides in (detector.options.sides[:1] * 2, detector.options.sides[-2:]):
         (probability,) = outputs(detector.model, (1, *sides, 3))
         assert probability.shape == (1, *sides) and probability.dtype == np.float32

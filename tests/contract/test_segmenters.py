@@ -10,8 +10,8 @@ import pytest
 
 import framework
 import segmentation
-from framework.inference import runner
 from framework.io.interop import write_safetensors
+from framework.workflow import run as runner
 from tests.contract.cases import CASES, Case
 
 REPO = Path(__file__).resolve().parents[2]

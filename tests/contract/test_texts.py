@@ -26,6 +26,7 @@ from framework.text.question_windows import QuestionWindows
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
+from framework.workflow.export import _Inference
 from nlp.contracts import Tokens
 from nlp.data.classification import TextClassification
 from nlp.data.parallel import ParallelText
@@ -52,7 +53,6 @@ from nlp.tasks.masked_lm import MaskedLanguageModelling
 from nlp.tasks.matching import InBatchNegatives, PairwiseRanking, TextMatching
 from nlp.tasks.span_extraction import SpanExtraction
 from nlp.tasks.translation import Translation
-from zoo.export import _Inference
 from zoo.text.albert import AlbertConfig
 from zoo.text.bert import BertConfig
 from zoo.text.ernie import ErnieConfig

@@ -12,10 +12,10 @@ import numpy as np
 
 from framework.config import build
 from framework.io.interop import load_weights
+from framework.workflow.weights import load_weights_into
 from nlp.contracts import Tokens
 from nlp.models.bigru_crf import BiGRUCRF, BiGRUCRFConfig
 from tools.golden.lac_cases import EMBEDDING, HIDDEN, KEPT, TAGS, VOCABULARY, drawn, inputs, source
-from zoo.loading import load_weights_into
 
 
 def test_a_file_of_paddlenlp(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from framework import nn
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import reparameterize
 from tests.golden.parity import check_stages, spelled, stages
-from zoo.layers.reparam import reparameterize
 from zoo.vision.mobilenet_v1 import MobileNetV1, MobileNetV1Config
 from zoo.vision.mobilenet_v3 import MobileNetV3, MobileNetV3Config
 from zoo.vision.pp_hgnet_v2 import PPHGNetV2, PPHGNetV2Config

@@ -20,7 +20,7 @@ from detection.models.yolox import YOLOX, YOLOXConfig
 from framework import nn
 from framework.vision.image import read, to_bgr
 from framework.vision.warp import Warp
-from zoo.loading import load_weights_into
+from framework.workflow.weights import load_weights_into
 
 SIZE = 416
 

@@ -12,10 +12,10 @@ import pytest
 
 from framework import nn
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import reparameterize
 from ocr.models.dbnet import DBNet, DBNetConfig
 from ocr.models.text_recognizer import TextRecognizer, TextRecognizerConfig
 from tests.golden.parity import check_stages, spelled, stages
-from zoo.layers.reparam import reparameterize
 from zoo.vision.pp_lcnet_v3 import LearnableRepLayer
 
 DATA = Path(__file__).parent / "data" / "pp_ocr_older"

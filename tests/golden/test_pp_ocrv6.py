@@ -15,11 +15,11 @@ import pytest
 
 from framework import nn
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import reparameterize
+from framework.workflow.weights import load_weights_into
 from ocr.layers.nrtr import NRTRConfig, NRTRDecoder
 from ocr.models.dbnet import DBNet, DBNetConfig
 from ocr.models.text_recognizer import TextRecognizer, TextRecognizerConfig, greedy
-from zoo.layers.reparam import reparameterize
-from zoo.loading import load_weights_into
 
 DATA = Path(__file__).parent / "data" / "pp_ocrv6"
 VARIANTS = [f"PP-OCRv6_{size}_{task}" for task in ("det", "rec") for size in ("tiny", "small", "medium")]

@@ -12,8 +12,8 @@ import pytest
 
 from framework import nn
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import deploy_state
 from tests.golden.parity import check_stages
-from zoo.layers.reparam import deploy_state
 from zoo.vision.csp_resnet import CSPResNet, CSPResNetConfig
 from zoo.vision.resnet import ResNet, ResNetConfig
 

@@ -16,6 +16,7 @@ import pytest
 
 from framework import nn
 from framework.config import build
+from framework.workflow.weights import load_state_into
 from nlp.contracts import Tokens
 from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.question_answering import QuestionAnsweringConfig
@@ -23,7 +24,6 @@ from nlp.models.sequence_classification import SequenceClassifierConfig
 from nlp.models.token_classification import TokenClassifierConfig
 from nlp.pretrained import encoder_config
 from tools.golden.text_encoders_cases import CASES, CLASSES, Case, drawn, inputs, thin
-from zoo.loading import load_state_into
 
 DATA = Path(__file__).parent / "data" / "text_encoders"
 SLOW = pytest.mark.slow

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from framework.config import build
+from framework.workflow.weights import load_state_into
 from nlp.contracts import Tokens
 from nlp.models.transformer import TransformerConfig, sinusoids
 from tools.golden.transformer_cases import CASES, drawn, inputs, thin
-from zoo.loading import load_state_into
 
 DATA = Path(__file__).parent / "data" / "transformer"
 

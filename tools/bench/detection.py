@@ -31,9 +31,9 @@ from detection.models.picodet_esnet import PicoDetESNetConfig
 from detection.models.pp_yoloe import REG_MAX, PPYOLOEConfig
 from framework.config import build
 from framework.export import TensorSpec, lower_layer
-from framework.inference import Engine, keep_memory
+from framework.inference import XLAEngine, keep_memory
 from framework.io.named_weights import named_weights
-from zoo.loading import load_weights_into
+from framework.workflow.weights import load_weights_into
 
 PROJECTION = "yolo_head.proj_conv.weight"
 
@@ -65,7 +65,7 @@ def ours(model: Any, image: np.ndarray) -> dict[str, Run]:
     for precision in ("float32", "bfloat16"):
         for name, method in (("network", "forward"), ("detect", "detect")):
             after = lambda out: {f"{n:02}": leaf for n, leaf in enumerate(jax.tree.leaves(out))}  # noqa: E731
-            engine = Engine(*lower_layer(model, spec, after=after, precision=precision, method=method))  # type: ignore[arg-type]
+            engine = XLAEngine(*lower_layer(model, spec, after=after, precision=precision, method=method))  # type: ignore[arg-type]
             runs[f"oar {precision} {name}"] = lambda engine=engine: list(engine({"image": image}).values())
     return runs
 

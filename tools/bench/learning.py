@@ -1,6 +1,7 @@
 """What a recipe learns in Oar and in torch: the same architecture, samples, schedule and length, over several seeds.
 
-python tools/bench/learning.py -c configs/zoo/cifar_resnet/resnet20_cifar10.yml --seeds 0 1 -o train.epochs=10
+python tools/bench/learning.py -c configs/classification/cifar_resnet/resnet20_cifar10.yml --seeds 0 1 -o
+train.epochs=10
 
 torch gets the batches of the config's own loaders, so augmentation and order are the same; its loop, network, loss and
 optimizer are torch's. Each side draws its first weights itself: kernels from He's normal distribution of the fan-in.
@@ -33,7 +34,7 @@ from framework.engine.experiment import Experiment, bind_experiment
 from framework.engine.trainer import Trainer
 from framework.inference import keep_memory
 from framework.optimizer import AdamW, Momentum
-from zoo import workflow
+from framework.workflow import train as workflow
 from zoo.layers.width import scaled_width
 from zoo.vision.pp_lcnet import HEAD_WIDTH, STAGES, STEM_WIDTH, VARIANTS
 

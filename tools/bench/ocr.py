@@ -59,10 +59,10 @@ def rapid() -> Callable[[np.ndarray], list[str]]:
 def networks(model: str, precisions: list[str], rounds: int) -> None:
     """The detector at 640x640 and the recogniser at 6x48x320, against other runtimes on the official ONNX files."""
     import onnxruntime
-
-    from framework.inference import Engine
     from ocr.api import artifact_of, config_file
-    from zoo import hub
+
+    from framework import hub
+    from framework.inference import XLAEngine
 
     stages = artifact_of(config_file(model)).stages
     rng = np.random.default_rng(0)
@@ -76,7 +76,7 @@ def networks(model: str, precisions: list[str], rounds: int) -> None:
         )
         runs: dict[str, Callable[[], Any]] = {}
         for precision in precisions:
-            engine = Engine(stages[name].programs[precision], stages[name].weights)
+            engine = XLAEngine(stages[name].programs[precision], stages[name].weights)
             runs[f"oar {precision}"] = lambda engine=engine, x={"image": image, **extra}: engine(x)
         path = str(hub.fetch(str(stages[name].config["name"])))
         options = onnxruntime.SessionOptions()

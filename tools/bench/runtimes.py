@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from framework.inference import runner
-from framework.inference.prepared import prepared
 from framework.vision.sample import Sample
 from framework.vision.video import VideoReader
+from framework.workflow import run as runner
+from framework.workflow.samples import apply_transforms
 
 Run = Callable[[], list[np.ndarray]]
 
@@ -103,7 +103,9 @@ def video(file: Path, model_dir: Path, rounds: int, options: Mapping[str, Any]) 
     predictor: Any = runner.open_predictor(None, str(model_dir), None, "auto", (), options)
     model = predictor.model
     with VideoReader(file) as reader:
-        samples = [prepared(Sample(frame), model.transforms).image for frame in itertools.islice(reader, 64)]
+        samples = [
+            apply_transforms(Sample(frame), model.transforms).image for frame in itertools.islice(reader, 64)
+        ]
     size = min(model.batch_size, len(samples))
     batches = [{"image": np.stack(samples[at : at + size])} for at in range(0, len(samples) - size + 1, size)]
     frames = sum(len(batch["image"]) for batch in batches)

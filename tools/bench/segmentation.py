@@ -27,11 +27,11 @@ from runtimes import Run, difference, others, race, video
 from framework import nn
 from framework.config import build
 from framework.export import TensorSpec, lower_layer
-from framework.inference import Engine, keep_memory
+from framework.inference import XLAEngine, keep_memory
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import fold_norms
 from segmentation.inference import best_class
 from segmentation.models.pp_liteseg import VARIANTS, PPLiteSegConfig
-from zoo.layers.conv_bn import fold_norms
 
 
 class Labels(nn.Layer):
@@ -51,7 +51,7 @@ def ours(model: Any, image: np.ndarray) -> dict[str, Run]:
     for precision in ("float32", "bfloat16"):
         for name, layer in (("logits", model), ("labels", Labels(model).eval())):
             after = lambda out: {"out": out[0] if isinstance(out, tuple) else out}  # noqa: E731
-            engine = Engine(*lower_layer(layer, spec, after=after, precision=precision))  # type: ignore[arg-type]
+            engine = XLAEngine(*lower_layer(layer, spec, after=after, precision=precision))  # type: ignore[arg-type]
             runs[f"oar {precision} {name}"] = lambda engine=engine: list(engine({"image": image}).values())
     return runs
 

@@ -16,8 +16,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from framework import hub
 from framework.config import available, build, find, load
-from zoo import hub
 
 REPO = Path(__file__).resolve().parents[2]
 _TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)

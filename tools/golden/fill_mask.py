@@ -2,7 +2,7 @@
 
     python tools/golden/fill_mask.py          needs: torch, transformers 5
 
-DecodedSequences to tests/golden/data/fill_mask.json: (token, token_str, score, sequence) for each gap of each text,
+Written to tests/golden/data/fill_mask.json: (token, token_str, score, sequence) for each gap of each text,
 best first.
 """
 

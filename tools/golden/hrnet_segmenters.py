@@ -2,7 +2,7 @@
 
     python tools/golden/hrnet_segmenters.py [case ...]        needs: paddlepaddle 2.6, paddleseg 2.8, scikit-learn
 
-Every entry of a state dict is drawn from its name, see `damped` of the cases. DecodedSequences to
+Every entry of a state dict is drawn from its name, see `damped` of the cases. Written to
 tests/golden/data/hrnet_segmenters/<case>.npz: names and shapes, the number of trained parameters and, thinned, what
 watched sublayers and the model give in evaluation and what the model gives in training without dropout. The contrast's
 cases have the losses of training, too, and contrast.npz has its loss and gradient; there `paddle.randperm` leaves

@@ -3,7 +3,7 @@
     python tools/golden/lac.py          needs: paddlepaddle 2.6, paddlenlp 2.8
 
 Weights are drawn from the names of its state dict (lac_cases.py). Stored are these names and shapes, thinned emissions,
-and the tags of its decoder with their scores. DecodedSequences to tests/golden/data/lac.npz.
+and the tags of its decoder with their scores. Written to tests/golden/data/lac.npz.
 
 Only the files of the network are imported, not the package, which wants much that it does not use here.
 """

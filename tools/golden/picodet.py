@@ -3,7 +3,7 @@
     python tools/golden/picodet.py        needs: paddlepaddle 2.6, ppdet 2.6
 
 The entries of the state dict are drawn from their names (framework/io/named_weights.py), on two images, of which the
-second has no objects. DecodedSequences to tests/golden/data/picodet/<variant>.npz: thinned maps, NCHW, and the parts
+second has no objects. Written to tests/golden/data/picodet/<variant>.npz: thinned maps, NCHW, and the parts
 of the
 loss; of the other sizes only the names and shapes of the state dict.
 """

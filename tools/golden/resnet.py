@@ -4,7 +4,7 @@
 
 Every entry of the state dict is drawn from its own name (framework/io/named_weights.py); the outputs of stages, NCHW,
 are thinned to a few values under our names. The reference's names and shapes are in the file too.
-DecodedSequences to tests/golden/data/resnet/<case>.npz.
+Written to tests/golden/data/resnet/<case>.npz.
 """
 
 from __future__ import annotations

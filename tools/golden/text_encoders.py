@@ -6,7 +6,7 @@
 Weights are drawn from the reference's own names (text_encoders_cases.py), so loading them by name is part of the test.
 Stored are the names and shapes of each model, thinned hidden states behind the embeddings and behind every layer, the
 pooled output, the same of the last layer where more tokens are hidden, and what the heads give.
-DecodedSequences to tests/golden/data/text_encoders/<case>.npz.
+Written to tests/golden/data/text_encoders/<case>.npz.
 
 PaddleNLP imports packages for its data sets and servers; what is not installed is replaced by an empty module.
 """

@@ -4,7 +4,7 @@
 
 Stored are the names and shapes of each model's weights, and for each text the classes with their scores, or the
 entities of `aggregation_strategy="first"` with the lowest probability of their words' first tokens.
-DecodedSequences to tests/golden/data/text_folders.json.
+Written to tests/golden/data/text_folders.json.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Weights are drawn from the reference's own names (transformer_cases.py), so loading them by name is part of the test;
 the table of positions is the reference's own. Stored are the names and shapes of the state, thinned outputs of the
-encoder and logits. DecodedSequences to tests/golden/data/transformer/<case>.npz.
+encoder and logits. Written to tests/golden/data/transformer/<case>.npz.
 """
 
 from __future__ import annotations

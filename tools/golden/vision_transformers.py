@@ -5,7 +5,7 @@
 
 Every entry of the state dict is drawn from our name for it (framework/io/named_weights.py). Each watched output, maps
 as NCHW, is thinned to a few values; the reference's names and shapes, in Paddle's layouts, are stored with them.
-DecodedSequences to tests/golden/data/vision_transformers/<case>.npz.
+Written to tests/golden/data/vision_transformers/<case>.npz.
 """
 
 from __future__ import annotations

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from framework.vision import draw
+from framework.workflow.result import ImageResult, Json
 
 
 @dataclass(frozen=True)
@@ -20,14 +21,10 @@ class Class:
 
 
 @dataclass(frozen=True)
-class Classification:
-    """The best classes of an image, best first. `image` is the image, [H, W, 3] uint8 RGB."""
+class Classification(ImageResult):
+    """The best classes of an image, best first."""
 
-    source: str
-    size: tuple[int, int]
-    """(height, width)"""
     classes: tuple[Class, ...]
-    image: np.ndarray = field(repr=False, compare=False)
 
     @property
     def label(self) -> str:
@@ -37,23 +34,23 @@ class Classification:
     def score(self) -> float:
         return self.classes[0].score
 
-    def to_dict(self) -> dict[str, Any]:
-        classes = [
-            {"label": c.label, "category_id": c.category_id, "score": round(c.score, 6)} for c in self.classes
-        ]
-        return {"input": self.source, "size": list(self.size), "classes": classes}
+    def _content(self) -> Mapping[str, Json]:
+        return {
+            "classes": [
+                {"label": c.label, "category_id": c.category_id, "score": round(c.score, 6)}
+                for c in self.classes
+            ]
+        }
 
     def overlay(self) -> np.ndarray:
         """The image with the best classes in its corner, [H, W, 3] uint8 RGB."""
-        image, step = self.image, round(1.4 * draw.font_size(self.size))
+        image, step = self.pixels, round(1.4 * draw.font_size(self.size_hw))
         for row, c in enumerate(self.classes[:3], start=1):
             image = draw.text(image, f"{c.label} {c.score:.1%}", (0, row * step))
         return image
 
-    draw = overlay
 
-
-def interpret(scores: np.ndarray, labels: tuple[str, ...], top: int) -> tuple[Class, ...]:
+def best_classes(scores: np.ndarray, labels: tuple[str, ...], top: int) -> tuple[Class, ...]:
     """The best `top` of probabilities [C], best first; ties go to the lower class."""
     best = np.argsort(-scores, kind="stable")[:top]
     return tuple(Class(labels[i] if i < len(labels) else str(i), int(i), float(scores[i])) for i in best)

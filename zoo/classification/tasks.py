@@ -16,9 +16,9 @@ from framework.core.rng import next_key
 from framework.engine.task import Batch, Losses, Metric, check_classes
 from framework.metric import top_k_correct
 from framework.nn import functional as F
+from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
-from zoo.classification.results import Classification, interpret
-from zoo.layers.normalize import Normalize
+from zoo.classification.results import Classification, best_classes
 
 
 @register("task")
@@ -114,9 +114,9 @@ class ImageClassification:
     ) -> np.ndarray:
         """The first image of a batch with its best classes, [H, W, 3] uint8 RGB."""
         image = batch["image"][0]
-        return Classification(
-            "", image.shape[:2], interpret(outputs["scores"][0], labels, 3), image
-        ).overlay()
+        height, width = image.shape[:2]
+        classes = best_classes(outputs["scores"][0], labels, 3)
+        return Classification(classes, width=width, height=height, image=image).overlay()
 
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
         check_classes(model, labels)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import jax
 import numpy as np
 
 from framework import nn
-from zoo.layers.reparam import Arrays, fuse_conv_bn
+from framework.nn.reparam import Arrays, FoldableLayer, fold_norm, fuse_conv_bn
 
 Activation = Callable[[jax.Array], jax.Array]
 
 
-class ConvBN(nn.Layer):
+class ConvBN(FoldableLayer):
     """`act(bn(conv(x)))` on [N, H, W, C]; the convolution has no bias in training form, unless `bias` gives it one.
 
     Without `padding` a convolution of stride 1 and odd kernel keeps the size, dilated too. `names` are the attributes
@@ -78,29 +77,6 @@ class ConvBN(nn.Layer):
     def fold(self) -> None:
         """Becomes its deploy form in place: what it computes in eval mode stays the same."""
         if not self.deploy:
-            _fold(getattr(self, self.names[0]), getattr(self, self.names[1]))
+            fold_norm(getattr(self, self.names[0]), getattr(self, self.names[1]))
             delattr(self, self.names[1])
             self.deploy = True
-
-
-def fold_norms(model: nn.Layer) -> nn.Layer:
-    """Folds, in place, every normalisation of a ConvBN and of a Sequential into the convolution before it.
-
-    For inference: a convolution with a bias is one operation where normalising is another pass over its result.
-    """
-    for layer in model.sublayers(include_self=True):
-        if isinstance(layer, ConvBN):
-            layer.fold()
-        elif isinstance(layer, nn.Sequential):
-            for (_, conv), (name, norm) in pairwise(list(layer.named_children())):
-                if type(conv) is nn.Conv2D and type(norm) is nn.BatchNorm2D:
-                    _fold(conv, norm)
-                    setattr(layer, name, nn.Identity())
-    return model
-
-
-def _fold(conv: nn.Conv2D, norm: nn.BatchNorm) -> None:
-    weight, bias = fuse_conv_bn(conv.weight, conv.bias, norm)
-    conv.weight = weight
-    conv.bias = conv.create_parameter(bias.shape, is_bias=True)
-    conv.bias = bias

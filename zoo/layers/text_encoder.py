@@ -16,10 +16,11 @@ import jax.numpy as jnp
 
 from framework import nn
 from framework.core.errors import ConfigError, ShapeError, nearest
+from framework.io.interop.model_folder import is_model_folder
 from framework.nn import functional as F
 from zoo.contracts import Encoded
 from zoo.layers.mlp import NARROW, narrow_linear
-from zoo.layers.text_folder import folder_fields, is_model_folder
+from zoo.text.folder_config import folder_fields
 
 ACTIVATIONS = {
     "gelu": F.gelu,

@@ -20,9 +20,9 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from framework.nn.reparam import Arrays, centred
 from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
-from zoo.layers.reparam import Arrays, centred
 from zoo.layers.variants import check_variant
 
 # At multipliers of 1

@@ -20,11 +20,11 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
+from framework.nn.reparam import Arrays
 from zoo.contracts import Feature
 from zoo.layers.affine import Affine
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.hg_stem import StemBlock
-from zoo.layers.reparam import Arrays
 from zoo.layers.variants import check_variant
 from zoo.layers.wide_head import WideHead
 

@@ -17,9 +17,9 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
+from framework.nn.reparam import Arrays, centred, deploy_state, prefixed
 from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
-from zoo.layers.reparam import Arrays, centred, deploy_state, prefixed
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.variants import check_variant
 from zoo.layers.wide_head import WideHead

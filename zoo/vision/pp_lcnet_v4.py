@@ -20,10 +20,10 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
+from framework.nn.reparam import Arrays, centred, fuse_conv_bn
 from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.hg_stem import StemBlock
-from zoo.layers.reparam import Arrays, centred, fuse_conv_bn
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.text_row import pool_text_row
 from zoo.layers.variants import check_variant

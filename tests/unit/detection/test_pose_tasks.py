@@ -35,7 +35,7 @@ from framework.vision.transforms import (
     RandomHorizontalFlip,
     ResizeShort,
 )
-from zoo.workflow import loader_of
+from framework.workflow.train import loader_of
 
 COLOURS = np.eye(3, dtype=np.uint8) * 255
 NAMES = ("nose", "left_eye", "right_eye")

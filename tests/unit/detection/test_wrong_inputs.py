@@ -15,8 +15,8 @@ from framework.config import build, load
 from framework.core.errors import ConfigError, InputError, WeightError
 from framework.engine.experiment import Experiment, bind_experiment
 from framework.vision import image
-from zoo.loading import load_weights_into
-from zoo.workflow import evaluate, loader_of, make_trainer
+from framework.workflow.train import evaluate, loader_of, make_trainer
+from framework.workflow.weights import load_weights_into
 
 REPO = Path(__file__).resolve().parents[3]
 CONFIG = REPO / "configs/detection/picodet/picodet_xs_320_coco_lcnet.yml"

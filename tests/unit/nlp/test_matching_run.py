@@ -8,12 +8,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from nlp.api import TASKS
 
 from framework.core.errors import ConfigError, InputError
+from framework.workflow import train as workflow
 from nlp import predictor
-from nlp.api import TASKS
 from nlp.results import Similarity
-from zoo import workflow
 
 REPO = Path(__file__).resolve().parents[3]
 PAIRS = [

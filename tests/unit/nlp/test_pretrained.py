@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from framework.workflow.run import open_predictor, run_texts
 
 import framework
 from framework.config import build
 from framework.core.errors import ConfigError, FormatError, InputError, WeightError
-from framework.inference.runner import open_predictor, run_texts
 from framework.io.interop import write_safetensors
 from framework.text.tokenizer import Tokenizer
 from nlp import predictor

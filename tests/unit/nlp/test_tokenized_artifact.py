@@ -13,9 +13,9 @@ from framework.export import Artifact, TensorSpec, lower_layer
 from framework.export.artifact import pack_assets
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
+from framework.workflow.export import _Inference, plain
 from nlp.models.text_cnn import TextCNNConfig
 from nlp.tasks import SequenceClassification
-from zoo.export import _Inference, plain
 
 
 @pytest.fixture

@@ -11,20 +11,20 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
+from nlp.api import TextAnalyzer, export_artifact
 
 from framework import nn
 from framework.config import build
 from framework.core.errors import ConfigError, InputError
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
+from framework.workflow import train as workflow
 from nlp import predictor
-from nlp.api import TextAnalyzer, export_artifact
 from nlp.contracts import Tokens
 from nlp.models.transformer import TransformerConfig
 from nlp.results import Translated
 from nlp.tasks.translation import Translation
 from tools import infer
-from zoo import workflow
 
 COLOURS = (("black", "schwarze"), ("white", "weiße"))
 ANIMALS = (("dog", "Dogge"), ("cat", "Katze"), ("duck", "Ente"), ("cow", "Kuh"))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from framework import hub
 from framework.core.errors import InputError
 from ocr.languages import (
     ALIASES,
@@ -16,7 +17,6 @@ from ocr.languages import (
     recognisers_for,
     required_letters,
 )
-from zoo import hub
 
 
 def test_codes_are_unique_and_aliases_lead_to_them():

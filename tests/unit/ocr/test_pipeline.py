@@ -78,7 +78,7 @@ def artifact(characters: str = NAMES, right_to_left: bool = False, **options: ob
                 space=True,
                 right_to_left=right_to_left,
             ),
-            "orienter": stage(options={"normalize": HALF, "batch": 4}),
+            "orientation": stage(options={"normalize": HALF, "batch": 4}),
         },
     )
 
@@ -88,7 +88,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Reader]:
     def make(of: Artifact | None = None, orient: Callable = orientation, **changes: object) -> Reader:
         of = of or artifact()
         answers = {
-            id(stage): {"detector": text_map, "recognizer": words, "orienter": orient}[name]
+            id(stage): {"detector": text_map, "recognizer": words, "orientation": orient}[name]
             for name, stage in of.stages.items()
         }
         monkeypatch.setattr(
@@ -177,9 +177,9 @@ def test_an_error_of_the_classifier_is_corrected_by_reading(reader):
 def test_without_orientation(reader):
     of = artifact(orient=False)
     read = reader(of, all_on_their_heads)
-    assert read.orienter is None and read.page(THREE).text == "aa\nbb\ncc"
-    del of.stages["orienter"]
-    assert reader(of).orienter is None
+    assert read.orientation is None and read.page(THREE).text == "aa\nbb\ncc"
+    del of.stages["orientation"]
+    assert reader(of).orientation is None
 
 
 # -- vertical ----------------------------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ def test_pages_before_a_damaged_one_are_given_first(reader):
     assert got == ["aa", "bb"]
 
 
-@pytest.mark.parametrize("stage", ["detector", "recognizer", "orienter"])
+@pytest.mark.parametrize("stage", ["detector", "recognizer", "orientation"])
 def test_exceptions_of_a_stage_come_out(reader, stage: str):
     def fails(**inputs: np.ndarray) -> dict[str, np.ndarray]:
         raise RuntimeError("out of memory")

@@ -10,8 +10,8 @@ from ocr.preprocess import Normalize
 from ocr.stages import (
     DetectOptions,
     Detector,
-    Orienter,
-    OrientOptions,
+    OrientationClassifier,
+    OrientationOptions,
     RecognizeOptions,
     Recognizer,
     _fill,
@@ -101,7 +101,7 @@ def brightness(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 def test_the_orienter_works_in_full_batches():
     engine = FakeEngine(brightness)
-    orienter = Orienter(engine, OrientOptions(HALF, size_hw=(8, 16), batch=2))  # type: ignore[arg-type]
+    orienter = OrientationClassifier(engine, OrientationOptions(HALF, size_hw=(8, 16), batch=2))  # type: ignore[arg-type]
     crops = [np.full((4, 6, 3), value, np.uint8) for value in (0, 255, 51)]
     np.testing.assert_allclose(orienter(crops), [[1, 0], [0, 1], [0.8, 0.2]], atol=1e-6)
     assert [asked["image"].shape for asked in engine.asked] == [(2, 8, 16, 3)] * 2

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from framework.core.errors import FormatError
-from framework.inference.prepared import prepared
 from framework.vision.sample import Sample
 from framework.vision.transforms.crop import CenterCrop
 from framework.vision.transforms.pad import PadToMultiple
 from framework.vision.transforms.resize import LetterBox, Resize
+from framework.workflow.samples import apply_transforms
 from segmentation.restore import labels_at_source, resize_to_source
 
 RNG = np.random.default_rng(0)
@@ -16,7 +16,7 @@ RNG = np.random.default_rng(0)
 
 def sample(size_hw, *transforms):
     image = np.zeros((*size_hw, 3), np.uint8)
-    return prepared(Sample(image, source_size=size_hw), transforms)
+    return apply_transforms(Sample(image, source_size=size_hw), transforms)
 
 
 @pytest.mark.parametrize("align", ["top_left", "center"])

@@ -8,10 +8,10 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ConfigError, InputError
+from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from segmentation.inference import TestTimeAugmentation
 from segmentation.tasks import SemanticSegmentation, WeightedLoss
-from zoo.layers.normalize import Normalize
 
 PLAIN = Normalize((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 

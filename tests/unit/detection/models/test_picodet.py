@@ -19,8 +19,8 @@ from framework import nn
 from framework.config import build
 from framework.core.errors import ConfigError
 from framework.io.named_weights import named_weights
-from zoo.layers.reparam import reparameterize
-from zoo.loading import load_weights_into
+from framework.nn.reparam import reparameterize
+from framework.workflow.weights import load_weights_into
 
 SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).resolve().parents[4].parent / "shared"))
 # Trainable parameters; upstream publishes 0.70, 1.18, 3.46 and 5.80 million, and 0.99, 2.15 and 3.31 of the first

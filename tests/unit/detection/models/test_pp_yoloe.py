@@ -17,7 +17,7 @@ from detection.models.pp_yoloe import PPYOLOE, PPYOLOEConfig, Projection
 from framework import nn
 from framework.core.errors import ConfigError
 from framework.io.named_weights import named_weights
-from zoo.layers.reparam import reparameterize
+from framework.nn.reparam import reparameterize
 
 # Entries, and parameters with the 17 fixed numbers of the projection: counted in ppdet 2.6. With the RepVGG branches
 # folded they are the 7.93, 23.43, 52.20 and 98.42 million of configs/ppyoloe/README.md.

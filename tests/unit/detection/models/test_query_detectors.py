@@ -16,7 +16,7 @@ from detection.models.query_detector import QueryDetector, QueryOutputs
 from detection.models.rt_detr import RTDETR, RTDETRConfig
 from framework import nn
 from framework.core.errors import ConfigError
-from zoo.layers.reparam import reparameterize
+from framework.nn.reparam import reparameterize
 
 # Entries of the state dict, and numbers in it without running statistics: of PaddleDetection's own models
 COUNTS = {

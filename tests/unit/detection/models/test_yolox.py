@@ -17,7 +17,7 @@ from framework import nn
 from framework.core.errors import ConfigError
 from framework.io.interop.weighted import WeightedOp
 from framework.io.named_weights import named_weights
-from zoo.layers.reparam import reparameterize
+from framework.nn.reparam import reparameterize
 
 # Entries and parameters counted in ppdet 2.6; the authors publish 0.91, 5.06, 9.0, 25.3, 54.2 and 99.1 million.
 COUNTS = {

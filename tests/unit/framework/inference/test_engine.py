@@ -15,7 +15,7 @@ import pytest
 from framework import nn
 from framework.core.errors import DeviceError, ShapeError
 from framework.export import Artifact, TensorSpec, lower_layer, lower_program
-from framework.inference import Engine, compile_options, enable_compilation_cache, engine
+from framework.inference import XLAEngine, compile_options, enable_compilation_cache, engine
 
 REPO = Path(__file__).resolve().parents[4]
 
@@ -34,13 +34,13 @@ def images(*shape: int) -> np.ndarray:
 def test_outputs_are_those_of_the_layer(parts):
     layer, program, weights = parts
     x = images(2, 8, 16, 3)
-    out = Engine(program, weights)({"x": x})
+    out = XLAEngine(program, weights)({"x": x})
     assert list(out) == ["output"] and isinstance(out["output"], np.ndarray)
     np.testing.assert_allclose(out["output"], np.asarray(layer.eval()(jax.numpy.asarray(x))), atol=1e-5)
 
 
 def test_it_compiles_once_for_each_shape(parts):
-    run = Engine(*parts[1:])
+    run = XLAEngine(*parts[1:])
     assert run.compile_count == 0
     for shape, count in (((1, 8, 8, 3), 1), ((2, 8, 8, 3), 2), ((1, 8, 8, 3), 2)):
         assert run({"x": images(*shape)})["output"].shape == (*shape[:3], 4)
@@ -50,20 +50,20 @@ def test_it_compiles_once_for_each_shape(parts):
 
 
 def test_start_gives_outputs_that_may_be_under_way(parts):
-    out = Engine(*parts[1:]).start({"x": images(1, 8, 8, 3)})["output"]
+    out = XLAEngine(*parts[1:]).start({"x": images(1, 8, 8, 3)})["output"]
     assert isinstance(out, jax.Array) and np.asarray(out).shape == (1, 8, 8, 4)
 
 
 def test_eight_threads_compile_each_shape_once(parts, monkeypatch: pytest.MonkeyPatch):
-    run = Engine(*parts[1:])
+    run = XLAEngine(*parts[1:])
     compiled: list[int] = []
-    real, together = Engine._compile, threading.Barrier(8)
+    real, together = XLAEngine._compile, threading.Barrier(8)
 
     def counted(self, lowered):
         compiled.append(1)
         return real(self, lowered)
 
-    monkeypatch.setattr(Engine, "_compile", counted)
+    monkeypatch.setattr(XLAEngine, "_compile", counted)
     inputs = [images(1 + i % 2, 8, 8, 3) for i in range(8)]
 
     def work(x: np.ndarray) -> np.ndarray:
@@ -90,19 +90,21 @@ def test_eight_threads_compile_each_shape_once(parts, monkeypatch: pytest.Monkey
 def test_an_input_that_does_not_fit(parts, inputs, received):
     message = rf"x: an input does not fit the program\n  received: {received}\n  allowed: \[n, 8\*h, 8\*w, 3\] float32"
     with pytest.raises(ShapeError, match=message):
-        Engine(*parts[1:])(inputs)
+        XLAEngine(*parts[1:])(inputs)
 
 
 def test_inputs_of_other_names(parts):
     with pytest.raises(
         ShapeError, match=r"other inputs\n  received: image, y\n  allowed: x \[n, 8\*h, 8\*w, 3\]"
     ):
-        Engine(*parts[1:])({"image": 1, "y": 2})
+        XLAEngine(*parts[1:])({"image": 1, "y": 2})
 
 
 def test_a_size_that_two_inputs_share():
     spec = TensorSpec(("n",))
-    run = Engine(lower_program(lambda w, i: {"y": i["a"] + i["b"]}, {}, {"a": spec, "b": spec}, ("cpu",)), {})
+    run = XLAEngine(
+        lower_program(lambda w, i: {"y": i["a"] + i["b"]}, {}, {"a": spec, "b": spec}, ("cpu",)), {}
+    )
     one, two = np.ones(1, np.float32), np.ones(2, np.float32)
     assert run({"a": two, "b": two})["y"].tolist() == [2, 2]
     with pytest.raises(ShapeError, match="b: an input does not fit"):
@@ -111,7 +113,7 @@ def test_a_size_that_two_inputs_share():
 
 def test_expressions_over_sizes_are_checked_by_jax():
     spec = {"x": TensorSpec(("2*h + 1",))}
-    run = Engine(lower_program(lambda w, i: {"y": i["x"] + 1}, {}, spec, ("cpu",)), {})
+    run = XLAEngine(lower_program(lambda w, i: {"y": i["x"] + 1}, {}, spec, ("cpu",)), {})
     assert run({"x": np.zeros(5, np.float32)})["y"].shape == (5,)
     with pytest.raises(
         ShapeError, match=r"these shapes\n  received: x \(4,\): .*\n  allowed: x \[2\*h \+ 1\]"
@@ -120,7 +122,7 @@ def test_expressions_over_sizes_are_checked_by_jax():
 
 
 def test_an_unknown_compile_option_is_dropped_with_a_warning(parts, caplog: pytest.LogCaptureFixture):
-    run = Engine(*parts[1:], options={"xla_no_such_option": 1})
+    run = XLAEngine(*parts[1:], options={"xla_no_such_option": 1})
     with caplog.at_level(logging.WARNING, "oar"):
         assert run({"x": images(1, 8, 8, 3)})["output"].shape == (1, 8, 8, 4)
     assert "xla_no_such_option" in caplog.text and caplog.text.count("going on without") == 1
@@ -138,10 +140,10 @@ def test_the_device_is_the_chosen_one(parts, monkeypatch: pytest.MonkeyPatch):
     if len(jax.local_devices(backend="cpu")) < 2:
         pytest.skip("jax was started with one CPU device")
     second = jax.local_devices(backend="cpu")[1]
-    out = Engine(*parts[1:], device=second).start({"x": images(1, 8, 8, 3)})["output"]
+    out = XLAEngine(*parts[1:], device=second).start({"x": images(1, 8, 8, 3)})["output"]
     assert out.devices() == {second}
     with jax.default_device(second):  # what set_device sets
-        assert Engine(*parts[1:]).device == second
+        assert XLAEngine(*parts[1:]).device == second
 
 
 def test_a_program_for_another_platform():
@@ -150,7 +152,7 @@ def test_a_program_for_another_platform():
         DeviceError,
         match=r"not lowered for this device\n  received: cpu\n  allowed: cuda, tpu\n  what to do: export",
     ):
-        Engine(program, weights, jax.local_devices(backend="cpu")[0])
+        XLAEngine(program, weights, jax.local_devices(backend="cpu")[0])
 
 
 # -- the compilation cache: a process of its own, as jax opens it once -------------------------------------------------
@@ -159,12 +161,12 @@ _RUN = """
 import sys
 import numpy as np
 from framework.export import load_artifact
-from framework.inference import Engine, enable_compilation_cache
+from framework.inference import XLAEngine, enable_compilation_cache
 artifact = load_artifact(sys.argv[1])
 if len(sys.argv) > 2:
-    Engine(artifact.programs["float32"], artifact.weights)({"x": np.ones((1, 8, 8, 3), np.float32)})
+    XLAEngine(artifact.programs["float32"], artifact.weights)({"x": np.ones((1, 8, 8, 3), np.float32)})
     enable_compilation_cache(sys.argv[2])
-Engine(artifact.programs["float32"], artifact.weights)({"x": np.zeros((2, 8, 8, 3), np.float32)})
+XLAEngine(artifact.programs["float32"], artifact.weights)({"x": np.zeros((2, 8, 8, 3), np.float32)})
 """
 
 
@@ -221,7 +223,7 @@ def test_no_home_is_no_reason_to_stop(
     monkeypatch.setattr(engine, "_cache_ready", False)
     try:
         jax.config.update("jax_compilation_cache_dir", None)
-        assert Engine(*parts[1:])({"x": images(1, 8, 8, 3)})["output"].shape == (1, 8, 8, 4)
+        assert XLAEngine(*parts[1:])({"x": images(1, 8, 8, 3)})["output"].shape == (1, 8, 8, 4)
         assert "compiled programs are not kept: no folder for the cache" in caplog.text
     finally:
         jax.config.update("jax_compilation_cache_dir", before)

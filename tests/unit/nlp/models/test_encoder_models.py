@@ -14,12 +14,12 @@ from framework import nn
 from framework.config import Kind, bind, build
 from framework.core.errors import ConfigError, WeightError
 from framework.nn import functional as F
+from framework.workflow.weights import load_state_into
 from nlp.contracts import Tokens
 from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.question_answering import QuestionAnsweringConfig
 from nlp.models.sequence_classification import SequenceClassifierConfig
 from nlp.models.token_classification import TokenClassifierConfig
-from zoo.loading import load_state_into
 from zoo.text.albert import AlbertConfig
 from zoo.text.bert import BertConfig
 from zoo.text.ernie import ErnieConfig

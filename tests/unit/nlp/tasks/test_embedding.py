@@ -12,15 +12,15 @@ import pytest
 import framework
 from framework.config import build
 from framework.core.errors import ConfigError
-from framework.inference import runner
 from framework.io.interop import write_safetensors
 from framework.text.tokenizer import Tokenizer
+from framework.workflow import run as runner
+from framework.workflow.weights import load_weights_into
 from nlp import predictor
 from nlp.contracts import Tokens
 from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.sentence_encoder import SentenceEncoderConfig
 from nlp.tasks.embedding import TextEmbedding
-from zoo.loading import load_weights_into
 from zoo.text.bert import BertConfig
 from zoo.text.roberta import RobertaConfig
 

@@ -13,16 +13,16 @@ import pytest
 from framework.config import load
 from framework.core.errors import ConfigError, InputError
 from framework.engine.experiment import bind_experiment
-from framework.inference import runner
 from framework.io.interop import write_safetensors
 from framework.text.question_windows import QuestionWindows
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
+from framework.workflow import run as runner
+from framework.workflow.train import make_trainer
 from nlp import predictor
 from nlp.answers import NEVER, AnswerF1
 from nlp.models.question_answering import Answers
 from nlp.tasks.span_extraction import SpanExtraction
-from zoo.workflow import make_trainer
 
 TEXT = "Ann lives in Rome. Bob lives in Oslo."
 

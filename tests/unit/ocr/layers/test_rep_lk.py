@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import deploy_state
 from ocr.layers.rep_lk import (
     BRANCHES,
     DilatedReparamBlock,
@@ -11,7 +12,6 @@ from ocr.layers.rep_lk import (
     RepLKPAN,
     RepLKPANConfig,
 )
-from zoo.layers.reparam import deploy_state
 
 WIDTHS = (4, 6, 8, 10)
 

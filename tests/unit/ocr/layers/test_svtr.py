@@ -3,8 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import deploy_state
 from ocr.layers.svtr import MLP, Attention, LightSVTR, LightSVTRConfig, SVTRBlock
-from zoo.layers.reparam import deploy_state
 
 
 def rows(n: int, length: int, dims: int) -> np.ndarray:

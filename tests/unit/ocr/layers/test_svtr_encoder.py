@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import deploy_state
 from ocr.layers.svtr_encoder import SVTREncoder, SVTREncoderConfig
-from zoo.layers.reparam import deploy_state
 
 
 def row(length: int, channels: int = 16) -> np.ndarray:

@@ -8,9 +8,9 @@ from framework import nn
 from framework.config import Kind, bind
 from framework.core.errors import ShapeError
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import deploy_state, reparameterize
+from framework.workflow.weights import load_state_into
 from ocr.models.crnn import CRNN, CRNNConfig
-from zoo.layers.reparam import deploy_state, reparameterize
-from zoo.loading import load_state_into
 from zoo.vision.mobilenet_v3 import MobileNetV3RecConfig
 
 SMALL = CRNNConfig(MobileNetV3RecConfig(0.35, (1, 2, 2, 2)), hidden_size=6, num_classes=11)

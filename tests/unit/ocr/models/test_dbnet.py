@@ -10,10 +10,10 @@ from framework.config import Kind, bind
 from framework.core.dtypes import precision_scope
 from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import reparameterize
 from ocr.layers.db_head import DBHeadConfig
 from ocr.layers.rep_lk import RepLKFPNConfig, RepLKPANConfig
 from ocr.models.dbnet import DBNet, DBNetConfig
-from zoo.layers.reparam import reparameterize
 from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config
 
 PACKAGES = ("ocr", "zoo", "framework")

@@ -8,8 +8,8 @@ from framework import nn
 from framework.config import Kind, bind
 from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import reparameterize
 from ocr.models.text_classifier import ClassHead, TextClassifier, TextClassifierConfig
-from zoo.layers.reparam import reparameterize
 from zoo.vision.mobilenet_v3 import MobileNetV3RecConfig
 
 

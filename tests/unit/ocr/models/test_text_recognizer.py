@@ -10,9 +10,9 @@ from framework.config import Kind, bind
 from framework.core.dtypes import precision_scope
 from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import reparameterize
 from ocr.layers.ctc_head import CTCHeadConfig, ReshapeConfig
 from ocr.models.text_recognizer import VARIANTS, TextRecognizer, TextRecognizerConfig, greedy
-from zoo.layers.reparam import reparameterize
 
 TINY = "PP-OCRv6_tiny_rec"
 

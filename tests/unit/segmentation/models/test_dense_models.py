@@ -13,7 +13,7 @@ from framework import nn
 from framework.config import build
 from framework.core.errors import ConfigError, ShapeError
 from framework.export import TensorSpec, lower_layer
-from framework.inference import Engine
+from framework.inference import XLAEngine
 from framework.io.named_weights import named_weights
 from framework.nn import functional as F
 from segmentation.models import deeplabv3p, pp_liteseg, segformer
@@ -125,7 +125,7 @@ def test_one_program_runs_on_images_of_several_sizes(case: Any) -> None:
         platforms=("cpu",),
         constraints=("h >= 32", "w >= 32") if symbolic is FREE else (),
     )
-    engine = Engine(program, weights, options=QUICK)
+    engine = XLAEngine(program, weights, options=QUICK)
     graphdef, params, buffers = nn.split(model)
     call = jax.jit(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0][0])
     for size_hw in sizes:

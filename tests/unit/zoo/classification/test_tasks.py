@@ -10,10 +10,10 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError, InputError
 from framework.core.rng import rng_scope
+from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from zoo.classification.results import interpret
 from zoo.classification.tasks import ImageClassification, TopAccuracy
-from zoo.layers.normalize import Normalize
 
 
 class Means(nn.Layer):

@@ -4,7 +4,8 @@ import numpy as np
 from framework import nn
 from framework.io.named_weights import named_weights
 from framework.nn import functional as F
-from zoo.layers.conv_bn import ConvBN, fold_norms
+from framework.nn.reparam import fold_norms
+from zoo.layers.conv_bn import ConvBN
 
 
 def test_names_activation_and_default_padding() -> None:

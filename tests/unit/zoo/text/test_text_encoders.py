@@ -13,7 +13,7 @@ import framework
 from framework import nn
 from framework.config import Kind, bind, build
 from framework.core.errors import ConfigError, ShapeError
-from zoo.loading import is_torch, load_state_into
+from framework.workflow.weights import is_torch, load_state_into
 from zoo.text import albert, bert, ernie, roberta
 from zoo.text.albert import AlbertConfig
 from zoo.text.bert import BertConfig

@@ -5,7 +5,7 @@ import pytest
 from framework import nn
 from framework.core.errors import ShapeError
 from framework.io.named_weights import named_weights
-from zoo.layers.reparam import deploy_state
+from framework.nn.reparam import deploy_state
 from zoo.vision.mobilenet_v1_enhance import MobileNetV1Enhance, MobileNetV1EnhanceConfig
 
 

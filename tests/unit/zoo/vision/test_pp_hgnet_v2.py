@@ -5,8 +5,8 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import reparameterize
 from zoo.contracts import build_backbone
-from zoo.layers.reparam import reparameterize
 from zoo.vision.pp_hgnet_v2 import VARIANTS, ConvBNAct, HGBlock, PPHGNetV2, PPHGNetV2Config, Stage
 
 # Values in the checkpoints of PaddleClas 2.6 (its models' state_dict()); its documents give none.

@@ -5,8 +5,8 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import deploy_state
 from zoo.contracts import build_backbone
-from zoo.layers.reparam import deploy_state
 from zoo.vision.pp_lcnet_v2 import STAGES, VARIANTS, DepthwiseSeparable, PPLCNetV2, PPLCNetV2Config, Stage
 
 # Values in the checkpoints of PaddleClas 2.6 (its models' state_dict())

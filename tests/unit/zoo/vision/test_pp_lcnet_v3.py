@@ -5,8 +5,8 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import deploy_state
 from zoo.contracts import build_backbone
-from zoo.layers.reparam import deploy_state
 from zoo.vision.pp_lcnet_v3 import (
     VARIANTS,
     LearnableRepLayer,

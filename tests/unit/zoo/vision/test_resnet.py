@@ -2,10 +2,9 @@ import jax
 import numpy as np
 import pytest
 
-from framework import nn
+from framework import hub, nn
 from framework.core.errors import ConfigError
 from framework.io.interop.torch_names import from_torch
-from zoo import hub
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.resnet import SMALL, VARIANTS, Block, ResNet, ResNetConfig, Size
 

@@ -1,0 +1,144 @@
+"""Detection as a domain: boxes and keypoints, on images whole and sliced, and on videos with tracking.
+
+from detection import predictor
+
+detect = predictor("picodet_s_320_coco", threshold=0.4)
+print([box.label for box in detect("street.jpg").boxes])
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+from detection.detector import ObjectDetector
+from detection.options import THRESHOLD, DetectionOptions
+from detection.pose_predictor import POSE, KeypointMeta, open_pose_predictor
+from detection.results import Box, DetectionResult
+from framework.core.errors import ConfigError, FormatError, OarError
+from framework.engine.experiment import Experiment
+from framework.export import Artifact
+from framework.inference import Runtime
+from framework.nn.layer import Layer
+from framework.vision import boxes as vision_boxes
+from framework.vision.sample import Sample
+from framework.workflow import Domain, open_predictor
+from framework.workflow.entry import make_predictor_function
+from framework.workflow.image_runner import open_runner
+
+
+class DetectionDomain(Domain[DetectionOptions]):
+    """Objects, people with keypoints, tracks."""
+
+    name = "detection"
+    options = DetectionOptions
+
+    def open(self, artifact: Artifact, options: DetectionOptions, runtime: Runtime) -> ObjectDetector:
+        """Raises: ConfigError, where a pose model needs a detector and has none, or has one and needs none."""
+        if POSE in artifact.config:
+            detector = None if options.detector is None else self._open_detector(options, runtime)
+            return open_pose_predictor(artifact, options, runtime, self.packages, detector)
+        if options.detector is not None:
+            raise ConfigError(
+                "this model finds objects itself, and no keypoints",
+                where=str(artifact.config.get("name")),
+                received="a detector of people",
+                fix="leave out --det_model_dir, or name a pose model first",
+            )
+        tracking = options.make_tracking()
+        least = THRESHOLD if options.threshold is None else options.threshold
+        if tracking is not None:
+            least = tracking.low
+        labels = tuple(artifact.config["labels"])
+
+        def detected(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> DetectionResult:
+            boxes = interpret(outputs, sample, labels, least)
+            height, width = image.shape[:2]
+            return DetectionResult(boxes, source=str(sample.id), width=width, height=height, image=image)
+
+        runner = open_runner(artifact, detected, runtime, self.packages, options.batch_size)
+        ids = artifact.config.get("category_ids")
+        return ObjectDetector(
+            runner, labels, None if ids is None else tuple(ids), options.make_slicing(), tracking
+        )
+
+    def _open_detector(self, options: DetectionOptions, runtime: Runtime) -> ObjectDetector:
+        """What finds people for a model that sees one person's crop; slicing and tracking are its own."""
+        if isinstance(options.detector, ObjectDetector):
+            return options.detector
+        people = replace(
+            options,
+            threshold=options.det_threshold,
+            batch_size=None,
+            detector=None,
+            det_threshold=None,
+            tracker=None,
+            tracking=options.make_tracking(),
+        )
+        given = {name: value for name, value in vars(people).items() if value is not None}
+        found = open_predictor(str(options.detector), domain=self.name, runtime=runtime, options=given)
+        return cast(ObjectDetector, found)
+
+    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
+        """The data set's own numbers of the classes, where the data are here.
+
+        Of a pose model the labels are the keypoints; its lines go with it too. Without the data set these are lines
+        between keypoints of such names, and the objects are people, which COCO's files number 1.
+        """
+        from detection.pose_tasks import PoseEstimation
+
+        facts: dict[str, Any] = {}
+        pose = isinstance(experiment.task, PoseEstimation)
+        if pose:
+            facts[POSE] = KeypointMeta.from_names(labels).plain()
+        feeds = (experiment.data.eval, experiment.data.train)
+        datasets: list[Any] = [feed.dataset for feed in feeds if feed is not None]  # of any kind: see getattr
+        for dataset in datasets:
+            # Weights with labels of their own are exported without their data.
+            with contextlib.suppress(OarError):
+                ids = getattr(dataset, "category_ids", ())
+                if ids and tuple(dataset.class_names) == labels:
+                    facts["category_ids"] = list(ids)
+                    if pose:
+                        flips = KeypointMeta.from_names(labels).flip_pairs
+                        facts[POSE] = KeypointMeta(dataset.object_name, dataset.skeleton, flips).plain()
+                    break
+        return facts
+
+
+def interpret(
+    outputs: dict[str, np.ndarray], sample: Sample, labels: tuple[str, ...], threshold: float
+) -> tuple[Box, ...]:
+    """The boxes of a program's outputs in pixels of the source and inside of it, as they come: best first.
+
+    Args:
+        outputs: "boxes" [K, 4] xyxy in pixels of the sample's image, "scores" [K], "labels" [K].
+        threshold: Boxes with a lower score are left out, as are those with a score of 0, which is padding.
+    """
+    missing = {"boxes", "scores", "labels"} - outputs.keys()
+    if missing:
+        raise FormatError(
+            "this program does not detect objects",
+            received=f"outputs {', '.join(sorted(outputs))}",
+            allowed="boxes, scores, labels",
+        )
+    scores = np.asarray(outputs["scores"], np.float64)
+    boxes = np.asarray(outputs["boxes"], np.float64)
+    if sample.warp is not None:
+        boxes = sample.warp.inverse().boxes(boxes)
+    boxes = vision_boxes.clip(boxes, sample.source_size or sample.size_hw)
+    kept = (scores >= threshold) & (scores > 0) & (vision_boxes.area(boxes) > 0)
+    return tuple(
+        Box(labels[i] if i < len(labels) else str(i), i, score, (x0, y0, x1, y1))
+        for i, score, (x0, y0, x1, y1) in zip(
+            outputs["labels"][kept].tolist(), scores[kept].tolist(), boxes[kept].tolist()
+        )
+    )
+
+
+DOMAIN = DetectionDomain()
+predictor = make_predictor_function(DOMAIN.name, DetectionOptions, ObjectDetector)

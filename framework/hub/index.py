@@ -1,0 +1,301 @@
+"""The hub's index: what the files `weights/*.yml` say, read and checked. It sends nothing and touches no weights.
+
+Each file describes one family:
+
+    family: PP-OCRv6
+    domain: ocr                        # zoo, or a domain; the zoo's serve all domains
+    homepage: https://…
+    licence: Apache-2.0                # SPDX; an entry may override it
+    entries:
+      pp_ocrv6_small_rec:              # lower-case letters, digits and _: it is a folder's name too
+        form: deploy                   # deploy (re-parameterised, for inference) | trainable
+        files:
+          weights:                     # every entry has it; others (dict, program, …) as the model needs
+            sources:                   # in order of preference
+              - {package: rapidocr, path: models/x.onnx, size: 123, sha256: …}        # a file of an installed package
+              - {hf: owner/repo, file: x.onnx, revision: …, size: 123, sha256: …}     # through huggingface-hub
+              - {url: https://…, size: 123, sha256: …}
+              - {path: /mnt/models/x.onnx, sha256: …}                                 # `~` works
+        model: {…}                     # these three are opaque to the hub: the domain that builds the model reads them
+        preprocess: {…}
+        precision: {…}
+        scores: [{set: …, metric: …, value: …, source: …}]                            # as published
+
+A hash belongs to a source, not to a file: the same weights are published in several containers with different bytes.
+`size` (bytes) and `revision` may be left out. Where upstream publishes no hash and none was measured, the source says
+`sha256: unknown` (only hf and url may): such a file is pinned at its first download.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from framework.config.domains import domain_packages
+from framework.core.errors import ConfigError, nearest
+
+
+def known_domains() -> tuple[str, ...]:
+    """What `domain` of a file may be: rows of the zoo serve all domains."""
+    return ("zoo", *domain_packages())
+
+
+FORMS = ("deploy", "trainable")
+HEX = re.compile(r"[0-9a-f]{64}")
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
+_REPO = re.compile(r"[\w.-]+/[\w.-]+")
+# What a source has besides `sha256` and `size`. The first key names the kind; `path` stands last, since package sources
+# have one as well.
+_SOURCE_KEYS = {
+    "package": ({"package": str, "path": str}, {}),
+    "hf": ({"hf": str, "file": str}, {"revision": str}),
+    "url": ({"url": str}, {}),
+    "path": ({"path": str}, {}),
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One place where a file can be had. `sha256` None means that its hash is not known beforehand."""
+
+    kind: str  # package | hf | url | path
+    where: str  # the package, owner/repository, address or path
+    file: str = ""  # the file in the package or repository, with forward slashes
+    revision: str = "main"  # hf only
+    sha256: str | None = None
+    size: int | None = None  # bytes
+
+    @property
+    def is_local(self) -> bool:
+        return self.kind in ("package", "path")
+
+    @property
+    def filename(self) -> str:
+        """The last part of the address, reduced to characters that every file system takes."""
+        location = urllib.parse.urlsplit(self.where).path if self.kind == "url" else self.file or self.where
+        last = urllib.parse.unquote(location).replace("\\", "/").rpartition("/")[2]
+        return re.sub(r"[^A-Za-z0-9._-]", "_", last).strip(".") or "file"
+
+    def __str__(self) -> str:
+        if self.kind == "package":
+            return f"package {self.where}: {self.file}"
+        if self.kind == "hf":
+            return f"hf://{self.where}/{self.file}@{self.revision}"
+        return self.where
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of an entry and its sources, best first."""
+
+    name: str
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One set of weights. The mappings `model`, `preprocess` and `precision` mean nothing to the hub."""
+
+    name: str
+    family: str
+    domain: str
+    licence: str
+    homepage: str
+    form: str
+    files: Mapping[str, File]
+    model: Mapping[str, Any] = field(default_factory=dict)
+    preprocess: Mapping[str, Any] = field(default_factory=dict)
+    precision: Mapping[str, Any] = field(default_factory=dict)
+    scores: tuple[Mapping[str, Any], ...] = ()
+
+
+def read_family(path: Path) -> dict[str, Entry]:
+    """Reads and checks one `zoo/weights/*.yml`.
+
+    Raises:
+        ConfigError: with the file, the key, what was received and what is allowed.
+    """
+    try:
+        document = yaml.load(
+            path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        )
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        raise ConfigError(
+            "not well-formed YAML",
+            where=f"{path}:{mark.line + 1}" if mark else path,
+            received=getattr(error, "problem", None) or error,
+        ) from None
+    top = _mapping(
+        document,
+        str(path),
+        {"family": str, "domain": str, "homepage": str, "licence": str, "entries": dict},
+        {},
+    )
+    _one_of(top["domain"], known_domains(), f"{path}: domain")
+    return {name: _entry(name, body, top, f"{path}: {name}") for name, body in top["entries"].items()}
+
+
+def _entry(name: Any, body: Any, family: Mapping[str, Any], where: str) -> Entry:
+    _check_name(name, where)
+    body = _mapping(
+        body,
+        where,
+        {"form": str, "files": dict},
+        {"licence": str, "model": dict, "preprocess": dict, "precision": dict, "scores": list},
+    )
+    _one_of(body["form"], FORMS, f"{where}.form")
+    if "weights" not in body["files"]:
+        raise ConfigError(
+            "the file `weights` is missing",
+            where=f"{where}.files",
+            received=", ".join(map(str, body["files"])),
+        )
+    scores = {"set": str, "metric": str, "value": (int, float), "source": str}
+    return Entry(
+        name=name,
+        family=family["family"],
+        domain=family["domain"],
+        licence=body.get("licence", family["licence"]),
+        homepage=family["homepage"],
+        form=body["form"],
+        files={key: _file(key, value, f"{where}.files.{key}") for key, value in body["files"].items()},
+        model=body.get("model", {}),
+        preprocess=body.get("preprocess", {}),
+        precision=body.get("precision", {}),
+        scores=tuple(
+            _mapping(score, f"{where}.scores[{i}]", scores, {})
+            for i, score in enumerate(body.get("scores", []))
+        ),
+    )
+
+
+def _file(name: Any, body: Any, where: str) -> File:
+    _check_name(name, where)
+    sources = _mapping(body, where, {"sources": list}, {})["sources"]
+    if not sources:
+        raise ConfigError(
+            "no sources", where=f"{where}.sources", received="[]", allowed="at least one source"
+        )
+    return File(name, tuple(_source(item, f"{where}.sources[{i}]") for i, item in enumerate(sources)))
+
+
+def _source(body: Any, where: str) -> Source:
+    kind = next((key for key in _SOURCE_KEYS if isinstance(body, dict) and key in body), None)
+    if kind is None:
+        raise ConfigError(
+            "not a source",
+            where=where,
+            received=body,
+            allowed=f"a mapping with one of {', '.join(_SOURCE_KEYS)}",
+        )
+    required, optional = _SOURCE_KEYS[kind]
+    body = _mapping(body, where, {**required, "sha256": str}, {**optional, "size": int})
+    may_be_unknown = kind in ("hf", "url")
+    unknown = may_be_unknown and body["sha256"] == "unknown"
+    if not unknown and not HEX.fullmatch(body["sha256"]):
+        raise ConfigError(
+            "not a SHA-256",
+            where=f"{where}.sha256",
+            received=repr(body["sha256"]),
+            allowed="64 lower-case hex digits" + (", or `unknown`" if may_be_unknown else ""),
+        )
+    source = Source(
+        kind=kind,
+        where=body[kind],
+        file=body["path"] if kind == "package" else body.get("file", ""),
+        revision=body.get("revision", "main"),
+        sha256=None if unknown else body["sha256"],
+        size=body.get("size"),
+    )
+    if kind == "url":
+        check_scheme(source, where)
+    if kind == "hf" and not _REPO.fullmatch(source.where):
+        raise ConfigError(
+            "not a repository", where=f"{where}.hf", received=repr(source.where), allowed="owner/name"
+        )
+    if kind == "package" and (not source.where.isidentifier() or ".." in source.file.split("/")):
+        raise ConfigError(
+            "not a file of a package",
+            where=where,
+            received=str(source),
+            allowed="a top-level package and a path inside it",
+        )
+    return source
+
+
+def _check_name(name: Any, where: str) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ConfigError(
+            "not a name for an entry or a file",
+            where=where,
+            received=repr(name),
+            allowed="lower-case letters, digits and _",
+        )
+
+
+def check_scheme(source: Source, where: str) -> None:
+    """Refuses addresses whose content could be changed on the way: http without a hash, unless it is this machine.
+
+    Raises:
+        ConfigError: such an address, or none at all.
+    """
+    try:
+        parts = urllib.parse.urlsplit(source.where)
+        loopback = parts.hostname in ("127.0.0.1", "::1", "localhost")
+        if parts.hostname and (
+            parts.scheme == "https" or (parts.scheme == "http" and (source.sha256 or loopback))
+        ):
+            return
+    except ValueError:
+        pass  # `https://[` and the like
+    raise ConfigError(
+        "the address is not safe to fetch",
+        where=where,
+        received=source.where,
+        allowed="https://…, or http://… whose SHA-256 is known",
+        fix="use https, or name the hash (`#sha256=…` after an address given as weights)",
+    )
+
+
+def _mapping(
+    value: Any, where: str, required: Mapping[str, Any], optional: Mapping[str, Any]
+) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError("a mapping is needed here", where=where, received=repr(value))
+    known = {**required, **optional}
+    for key, item in value.items():
+        if key not in known:
+            close = nearest(str(key), known)
+            raise ConfigError(
+                f"unknown key {key!r}",
+                where=where,
+                allowed=", ".join(known),
+                fix=f"did you mean {close!r}?" if close else None,
+            )
+        if not isinstance(item, known[key]) or isinstance(item, bool):
+            types = known[key] if isinstance(known[key], tuple) else (known[key],)
+            raise ConfigError(
+                "wrong type",
+                where=f"{where}.{key}",
+                received=repr(item),
+                allowed=" or ".join(t.__name__ for t in types),
+            )
+    missing = [key for key in required if key not in value]
+    if missing:
+        raise ConfigError(f"missing: {', '.join(missing)}", where=where, received=", ".join(map(str, value)))
+    return value
+
+
+def _one_of(value: str, allowed: Iterable[str], where: str) -> None:
+    if value not in allowed:
+        raise ConfigError(
+            "not one of the known values", where=where, received=repr(value), allowed=", ".join(allowed)
+        )

@@ -1,0 +1,67 @@
+"""How programs are compiled, in training and in inference: XLA's options for a device, and the cache on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import threading
+from pathlib import Path
+
+import jax
+from jax.experimental.compilation_cache import compilation_cache
+
+from framework.core.device import Device, cpu_features
+from framework.core.errors import HubError
+from framework.core.home import home
+from framework.nn.functional.lowering import AVX512_COMPILE_OPTIONS, CPU_COMPILE_OPTIONS
+
+log = logging.getLogger("oar")
+_cache_lock = threading.Lock()
+_cache_ready = False
+
+
+def enable_compilation_cache(folder: str | Path | None = None) -> Path | None:
+    """Keep compiled programs on disk, so that a second start does not compile again. On by default for engines.
+
+    The folder is JAX_COMPILATION_CACHE_DIR, or `OAR_HOME`/compiled/<this kind of CPU>; OAR_COMPILATION_CACHE=off
+    turns it off. It is trusted like code: where it is not there yet, it is made for its owner alone. A machine without
+    a place for it runs without it, with a warning.
+    """
+    global _cache_ready
+    with _cache_lock:
+        if os.environ.get("OAR_COMPILATION_CACHE", "").lower() in ("off", "0", "false"):
+            return None
+        current = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
+        if folder is None and (_cache_ready or current):
+            _cache_ready = True
+            return Path(current) if current else None
+        try:
+            folder = _make_folder(folder)
+        except (OSError, HubError) as error:
+            log.warning("compiled programs are not kept: %s", error)
+            _cache_ready = True
+            return None
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        compilation_cache.reset_cache()  # jax would stay with the folder that it used first
+        _cache_ready = True
+        return folder
+
+
+def _make_folder(folder: str | Path | None) -> Path:
+    if folder is None:
+        kind = hashlib.sha256(" ".join(sorted(cpu_features())).encode()).hexdigest()[:12]
+        folder = home() / "compiled" / kind
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
+def compile_options(device: Device) -> dict[str, str | bool | int]:
+    """XLA options for programs on this device; see framework/nn/functional/lowering.py."""
+    if device.platform != "cpu":
+        return {}
+    wide = AVX512_COMPILE_OPTIONS if "avx512f" in cpu_features() else {}
+    return {**CPU_COMPILE_OPTIONS, **wide}

@@ -1,0 +1,187 @@
+"""From the name of a model, a configuration file or a folder to the artifact that runs it: the one way for all domains.
+
+An artifact that was made before starts from OAR_HOME: no model code is imported, no network is asked.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from framework.config import Tree, load, packages_of, resolved
+from framework.core.errors import ConfigError, FormatError, InputError, nearest
+from framework.export import Artifact, load_artifact
+from framework.export.artifact import CONFIG
+from framework.io.checkpoint import find_checkpoint
+from framework.workflow.cache import keep_artifact
+from framework.workflow.domain import Domain, all_domains, find_domain
+
+Model = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Found:
+    """An artifact and the domain that runs it."""
+
+    artifact: Artifact
+    domain: Domain[Any]
+
+
+def find_artifact(model: Model, settings: Sequence[str] = (), domain: str | None = None) -> Found:
+    """The artifact of a folder, of a configuration file, or of the name of a configuration.
+
+    Args:
+        model: An artifact's folder, one of another toolkit that a domain can import, a file (.yml), or a name.
+        settings: Overrides of the configuration, as `-o` of the tools.
+        domain: The artifact must be of this domain.
+
+    Raises:
+        InputError: there is no such model. ConfigError: settings that a finished artifact cannot take.
+        FormatError: an artifact of another domain.
+    """
+    path = Path(model).expanduser()
+    if path.is_dir():
+        found = _from_folder(path, domain)
+    else:
+        config = find_config(model, domain)
+        tree = load(config, settings)
+        name = domain_of(tree, config)
+        _check_domain(name, domain, model)
+        owner = find_domain(name)
+        in_program, after = owner.split_settings(settings)
+        return Found(owner.apply_settings(_from_config(config, in_program, owner), after), owner)
+    in_program, after = found.domain.split_settings(settings)
+    if in_program:
+        raise ConfigError(
+            "an artifact's programs and weights are made, these settings cannot be changed any more",
+            where=path,
+            received=", ".join(in_program),
+            fix="change the configuration and export again with tools/export_model.py",
+        )
+    return Found(found.domain.apply_settings(found.artifact, after), found.domain)
+
+
+def _check_domain(name: str, wanted: str | None, model: Model) -> None:
+    if wanted is not None and name != wanted:
+        raise FormatError(
+            f"this model is of another domain than {wanted}",
+            where=str(model),
+            received=f"domain: {name}",
+            allowed=f"a model from a configuration of configs/{wanted}",
+            fix=f"from framework.workflow import predictor opens models of every domain, {wanted}.predictor its own",
+        )
+
+
+def _from_folder(path: Path, wanted: str | None) -> Found:
+    if (path / CONFIG).is_file():
+        artifact = load_artifact(path)
+        name = artifact.config.get("domain")
+        if name is None:
+            raise FormatError(
+                "no domain runs this artifact",
+                where=path / CONFIG,
+                received="no `domain` in it",
+                allowed="an artifact that tools/export_model.py wrote",
+                fix="what jit.save wrote runs with framework.jit.load",
+            )
+        _check_domain(str(name), wanted, path)
+        return Found(artifact, find_domain(str(name)))
+    for owner in all_domains():
+        if wanted in (None, owner.name):
+            artifact = owner.import_folder(path)
+            if artifact is not None:
+                return Found(artifact, owner)
+    raise FormatError(
+        "the folder holds neither an artifact nor a model that can be imported",
+        where=path,
+        received=", ".join(sorted(file.name for file in path.iterdir())[:10]) or "an empty folder",
+        allowed=f"an artifact as tools/export_model.py writes it, with {CONFIG}; or a model as save_pretrained of "
+        "transformers or PaddleNLP writes it, with config.json",
+    )
+
+
+def domain_of(tree: Tree, where: object) -> str:
+    """The domain that a configuration names. Raises: ConfigError."""
+    packages_of(tree)  # which knows what is wrong with the key
+    return str(tree.value["domain"].value)
+
+
+def config_names(domain: str | None = None) -> dict[str, Path]:
+    """The configurations of one domain, or of all, by name."""
+    owners = all_domains() if domain is None else (find_domain(domain),)
+    return {path.stem: path for owner in owners for path in sorted(owner.configs.rglob("*.yml"))}
+
+
+def find_config(model: Model, domain: str | None = None) -> Path:
+    """The configuration file of a name or a path. Raises: InputError with the known names."""
+    if Path(model).suffix in (".yml", ".yaml"):
+        return Path(model)
+    known = config_names(domain)
+    if str(model) not in known:
+        close = nearest(str(model), known)
+        raise InputError(
+            "there is no such model",
+            received=repr(str(model)),
+            allowed=f"{', '.join(known)}; a configuration file (.yml); or an artifact's folder",
+            fix=f"did you mean {close!r}?" if close else None,
+        )
+    return known[str(model)]
+
+
+def _from_config(config: Path, settings: Sequence[str], owner: Domain[Any]) -> Artifact:
+    """The artifact of a configuration: from OAR_HOME if it was made before, else exported now and kept there."""
+
+    def make() -> Artifact:
+        from framework.workflow.export import export_config
+
+        return export_config(config, settings)
+
+    tree = load(config, settings)
+    plain = tree.plain()
+    files = [*_weight_files(plain, config), *_named_files(plain), *_imported_files(plain)]
+    return keep_artifact(config.stem, resolved(tree), files, owner.packages, make)
+
+
+def _weight_files(plain: dict[str, Any], config: Path) -> list[Path]:
+    """The user's own weights: of a run, where the file names none."""
+    weights = Path(str(plain.get("weights") or Path("output") / config.stem)).expanduser()
+    if weights.is_dir():
+        folder = find_checkpoint(weights, prefer="best")
+        return sorted(path for path in folder.iterdir() if path.is_file())
+    return _with_siblings(weights)
+
+
+def _with_siblings(path: Path) -> list[Path]:
+    """A file with those beside it of the same stem: a program and its parameters."""
+    if not path.is_file():
+        return []
+    return sorted(other for other in path.parent.iterdir() if other.stem == path.stem and other.is_file())
+
+
+def _named_files(plain: Any) -> list[Path]:
+    """The files behind every key of a configuration that may name some: tokenizers, weights and dictionaries of
+    stages."""
+    if isinstance(plain, list):
+        return [file for item in plain for file in _named_files(item)]
+    if not isinstance(plain, dict):
+        return []
+    found = []
+    for key, value in plain.items():
+        found += _named_files(value)
+        if not isinstance(value, str) or not value or value.startswith("{"):
+            continue
+        path = Path(value).expanduser()
+        if key in ("tokenizer", "target_tokenizer"):
+            files = sorted(path.iterdir()) if path.is_dir() else [path]
+            found += [file for file in files if file.is_file()]
+        elif key in ("weights", "characters"):
+            found += _with_siblings(path)
+    return found
+
+
+def _imported_files(plain: dict[str, Any]) -> list[Path]:
+    items = plain.get("imports") or []
+    return [path for item in items if str(item).endswith(".py") and (path := Path(item)).is_file()]

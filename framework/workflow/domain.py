@@ -1,0 +1,107 @@
+"""What a domain adds to the workflow: one frozen object, announced by an entry point (framework/config/domains.py)."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import framework
+from framework.config.domains import domain_objects, packages_of_domain
+from framework.core.errors import ConfigError
+from framework.engine.experiment import Experiment
+from framework.export import Artifact
+from framework.inference.runtime import Runtime
+from framework.nn.layer import Layer
+from framework.workflow.predictor import Predictor
+
+ROOT = Path(framework.__file__).resolve().parents[1]
+O = TypeVar("O")  # noqa: E741
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """Of a domain whose predictor has none."""
+
+
+class Domain(ABC, Generic[O]):
+    """One object a package; it holds no state. What is not overridden is the same for every domain.
+
+    Attributes:
+        name: `domain:` of its configurations, which lie in configs/<name>.
+        options: The frozen dataclass of its predictor's options; see framework/workflow/options.py.
+    """
+
+    name: ClassVar[str]
+    options: ClassVar[type] = NoOptions
+
+    @abstractmethod
+    def open(self, artifact: Artifact, options: O, runtime: Runtime) -> Predictor[Any, Any, Any]:
+        """The predictor of one of its artifacts.
+
+        Raises:
+            FormatError: the artifact is none of this domain's.
+        """
+
+    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
+        """What an artifact's config holds besides: palette, skeleton, …"""
+        return {}
+
+    def prepare_export(self, experiment: Experiment) -> Experiment:
+        """The experiment as its program is made; `predict.transforms` are settled then."""
+        return experiment
+
+    def find_alias(self, name: str, options: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """The config's name that a task's name such as "ner" stands for, and the options that come with it."""
+        return name, options
+
+    def import_folder(self, folder: Path) -> Artifact | None:
+        """The artifact of a folder that another toolkit wrote, or None where this is no such folder."""
+        return None
+
+    def split_settings(self, settings: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Overrides ("a.b=c") that change the programs, and those that `apply_settings` can change afterwards."""
+        return tuple(settings), ()
+
+    def apply_settings(self, artifact: Artifact, settings: Sequence[str]) -> Artifact:
+        """The artifact with settings of `split_settings`' second kind."""
+        return artifact
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Where its components are."""
+        return packages_of_domain(self.name)
+
+    @property
+    def configs(self) -> Path:
+        """The folder of its configurations: configs/<name> of this project, or `configs` in its own package."""
+        ours = ROOT / "configs" / self.name
+        if ours.is_dir():
+            return ours
+        module = importlib.import_module(type(self).__module__)
+        return Path(str(module.__file__)).parent / "configs"
+
+
+@functools.cache
+def find_domain(name: str) -> Domain[Any]:
+    """The domain of this name. Raises: ConfigError, where there is none."""
+    packages_of_domain(name)
+    module, _, attribute = domain_objects()[name].partition(":")
+    found = getattr(importlib.import_module(module), attribute)
+    if not isinstance(found, Domain) or found.name != name:
+        raise ConfigError(
+            "the entry point leads to no domain of this name",
+            where=f"{module}:{attribute}",
+            received=repr(found),
+            allowed=f"a framework.workflow.Domain whose name is {name!r}",
+        )
+    return found
+
+
+def all_domains() -> Iterator[Domain[Any]]:
+    """Every domain, by name."""
+    return (find_domain(name) for name in domain_objects())

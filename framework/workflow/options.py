@@ -1,0 +1,141 @@
+"""Options of a domain's predictor, defined once: a frozen dataclass whose fields are the keywords of `predictor(...)`,
+the flags of tools/infer.py and the fields of a request to a server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+from collections.abc import Iterable, Mapping
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from framework.core.errors import ConfigError, InputError, nearest
+
+O = TypeVar("O")  # noqa: E741
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    flag: bool = True,
+    aliases: tuple[str, ...] = (),
+    metavar: tuple[str, ...] | None = None,
+) -> Any:
+    """A field of an options class.
+
+    Args:
+        help: What `--help` says.
+        flag: Whether the command line has it; what only Python can give, such as an object, has none.
+        aliases: Other spellings of the flag.
+        metavar: Names of the values in the help.
+    """
+    return dataclasses.field(
+        default=default, metadata={"help": help, "flag": flag, "aliases": aliases, "metavar": metavar}
+    )
+
+
+def check_range(value: float | None, name: str, low: float, high: float) -> None:
+    """Raises: InputError, where a given value is outside of [low, high]."""
+    if value is not None and not low <= value <= high:
+        raise InputError(
+            f"{name} is out of range", where=name, received=value, allowed=f"{low:g} to {high:g}"
+        )
+
+
+def make_options(cls: type[O], given: Mapping[str, Any], where: object) -> O:
+    """The options of `given` by name; None stands for one that was not given.
+
+    Args:
+        where: What takes them, for messages.
+
+    Raises:
+        ConfigError: an option that `cls` does not have.
+    """
+    names = _names(cls)
+    values = {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        if name not in names:
+            known = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
+            close = nearest(name, names)
+            raise ConfigError(
+                "there is no such option",
+                where=where,
+                received=f"{name} (--{name})",
+                allowed=", ".join(known) or "no options",
+                fix=f"did you mean {close!r}?" if close else None,
+            )
+        values[names[name]] = value
+    return cls(**values)
+
+
+def _names(cls: type) -> dict[str, str]:
+    """Every spelling of every option, to its field."""
+    found = {}
+    for field in dataclasses.fields(cls):
+        if field.init:
+            found |= dict.fromkeys((field.name, *field.metadata.get("aliases", ())), field.name)
+    return found
+
+
+def options_signature(cls: type, function: Any) -> inspect.Signature:
+    """The signature of `function(model, ..., **options)` with the fields of `cls` in the place of `options`."""
+    parameters = list(inspect.signature(function).parameters.values())
+    fields = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
+        )
+        for field in dataclasses.fields(cls)
+        if field.init
+    ]
+    fixed = [p for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    return inspect.Signature([*fixed, *fields])
+
+
+def add_option_flags(parser: argparse.ArgumentParser, classes: Iterable[type]) -> tuple[str, ...]:
+    """A flag for every option of the classes, one for those of several that share a name; returns the names.
+
+    Raises:
+        ConfigError: two classes give one name to options of different types.
+    """
+    group = parser.add_argument_group("options", "each for the domains that take it")
+    added: dict[str, Any] = {}
+    for cls in classes:
+        hints = get_type_hints(cls)
+        for field in dataclasses.fields(cls):
+            if not field.init or not field.metadata.get("flag", True):
+                continue
+            arguments = _arguments(hints[field.name])
+            if field.name in added:
+                if added[field.name] != arguments:
+                    raise ConfigError(
+                        "two domains have an option of one name and of different types",
+                        where=f"{cls.__module__}.{cls.__name__}",
+                        received=field.name,
+                    )
+                continue
+            added[field.name] = arguments
+            names = (field.name, *field.metadata.get("aliases", ()))
+            more = {"metavar": m} if (m := field.metadata.get("metavar")) else {}
+            help = field.metadata.get("help", "").replace("%", "%%")
+            flags = [f"--{name}" for name in names]
+            group.add_argument(*flags, dest=field.name, default=None, help=help, **arguments, **more)
+    return tuple(added)
+
+
+def _arguments(hint: Any) -> dict[str, Any]:
+    """What argparse needs for a type hint: a scalar, a choice, a pair, each of them perhaps None."""
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds = [member for member in members if member is not NoneType]
+    kind = kinds[0]
+    if kind is bool:
+        return {"action": argparse.BooleanOptionalAction} if NoneType in members else {"action": "store_true"}
+    if get_origin(kind) is Literal:
+        return {"choices": list(get_args(kind))}
+    if get_origin(kind) is tuple:
+        return {"type": get_args(kind)[0], "nargs": len(get_args(kind))}
+    return {"type": kind}

@@ -1,0 +1,231 @@
+"""Train and evaluate a configuration file: what tools/train.py and tools/eval.py do, for every domain."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from filelock import FileLock, Timeout
+
+import framework
+from framework.config import build, load, resolved
+from framework.core.errors import ConfigError, InputError
+from framework.engine import callbacks as C
+from framework.engine.evaluator import Evaluator
+from framework.engine.experiment import Experiment, LoaderConfig, bind_experiment
+from framework.engine.task import Task, check_transforms
+from framework.engine.trainer import Trainer
+from framework.io.checkpoint import CheckpointStore, find_checkpoint
+from framework.io.collate import PadToBucket
+from framework.io.loader import DataLoader
+from framework.io.sampler import BucketBatchSampler
+from framework.io.windows import split_windows
+from framework.nn import functional_core
+from framework.workflow.export import labels_of, trained_model
+from framework.workflow.weights import load_pretrained, resolve_weights
+
+log = logging.getLogger("oar")
+
+
+def make_loader(feed: LoaderConfig, task: Task, seed: int, train: bool) -> DataLoader:
+    """The loader of a feed. Training shuffles and leaves out what fills no batch; evaluation pads the last one.
+
+    With buckets the task says how long a sample is (`length`) and what pads its arrays (`padding`, values by key). A
+    first transform with `split_windows(sample)` makes several samples of one.
+    """
+    dataset, transforms = split_windows(feed.dataset, feed.transforms)
+    if feed.buckets is None:
+        batches = {"batch_size": feed.batch_size, "shuffle": train, "drop_last": train}
+    else:
+        if task.padding is None:
+            raise ConfigError(
+                "the samples of this task all have one shape",
+                where="buckets",
+                received=f"task: {type(task).__name__}",
+                fix="take `buckets` out of the feed",
+            )
+        lengths = [task.length(_transformed(sample, transforms)) for sample in dataset]
+        sampler = BucketBatchSampler(lengths, feed.buckets, feed.batch_size, train, train, seed)
+        batches = {"batch_sampler": sampler, "collate_fn": PadToBucket(feed.buckets, task.padding)}
+    return DataLoader(
+        dataset,
+        transforms=transforms,
+        pack=task.pack,
+        **batches,
+        pad_last=not train,
+        num_workers=feed.num_workers,
+        worker_mode=feed.worker_mode,
+        seed=seed,
+    )
+
+
+def _transformed(sample: Any, transforms: tuple[Any, ...]) -> Any:
+    rng = np.random.default_rng(0)
+    for transform in transforms:
+        sample = transform(sample, rng)
+    return sample
+
+
+def train(
+    config: str | Path,
+    overrides: tuple[str, ...] = (),
+    output_dir: str | Path | None = None,
+    resume: str | bool = False,
+    evaluate: bool = True,
+) -> dict[str, float]:
+    """Train a configuration; returns the scores of the last evaluation.
+
+    Into `output_dir` (default: output/<name of the config>) go `checkpoints/`, `config.yml` (as resolved),
+    `metrics.jsonl` and `train.log`.
+
+    Args:
+        resume: Go on from the run's last checkpoint (True), or from the one at this path.
+        evaluate: Evaluate `data.eval` on the way, where there is one.
+
+    Raises:
+        ConfigError, WeightError, InputError, TrainingError: each says what is wrong and what to do.
+    """
+    config = Path(config)
+    tree = load(config, overrides)
+    experiment = bind_experiment(tree)
+    experiment.require("model", "task", "optim")
+    folder = Path(output_dir) if output_dir else Path("output") / config.stem
+    with _run_folder(folder, bool(resume)), _log_file(folder / "train.log"):
+        trainer = make_trainer(experiment, folder, resolved(tree), evaluate)
+        (folder / "config.yml").write_text(resolved(tree), encoding="utf-8")
+        if resume:
+            trainer.resume(find_checkpoint(folder if resume is True else resume))
+        scores = trainer.fit()
+        if trainer.store is not None and (best := trainer.store.best()) is not None:
+            log.info(f"best checkpoint: {best}")
+    return scores
+
+
+def make_trainer(
+    experiment: Experiment, folder: Path | None, text: str = "", evaluate: bool = True
+) -> Trainer:
+    """The Trainer of an experiment, with the model's values before the first step."""
+    options, task = experiment.train, cast(Task, experiment.task)
+    if experiment.data.train is None:
+        raise InputError(
+            "there is nothing to train on", where="data.train", allowed="a dataset, transforms, batch_size"
+        )
+    framework.seed(options.seed)
+    model = build(experiment.model)
+    if experiment.pretrained is not None:
+        start = experiment.pretrained
+        path = resolve_weights(start.weights, experiment.domain)
+        skipped = load_pretrained(model, path, start.skip, start.into)
+        log.info(f"starting from {path}" + (f", but for {', '.join(skipped)}" if skipped else ""))
+    labels = tuple(getattr(experiment.data.train.dataset, "class_names", ()))
+    task.check(model, labels)
+    check_transforms(model, experiment.data.train.transforms)
+    if evaluate and experiment.data.eval is not None:
+        other = tuple(getattr(experiment.data.eval.dataset, "class_names", labels))
+        if other != labels:
+            raise InputError(
+                "training and evaluation data have different classes",
+                where="data.eval.dataset",
+                received=f"{len(other)} classes {', '.join(other[:5])}",
+                allowed=f"the {len(labels)} classes of data.train: {', '.join(labels[:5])}",
+            )
+    shown: list[C.Callback] = [C.LogLines()]
+    if folder is not None:
+        shown.append(C.MetricsFile(folder / "metrics.jsonl"))
+        if options.tensorboard:
+            shown.append(C.TensorBoard(folder / "tensorboard"))
+        if options.profile_step is not None:
+            shown.append(C.Profile(folder / "profile", options.profile_step))
+    if options.early_stop is not None:
+        shown.append(C.EarlyStop(options.early_stop))
+    shown += options.callbacks
+    feed = experiment.data.eval if evaluate else None
+    return Trainer(
+        model,
+        task,
+        experiment.optim,
+        make_loader(experiment.data.train, task, options.seed, train=True),
+        options,
+        eval=make_loader(feed, task, options.seed, train=False) if feed else None,
+        folder=folder,
+        labels=labels,
+        callbacks=shown,
+        about={"config": text},
+    )
+
+
+def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, float]:
+    """Scores of `weights` (default: the best checkpoint of output/<name of the config>) on `data.eval`."""
+    config = Path(config)
+    experiment = bind_experiment(load(config, overrides))
+    feed = experiment.data.eval
+    if feed is None:
+        raise InputError(
+            "there is nothing to evaluate on", where=f"{config}: data.eval", allowed="a dataset, transforms"
+        )
+    model, _, kept = trained_model(experiment, config)
+    labels = labels_of(experiment, kept)
+    task = cast(Task, experiment.task)  # trained_model requires it
+    task.check(model, tuple(getattr(feed.dataset, "class_names", labels)))
+    check_transforms(model, feed.transforms)
+    graphdef, params, buffers = functional_core.split(model.eval())
+    loader = make_loader(feed, task, experiment.train.seed, train=False)
+    return Evaluator(graphdef, task, loader, labels).run(params, buffers)
+
+
+@contextmanager
+def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
+    """Hold the folder of a run: a second run into it is refused, at the same time or afterwards."""
+    if not resume and CheckpointStore(folder / "checkpoints").last() is not None:
+        raise InputError(
+            "the folder holds a run already",
+            where=folder,
+            received=f"checkpoints up to {CheckpointStore(folder / 'checkpoints').last()}",
+            allowed="a new folder",
+            fix="--resume goes on with it; --output_dir names another one; or move it away",
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / ".lock", timeout=0)
+        lock.acquire()
+    except Timeout:
+        raise InputError(
+            "another process trains into this folder",
+            where=folder,
+            allowed="one run at a time",
+            fix="wait for it, stop it, or name another folder with --output_dir",
+        ) from None
+    except OSError as error:
+        raise InputError(
+            "the folder of the run cannot be made",
+            where=folder,
+            received=error.strerror or str(error),
+            fix="choose another --output_dir",
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _log_file(path: Path) -> Iterator[None]:
+    """Lines of the log to the terminal and, added at the end, to a file."""
+    handlers = [logging.StreamHandler(sys.stdout), logging.FileHandler(path, encoding="utf-8")]
+    handlers[1].setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+    level = log.level
+    for handler in handlers:
+        log.addHandler(handler)
+    log.setLevel(min(level or logging.INFO, logging.INFO))
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        for handler in handlers:
+            log.removeHandler(handler)
+        handlers[1].close()

@@ -1,0 +1,103 @@
+"""Language as a domain: classes, tags, entities, similarity, masked tokens, answers and translations of texts.
+
+from nlp import predictor
+
+tag = predictor("lexical_analysis")
+print(tag("今天天气很好。").words)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from framework.config import Kind, bind
+from framework.core.errors import FormatError, InputError
+from framework.export import Artifact
+from framework.inference import Runtime
+from framework.workflow import Domain, option
+from framework.workflow.entry import make_predictor_function
+from framework.workflow.image_runner import load_transforms
+from framework.workflow.text_predictor import TextPredictor
+from nlp.analyzer import TextAnalyzer
+from nlp.contracts import TextTask
+from nlp.pretrained_artifact import import_folder
+from nlp.processors import ProcessorContext
+
+
+class TaskAlias(NamedTuple):
+    """A task by its name: the config that answers it, and what of the answer is given."""
+
+    config: str
+    view: str | None = None
+
+
+# Names of PaddleNLP's Taskflow, and what they answer here.
+TASKS = {
+    "lexical_analysis": TaskAlias("bigru_crf_words_zh"),
+    "word_segmentation": TaskAlias("bigru_crf_words_zh", "words"),
+    "pos_tagging": TaskAlias("bigru_crf_words_zh", "pairs"),
+    "pos_tagging_en": TaskAlias("bigru_crf_pos_en", "pairs"),
+    "intent": TaskAlias("text_cnn_snips"),
+    # No weights of these come with the package: their data are for research only.
+    "sentiment_analysis": TaskAlias("text_cnn_chnsenticorp"),
+    "text_similarity": TaskAlias("simnet_bow_lcqmc"),
+    "ner": TaskAlias("bigru_crf_ner_resume", "pairs"),
+}
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """Options of `nlp.predictor`. Raises: InputError, where one is out of range."""
+
+    top: int = option(5, "classes, or candidates, that a result holds", aliases=("topk",))
+    batch_size: int | None = option(None, "how many run together")
+    view: Literal["words", "pairs"] | None = option(
+        None, "of tagged texts: their words, or pairs of words and tags", flag=False
+    )
+
+    def __post_init__(self) -> None:
+        if self.top < 1:
+            raise InputError("a result holds a class", where="top", received=self.top, allowed="1 or more")
+
+
+class LanguageDomain(Domain[TextOptions]):
+    """Texts."""
+
+    name = "nlp"
+    options = TextOptions
+
+    def open(self, artifact: Artifact, options: TextOptions, runtime: Runtime) -> TextAnalyzer:
+        config = artifact.config
+        if "task" not in config or "buckets" not in config:
+            raise FormatError(
+                "this artifact is no model of texts",
+                where=str(config.get("name")),
+                received="no task, or no buckets",
+                allowed="one that tools/export_model.py wrote from a configuration of configs/nlp",
+            )
+        task: TextTask = bind(config["task"], Annotated[TextTask, Kind("task")], self.packages)
+        transforms = load_transforms(artifact, self.packages)
+        labels, buckets = tuple(config["labels"]), tuple(config["buckets"])
+        context = ProcessorContext(transforms, labels, max(buckets), options.top)
+        batch_size = config["batch_size"] if options.batch_size is None else options.batch_size
+        texts = TextPredictor(
+            runtime.open(artifact), task.processor(context), task.padding or {}, buckets, batch_size
+        )
+        return TextAnalyzer(texts, options.view)
+
+    def find_alias(self, name: str, options: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """`predictor("ner")` and the like."""
+        if name not in TASKS:
+            return name, options
+        return TASKS[name].config, {"view": TASKS[name].view, **options}
+
+    def import_folder(self, folder: Path) -> Artifact | None:
+        """A folder of a fine-tuned model of transformers or PaddleNLP."""
+        return import_folder(folder)
+
+
+DOMAIN = LanguageDomain()
+predictor = make_predictor_function(DOMAIN.name, TextOptions, TextAnalyzer)

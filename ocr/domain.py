@@ -1,0 +1,168 @@
+"""OCR as a domain: artifacts of three stages, their options, and the predictor.
+
+from ocr import predictor
+
+read = predictor()
+print(read("scan.jpg").text)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from framework.config import bind
+from framework.core.errors import ConfigError, FormatError, InputError
+from framework.export import Artifact
+from framework.inference import Runtime
+from framework.workflow import Domain, option
+from framework.workflow.entry import make_predictor_function
+from framework.workflow.options import check_range
+from ocr.characters import CharacterSet
+from ocr.pipeline import OCRPipeline, PipelineOptions
+from ocr.predictor import OCRPredictor
+from ocr.stages import (
+    DetectOptions,
+    Detector,
+    OrientationClassifier,
+    OrientationOptions,
+    RecognizeOptions,
+    Recognizer,
+)
+
+
+@dataclass(frozen=True)
+class OCROptions:
+    """Options of `ocr.predictor`; None leaves what the model's config says. Raises: InputError, where one is wrong."""
+
+    lang: str | None = option(
+        None, 'a language ("de", "ja", …): an error where the dictionary lacks its letters'
+    )
+    max_side: int | None = option(None, "longest side, in pixels, at which the detector sees an image")
+    thresh: float | None = option(None, "probability from which a pixel is text, 0 to 1")
+    box_thresh: float | None = option(None, "least mean probability of a box, 0 to 1")
+    unclip_ratio: float | None = option(None, "how far boxes are grown")
+    batch_size: int | None = option(None, "how many lines run together")
+    drop_score: float | None = option(
+        None, "lines below this mean probability are dropped, 0 to 1", aliases=("threshold",)
+    )
+    orient: bool | None = option(None, "whether lines on their heads are turned")
+
+    def __post_init__(self) -> None:
+        for name in ("thresh", "box_thresh", "drop_score"):
+            check_range(getattr(self, name), name, 0, 1)
+        for name in ("max_side", "batch_size"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} is too small", where=name, received=value, allowed="1 or more")
+
+
+class OCRDomain(Domain[OCROptions]):
+    """Text on images and pages."""
+
+    name = "ocr"
+    options = OCROptions
+
+    def open(self, artifact: Artifact, options: OCROptions, runtime: Runtime) -> OCRPredictor:
+        missing = {"detector", "recognizer"} - set(artifact.stages)
+        if missing:
+            raise FormatError(
+                "this artifact does not recognise text",
+                received=f"stages: {', '.join(artifact.stages) or 'none'}",
+                allowed="detector, recognizer and, if wanted, orientation",
+                fix="export it with tools/export_model.py from a config of configs/ocr",
+            )
+        kept = bind(artifact.config.get("options", {}), PipelineOptions)
+        if options.drop_score is not None:
+            kept = replace(kept, drop_score=options.drop_score)
+        if options.orient is not None:
+            kept = replace(kept, orient=options.orient)
+        recognizer = _open_recognizer(artifact.stages["recognizer"], options, runtime)
+        if options.lang is not None:
+            recognizer.characters.check_language(options.lang)
+        detector = _open_detector(artifact.stages["detector"], options, runtime)
+        orientation, stage = None, artifact.stages.get("orientation")
+        if stage is not None and kept.orient:
+            orientation = OrientationClassifier(
+                runtime.open(stage), bind(stage.config["options"], OrientationOptions)
+            )
+        pipeline = OCRPipeline(detector, recognizer, orientation, kept)
+        return OCRPredictor(pipeline, str(artifact.config.get("name", "")))
+
+    def split_settings(self, settings: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Options of a stage can be changed in a finished artifact, but for those that are part of its program."""
+        after = tuple(setting for setting in settings if _at_run_time(setting))
+        return tuple(setting for setting in settings if setting not in after), after
+
+    def apply_settings(self, artifact: Artifact, settings: Sequence[str]) -> Artifact:
+        return _apply_settings(artifact, settings)
+
+
+def _open_detector(stage: Artifact, options: OCROptions, runtime: Runtime) -> Detector:
+    how = bind(stage.config["options"], DetectOptions)
+    if options.max_side is not None:
+        size = replace(how.size, limit_side=options.max_side, limit_type="max")
+        how = replace(how, size=size, sides=_bucket_sides(options.max_side))
+    given = {name: getattr(options, name) for name in ("thresh", "box_thresh", "unclip_ratio")}
+    given = {name: value for name, value in given.items() if value is not None}
+    return Detector(runtime.open(stage), replace(how, postprocess=replace(how.postprocess, **given)))
+
+
+def _open_recognizer(stage: Artifact, options: OCROptions, runtime: Runtime) -> Recognizer:
+    how = bind(stage.config["options"], RecognizeOptions)
+    if options.batch_size is not None:
+        how = replace(how, batch=options.batch_size)
+    characters = CharacterSet.from_symbols(
+        stage.config["characters"],
+        use_space_char=stage.config["space"],
+        right_to_left=stage.config["right_to_left"],
+        source=stage.config["name"],
+    )
+    return Recognizer(runtime.open(stage), how, characters)
+
+
+def _bucket_sides(longest: int) -> tuple[int, ...]:
+    """Five bucket sides up to `longest`, multiples of 32."""
+    return tuple(sorted({max(32, round(longest * k / 5 / 32) * 32) for k in range(1, 6)}))
+
+
+def _at_run_time(setting: str) -> bool:
+    """Whether a setting is an option that a finished artifact can be run with: all but what is part of the programs."""
+    keys = setting.partition("=")[0].strip().split(".")
+    return "options" in keys and not {"normalize", "height", "size_hw"} & set(keys)
+
+
+def _apply_settings(artifact: Artifact, settings: Sequence[str]) -> Artifact:
+    """An artifact whose options are changed by settings such as pipeline.detector.options.size.limit_side=640."""
+    from framework.config import bind, from_plain, override
+
+    if not settings:
+        return artifact
+    stages = {name: stage.config.get("options", {}) for name, stage in artifact.stages.items()}
+    tree = {"pipeline": {n: {"options": o} for n, o in stages.items()}}
+    tree["pipeline"]["options"] = artifact.config.get("options", {})
+    merged = from_plain(tree)
+    for setting in settings:
+        first, *below = setting.partition("=")[0].strip().split(".")
+        if first != "pipeline" or below[0] not in tree["pipeline"] or "options" not in below[:2]:
+            raise ConfigError(
+                "the pipeline has no such option",
+                where=f"-o {setting}",
+                received=".".join((first, *below)),
+                allowed="pipeline.options.…, " + ", ".join(f"pipeline.{name}.options.…" for name in stages),
+            )
+        merged = override(merged, setting)
+    kinds = {"detector": DetectOptions, "recognizer": RecognizeOptions, "orientation": OrientationOptions}
+    nodes = merged.value["pipeline"].value
+    bind(nodes["options"], PipelineOptions)  # here, as the nodes still know which -o they are from
+    for name in stages:
+        bind(nodes[name].value["options"], kinds[name])
+    data = merged.plain()["pipeline"]
+    artifact.config["options"] = data["options"]
+    for name, stage in artifact.stages.items():
+        stage.config["options"] = data[name]["options"]
+    return artifact
+
+
+DOMAIN = OCRDomain()
+predictor = make_predictor_function(DOMAIN.name, OCROptions, OCRPredictor, default="pp_ocrv6_small")

@@ -1,0 +1,160 @@
+"""The configuration of text detection and recognition: three models and their options, exported as one pipeline."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from framework import hub
+from framework.config import Kind, register
+from framework.core.errors import ConfigError
+from framework.engine.pipeline import Pipeline, Stage
+from framework.export import TensorSpec
+from framework.io.interop import load_program
+from framework.workflow.export import plain
+from ocr.characters import CharacterSet
+from ocr.pipeline import PipelineOptions
+from ocr.stages import DetectOptions, OrientationOptions, RecognizeOptions
+from ocr.tasks import TextDetection, TextLineOrientation, TextRecognition
+
+
+@dataclass(frozen=True)
+class DetectorConfig:
+    """A text detector: its model, where its weights are (a name of the hub, a path or an address), its options."""
+
+    model: Annotated[object, Kind("model")]
+    weights: str
+    options: DetectOptions
+    bf16_verified: bool = False
+
+    def stage(self) -> Stage:
+        """The stage "detector"."""
+        inputs = {
+            "image": TensorSpec(("n", "32*h", "32*w", 3), "uint8"),
+            "size": TensorSpec(("n", 2), "int32"),
+        }
+        return Stage(
+            self.model,
+            TextDetection(self.options.normalize),
+            self.weights,
+            hub.resolve(self.weights, "ocr"),
+            inputs,
+            config={"options": plain(self.options)},
+            bf16_verified=self.bf16_verified,
+        )
+
+
+@dataclass(frozen=True)
+class RecognizerConfig:
+    """A text recogniser. `characters` is a dictionary file, or empty where the weights carry their dictionary."""
+
+    model: Annotated[Any, Kind("model")]  # any recogniser's config: it has `num_classes`
+    weights: str
+    options: RecognizeOptions
+    characters: str = ""
+    use_space_char: bool = True
+    right_to_left: bool = False
+    bf16_verified: bool = False
+
+    def stage(self) -> Stage:
+        """The stage "recognizer", whose model has a class for each symbol of the dictionary.
+
+        Raises:
+            ConfigError: there is no dictionary.
+        """
+        path = hub.resolve(self.weights, "ocr")
+        characters = self._read_characters(path)
+        inputs = {
+            "image": TensorSpec(("n", self.options.height, "w", 3), "uint8"),
+            "width": TensorSpec(("n",), "int32"),
+        }
+        symbols = characters.symbols[1 : -1 if self.use_space_char else None]
+        return Stage(
+            dataclasses.replace(self.model, num_classes=characters.num_classes),
+            TextRecognition(self.options.normalize),
+            self.weights,
+            path,
+            inputs,
+            ("w >= 16",),
+            {
+                "options": plain(self.options),
+                "characters": list(symbols),
+                "space": self.use_space_char,
+                "right_to_left": self.right_to_left,
+            },
+            self.bf16_verified,
+        )
+
+    def _read_characters(self, path: Path) -> CharacterSet:
+        """The named dictionary, or the one that comes with the weights: inside an ONNX file, or beside them in the
+        hub."""
+        how = {"use_space_char": self.use_space_char, "right_to_left": self.right_to_left}
+        if self.characters:
+            return CharacterSet.from_file(hub.resolve(self.characters, "ocr"), **how)
+        text = load_program(path).metadata.get("character", "") if path.suffix == ".onnx" else ""
+        if text:
+            return CharacterSet.from_text(text, source=str(path), **how)
+        known = hub.entries("ocr")
+        if self.weights in known and "dict" in known[self.weights].files:
+            return CharacterSet.from_file(hub.fetch(self.weights, "dict"), **how)
+        raise ConfigError(
+            "the recogniser has no dictionary",
+            where=path,
+            received="weights that carry none",
+            allowed="an ONNX file with its dictionary, weights of the hub, or a dictionary file",
+            fix="-o pipeline.recognizer.characters=FILE, one symbol a line",
+        )
+
+
+@dataclass(frozen=True)
+class OrientationConfig:
+    """A text-line orientation classifier: finds lines that stand on their heads."""
+
+    model: Annotated[object, Kind("model")]
+    weights: str
+    options: OrientationOptions
+    bf16_verified: bool = False
+
+    def stage(self) -> Stage:
+        """The stage "orientation"."""
+        inputs = {
+            "image": TensorSpec(("n", *self.options.size_hw, 3), "uint8"),
+            "width": TensorSpec(("n",), "int32"),
+        }
+        return Stage(
+            self.model,
+            TextLineOrientation(self.options.normalize),
+            self.weights,
+            hub.resolve(self.weights, "ocr"),
+            inputs,
+            config={"options": plain(self.options)},
+            bf16_verified=self.bf16_verified,
+        )
+
+
+@register("pipeline")
+@dataclass(frozen=True)
+class TextSystem(Pipeline):
+    """Detector, recogniser and, if wanted, a text-line orientation classifier, as predict_system.py of PaddleOCR.
+
+    `bf16_verified` of a stage says that its score in bfloat16 was measured and holds, so `precision: auto` may take it.
+    """
+
+    detector: DetectorConfig
+    recognizer: RecognizerConfig
+    orientation: OrientationConfig | None = None
+    options: PipelineOptions = field(default_factory=PipelineOptions)
+
+    @property
+    def stage_names(self) -> tuple[str, ...]:
+        return ("detector", "recognizer", *(("orientation",) if self.orientation else ()))
+
+    def stages(self) -> Mapping[str, Stage]:
+        stages = {"detector": self.detector.stage(), "recognizer": self.recognizer.stage()}
+        return stages if self.orientation is None else {**stages, "orientation": self.orientation.stage()}
+
+    def describe(self) -> Mapping[str, Any]:
+        return {"options": plain(self.options)}

@@ -1,0 +1,160 @@
+"""Segmentation as a domain: the class of every pixel of images and videos.
+
+from segmentation import predictor
+
+segment = predictor("pp_liteseg_stdc1_membrane")
+mask = segment("slice.png")
+mask.save("output")
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from framework.config import bind
+from framework.core.errors import ConfigError, FormatError, OarError
+from framework.engine.experiment import Experiment
+from framework.export import Artifact
+from framework.inference import Runtime
+from framework.nn.layer import Layer
+from framework.vision.sample import Sample
+from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize
+from framework.workflow import Domain, option
+from framework.workflow.entry import make_predictor_function
+from framework.workflow.export import plain
+from framework.workflow.image_runner import open_runner
+from framework.workflow.options import check_range
+from segmentation import palettes
+from segmentation.background import Background, read_background
+from segmentation.inference import TestTimeAugmentation
+from segmentation.restore import resize_to_source
+from segmentation.results import OPACITY, Segmentation
+from segmentation.segmenter import Appearance, Segmenter, WindowSegmenter
+
+if TYPE_CHECKING:
+    from segmentation.tasks import SemanticSegmentation
+
+_ONLY_FILL = (Pad, PadToMultiple, PadToSize)
+
+
+@dataclass(frozen=True)
+class SegmentationOptions:
+    """How results are drawn, and what runs together. Raises: InputError, where a value is out of range."""
+
+    opacity: float = option(OPACITY, "of the classes' colours on drawings, 0 to 1")
+    background: str | Background | None = option(
+        None, "drawings show the foreground on it: blur, a colour or an image"
+    )
+    batch_size: int | None = option(None, "how many images, or windows of them, run together")
+
+    def __post_init__(self) -> None:
+        check_range(self.opacity, "opacity", 0, 1)
+
+
+class SegmentationDomain(Domain[SegmentationOptions]):
+    """Classes of pixels."""
+
+    name = "segmentation"
+    options = SegmentationOptions
+
+    def open(
+        self, artifact: Artifact, options: SegmentationOptions, runtime: Runtime
+    ) -> Segmenter | WindowSegmenter:
+        if "inference" not in artifact.config:
+            raise FormatError(
+                "this artifact does not segment images",
+                where=str(artifact.config.get("name")),
+                received="no `inference` in its config",
+                allowed="one that tools/export_model.py wrote from a configuration of configs/segmentation",
+            )
+        background = options.background
+        if isinstance(background, str):
+            background = read_background(background)
+        inference = bind(artifact.config["inference"], TestTimeAugmentation, self.packages)
+        palette = np.array(artifact.config["palette"], np.uint8).reshape(-1, 3)
+        appearance = Appearance(tuple(artifact.config["labels"]), palette, options.opacity, background)
+
+        def segmented(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> Segmentation:
+            return appearance.result(resize_to_source(outputs, sample), str(sample.id), image)
+
+        def scored(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> np.ndarray:
+            return outputs["scores"]
+
+        if inference.slide is None:
+            return Segmenter(open_runner(artifact, segmented, runtime, self.packages, options.batch_size))
+        runner = open_runner(artifact, scored, runtime, self.packages, options.batch_size)
+        transforms, runner.transforms = runner.transforms, ()
+        return WindowSegmenter(runner, inference, transforms, appearance)
+
+    def prepare_export(self, experiment: Experiment) -> Experiment:
+        return prepare_export(experiment)
+
+    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
+        """How an image is shown to the program, and the colours of the classes."""
+        classes = max(len(labels), getattr(experiment.model, "num_classes", 0))
+        palette = _palette(experiment, classes).tolist()
+        return {"inference": plain(_segmentation_task(experiment).inference), "palette": palette}
+
+
+def _palette(experiment: Experiment, classes: int) -> np.ndarray:
+    """The colours of the data set where it has one for each class, else VOC's."""
+    data = experiment.data
+    for dataset in (feed.dataset for feed in (data.eval, data.train) if feed is not None):
+        with contextlib.suppress(OarError):  # the data need not be on the machine that exports
+            colours = getattr(dataset, "palette", None)
+            if colours is not None and len(colours) >= classes:
+                return np.asarray(colours, np.uint8)
+    return palettes.of_classes(classes)
+
+
+def prepare_export(experiment: Experiment) -> Experiment:
+    """The experiment as its program is made, which follows from the transforms and the inference options.
+
+    * With a slide the program gives the scores of windows: images of any size run through one compiled program.
+    * Where the transforms fill images up and do nothing else, the program gives labels, which are cut to size.
+    * Where they also scale or cut, it gives scores, which are brought back to the image before a class is chosen.
+
+    Raises:
+        ConfigError: the program's input is no image.
+    """
+    task, spec = _segmentation_task(experiment), experiment.export.inputs.get("image")
+    if spec is None or len(spec.shape) != 4:
+        raise ConfigError(
+            "the program of a segmentation model takes images",
+            where="export.inputs",
+            received={name: list(one.shape) for name, one in experiment.export.inputs.items()},
+            allowed="such as {image: {shape: [n, 32*h, 32*w, 3], dtype: uint8}}",
+        )
+    inference = task.inference
+    if inference.slide is not None:
+        scaled = inference.scales != (1.0,)  # pixels of a scaled image are no whole numbers
+        window = ("n", *inference.slide.crop_hw, spec.shape[3])
+        inputs = {"image": replace(spec, shape=window, dtype="float32" if scaled else spec.dtype)}
+        experiment = replace(experiment, export=replace(experiment.export, inputs=inputs))
+        return replace(experiment, task=replace(task, inference=TestTimeAugmentation(output="scores")))
+    transforms = experiment.predict.transforms or ()
+    kept = all(isinstance(transform, _ONLY_FILL) for transform in transforms)
+    output = replace(inference, output="labels" if kept else "scores")
+    return replace(experiment, task=replace(task, inference=output))
+
+
+def _segmentation_task(experiment: Experiment) -> SemanticSegmentation:
+    from segmentation.tasks import SemanticSegmentation
+
+    if not isinstance(experiment.task, SemanticSegmentation):
+        raise ConfigError(
+            "the program of a segmentation model is that of SemanticSegmentation",
+            where="task",
+            received=type(experiment.task).__name__,
+            allowed="SemanticSegmentation, or a task that extends it",
+        )
+    return experiment.task
+
+
+DOMAIN = SegmentationDomain()
+predictor = make_predictor_function(DOMAIN.name, SegmentationOptions, Segmenter)

@@ -1,0 +1,146 @@
+"""What `segmentation.predictor` gives: finds the class of every pixel of images and videos."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, TypeVar
+
+import numpy as np
+
+from framework.core.errors import InputError
+from framework.vision import raw_images
+from framework.vision.sample import Sample
+from framework.workflow import ImageItem, VisionPredictor
+from framework.workflow.image_runner import ImageRunner, Transform
+from framework.workflow.predictor import ImageSource
+from framework.workflow.samples import apply_transforms
+from segmentation.background import Background
+from segmentation.inference import TestTimeAugmentation
+from segmentation.restore import labels_at_source
+from segmentation.results import Segmentation
+
+
+@dataclass(frozen=True)
+class Appearance:
+    """How results are drawn: names and colours of the classes, opacity, and what stands behind the foreground."""
+
+    names: tuple[str, ...]
+    palette: np.ndarray
+    opacity: float
+    background: Background | None
+
+    def result(self, labels: np.ndarray, source: str, image: np.ndarray) -> Segmentation:
+        """Of labels [H, W] and the image [H, W, C] that they are of."""
+        height, width = labels.shape
+        shown = _displayable(image)
+        return Segmentation(
+            labels,
+            self.names,
+            self.palette,
+            self.opacity,
+            self.background,
+            source=source,
+            width=width,
+            height=height,
+            image=shown,
+        )
+
+
+class Segmenter(VisionPredictor[Segmentation]):
+    """Finds the class of every pixel; made by `predictor`. Safe to call from several threads.
+
+    A call takes a path, bytes, a file, an array or a PIL image and gives a Segmentation, of a list of them a list.
+
+    Args:
+        runner: Of one image.
+    """
+
+    extra_suffixes = Segmentation.extra_suffixes
+
+    def __init__(self, runner: ImageRunner[Segmentation]) -> None:
+        self.runner = runner
+
+    def read(self, source: ImageSource) -> ImageItem:
+        """An image as RGB, or with the model's channels as they are stored, where it has others.
+
+        Raises:
+            InputError: it cannot be read, or has other channels or another dtype than the model.
+        """
+        return _read_for(self.runner, source) or super().read(source)
+
+    def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Segmentation]:
+        return self.runner.predict(items)
+
+
+class WindowSegmenter(VisionPredictor[Segmentation]):
+    """As Segmenter, of a model that sees windows of an image, whose scores are put together.
+
+    Args:
+        runner: Of one window: its scores.
+        inference: Scales, mirror images and windows.
+        transforms: Of an image before it is cut into windows.
+    """
+
+    extra_suffixes = Segmentation.extra_suffixes
+
+    def __init__(
+        self,
+        runner: ImageRunner[np.ndarray],
+        inference: TestTimeAugmentation,
+        transforms: Sequence[Transform],
+        appearance: Appearance,
+    ) -> None:
+        self.runner, self.inference, self.transforms = runner, inference, tuple(transforms)
+        self.appearance = appearance
+
+    def read(self, source: ImageSource) -> ImageItem:
+        """As `Segmenter.read`."""
+        return _read_for(self.runner, source) or super().read(source)
+
+    def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Segmentation]:
+        dtype = self.runner.engine.inputs["image"].dtype
+        for item in items:
+            sample = Sample(item.image, source_size=item.image.shape[:2], id=item.source)
+            sample = apply_transforms(sample, self.transforms)
+            scores = self.inference.on_host(self._predict_windows, sample.image.astype(dtype, copy=False))
+            yield self.appearance.result(labels_at_source(scores, sample), item.source, item.image)
+
+    def _predict_windows(self, windows: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+        return self.runner.predict(ImageItem(np.ascontiguousarray(window)) for window in windows)
+
+
+R = TypeVar("R")
+
+
+def _read_for(runner: ImageRunner[R], source: ImageSource) -> ImageItem | None:
+    """An image with the channels and the dtype of the model; None where these are RGB, uint8 or float32."""
+    wanted = runner.engine.inputs["image"]
+    if wanted.shape[3] == 3 and wanted.dtype in (np.uint8, np.float32):
+        return None
+    label = str(source) if isinstance(source, (str, os.PathLike)) else ""
+    image = source if isinstance(source, np.ndarray) else raw_images.read_channels(_as_bytes(source))
+    image = image[..., None] if image.ndim == 2 else image
+    if image.ndim != 3 or image.shape[2] != wanted.shape[3] or not np.can_cast(image.dtype, wanted.dtype):
+        raise InputError(
+            "this is no image for the model",
+            where=label or None,
+            received=f"{list(image.shape)} {image.dtype}",
+            allowed=f"[H, W, {wanted.shape[3]}] {wanted.dtype}",
+        )
+    return ImageItem(image.astype(wanted.dtype, copy=False), label)
+
+
+def _as_bytes(source: str | os.PathLike[str] | bytes | BinaryIO) -> str | os.PathLike[str] | bytes:
+    return source if isinstance(source, (str, os.PathLike, bytes)) else source.read()
+
+
+def _displayable(image: np.ndarray) -> np.ndarray:
+    """The image as drawings show it: its first three channels or its first one, [H, W, 3] uint8."""
+    if image.shape[2] != 3:
+        image = image[..., :3] if image.shape[2] > 3 else image[..., :1].repeat(3, axis=2)
+    if image.dtype != np.uint8:
+        low, high = float(image.min()), float(image.max())
+        image = ((image.astype(np.float32) - low) * (255 / max(high - low, 1e-12))).astype(np.uint8)
+    return np.ascontiguousarray(image)

@@ -1,0 +1,45 @@
+"""Artifacts that are kept: the name of a folder holds all that it depends on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from framework.core.home import home
+from framework.export import Artifact
+from framework.workflow.cache import _fingerprint, keep_artifact
+
+
+def test_the_fingerprint_knows_settings_and_files(tmp_path: Path) -> None:
+    weights = tmp_path / "own.pdparams"
+    weights.write_bytes(b"1")
+    first = _fingerprint("a", [weights], ("ocr",))
+    assert first == _fingerprint("a", [weights], ("ocr",))
+    weights.write_bytes(b"2")
+    others = [
+        _fingerprint("a", [weights], ("ocr",)),
+        _fingerprint("b", [weights], ("ocr",)),
+        _fingerprint("a", [], ("ocr",)),
+        _fingerprint("a", [], ("zoo",)),
+    ]
+    assert len({first, *others}) == 5
+
+
+def test_an_artifact_is_made_once_and_again_when_it_is_damaged(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OAR_HOME", str(tmp_path))
+    made = []
+
+    def make() -> Artifact:
+        made.append(1)
+        return Artifact({"domain": "classification"})
+
+    for _ in range(2):
+        assert keep_artifact("a", "settings", [], (), make).config["domain"] == "zoo"
+    assert len(made) == 1
+    (folder,) = (home() / "artifacts").iterdir()
+    (folder / "infer_cfg.yml").write_text("{", encoding="utf-8")
+    keep_artifact("a", "settings", [], (), make)
+    assert len(made) == 2 and "is made again" in caplog.text

@@ -1,0 +1,70 @@
+"""Image classification as a domain: what an artifact of it gives, and its predictor.
+
+from zoo.classification import predictor
+
+classify = predictor("pp_lcnet_x0_25_clothing")
+print(classify("shirt.jpg").label)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from framework.core.errors import InputError
+from framework.export import Artifact
+from framework.inference import Runtime
+from framework.vision.sample import Sample
+from framework.workflow import Domain, ImageItem, VisionPredictor, option
+from framework.workflow.entry import make_predictor_function
+from framework.workflow.image_runner import ImageRunner, open_runner
+from zoo.classification.results import Classification, best_classes
+
+
+@dataclass(frozen=True)
+class ClassificationOptions:
+    """Options of `zoo.classification.predictor`. Raises: InputError, where one is out of range."""
+
+    top: int = option(5, "classes that a result holds", aliases=("topk",))
+    batch_size: int | None = option(None, "how many run together")
+
+    def __post_init__(self) -> None:
+        if self.top < 1:
+            raise InputError("a result holds a class", where="top", received=self.top, allowed="1 or more")
+
+
+class ImageClassifier(VisionPredictor[Classification]):
+    """Says what an image shows; made by `predictor`."""
+
+    def __init__(self, runner: ImageRunner[Classification]) -> None:
+        self.runner = runner
+
+    def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Classification]:
+        return self.runner.predict(items)
+
+
+class ClassificationDomain(Domain[ClassificationOptions]):
+    """Classes of images."""
+
+    name = "classification"
+    options = ClassificationOptions
+
+    def open(self, artifact: Artifact, options: ClassificationOptions, runtime: Runtime) -> ImageClassifier:
+        labels = tuple(artifact.config["labels"])
+
+        def interpret(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> Classification:
+            return Classification(
+                best_classes(outputs["scores"], labels, options.top),
+                source=str(sample.id),
+                width=image.shape[1],
+                height=image.shape[0],
+                image=image,
+            )
+
+        return ImageClassifier(open_runner(artifact, interpret, runtime, self.packages, options.batch_size))
+
+
+DOMAIN = ClassificationDomain()
+predictor = make_predictor_function(DOMAIN.name, ClassificationOptions, ImageClassifier)
