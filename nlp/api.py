@@ -21,7 +21,7 @@ from framework.inference import engine_of
 from framework.inference.cache import ROOT
 from framework.inference.text_predictor import TextPredictor
 from nlp.pretrained_artifact import folder_artifact, is_pretrained
-from nlp.readers import ProcessorContext
+from nlp.processors import ProcessorContext
 from nlp.results import Tagged
 from zoo.api import find_artifact
 
@@ -125,12 +125,12 @@ def predictor(
     config = artifact.config
     task = bind(config["task"], Annotated[Any, Kind("task")], PACKAGES)
     transforms = bind(config["transforms"], tuple[Annotated[Any, Kind("transform")], ...], PACKAGES)
-    setting = ProcessorContext(
+    context = ProcessorContext(
         load_assets(transforms, artifact.files), tuple(config["labels"]), max(config["buckets"]), top
     )
     texts = TextPredictor(
         engine_of(artifact, device, precision),
-        task.reader(setting),
+        task.processor(context),
         task.padding,
         config["buckets"],
         config["batch_size"] if batch_size is None else batch_size,

@@ -12,8 +12,8 @@ from framework.core.errors import InputError
 from framework.text.masking import MaskTokens
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
-from nlp.packing import packed
-from nlp.readers import Outputs, ProcessorContext, TextReader, tokenizer_of
+from nlp.packing import pack_tokens
+from nlp.processors import Outputs, ProcessorContext, TextProcessor, tokenizer_of
 
 _ALL = 1 << 30
 
@@ -66,7 +66,7 @@ class FilledMask:
         return {"text": self.text, "masks": [mask.to_dict() for mask in self.masks]}
 
 
-class MaskReader(TextReader):
+class MaskProcessor(TextProcessor):
     """Of "candidates" and "scores" [K, C].
 
     A text that is too long for the program is read around its gaps, and one with more than K gaps several times. Each
@@ -77,18 +77,18 @@ class MaskReader(TextReader):
         InputError: for a text without a gap, or for a pair of texts.
     """
 
-    def __init__(self, setting: ProcessorContext, max_positions: int) -> None:
-        tokenize, self.tokenizer = tokenizer_of(setting)
+    def __init__(self, context: ProcessorContext, max_positions: int) -> None:
+        tokenize, self.tokenizer = tokenizer_of(context)
         self.mask_id, self.max_positions = self.tokenizer.mask_id, max_positions
-        self.limit = min(tokenize.max_length, setting.limit)
+        self.limit = min(tokenize.max_length, context.limit)
         uncut = replace(tokenize, max_length=_ALL)
-        kept = [one for one in setting.transforms if not isinstance(one, MaskTokens)]
+        kept = [one for one in context.transforms if not isinstance(one, MaskTokens)]
         super().__init__(
-            replace(setting, transforms=tuple(uncut if one is tokenize else one for one in kept))
+            replace(context, transforms=tuple(uncut if one is tokenize else one for one in kept))
         )
 
     def parts(self, sample: TextSample) -> Sequence[TextSample]:
-        whole = self.tokenized(sample)
+        whole = self.tokenize_sample(sample)
         assert whole.ids is not None
         gaps = np.flatnonzero(whole.ids == self.mask_id)
         if sample.pair is not None or not len(gaps):
@@ -128,7 +128,7 @@ class MaskReader(TextReader):
         return whole.replace(**rows, positions=np.asarray(gaps, np.int32) - first + before)
 
     def pack(self, part: TextSample) -> dict[str, np.ndarray]:
-        return masked_arrays(part, self.max_positions)
+        return pack_masked(part, self.max_positions)
 
     def result(
         self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
@@ -138,7 +138,7 @@ class MaskReader(TextReader):
             assert part.positions is not None and part.offsets is not None
             for place, ids, scores in zip(part.positions, rows["candidates"], rows["scores"]):
                 start, end = map(int, part.offsets[place])
-                best = zip(ids[: self.setting.top].tolist(), scores.tolist())
+                best = zip(ids[: self.context.top].tolist(), scores.tolist())
                 candidates = (_candidate(self.tokenizer, sample.text, start, end, *one) for one in best)
                 found.append(Mask(start, end, tuple(candidates)))
         return FilledMask(sample.text, tuple(found))
@@ -153,7 +153,7 @@ def _candidate(
     return Candidate(token, token_id, score, text[:start] + token + text[end:])
 
 
-def masked_arrays(sample: TextSample, count: int) -> dict[str, np.ndarray]:
+def pack_masked(sample: TextSample, count: int) -> dict[str, np.ndarray]:
     """The tokens of a sample and "positions" [count] int32 of those that are guessed, the first token behind the last.
 
     Raises: InputError, where there are more.
@@ -169,4 +169,4 @@ def masked_arrays(sample: TextSample, count: int) -> dict[str, np.ndarray]:
         )
     positions = np.zeros(count, np.int32)
     positions[: len(sample.positions)] = sample.positions
-    return {**packed(sample), "positions": positions}
+    return {**pack_tokens(sample), "positions": positions}

@@ -228,8 +228,8 @@ class Transformer(nn.Layer):
 
     def start(self, tokens: Tokens, beam_size: int, max_length: int) -> tuple[Step, Any]:
         """See SequenceToSequence. The state is, of each layer, the keys and values of the tokens so far."""
-        memory = _repeated(self.encode(tokens), beam_size)  # [N * K, T, C]
-        visible = _repeated(tokens.mask, beam_size)[:, None, None]
+        memory = _repeat(self.encode(tokens), beam_size)  # [N * K, T, C]
+        visible = _repeat(tokens.mask, beam_size)[:, None, None]
         decoder = self.transformer.decoder
         read = [layer.gen_cache(memory)[1] for layer in decoder.layers]
         attention = nn.MultiHeadAttention
@@ -246,7 +246,7 @@ class Transformer(nn.Layer):
         return step, [(own.k, own.v) for own in empty]
 
 
-def _repeated(x: jax.Array, count: int) -> jax.Array:
+def _repeat(x: jax.Array, count: int) -> jax.Array:
     """[N, ...] -> [N * count, ...], each row `count` times in succession."""
     shape = x.shape
     return jnp.broadcast_to(x[:, None], (shape[0], count, *shape[1:])).reshape(shape[0] * count, *shape[1:])

@@ -1,6 +1,6 @@
 """Tasks on texts: a class for the whole, a tag for each token.
 
-Besides what framework/engine/task.py asks of a task, each one here has `reader(setting)`, which says how a text goes
+Besides what framework/engine/task.py asks of a task, each one here has `processor(context)`, which says how a text goes
 through the program and what its outputs become: that is all that `nlp.predictor` knows of a task.
 """
 
@@ -20,8 +20,8 @@ from framework.core.errors import ConfigError, InputError
 from framework.engine.task import Batch, Losses, Metric, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
-from nlp.packing import first_tokens, packed, tokens_of
-from nlp.readers import ClassReader, ProcessorContext, TagReader
+from nlp.packing import first_tokens, pack_tokens, tokens_of
+from nlp.processors import ClassProcessor, ProcessorContext, TagProcessor
 
 Metrics = tuple[Annotated[Any, Kind("metric")], ...]
 
@@ -49,7 +49,7 @@ class Texts:
 
     def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
         """What a model reads of a sample, by name."""
-        return packed(sample)
+        return pack_tokens(sample)
 
     def length(self, sample: TextSample) -> int:
         """Tokens of a sample, by which batches are put together."""
@@ -87,7 +87,7 @@ class SequenceClassification(Texts):
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
         if sample.label is None:
             raise InputError("a text has no class", where=sample.id)
-        return {**packed(sample), "label": np.asarray(sample.label, np.int32)}
+        return {**pack_tokens(sample), "label": np.asarray(sample.label, np.int32)}
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
         logits = model(tokens_of(batch))
@@ -108,8 +108,8 @@ class SequenceClassification(Texts):
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return build_metrics(self.scores, labels)
 
-    def reader(self, setting: ProcessorContext) -> ClassReader:
-        return ClassReader(setting)
+    def processor(self, context: ProcessorContext) -> ClassProcessor:
+        return ClassProcessor(context)
 
 
 @register("task")
@@ -126,7 +126,7 @@ class TokenClassification(Texts):
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
         if sample.tags is None:
             raise InputError("a text has no tags", where=sample.id)
-        arrays = packed(sample)
+        arrays = pack_tokens(sample)
         assert sample.word_ids is not None
         tags = np.append(np.asarray(sample.tags, np.int32), -1)[sample.word_ids]
         return {**arrays, "tags": np.where(first_tokens(sample.word_ids), tags, -1).astype(np.int32)}
@@ -142,5 +142,5 @@ class TokenClassification(Texts):
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return build_metrics(self.scores, labels)
 
-    def reader(self, setting: ProcessorContext) -> TagReader:
-        return TagReader(setting)
+    def processor(self, context: ProcessorContext) -> TagProcessor:
+        return TagProcessor(context)

@@ -15,8 +15,8 @@ from framework.config import register
 from framework.core.errors import ConfigError
 from framework.engine.task import Batch, Losses, Metric
 from framework.text.sample import TextSample
-from nlp.packing import packed, tokens_of
-from nlp.readers import Outputs, ProcessorContext, TextReader
+from nlp.packing import pack_tokens, tokens_of
+from nlp.processors import Outputs, ProcessorContext, TextProcessor
 from nlp.tasks import Texts, check_embedder
 
 
@@ -34,7 +34,7 @@ class TextVector:
         return {"text": self.text, **pair, "vector": [float(f"{value:.7g}") for value in self.vector]}
 
 
-class VectorReader(TextReader):
+class VectorProcessor(TextProcessor):
     """Of "vector" [D]."""
 
     def result(
@@ -52,7 +52,7 @@ class TextEmbedding(Texts):
         check_embedder(model)
 
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
-        return packed(sample)
+        return pack_tokens(sample)
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
         """Raises: ConfigError."""
@@ -70,5 +70,5 @@ class TextEmbedding(Texts):
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return {}
 
-    def reader(self, setting: ProcessorContext) -> VectorReader:
-        return VectorReader(setting)
+    def processor(self, context: ProcessorContext) -> VectorProcessor:
+        return VectorProcessor(context)

@@ -15,9 +15,9 @@ from framework.core.errors import ConfigError, InputError
 from framework.engine.task import Batch, Losses, Metric
 from framework.nn import functional as F
 from framework.text.sample import TextSample
-from nlp.fill_mask import MaskReader, masked_arrays
+from nlp.fill_mask import MaskProcessor, pack_masked
 from nlp.packing import tokens_of
-from nlp.readers import ProcessorContext
+from nlp.processors import ProcessorContext
 from nlp.tasks import Metrics, Texts, build_metrics
 
 
@@ -55,7 +55,7 @@ class MaskedLanguageModelling(Texts):
                 fix="put MaskTokens behind Tokenize into `transforms`",
             )
         words = np.full(self.max_positions, -1, np.int32)
-        arrays = masked_arrays(sample, self.max_positions)
+        arrays = pack_masked(sample, self.max_positions)
         words[: len(sample.positions)] = sample.target_ids
         return {**arrays, "words": words}
 
@@ -82,5 +82,5 @@ class MaskedLanguageModelling(Texts):
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return build_metrics(self.scores, labels)
 
-    def reader(self, setting: ProcessorContext) -> MaskReader:
-        return MaskReader(setting, self.max_positions)
+    def processor(self, context: ProcessorContext) -> MaskProcessor:
+        return MaskProcessor(context, self.max_positions)

@@ -17,8 +17,8 @@ from framework.engine.task import Batch, Losses, Metric, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
 from nlp.contracts import Tokens
-from nlp.packing import packed, tokens_of
-from nlp.readers import Outputs, ProcessorContext, TextReader
+from nlp.packing import pack_tokens, tokens_of
+from nlp.processors import Outputs, ProcessorContext, TextProcessor
 from nlp.results import Similarity
 from nlp.tasks import Metrics, Texts, build_metrics, check_embedder
 
@@ -27,7 +27,7 @@ _PADDED = ("input_ids", "mask", "type_ids", "pair_ids", "pair_mask")
 _IGNORED = -100
 
 
-def packed_pair(sample: TextSample) -> dict[str, np.ndarray]:
+def pack_pair(sample: TextSample) -> dict[str, np.ndarray]:
     """The tokens of two texts, which stand in one row or in one each. Raises: InputError, where there is one text."""
     if sample.pair is None:
         raise InputError(
@@ -37,8 +37,8 @@ def packed_pair(sample: TextSample) -> dict[str, np.ndarray]:
             fix="give a tuple of two, --pair, or a line with a tab between the texts; in a data set name `pair`",
         )
     if sample.pair_ids is None:
-        return packed(sample)
-    own = packed(sample.replace(pair_ids=None))
+        return pack_tokens(sample)
+    own = pack_tokens(sample.replace(pair_ids=None))
     return {
         **{name: own[name] for name in ("input_ids", "mask")},
         "pair_ids": sample.pair_ids.astype(np.int32),
@@ -46,7 +46,7 @@ def packed_pair(sample: TextSample) -> dict[str, np.ndarray]:
     }
 
 
-def judged(model: nn.Layer, batch: Batch, prefix: str = "") -> jax.Array:
+def score_pairs(model: nn.Layer, batch: Batch, prefix: str = "") -> jax.Array:
     """What a model says of the pairs whose arrays have names with this prefix.
 
     Raises:
@@ -67,13 +67,13 @@ def judged(model: nn.Layer, batch: Batch, prefix: str = "") -> jax.Array:
     return model(tokens_of(arrays), Tokens(arrays["pair_ids"], arrays["pair_mask"]))
 
 
-class PairReader(TextReader):
+class PairProcessor(TextProcessor):
     """Of "similarity" []."""
 
     pairs = True
 
     def pack(self, part: TextSample) -> dict[str, np.ndarray]:
-        return packed_pair(part)
+        return pack_pair(part)
 
     def result(
         self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
@@ -91,13 +91,13 @@ class Pairs(Texts):
     }
 
     def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
-        return packed_pair(sample)
+        return pack_pair(sample)
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return build_metrics(self.scores, labels)
 
-    def reader(self, setting: ProcessorContext) -> PairReader:
-        return PairReader(setting)
+    def processor(self, context: ProcessorContext) -> PairProcessor:
+        return PairProcessor(context)
 
 
 @register("task")
@@ -131,13 +131,13 @@ class TextMatching(Pairs):
         return {**self.inputs(sample), "label": np.asarray(sample.label, np.int32)}
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
-        logits = judged(model, batch)
+        logits = score_pairs(model, batch)
         hits = (logits.argmax(axis=-1) == batch["label"]).mean(dtype=jnp.float32)
         return Losses(F.cross_entropy(logits, batch["label"]), {"accuracy": hits})
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"similarity": the probability that they match, [N]; "scores": of both classes, [N, 2]}, float32."""
-        scores = F.softmax(judged(model, inputs).astype(jnp.float32))
+        scores = F.softmax(score_pairs(model, inputs).astype(jnp.float32))
         return {"similarity": scores[:, 1], "scores": scores}
 
 
@@ -166,10 +166,10 @@ class PairwiseRanking(Pairs):
             )
 
     def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
-        own = packed_pair(sample)
+        own = pack_pair(sample)
         if sample.negative is None:
             return own
-        return own | {_NEGATIVE + name: value for name, value in packed_pair(sample.negative).items()}
+        return own | {_NEGATIVE + name: value for name, value in pack_pair(sample.negative).items()}
 
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
         if sample.negative is not None:
@@ -187,14 +187,14 @@ class PairwiseRanking(Pairs):
                 allowed="a query, a text that fits it and one that fits less, such as TextTriples",
             )
         positives = {name: value for name, value in batch.items() if not name.startswith(_NEGATIVE)}
-        better, worse = judged(model, positives), judged(model, batch, _NEGATIVE)
+        better, worse = score_pairs(model, positives), score_pairs(model, batch, _NEGATIVE)
         loss = F.margin_ranking_loss(better, worse, jnp.ones_like(better), self.margin)
         return Losses(loss, {"accuracy": (better > worse).mean(dtype=jnp.float32)})
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"similarity": as the model gives it, [N] float32}."""
         own = {name: value for name, value in inputs.items() if not name.startswith(_NEGATIVE)}
-        return {"similarity": judged(model, own).astype(jnp.float32)}
+        return {"similarity": score_pairs(model, own).astype(jnp.float32)}
 
 
 @register("task")
@@ -233,14 +233,14 @@ class InBatchNegatives(Pairs):
                 where=sample.id,
                 fix="Tokenize with apart: true gives each one its own",
             )
-        return packed_pair(sample)
+        return pack_pair(sample)
 
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
         label = 1 if sample.label is None or sample.pair is None else sample.label
-        return {**self.inputs(_paired(sample)), "label": np.asarray(label, np.int32)}
+        return {**self.inputs(_pair_with_itself(sample)), "label": np.asarray(label, np.int32)}
 
     def length(self, sample: TextSample) -> int:
-        return super().length(_paired(sample))
+        return super().length(_pair_with_itself(sample))
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
         texts = model.embed(tokens_of(batch))
@@ -254,8 +254,8 @@ class InBatchNegatives(Pairs):
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"similarity": cosines [N] float32}."""
-        return {"similarity": judged(model, inputs).astype(jnp.float32)}
+        return {"similarity": score_pairs(model, inputs).astype(jnp.float32)}
 
 
-def _paired(sample: TextSample) -> TextSample:
+def _pair_with_itself(sample: TextSample) -> TextSample:
     return sample if sample.pair is not None else sample.replace(pair=sample.text, pair_ids=sample.ids)

@@ -1,4 +1,4 @@
-"""The task of finding the answer to a question in a text: machine reading."""
+"""The task of question answering: finding the answer in a text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from framework.config import register
 from framework.core.errors import ConfigError, InputError
 from framework.engine.task import Batch, Losses, Metric
 from framework.text.sample import TextSample
-from nlp.answers import NEVER, AnswerReader, question_arrays
+from nlp.answers import NEVER, AnswerProcessor, pack_question
 from nlp.packing import tokens_of
-from nlp.readers import ProcessorContext
+from nlp.processors import ProcessorContext
 from nlp.tasks import Metrics, Texts, build_metrics
 
 
@@ -59,7 +59,7 @@ class SpanExtraction(Texts):
         """ "start" and "end" int32, the first and the last token of the first answer, and for the metrics the texts."""
         if sample.answers is None:
             raise InputError("a question has no answers to learn from", where=sample.id, received=sample.pair)
-        arrays = question_arrays(sample)
+        arrays = pack_question(sample)
         assert sample.offsets is not None
         start, end = _tokens(sample.offsets, arrays["context"], sample.answers[:1])
         right = [sample.text[first:last] for first, last in sample.answers]
@@ -100,8 +100,8 @@ class SpanExtraction(Texts):
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return build_metrics(self.scores, labels)
 
-    def reader(self, setting: ProcessorContext) -> AnswerReader:
-        return AnswerReader(setting)
+    def processor(self, context: ProcessorContext) -> AnswerProcessor:
+        return AnswerProcessor(context)
 
 
 def _tokens(

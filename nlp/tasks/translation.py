@@ -19,15 +19,15 @@ from framework.text.sample import TextSample
 from framework.text.words import pieces
 from nlp.contracts import Tokens
 from nlp.decoding import search
-from nlp.packing import packed, tokens_of
-from nlp.readers import Outputs, ProcessorContext, TextReader, tokenizer_of
+from nlp.packing import pack_tokens, tokens_of
+from nlp.processors import Outputs, ProcessorContext, TextProcessor, tokenizer_of
 from nlp.results import Translated
 from nlp.tasks import Metrics, build_metrics
 
 _IGNORED = -100
 
 
-class TranslationReader(TextReader):
+class TranslationProcessor(TextProcessor):
     """Of "ids" [S] and "scores" [].
 
     A text that is too long as a whole is translated sentence by sentence, and a long sentence in halves.
@@ -36,15 +36,15 @@ class TranslationReader(TextReader):
         ConfigError: no transform has a tokenizer. InputError: for a pair of texts.
     """
 
-    def __init__(self, setting: ProcessorContext) -> None:
-        super().__init__(setting)
-        self.tokenize, self.source = tokenizer_of(setting)
+    def __init__(self, context: ProcessorContext) -> None:
+        super().__init__(context)
+        self.tokenize, self.source = tokenizer_of(context)
         self.target = self.tokenize.target()
 
     def parts(self, sample: TextSample) -> Sequence[TextSample]:
         if sample.pair is not None:
             raise InputError("a translation is of one text", received="a pair", allowed="str")
-        return [self.tokenized(sample.replace(text=text)) for text in self._cut(sample.text)]
+        return [self.tokenize_sample(sample.replace(text=text)) for text in self._cut(sample.text)]
 
     def _cut(self, text: str) -> list[str]:
         if len(text) < 2 or len(self.source.encode(text)) <= self.tokenize.max_length:
@@ -103,7 +103,7 @@ class Translation:
                 )
 
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
-        arrays = {name: value for name, value in packed(sample).items() if name != "type_ids"}
+        arrays = {name: value for name, value in pack_tokens(sample).items() if name != "type_ids"}
         target = sample.target_ids
         if target is None or len(target) < 2:
             raise InputError(
@@ -166,5 +166,5 @@ class Translation:
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return build_metrics(self.scores, labels)
 
-    def reader(self, setting: ProcessorContext) -> TranslationReader:
-        return TranslationReader(setting)
+    def processor(self, context: ProcessorContext) -> TranslationProcessor:
+        return TranslationProcessor(context)
