@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 from framework.config.registry import register
 from framework.core.errors import FormatError
@@ -43,6 +45,9 @@ class TextClassification(TextDataset):
     def class_names(self) -> tuple[str, ...]:
         """The names of the classes by index."""
         return self._read[0]
+
+    def infer_classes(self) -> Self:
+        return dataclasses.replace(self, classes=None)
 
     @property
     def samples(self) -> list[TextSample]:

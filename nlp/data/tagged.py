@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError
@@ -60,6 +61,9 @@ class TaggedText(TextDataset):
     def class_names(self) -> tuple[str, ...]:
         """The names of the tags by index."""
         return self._read[0]
+
+    def infer_classes(self) -> Self:
+        return dataclasses.replace(self, classes=None)
 
     @property
     def samples(self) -> list[TextSample]:

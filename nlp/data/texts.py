@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from typing import Self
 
 from framework.io.dataset import LazyDataset
 from framework.text.sample import TextSample
@@ -11,6 +12,10 @@ from framework.text.sample import TextSample
 
 class TextDataset(LazyDataset):
     """A LazyDataset whose files are read as a whole, at the first use."""
+
+    def infer_classes(self) -> Self:
+        """The same data with the classes that the files have, where the config declares others."""
+        return self
 
     @property
     @abc.abstractmethod

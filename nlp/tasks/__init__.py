@@ -17,7 +17,7 @@ import numpy as np
 from framework import nn
 from framework.config import Kind, register
 from framework.core.errors import ConfigError, InputError
-from framework.engine.task import Batch, Losses, Metric, check_classes
+from framework.engine.task import Batch, Losses, Metric, Task, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
 from nlp.packing import first_tokens, pack_tokens, tokens_of
@@ -42,9 +42,11 @@ def check_embedder(model: nn.Layer) -> None:
         )
 
 
-class Texts:
+class Texts(Task):
     """What the tasks share: texts of different lengths, whose arrays a loader pads."""
 
+    label_arrays: ClassVar[tuple[str, ...]] = ()
+    """Arrays of `pack` with numbers of the data's classes, which zoo/label_alignment.py turns into the model's."""
     padding: ClassVar[Mapping[str, int]] = {"input_ids": 0, "mask": 0, "type_ids": 0, "tags": -1}
 
     def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
@@ -74,6 +76,8 @@ class SequenceClassification(Texts):
     label_smoothing: float = 0.0
     scores: Metrics = ()
     independent: bool = False
+
+    label_arrays: ClassVar[tuple[str, ...]] = ("label",)
 
     def __post_init__(self) -> None:
         if not 0 <= self.label_smoothing < 1:
@@ -122,6 +126,8 @@ class TokenClassification(Texts):
     """
 
     scores: Metrics = ()
+
+    label_arrays: ClassVar[tuple[str, ...]] = ("tags",)
 
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
         if sample.tags is None:

@@ -113,6 +113,8 @@ class TextMatching(Pairs):
 
     scores: Metrics = ()
 
+    label_arrays: ClassVar[tuple[str, ...]] = ("label",)
+
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
         check_classes(model, labels)
         count = getattr(getattr(model, "config", None), "num_classes", None)
