@@ -20,6 +20,7 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from nlp.contracts import Tokens
 from nlp.layers.encoder_model import EncoderModel, check_head
+from zoo.layers.text_encoder import TextEncoderConfig
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class SimCSEConfig:
     `embedding_size` is the length of a vector: a linear layer makes it; where None the vectors are the encoder's.
     """
 
-    encoder: Annotated[Any, Kind("backbone")]
+    encoder: Annotated[TextEncoderConfig, Kind("backbone")]
     embedding_size: int | None = None
     dropout: float | None = None
 
