@@ -96,14 +96,14 @@ class TaggedText(TextDataset):
     def _sentences(self) -> Iterator[tuple[str, _Words]]:
         if self.path.suffix == ".jsonl":
             for where, fields in read_table(self.path, "\t"):
-                words, tags = column(fields, self.word, where), column(fields, self.tag, where)
-                if not isinstance(words, list) or not isinstance(tags, list) or len(words) != len(tags):
+                texts, tags = column(fields, self.word, where), column(fields, self.tag, where)
+                if not isinstance(texts, list) or not isinstance(tags, list) or len(texts) != len(tags):
                     raise FormatError(
                         "words and tags are two lists of one length",
                         where=where,
-                        received=f"{words!r} and {tags!r}"[:120],
+                        received=f"{texts!r} and {tags!r}"[:120],
                     )
-                yield where, [(str(word), str(tag)) for word, tag in zip(words, tags)]
+                yield where, [(str(word), str(tag)) for word, tag in zip(texts, tags)]
             return
         conllu = self.path.suffix == ".conllu"
         word, tag = (1, 3) if conllu and (self.word, self.tag) == (0, -1) else (self.word, self.tag)

@@ -1,4 +1,4 @@
-"""A vector for each text, from what an encoder makes of its tokens; no head, and nothing that is trained besides.
+"""An embedding for each text, from what an encoder makes of its tokens; no head, and nothing that is trained besides.
 
 Papers: Devlin et al. 2019, https://arxiv.org/abs/1810.04805 (the pooler); Reimers and Gurevych 2019,
 https://arxiv.org/abs/1908.10084, section 3 (the first token, and the mean)

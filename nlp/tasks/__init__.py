@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -20,22 +20,18 @@ from framework.core.errors import ConfigError, InputError
 from framework.engine.task import Batch, Losses, Metric, Task, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
+from nlp.contracts import MetricConfig, TextEmbedder
 from nlp.packing import first_tokens, pack_tokens, tokens_of
 from nlp.processors import ClassProcessor, ProcessorContext, TagProcessor
 
-Metrics = tuple[Annotated[Any, Kind("metric")], ...]
-
-
-def build_metrics(metrics: Metrics, labels: tuple[str, ...]) -> dict[str, Metric]:
-    """Fresh metrics, named by their places; their results have names of their own."""
-    return {f"{place}": metric.start(labels) for place, metric in enumerate(metrics)}
+Metrics = tuple[Annotated[MetricConfig, Kind("metric")], ...]
 
 
 def check_embedder(model: nn.Layer) -> None:
     """Raises: ConfigError, where the model is no TextEmbedder."""
-    if not hasattr(model, "embed"):
+    if not isinstance(model, TextEmbedder):
         raise ConfigError(
-            "the model gives no vectors of texts",
+            "the model gives no embeddings of texts",
             where="model.type",
             received=type(model).__name__,
             allowed="such as SentenceEncoder or SimCSE",
@@ -49,6 +45,9 @@ class Texts(Task):
     """Arrays of `pack` with numbers of the data's classes, which zoo/label_alignment.py turns into the model's."""
     padding: ClassVar[Mapping[str, int]] = {"input_ids": 0, "mask": 0, "type_ids": 0, "tags": -1}
 
+    scores: Metrics = ()
+    """What is reported; the first chooses the best checkpoint."""
+
     def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
         """What a model reads of a sample, by name."""
         return pack_tokens(sample)
@@ -59,6 +58,10 @@ class Texts(Task):
 
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
         check_classes(model, labels)
+
+    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
+        """Fresh ones, named by their places; their results have names of their own."""
+        return {f"{place}": metric.start(labels) for place, metric in enumerate(self.scores)}
 
 
 @register("task")
@@ -109,9 +112,6 @@ class SequenceClassification(Texts):
         logits = model(tokens_of(inputs)).astype(jnp.float32)
         return {"scores": F.sigmoid(logits) if self.independent else F.softmax(logits)}
 
-    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return build_metrics(self.scores, labels)
-
     def processor(self, context: ProcessorContext) -> ClassProcessor:
         return ClassProcessor(context)
 
@@ -144,9 +144,6 @@ class TokenClassification(Texts):
         """{"tags" [N, T] int32, "scores" [N, T] float32 in [0, 1]}."""
         tags, scores = model.tag(tokens_of(inputs))
         return {"tags": tags, "scores": scores}
-
-    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return build_metrics(self.scores, labels)
 
     def processor(self, context: ProcessorContext) -> TagProcessor:
         return TagProcessor(context)

@@ -1,4 +1,4 @@
-"""Tasks on two texts: whether they match, which of two fits better, and vectors whose cosine says it."""
+"""Tasks on two texts: whether they match, which of two fits better, and embeddings whose cosine says it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
-from framework.engine.task import Batch, Losses, Metric, check_classes
+from framework.engine.task import Batch, Losses, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
-from nlp.contracts import Tokens
+from nlp.contracts import Matcher, Tokens
 from nlp.packing import pack_tokens, tokens_of
 from nlp.processors import Outputs, ProcessorContext, TextProcessor
 from nlp.results import Similarity
-from nlp.tasks import Metrics, Texts, build_metrics, check_embedder
+from nlp.tasks import Metrics, Texts, check_embedder
 
 _NEGATIVE = "negative_"
 _PADDED = ("input_ids", "mask", "type_ids", "pair_ids", "pair_mask")
@@ -54,7 +54,7 @@ def score_pairs(model: nn.Layer, batch: Batch, prefix: str = "") -> jax.Array:
     """
     arrays = {name.removeprefix(prefix): value for name, value in batch.items() if name.startswith(prefix)}
     apart = "pair_ids" in arrays
-    if apart != getattr(model, "apart", False):
+    if apart != isinstance(model, Matcher):
         raise ConfigError(
             "the model reads pairs in another way than the transforms give them",
             where="transforms",
@@ -65,6 +65,11 @@ def score_pairs(model: nn.Layer, batch: Batch, prefix: str = "") -> jax.Array:
     if not apart:
         return model(tokens_of(arrays))
     return model(tokens_of(arrays), Tokens(arrays["pair_ids"], arrays["pair_mask"]))
+
+
+def class_count(model: nn.Layer) -> int | None:
+    """Classes of a model; None where it gives one number."""
+    return getattr(getattr(model, "config", None), "num_classes", None)
 
 
 class PairProcessor(TextProcessor):
@@ -85,16 +90,12 @@ class PairProcessor(TextProcessor):
 class Pairs(Texts):
     """What the tasks share. Each infers {"similarity": [N] float32}, the larger the better two texts match."""
 
-    scores: Metrics
     padding: ClassVar[Mapping[str, int]] = {
         prefix + name: 0 for prefix in ("", _NEGATIVE) for name in _PADDED
     }
 
     def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
         return pack_pair(sample)
-
-    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return build_metrics(self.scores, labels)
 
     def processor(self, context: ProcessorContext) -> PairProcessor:
         return PairProcessor(context)
@@ -117,7 +118,7 @@ class TextMatching(Pairs):
 
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
         check_classes(model, labels)
-        count = getattr(getattr(model, "config", None), "num_classes", None)
+        count = class_count(model)
         if count != 2:
             raise ConfigError(
                 "texts match or they do not",
@@ -159,7 +160,7 @@ class PairwiseRanking(Pairs):
     scores: Metrics = ()
 
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
-        if hasattr(getattr(model, "config", None), "num_classes"):
+        if class_count(model) is not None:
             raise ConfigError(
                 "ranking takes one number a pair, and the model gives classes",
                 where="model.type",
@@ -202,10 +203,10 @@ class PairwiseRanking(Pairs):
 @register("task")
 @dataclass(frozen=True)
 class InBatchNegatives(Pairs):
-    """Vectors of texts, from pairs that match: the pair of a text is told from the other pairs of its batch.
+    """Embeddings of texts, from pairs that match: the other pairs of its batch are a text's negatives.
 
     Where a text has no pair it is its own, and dropout makes the two differ. Where pairs have a class, those of class 0
-    are only what others are told from. The model is a TextEmbedder, such as SimCSE.
+    are only negatives of the others. The model is a TextEmbedder, such as SimCSE.
 
     Source: Gao et al. 2021, section 3, equations 1 and 5
 

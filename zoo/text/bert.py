@@ -1,4 +1,4 @@
-"""BERT: a Transformer encoder that learned to fill gaps and to tell whether two sentences follow each other.
+"""BERT: a Transformer encoder that learned to predict masked words and whether two sentences follow each other.
 
 Paper: Devlin et al. 2019, https://arxiv.org/abs/1810.04805
 Reference: PaddleNLP paddlenlp/transformers/bert/modeling.py (`BertModel`)

@@ -1,4 +1,7 @@
-"""How a text with gaps is read, and what is made of the candidates. Parity is in tests/golden/test_fill_mask.py."""
+"""How a text with masks goes through the program, and what is made of the candidates.
+
+Parity is in tests/golden/test_fill_mask.py.
+"""
 
 from __future__ import annotations
 
@@ -97,9 +100,9 @@ def test_a_token_that_goes_on_with_a_word(tmp_path: Path) -> None:
 
 def test_errors(vocabulary: str) -> None:
     process = processor(vocabulary)
-    with pytest.raises(InputError, match=r"(?s)there is no gap to fill.*a text with \[MASK\]"):
+    with pytest.raises(InputError, match=r"(?s)there is no mask token to fill.*a text with \[MASK\]"):
         process.parts(TextSample("abc"))
-    with pytest.raises(InputError, match="gaps are filled in one text"):
+    with pytest.raises(InputError, match="masks are filled in one text"):
         process.parts(TextSample("a[MASK]", pair="b"))
     with pytest.raises(ConfigError, match="no transform has a tokenizer"):
         MaskProcessor(ProcessorContext((), (), 12, 5), 3)
