@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError
@@ -15,14 +13,14 @@ from framework.text.lines import read_lines
 from framework.text.sample import TextSample
 from nlp.data.classification import Column
 from nlp.data.lines import class_index, column, read_table
-from nlp.data.texts import TextDataset
+from nlp.data.texts import ClassDataset
 
 _Words = list[tuple[str, str]]  # each with its tag
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class TaggedText(TextDataset):
+class TaggedText(ClassDataset):
     """Sentences of words with a tag each.
 
     Files: CoNLL-U (.conllu), JSON lines (.jsonl) with lists of words and tags, and otherwise a word and its tag a line,
@@ -57,20 +55,7 @@ class TaggedText(TextDataset):
                 allowed="one or more different names, or null for those in the file",
             )
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The names of the tags by index."""
-        return self._read[0]
-
-    def infer_classes(self) -> Self:
-        return dataclasses.replace(self, classes=None)
-
-    @property
-    def samples(self) -> list[TextSample]:
-        return self._read[1]
-
-    @cached_property
-    def _read(self) -> tuple[tuple[str, ...], list[TextSample]]:
+    def read_classes(self) -> tuple[tuple[str, ...], list[TextSample]]:
         sentences = [(where, self._units(words)) for where, words in self._sentences()]
         if not sentences:
             raise FormatError("there is no sentence in the file", where=self.path)

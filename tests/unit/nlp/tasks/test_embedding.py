@@ -118,7 +118,7 @@ def test_errors() -> None:
         build(SentenceEncoderConfig(BertConfig(**SIZE, pooler=False), "pooler"))
     with pytest.raises(ConfigError, match="the encoder has no pooler"):
         build(SentenceEncoderConfig(RobertaConfig(**SIZE), "pooler"))
-    with pytest.raises(ConfigError, match="gives no vectors"):
+    with pytest.raises(ConfigError, match="gives no embeddings"):
         TextEmbedding().check(build(MaskedLMConfig(BertConfig(**SIZE))), ())
     with pytest.raises(ConfigError, match="trains nothing"):
         TextEmbedding().loss(build(MaskedLMConfig(BertConfig(**SIZE))), {})
