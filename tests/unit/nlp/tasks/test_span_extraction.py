@@ -35,7 +35,7 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def asked(vocabulary: str, *answers: tuple[int, int], length: int = 32, stride: int = 8) -> list[TextSample]:
     sample = TextSample(TEXT, pair="Where does Bob live?", answers=answers, id="q")
-    return QuestionWindows(vocabulary, length, stride).divide(sample)
+    return QuestionWindows(vocabulary, length, stride).split_windows(sample)
 
 
 def test_where_the_answer_stands(vocabulary: str) -> None:
@@ -276,7 +276,7 @@ def experiment(folder: Path, iters: int) -> Path:
     return config
 
 
-def test_a_tiny_model_learns_to_read(tmp_path: Path) -> None:
+def test_a_tiny_model_learns_to_answer(tmp_path: Path) -> None:
     config = experiment(tmp_path, 120)
     trainer = make_trainer(bind_experiment(load(config)), None)
     scores = trainer.fit()
