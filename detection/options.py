@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from detection.detector import ObjectDetector
 from detection.slicing import Method, Metric, Slicing
 from detection.tracking.bytetrack import ByteTrackOptions
 from framework.core.errors import ConfigError
 from framework.workflow.options import check_range, option
-
-if TYPE_CHECKING:
-    from detection.detector import ObjectDetector
 
 THRESHOLD = 0.5
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from framework.config import register
 from framework.text.sample import TextSample
-from nlp.packing import packed
-from nlp.readers import Outputs, TextReader
+from nlp.packing import pack_tokens
+from nlp.processors import Outputs, TextProcessor
 
 NEVER = -1e9  # the score of what is no answer
 _PUNCTUATION = set(string.punctuation)
@@ -58,9 +58,9 @@ class AnsweredQuestion:
         return {"text": self.text, "question": self.question, "answers": answers}
 
 
-def question_arrays(sample: TextSample) -> dict[str, np.ndarray]:
+def pack_question(sample: TextSample) -> dict[str, np.ndarray]:
     """The tokens of a sample, and "context" [T] bool: where an answer may be."""
-    arrays = packed(sample)
+    arrays = pack_tokens(sample)
     assert sample.word_ids is not None
     return {**arrays, "context": sample.word_ids >= 0}
 
@@ -92,13 +92,13 @@ def best_answers(
     )
 
 
-class AnswerReader(TextReader):
+class AnswerProcessor(TextProcessor):
     """Of what SpanExtraction gives. It takes a text and a question as a tuple of two, in this order."""
 
     pairs = True
 
     def pack(self, part: TextSample) -> dict[str, np.ndarray]:
-        return question_arrays(part)
+        return pack_question(part)
 
     def result(
         self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
@@ -106,7 +106,7 @@ class AnswerReader(TextReader):
         assert sample.pair is not None
         windows = [(part.offsets, rows) for part, rows in zip(parts, outputs) if part.offsets is not None]
         return AnsweredQuestion(
-            sample.text, sample.pair, best_answers(sample.text, windows, self.setting.top)
+            sample.text, sample.pair, best_answers(sample.text, windows, self.context.top)
         )
 
 

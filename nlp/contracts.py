@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
+
+from framework.engine.task import Metric
+from framework.workflow.result import TextResult
+from framework.workflow.text_predictor import TextProcessor
+
+State = TypeVar("State")
+
+if TYPE_CHECKING:
+    from nlp.processors import ProcessorContext
 
 
 class Tokens(NamedTuple):
@@ -37,6 +46,7 @@ class Tagger(Protocol):
         ...
 
 
+@runtime_checkable
 class Matcher(Protocol):
     """A Layer that judges two texts, each in a row of tokens of its own. What is padded changes no pair's result.
 
@@ -51,28 +61,46 @@ class Matcher(Protocol):
         ...
 
 
+@runtime_checkable
 class TextEmbedder(Protocol):
-    """A Layer that turns each text into a vector."""
+    """A Layer that gives each text an embedding."""
 
     def embed(self, tokens: Tokens) -> jax.Array:
         """[N, D] float32, each of length 1: the product of two is their cosine."""
         ...
 
 
-Step = Callable[[jax.Array, jax.Array, Any], tuple[jax.Array, Any]]
+Step = Callable[[jax.Array, jax.Array, State], tuple[jax.Array, State]]
 """(tokens [B] int32, their position [] int32, state) -> (logits [B, V] of the next tokens, the new state).
 
 Each array of a state has B rows, which belong to the tokens."""
 
 
-class SequenceToSequence(Protocol):
-    """A Layer that reads one text and writes another. Its config has `pad_id`, `bos_id`, `eos_id` and `max_length`."""
+class SequenceToSequence(Protocol[State]):
+    """A Layer that generates one text from another. Its config has `pad_id`, `bos_id`, `eos_id` and `max_length`."""
 
     def forward(self, tokens: Tokens, target: Tokens) -> jax.Array:
         """Logits [N, S, V] float32 of what follows each token of `target`; none sees the tokens behind it."""
         ...
 
-    def start(self, tokens: Tokens, beam_size: int, max_length: int) -> tuple[Step, Any]:
-        """What writes up to `max_length` tokens for each text, `beam_size` times: N * beam_size rows, in this order,
+    def start(self, tokens: Tokens, beam_size: int, max_length: int) -> tuple[Step[State], State]:
+        """What generates up to `max_length` tokens for each text, `beam_size` times: N * beam_size rows, in this order,
         and the state before the first token, which is `bos_id` at position 0."""
+        ...
+
+
+class MetricConfig(Protocol):
+    """What is registered as a metric: `start` gives a fresh one for the classes of an evaluation."""
+
+    def start(self, labels: tuple[str, ...]) -> Metric: ...
+
+
+class TextTask(Protocol):
+    """A task on texts, as its artifact is opened by `nlp.predictor`."""
+
+    padding: ClassVar[Mapping[str, int]]
+    """What pads the arrays of the program's inputs, by name"""
+
+    def processor(self, context: ProcessorContext) -> TextProcessor[TextResult]:
+        """What goes from a text to the program, and from its outputs to a result."""
         ...

@@ -1,19 +1,19 @@
 """Greedy and beam search: one compiled loop that asks a Step for the scores of the next tokens.
 
-The state of a step, such as the keys and values of what is written, keeps its shape, so the loop is compiled once and
+The state of a step, such as the keys and values of the tokens so far, keeps its shape, so the loop is compiled once and
 can be exported. It ends as soon as no row can change any more.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from framework.core.errors import ConfigError
-from nlp.contracts import Step
+from nlp.contracts import State, Step
 
 _NEVER = -1e9  # the log-probability of what cannot be; finite, so that sums of it are no NaN
 
@@ -36,8 +36,8 @@ def penalty(length: jax.Array | int, alpha: float) -> jax.Array:
 
 
 def search(
-    step: Step,
-    state: Any,
+    step: Step[State],
+    state: State,
     first: jax.Array,
     *,
     beam_size: int,
@@ -68,16 +68,20 @@ def search(
     return beam_search(step, state, first, beam_size, max_length, eos_id, pad_id, alpha)
 
 
+_Greedy = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array, State]
+"""(place [], ids [N, max_length], logs [N], the last token [N], whether the text has ended [N], the step's state)"""
+
+
 def greedy_search(
-    step: Step, state: Any, first: jax.Array, max_length: int, eos_id: int, pad_id: int, alpha: float
+    step: Step[State], state: State, first: jax.Array, max_length: int, eos_id: int, pad_id: int, alpha: float
 ) -> DecodedSequences:
     """The most probable token each time."""
 
-    def more(carry: Any) -> jax.Array:
+    def more(carry: _Greedy[State]) -> jax.Array:
         place, _, _, _, done, _ = carry
         return (place < max_length) & ~done.all()
 
-    def body(carry: Any) -> Any:
+    def body(carry: _Greedy[State]) -> _Greedy[State]:
         place, ids, total, last, done, state = carry
         logits, state = step(last, place, state)
         logs = jax.nn.log_softmax(logits.astype(jnp.float32))
@@ -94,21 +98,21 @@ def greedy_search(
     return DecodedSequences(ids, total / penalty(ended, alpha))
 
 
-class _Beams(NamedTuple):
+class _Beams(NamedTuple, Generic[State]):
     place: jax.Array
-    """[] int32: tokens that are written"""
+    """[] int32: tokens so far"""
     ids: jax.Array
     """[N, K, max_length] int32 of the texts that go on, best first"""
     logs: jax.Array
     """[N, K] float32: the logarithms of their probabilities"""
     best: DecodedSequences
     """The best of the texts that ended; `scores` are _NEVER before there is one"""
-    state: Any
+    state: State
 
 
 def beam_search(
-    step: Step,
-    state: Any,
+    step: Step[State],
+    state: State,
     first: jax.Array,
     beam_size: int,
     max_length: int,
@@ -127,14 +131,14 @@ def beam_search(
     rows = jnp.arange(count)[:, None]
     longest = penalty(max_length, alpha)
 
-    def can_win(beams: _Beams) -> jax.Array:
+    def can_win(beams: _Beams[State]) -> jax.Array:
         # What follows makes a text less probable, and no text is divided by more than the longest.
         return beams.logs[:, 0] / longest > beams.best.scores
 
-    def more(beams: _Beams) -> jax.Array:
+    def more(beams: _Beams[State]) -> jax.Array:
         return (beams.place < max_length) & can_win(beams).any()
 
-    def body(beams: _Beams) -> _Beams:
+    def body(beams: _Beams[State]) -> _Beams[State]:
         place = beams.place
         before = beams.ids[:, :, jnp.maximum(place - 1, 0)]
         last = jnp.where(place == 0, first[:, None], before).reshape(count * width)

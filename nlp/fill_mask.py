@@ -1,4 +1,4 @@
-"""What stands in the gaps of a text: the results of a masked language model."""
+"""Fill-mask: which tokens a masked language model puts in the place of a text's mask tokens."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from framework.core.errors import InputError
 from framework.text.masking import MaskTokens
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
-from nlp.packing import packed
-from nlp.readers import Outputs, ProcessorContext, TextReader, tokenizer_of
+from nlp.packing import pack_tokens
+from nlp.processors import Outputs, ProcessorContext, TextProcessor, tokenizer_of
 
 _ALL = 1 << 30
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A token for a gap, as it is written in a text, with its probability in [0, 1].
+    """A token for a mask, as it stands in a text, with its probability in [0, 1].
 
-    `sequence` is the text with the token in this gap; the other gaps stay.
+    `sequence` is the text with the token in this place; the other mask tokens stay.
     """
 
     token: str
@@ -41,7 +41,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Mask:
-    """A gap: the mask token from character `start` to the one before `end`, and what may stand there, best first."""
+    """A mask token, from character `start` to the one before `end`, and the candidates for it, best first."""
 
     start: int
     end: int
@@ -57,7 +57,7 @@ class Mask:
 
 @dataclass(frozen=True)
 class FilledMask:
-    """The gaps of a text, in order."""
+    """The mask tokens of a text, in order."""
 
     text: str
     masks: tuple[Mask, ...]
@@ -66,35 +66,35 @@ class FilledMask:
         return {"text": self.text, "masks": [mask.to_dict() for mask in self.masks]}
 
 
-class MaskReader(TextReader):
+class MaskProcessor(TextProcessor):
     """Of "candidates" and "scores" [K, C].
 
-    A text that is too long for the program is read around its gaps, and one with more than K gaps several times. Each
-    gap is guessed while the others are open.
+    A text that is too long for the program is cut to windows around its masks, and one with more than K masks takes
+    several windows. Each token is predicted while the others are masked.
 
     Raises:
         ConfigError: no transform has a tokenizer, or it has no mask token.
-        InputError: for a text without a gap, or for a pair of texts.
+        InputError: for a text without a mask token, or for a pair of texts.
     """
 
-    def __init__(self, setting: ProcessorContext, max_positions: int) -> None:
-        tokenize, self.tokenizer = tokenizer_of(setting)
+    def __init__(self, context: ProcessorContext, max_positions: int) -> None:
+        tokenize, self.tokenizer = tokenizer_of(context)
         self.mask_id, self.max_positions = self.tokenizer.mask_id, max_positions
-        self.limit = min(tokenize.max_length, setting.limit)
+        self.limit = min(tokenize.max_length, context.limit)
         uncut = replace(tokenize, max_length=_ALL)
-        kept = [one for one in setting.transforms if not isinstance(one, MaskTokens)]
+        kept = [one for one in context.transforms if not isinstance(one, MaskTokens)]
         super().__init__(
-            replace(setting, transforms=tuple(uncut if one is tokenize else one for one in kept))
+            replace(context, transforms=tuple(uncut if one is tokenize else one for one in kept))
         )
 
     def parts(self, sample: TextSample) -> Sequence[TextSample]:
-        whole = self.tokenized(sample)
+        whole = self.tokenize_sample(sample)
         assert whole.ids is not None
-        gaps = np.flatnonzero(whole.ids == self.mask_id)
-        if sample.pair is not None or not len(gaps):
+        masks = np.flatnonzero(whole.ids == self.mask_id)
+        if sample.pair is not None or not len(masks):
             mask = self.tokenizer.roles["mask"]
             raise InputError(
-                "there is no gap to fill" if sample.pair is None else "gaps are filled in one text",
+                "there is no mask token to fill" if sample.pair is None else "masks are filled in one text",
                 where=sample.id,
                 received=repr(sample.text[:80]) if sample.pair is None else "a pair of texts",
                 allowed=f"a text with {mask} in the place of a word, or several of them",
@@ -102,33 +102,35 @@ class MaskReader(TextReader):
         before = next(place for place, (item, _) in enumerate(self.tokenizer.single) if item == "A")
         behind = len(self.tokenizer.single) - 1 - before
         count, room = len(whole.ids) - before - behind, self.limit - before - behind
-        windows: list[tuple[int, list[int]]] = []  # (first token, gaps) of the text without what surrounds it
-        for gap in (int(gap) - before for gap in gaps):
-            # In a text that is longer, a gap sees a quarter of the window before it at least, and a quarter behind it.
+        windows: list[
+            tuple[int, list[int]]
+        ] = []  # (first token, masks) of the text without what surrounds it
+        for mask in (int(mask) - before for mask in masks):
+            # In a text that is longer, a mask sees a quarter of the window before it at least, and a quarter behind it.
             first, own = windows[-1] if windows else (0, [])
             if (
                 not own
                 or len(own) == self.max_positions
-                or gap >= first + (room if first + room >= count else room * 3 // 4)
+                or mask >= first + (room if first + room >= count else room * 3 // 4)
             ):
-                windows.append((max(0, min(gap - room // 4, count - room)), [gap]))
+                windows.append((max(0, min(mask - room // 4, count - room)), [mask]))
             else:
-                own.append(gap)
+                own.append(mask)
         return [self._part(whole, first, own, before, behind, room) for first, own in windows]
 
     @staticmethod
     def _part(
-        whole: TextSample, first: int, gaps: list[int], before: int, behind: int, room: int
+        whole: TextSample, first: int, masks: list[int], before: int, behind: int, room: int
     ) -> TextSample:
         assert whole.ids is not None
         length = len(whole.ids)
         end = min(before + first + room, length - behind)
         kept = np.r_[0:before, before + first : end, length - behind : length]
         rows = {name: getattr(whole, name)[kept] for name in ("ids", "type_ids", "offsets", "word_ids")}
-        return whole.replace(**rows, positions=np.asarray(gaps, np.int32) - first + before)
+        return whole.replace(**rows, positions=np.asarray(masks, np.int32) - first + before)
 
     def pack(self, part: TextSample) -> dict[str, np.ndarray]:
-        return masked_arrays(part, self.max_positions)
+        return pack_masked(part, self.max_positions)
 
     def result(
         self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
@@ -138,7 +140,7 @@ class MaskReader(TextReader):
             assert part.positions is not None and part.offsets is not None
             for place, ids, scores in zip(part.positions, rows["candidates"], rows["scores"]):
                 start, end = map(int, part.offsets[place])
-                best = zip(ids[: self.setting.top].tolist(), scores.tolist())
+                best = zip(ids[: self.context.top].tolist(), scores.tolist())
                 candidates = (_candidate(self.tokenizer, sample.text, start, end, *one) for one in best)
                 found.append(Mask(start, end, tuple(candidates)))
         return FilledMask(sample.text, tuple(found))
@@ -153,7 +155,7 @@ def _candidate(
     return Candidate(token, token_id, score, text[:start] + token + text[end:])
 
 
-def masked_arrays(sample: TextSample, count: int) -> dict[str, np.ndarray]:
+def pack_masked(sample: TextSample, count: int) -> dict[str, np.ndarray]:
     """The tokens of a sample and "positions" [count] int32 of those that are guessed, the first token behind the last.
 
     Raises: InputError, where there are more.
@@ -169,4 +171,4 @@ def masked_arrays(sample: TextSample, count: int) -> dict[str, np.ndarray]:
         )
     positions = np.zeros(count, np.int32)
     positions[: len(sample.positions)] = sample.positions
-    return {**packed(sample), "positions": positions}
+    return {**pack_tokens(sample), "positions": positions}

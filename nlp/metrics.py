@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -181,7 +181,7 @@ class _BLEU:
             from sacrebleu.metrics.bleu import BLEU as Score
         except ImportError as error:
             raise MissingExtraError("sacrebleu", "nlp", "BLEU, the score of translations") from error
-        self.score: Any = Score(tokenize=config.words)
+        self.score = Score(tokenize=config.words)
         self.tokenizer = load_tokenizer(config.tokenizer)
         self.found: list[str] = []
         self.wanted: list[str] = []

@@ -10,7 +10,7 @@ from framework.text.sample import TextSample
 from nlp.contracts import Tokens
 
 
-def packed(sample: TextSample) -> dict[str, np.ndarray]:
+def pack_tokens(sample: TextSample) -> dict[str, np.ndarray]:
     """The tokens of a sample.
 
     Raises:

@@ -13,7 +13,7 @@ from framework.core.errors import ConfigError
 from nlp.metrics import class_counts
 
 
-class _Collected:
+class _Collector:
     """Collects one output and the classes over an evaluation."""
 
     higher_is_better = True
@@ -27,7 +27,7 @@ class _Collected:
         self.outputs.append(np.asarray(outputs[self.output]))
         self.labels.append(np.asarray(batch["label"]))
 
-    def collected(self) -> tuple[np.ndarray, np.ndarray]:
+    def collect(self) -> tuple[np.ndarray, np.ndarray]:
         """(outputs, labels) [M] of all batches."""
         if not self.outputs:
             return np.zeros(0), np.zeros(0, int)
@@ -60,9 +60,9 @@ class Pearson:
         return _Pearson()
 
 
-class _Pearson(_Collected):
+class _Pearson(_Collector):
     def result(self) -> dict[str, float]:
-        return {"pearson": correlation(*self.collected())}
+        return {"pearson": correlation(*self.collect())}
 
 
 @register("metric")
@@ -77,9 +77,9 @@ class Spearman:
         return _Spearman()
 
 
-class _Spearman(_Collected):
+class _Spearman(_Collector):
     def result(self) -> dict[str, float]:
-        found, wanted = self.collected()
+        found, wanted = self.collect()
         return {"spearman": correlation(ranks(found), ranks(wanted))}
 
 
@@ -95,9 +95,9 @@ class AUC:
         return _AUC()
 
 
-class _AUC(_Collected):
+class _AUC(_Collector):
     def result(self) -> dict[str, float]:
-        found, wanted = self.collected()
+        found, wanted = self.collect()
         match = wanted > 0
         right, wrong = int(match.sum()), int((~match).sum())
         if not right or not wrong:
@@ -141,7 +141,7 @@ class TextF1:
         return _TextF1(self.average, self.positive)
 
 
-class _TextF1(_Collected):
+class _TextF1(_Collector):
     output = "scores"
 
     def __init__(self, average: str, positive: int) -> None:
@@ -149,7 +149,7 @@ class _TextF1(_Collected):
         self.average, self.positive = average, positive
 
     def result(self) -> dict[str, float]:
-        scores, wanted = self.collected()
+        scores, wanted = self.collect()
         found = scores.argmax(axis=-1) if scores.ndim == 2 else scores.astype(int)
         kinds = np.union1d(found, wanted) if self.average != "binary" else np.array([self.positive])
         counts = class_counts(found, wanted, kinds)

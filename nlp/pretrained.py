@@ -21,25 +21,12 @@ from framework.core.errors import ConfigError, WeightError, nearest
 from framework.io.interop import load_weights
 from framework.io.interop.model_folder import CONFIG, find_weights, is_paddles, read_settings
 from framework.workflow.weights import load_state_into
-from nlp.layers.encoder_model import HEADS
 from nlp.models.masked_lm import MaskedLMConfig
 from nlp.models.question_answering import QuestionAnsweringConfig
 from nlp.models.sequence_classification import SequenceClassifierConfig
 from nlp.models.token_classification import TokenClassifierConfig
-from zoo.layers.text_encoder import TextEncoderConfig
-from zoo.text.albert import Albert, AlbertConfig
-from zoo.text.bert import Bert, BertConfig
-from zoo.text.ernie import Ernie, ErnieConfig
-from zoo.text.folder_config import encoder_fields, family_of
-from zoo.text.roberta import Roberta, RobertaConfig
+from zoo.layers.text_encoder import TextEncoder, TextEncoderConfig, encoder_family
 
-_CONFIGS: dict[str, type[TextEncoderConfig]] = {
-    "bert": BertConfig,
-    "ernie": ErnieConfig,
-    "roberta": RobertaConfig,
-    "albert": AlbertConfig,
-}
-_PREFIXES = {"bert": Bert.prefix, "ernie": Ernie.prefix, "roberta": Roberta.prefix, "albert": Albert.prefix}
 _ARCHITECTURES = {
     "Model": "encoder",
     "ForSequenceClassification": "sequence_classification",
@@ -100,7 +87,7 @@ def read_pretrained(folder: str | Path, head: str | None = None) -> Pretrained:
     encoder = dataclasses.replace(encoder, pooler=any(".pooler." in f".{name}" for name in state))
     if kind == "encoder":
         config: Any = encoder
-        state = _encoder_state(state, _PREFIXES[family_of(settings, where)], str(path))
+        state = _encoder_state(state, encoder_family(settings, where).encoder, str(path))
     else:
         config = _model_config(kind, encoder, settings, len(labels))
     try:
@@ -125,7 +112,7 @@ def encoder_config(
     Raises:
         ConfigError: it describes no encoder of zoo.text.
     """
-    return _CONFIGS[family_of(settings, where)](**encoder_fields(settings, where, paddle))
+    return encoder_family(settings, where).config.from_pretrained_config(settings, where, paddle)
 
 
 def labels_of(settings: Mapping[str, Any], where: str = CONFIG) -> tuple[str, ...]:
@@ -197,9 +184,11 @@ def _model_config(kind: str, encoder: TextEncoderConfig, settings: Mapping[str, 
     return made(encoder, classes, dropout)
 
 
-def _encoder_state(state: Mapping[str, np.ndarray], prefix: str, where: str) -> dict[str, np.ndarray]:
+def _encoder_state(
+    state: Mapping[str, np.ndarray], encoder: type[TextEncoder], where: str
+) -> dict[str, np.ndarray]:
     """The entries of the encoder, under its own names, whether or not the file is a model's on top of it."""
-    for one in (f"{prefix}.", f"{HEADS[prefix].huggingface}."):
+    for one in (f"{encoder.prefix}.", f"{encoder.heads.huggingface}."):
         found = {name.removeprefix(one): value for name, value in state.items() if name.startswith(one)}
         if found:
             return found
@@ -210,6 +199,6 @@ def _encoder_state(state: Mapping[str, np.ndarray], prefix: str, where: str) -> 
             "the file has no encoder",
             where=where,
             received=", ".join(list(state)[:3]),
-            allowed=f"names that begin with {prefix}. or with {', '.join(own)}",
+            allowed=f"names that begin with {encoder.prefix}. or with {', '.join(own)}",
         )
     return found

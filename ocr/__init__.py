@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ocr.predictor import OCRPredictor as OCRPredictor
+    from ocr.ocr_predictor import OCRPredictor as OCRPredictor
     from ocr.results import Document as Document
     from ocr.results import Line as Line
     from ocr.results import Page as Page
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "predictor": "ocr.domain",
-    "OCRPredictor": "ocr.predictor",
+    "OCRPredictor": "ocr.ocr_predictor",
     "Document": "ocr.results",
     "Page": "ocr.results",
     "Line": "ocr.results",

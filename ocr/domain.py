@@ -19,8 +19,8 @@ from framework.workflow import Domain, option
 from framework.workflow.entry import make_predictor_function
 from framework.workflow.options import check_range
 from ocr.characters import CharacterSet
+from ocr.ocr_predictor import OCRPredictor
 from ocr.pipeline import OCRPipeline, PipelineOptions
-from ocr.predictor import OCRPredictor
 from ocr.stages import (
     DetectOptions,
     Detector,

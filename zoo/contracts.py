@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 
@@ -32,32 +32,6 @@ class Backbone(Protocol):
 
     def forward(self, x: jax.Array) -> Any:
         """Logits [N, num_classes]; without classes, what `forward_features` gives."""
-        ...
-
-
-class Encoded(NamedTuple):
-    """What a text encoder gives: `hidden` [N, T, D], and `pooled` [N, D], or None where the encoder has no pooler."""
-
-    hidden: jax.Array
-    pooled: jax.Array | None
-
-
-class TextEncoder(Protocol):
-    """A network that reads N texts of up to T tokens.
-
-    Its config is a `zoo.layers.text_encoder.TextEncoderConfig`. What is padded does not change the result of a token.
-    """
-
-    prefix: ClassVar[str]
-    """The name under which upstream's models hold the encoder, such as `bert`."""
-    size: Any
-    """The TextSize that the variant and the config come to."""
-
-    def forward(
-        self, input_ids: jax.Array, token_type_ids: jax.Array | None = None, mask: jax.Array | None = None
-    ) -> Encoded:
-        """`input_ids` and `token_type_ids` [N, T] int32, all of the first type where None; `mask` [N, T] bool is False
-        at what no token may read, and where None at the tokens `size.pad_id`."""
         ...
 
 

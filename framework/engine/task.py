@@ -49,9 +49,12 @@ class Task(ABC):
 
     Attributes:
         padding: What pads the arrays of samples of different lengths, by name; None where all have one shape.
+        label_arrays: Names of the packed arrays that hold class indices: those of data with other classes than the
+            model's are mapped to the model's in evaluation.
     """
 
     padding: ClassVar[Mapping[str, Any] | None] = None
+    label_arrays: ClassVar[tuple[str, ...]] = ()
 
     def pack(self, sample: Any) -> dict[str, np.ndarray]:
         """Arrays of fixed shape, for one sample of the data set. Those of texts ("U") are for the metrics alone.

@@ -97,33 +97,33 @@ def options_signature(cls: type, function: Any) -> inspect.Signature:
 
 
 def add_option_flags(parser: argparse.ArgumentParser, classes: Iterable[type]) -> tuple[str, ...]:
-    """A flag for every option of the classes, one for those of several that share a name; returns the names.
+    """A flag for every spelling of every option of the classes, one for those of several that share it.
+
+    Returns the spellings, under which the parsed values stand; `make_options` knows which options they are of.
 
     Raises:
-        ConfigError: two classes give one name to options of different types.
+        ConfigError: two classes give one spelling to options of different types.
     """
     group = parser.add_argument_group("options", "each for the domains that take it")
-    added: dict[str, Any] = {}
+    added: dict[str, dict[str, Any]] = {}
     for cls in classes:
         hints = get_type_hints(cls)
         for field in dataclasses.fields(cls):
             if not field.init or not field.metadata.get("flag", True):
                 continue
             arguments = _arguments(hints[field.name])
-            if field.name in added:
-                if added[field.name] != arguments:
+            for name in (field.name, *field.metadata.get("aliases", ())):
+                if name not in added:
+                    help = field.metadata.get("help", "").replace("%", "%%")
+                    more = {"metavar": m} if (m := field.metadata.get("metavar")) else {}
+                    group.add_argument(f"--{name}", default=None, help=help, **arguments, **more)
+                    added[name] = arguments
+                elif added[name] != arguments:
                     raise ConfigError(
                         "two domains have an option of one name and of different types",
                         where=f"{cls.__module__}.{cls.__name__}",
-                        received=field.name,
+                        received=name,
                     )
-                continue
-            added[field.name] = arguments
-            names = (field.name, *field.metadata.get("aliases", ()))
-            more = {"metavar": m} if (m := field.metadata.get("metavar")) else {}
-            help = field.metadata.get("help", "").replace("%", "%%")
-            flags = [f"--{name}" for name in names]
-            group.add_argument(*flags, dest=field.name, default=None, help=help, **arguments, **more)
     return tuple(added)
 
 

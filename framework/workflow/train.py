@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 from filelock import FileLock, Timeout
 
 import framework
@@ -18,6 +18,7 @@ from framework.core.errors import ConfigError, InputError
 from framework.engine import callbacks as C
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import Experiment, LoaderConfig, bind_experiment
+from framework.engine.label_alignment import AlignedPack, align_labels, infer_classes
 from framework.engine.task import Task, check_transforms
 from framework.engine.trainer import Trainer
 from framework.io.checkpoint import CheckpointStore, find_checkpoint
@@ -27,16 +28,19 @@ from framework.io.sampler import BucketBatchSampler
 from framework.io.windows import split_windows
 from framework.nn import functional_core
 from framework.workflow.export import labels_of, trained_model
+from framework.workflow.samples import apply_transforms
 from framework.workflow.weights import load_pretrained, resolve_weights
 
 log = logging.getLogger("oar")
 
 
-def make_loader(feed: LoaderConfig, task: Task, seed: int, train: bool) -> DataLoader:
+def make_loader(
+    feed: LoaderConfig, task: Task, seed: int, train: bool, pack: Callable[[Any], dict] | None = None
+) -> DataLoader:
     """The loader of a feed. Training shuffles and leaves out what fills no batch; evaluation pads the last one.
 
     With buckets the task says how long a sample is (`length`) and what pads its arrays (`padding`, values by key). A
-    first transform with `split_windows(sample)` makes several samples of one.
+    first transform with `split_windows(sample)` makes several samples of one. `pack` takes the place of the task's.
     """
     dataset, transforms = split_windows(feed.dataset, feed.transforms)
     if feed.buckets is None:
@@ -49,26 +53,19 @@ def make_loader(feed: LoaderConfig, task: Task, seed: int, train: bool) -> DataL
                 received=f"task: {type(task).__name__}",
                 fix="take `buckets` out of the feed",
             )
-        lengths = [task.length(_transformed(sample, transforms)) for sample in dataset]
+        lengths = [task.length(apply_transforms(sample, transforms)) for sample in dataset]
         sampler = BucketBatchSampler(lengths, feed.buckets, feed.batch_size, train, train, seed)
         batches = {"batch_sampler": sampler, "collate_fn": PadToBucket(feed.buckets, task.padding)}
     return DataLoader(
         dataset,
         transforms=transforms,
-        pack=task.pack,
+        pack=pack or task.pack,
         **batches,
         pad_last=not train,
         num_workers=feed.num_workers,
         worker_mode=feed.worker_mode,
         seed=seed,
     )
-
-
-def _transformed(sample: Any, transforms: tuple[Any, ...]) -> Any:
-    rng = np.random.default_rng(0)
-    for transform in transforms:
-        sample = transform(sample, rng)
-    return sample
 
 
 def train(
@@ -160,7 +157,11 @@ def make_trainer(
 
 
 def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, float]:
-    """Scores of `weights` (default: the best checkpoint of output/<name of the config>) on `data.eval`."""
+    """Scores of `weights` (default: the best checkpoint of output/<name of the config>) on `data.eval`.
+
+    Classes are compared by the names that come with the weights, where the task says which arrays hold them. Those that
+    the model does not know or that the data lack are named in one line of the log; none is refused.
+    """
     config = Path(config)
     experiment = bind_experiment(load(config, overrides))
     feed = experiment.data.eval
@@ -169,12 +170,21 @@ def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, f
             "there is nothing to evaluate on", where=f"{config}: data.eval", allowed="a dataset, transforms"
         )
     model, _, kept = trained_model(experiment, config)
-    labels = labels_of(experiment, kept)
     task = cast(Task, experiment.task)  # trained_model requires it
-    task.check(model, tuple(getattr(feed.dataset, "class_names", labels)))
+    pack, arrays = None, task.label_arrays
+    if kept and arrays:
+        feed = dataclasses.replace(feed, dataset=infer_classes(feed.dataset))
+        alignment = align_labels(kept, getattr(feed.dataset, "class_names", ()))
+        if line := alignment.describe():
+            log.warning(line)
+        pack, labels, classes = AlignedPack(task, arrays, alignment), alignment.labels, kept
+    else:
+        labels = labels_of(experiment, kept)
+        classes = tuple(getattr(feed.dataset, "class_names", labels))
+    task.check(model, classes)
     check_transforms(model, feed.transforms)
     graphdef, params, buffers = functional_core.split(model.eval())
-    loader = make_loader(feed, task, experiment.train.seed, train=False)
+    loader = make_loader(feed, task, experiment.train.seed, train=False, pack=pack)
     return Evaluator(graphdef, task, loader, labels).run(params, buffers)
 
 

@@ -1,4 +1,4 @@
-"""Look a file of texts over, or make a tokenizer from texts.
+"""Check a file of texts, or train a tokenizer.
 
 python -m nlp.data check train.tsv --format table
 python -m nlp.data tokenizer --kind unigram --vocab_size 8000 --input train.en train.de --output tokenizer.json

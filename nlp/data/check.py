@@ -1,4 +1,4 @@
-"""A look over a file of texts before it is trained on: how its classes are balanced, and what is broken."""
+"""Check a file of texts before it is trained on: how its classes are balanced, and what is broken."""
 
 from __future__ import annotations
 
@@ -189,7 +189,8 @@ def _sentences(
         try:
             if len(fields) < 2:
                 raise FormatError("a word has no tag", received=repr(line[:40]))
-            found.append((column(fields, word, f"line {number}"), column(fields, tag, f"line {number}")))
+            place = f"line {number}"
+            found.append((str(column(fields, word, place)), str(column(fields, tag, place))))
         except OarError as error:
             broken.append(f"line {number}: {_short(error)}")
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from framework.config.registry import register
 from framework.core.errors import FormatError
 from framework.text.sample import TextSample
 from nlp.data.lines import class_index, column, read_table
-from nlp.data.texts import TextDataset
+from nlp.data.texts import ClassDataset
 
 Column = int | str
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class TextClassification(TextDataset):
+class TextClassification(ClassDataset):
     """One text a line, in columns between separators, or in JSON lines (.jsonl).
 
     A column is a number, counted from 0, or a key of JSON. A text that is a list of words in JSON is joined by spaces,
@@ -39,17 +38,7 @@ class TextClassification(TextDataset):
     header: bool = False
     classes: tuple[str, ...] | None = None
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The names of the classes by index."""
-        return self._read[0]
-
-    @property
-    def samples(self) -> list[TextSample]:
-        return self._read[1]
-
-    @cached_property
-    def _read(self) -> tuple[tuple[str, ...], list[TextSample]]:
+    def read_classes(self) -> tuple[tuple[str, ...], list[TextSample]]:
         rows = list(read_table(self.path, self.separator))[int(self.header) :]
         labels = [str(column(fields, self.label, where)) for where, fields in rows]
         names = tuple(sorted(set(labels))) if self.classes is None else self.classes

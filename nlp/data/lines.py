@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from framework.core.errors import FormatError, InputError, nearest
 from framework.text.lines import read_lines
 
 
-def read_table(path: Path, separator: str) -> Iterator[tuple[str, list[str] | dict[str, Any]]]:
+def read_table(path: Path, separator: str) -> Iterator[tuple[str, list[str] | dict[str, object]]]:
     """(where, fields) of each line that is not blank: a list, or a dict where the file ends in .jsonl.
 
     Raises:
@@ -30,15 +29,15 @@ def read_table(path: Path, separator: str) -> Iterator[tuple[str, list[str] | di
             raise FormatError("the line is not JSON", where=where, received=line[:80]) from error
 
 
-def column(fields: Any, name: int | str, where: str) -> Any:
+def column(fields: object, name: int | str, where: str) -> object:
     """Raises: FormatError, where the line has no such column."""
-    try:
+    if isinstance(fields, dict) and name in fields:
         return fields[name]
-    except (LookupError, TypeError):
-        known = list(fields) if isinstance(fields, dict) else f"{len(fields)} columns, counted from 0"
-        raise FormatError(
-            "a column is missing", where=where, received=f"column {name!r}", allowed=known
-        ) from None
+    if isinstance(fields, list | str) and isinstance(name, int) and -len(fields) <= name < len(fields):
+        return fields[name]
+    count = len(fields) if isinstance(fields, list | str) else 0
+    known = list(fields) if isinstance(fields, dict) else f"{count} columns, counted from 0"
+    raise FormatError("a column is missing", where=where, received=f"column {name!r}", allowed=known)
 
 
 def class_index(names: Sequence[str], name: str, where: str) -> int:

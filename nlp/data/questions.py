@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
@@ -46,12 +45,12 @@ class QuestionAnswers(TextDataset):
                 context = _get(paragraph, "context")
                 if not isinstance(context, str) or not isinstance(_get(paragraph, "qas"), list):
                     raise self._misfit(where, f"{paragraph!r}"[:120])
-                found += [self._sample(context, item, where) for item in paragraph["qas"]]
+                found += [self._sample(context, item, where) for item in _list(_get(paragraph, "qas"))]
         if not found:
             raise self._misfit("data", f"{articles!r}"[:120])
         return found
 
-    def _sample(self, context: str, item: Any, where: str) -> TextSample:
+    def _sample(self, context: str, item: object, where: str) -> TextSample:
         question, name = _get(item, "question"), str(_get(item, "id") or where)
         if not isinstance(question, str):
             raise self._misfit(where, f"{item!r}"[:120])
@@ -63,7 +62,7 @@ class QuestionAnswers(TextDataset):
             context, pair=question, answers=() if _get(item, "is_impossible") else places, id=name
         )
 
-    def _place(self, context: str, answer: Any, where: str) -> tuple[int, int]:
+    def _place(self, context: str, answer: object, where: str) -> tuple[int, int]:
         text, start = _get(answer, "text"), _get(answer, "answer_start")
         if not isinstance(text, str) or not text or not isinstance(start, int):
             raise self._misfit(where, f"{answer!r}"[:120])
@@ -80,7 +79,8 @@ class QuestionAnswers(TextDataset):
                     received=repr(text[:80]),
                     fix="correct the answer, or take the question out",
                 )
-            start = min(there, key=lambda place: abs(place - start))
+            said = start
+            start = min(there, key=lambda place: abs(place - said))
         return start, start + len(text)
 
     def _misfit(self, where: str, received: str) -> FormatError:
@@ -93,9 +93,9 @@ class QuestionAnswers(TextDataset):
         )
 
 
-def _get(value: Any, key: str) -> Any:
+def _get(value: object, key: str) -> object:
     return value.get(key) if isinstance(value, dict) else None
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []

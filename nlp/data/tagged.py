@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -14,14 +13,14 @@ from framework.text.lines import read_lines
 from framework.text.sample import TextSample
 from nlp.data.classification import Column
 from nlp.data.lines import class_index, column, read_table
-from nlp.data.texts import TextDataset
+from nlp.data.texts import ClassDataset
 
 _Words = list[tuple[str, str]]  # each with its tag
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class TaggedText(TextDataset):
+class TaggedText(ClassDataset):
     """Sentences of words with a tag each.
 
     Files: CoNLL-U (.conllu), JSON lines (.jsonl) with lists of words and tags, and otherwise a word and its tag a line,
@@ -56,17 +55,7 @@ class TaggedText(TextDataset):
                 allowed="one or more different names, or null for those in the file",
             )
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The names of the tags by index."""
-        return self._read[0]
-
-    @property
-    def samples(self) -> list[TextSample]:
-        return self._read[1]
-
-    @cached_property
-    def _read(self) -> tuple[tuple[str, ...], list[TextSample]]:
+    def read_classes(self) -> tuple[tuple[str, ...], list[TextSample]]:
         sentences = [(where, self._units(words)) for where, words in self._sentences()]
         if not sentences:
             raise FormatError("there is no sentence in the file", where=self.path)
@@ -92,14 +81,14 @@ class TaggedText(TextDataset):
     def _sentences(self) -> Iterator[tuple[str, _Words]]:
         if self.path.suffix == ".jsonl":
             for where, fields in read_table(self.path, "\t"):
-                words, tags = column(fields, self.word, where), column(fields, self.tag, where)
-                if not isinstance(words, list) or not isinstance(tags, list) or len(words) != len(tags):
+                texts, tags = column(fields, self.word, where), column(fields, self.tag, where)
+                if not isinstance(texts, list) or not isinstance(tags, list) or len(texts) != len(tags):
                     raise FormatError(
                         "words and tags are two lists of one length",
                         where=where,
-                        received=f"{words!r} and {tags!r}"[:120],
+                        received=f"{texts!r} and {tags!r}"[:120],
                     )
-                yield where, [(str(word), str(tag)) for word, tag in zip(words, tags)]
+                yield where, [(str(word), str(tag)) for word, tag in zip(texts, tags)]
             return
         conllu = self.path.suffix == ".conllu"
         word, tag = (1, 3) if conllu and (self.word, self.tag) == (0, -1) else (self.word, self.tag)

@@ -44,7 +44,7 @@ class TextTriples(TextDataset):
                 raise FormatError(
                     "this is no text", where=where, received=repr(wrong[0])[:80], allowed="a text"
                 )
-            query, pair, negative = texts
+            query, pair, negative = map(str, texts)
             worse = TextSample(query, pair=negative, id=where)
             samples.append(TextSample(query, pair=pair, negative=worse, id=where))
         return samples

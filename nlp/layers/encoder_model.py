@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import jax
 import jax.numpy as jnp
 
@@ -12,33 +10,9 @@ from framework.config import build
 from framework.core.errors import ConfigError
 from framework.nn import initializer as I
 from nlp.contracts import Tokens
-from zoo.contracts import Encoded
-from zoo.layers.text_encoder import TextSize
-from zoo.text import albert
+from zoo.layers.text_encoder import Encoded, TextEncoder, TextEncoderConfig
 
 _START = I.Normal(0.0, 0.02)  # `initializer_range` of the published configurations
-
-
-class HeadNames(NamedTuple):
-    """What PaddleNLP calls the parts of the heads on one family of encoders."""
-
-    huggingface: str
-    """The encoder in Hugging Face's models"""
-    answers: str = "classifier"
-    masked_lm: str = "cls.predictions"
-    transform: str = "transform"
-    bias: str = "decoder_bias"
-    pooler: bool = True
-    """Whether the encoder has its pooler under a head"""
-
-
-# PaddleNLP paddlenlp/transformers/<family>/modeling.py, by the encoder's prefix
-HEADS = {
-    "bert": HeadNames("bert"),
-    "ernie": HeadNames("ernie"),
-    "roberta": HeadNames("roberta", masked_lm="lm_head", transform="dense", bias="bias", pooler=False),
-    "transformer": HeadNames("albert", "qa_outputs", "predictions", "dense", "bias"),
-}
 
 
 def head_linear(in_features: int, out_features: int) -> nn.Linear:
@@ -65,25 +39,23 @@ class EncoderModel(nn.Layer):
 
     training_only: tuple[str, ...] = ()  # what else a file may hold
 
-    def __init__(self, encoder: Any, dropout: float | None = None) -> None:
+    def __init__(self, encoder: TextEncoderConfig, dropout: float | None = None) -> None:
         super().__init__()
-        built: Any = build(encoder)
-        self.prefix: str = built.prefix
-        self.size: TextSize = built.size
-        self.names = HEADS[self.prefix]
+        built: TextEncoder = build(encoder)
+        self.prefix, self.size, self.names = built.prefix, built.size, built.heads
         if not self.names.pooler:
             built.pooler = None
         self.add_sublayer(self.prefix, built)
         self.dropout = nn.Dropout(self.size.dropout if dropout is None else dropout)
-        spare = (*getattr(built, "training_only", ()), *(() if self.names.pooler else ("pooler.",)))
+        spare = (*built.training_only, *(() if self.names.pooler else ("pooler.",)))
         self.training_only = tuple(f"{self.prefix}.{name}" for name in spare)
         self.state_renames = (  # type: ignore[misc]
             (rf"^(?:{self.names.huggingface}|ptm)\.", f"{self.prefix}."),  # `ptm` in PaddleNLP's examples
-            *(albert.HUGGING_FACE if self.prefix == albert.Albert.prefix else ()),
+            *self.names.renames,
         )
 
     @property
-    def text_encoder(self) -> Any:
+    def text_encoder(self) -> TextEncoder:
         return getattr(self, self.prefix)
 
     @property

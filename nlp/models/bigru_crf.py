@@ -11,7 +11,7 @@ Weights: the state dict of LAC holds its GRU and its transitions several times; 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -69,7 +69,7 @@ class BiGRUCRF(nn.Layer):
     def __init__(self, config: BiGRUCRFConfig) -> None:
         super().__init__()
         self.config = config
-        uniform: Any = nn.ParamAttr(initializer=I.Uniform(-0.1, 0.1))
+        uniform = nn.ParamAttr(initializer=I.Uniform(-0.1, 0.1))
         self.word_embedding = nn.Embedding(config.vocab_size, config.embedding_dim, weight_attr=uniform)
         self.dropout = nn.Dropout(config.dropout)
         self.feature_dropout = nn.Dropout(config.feature_dropout)
@@ -82,7 +82,7 @@ class BiGRUCRF(nn.Layer):
         )
         self.fc = nn.Linear(2 * config.hidden_size, config.num_classes + 2)
         if config.direct:
-            zeros: Any = nn.ParamAttr(initializer=I.Constant(0.0))
+            zeros = nn.ParamAttr(initializer=I.Constant(0.0))
             self.direct = nn.Embedding(config.vocab_size, config.num_classes + 2, weight_attr=zeros)
         self.crf = LinearChainCRF(config.num_classes, config.crf_learning_rate)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -23,15 +23,15 @@ from framework import nn
 from framework.config import Kind, register
 from framework.nn import functional as F
 from nlp.contracts import Tokens
-from nlp.layers.encoder_model import EncoderModel, HeadNames, head_linear
-from zoo.layers.text_encoder import ACTIVATIONS, TextSize
+from nlp.layers.encoder_model import EncoderModel, head_linear
+from zoo.layers.text_encoder import ACTIVATIONS, HeadNames, TextEncoderConfig, TextSize
 
 
 @dataclass(frozen=True)
 class MaskedLMConfig:
     """`encoder` is a TextEncoder."""
 
-    encoder: Annotated[Any, Kind("backbone")]
+    encoder: Annotated[TextEncoderConfig, Kind("backbone")]
 
 
 class WordHead(nn.Layer):

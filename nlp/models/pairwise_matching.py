@@ -8,7 +8,7 @@ Weights: PaddleNLP's; its name for the encoder, `ptm`, is understood.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +18,14 @@ from framework.config import Kind, register
 from framework.nn import functional as F
 from nlp.contracts import Tokens
 from nlp.layers.encoder_model import EncoderModel, check_head
+from zoo.layers.text_encoder import TextEncoderConfig
 
 
 @dataclass(frozen=True)
 class PairwiseMatchingConfig:
     """`encoder` is a TextEncoder; `dropout` before the score is the encoder's where None."""
 
-    encoder: Annotated[Any, Kind("backbone")]
+    encoder: Annotated[TextEncoderConfig, Kind("backbone")]
     dropout: float | None = None
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ Weights: PaddleNLP's and Hugging Face's; `state_dict()` has PaddleNLP's names.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ from framework.config import Kind, register
 from framework.nn import functional as F
 from nlp.contracts import Tokens
 from nlp.layers.encoder_model import EncoderModel, head_linear
+from zoo.layers.text_encoder import TextEncoderConfig
 
 _NEVER = -1e9
 
@@ -34,7 +35,7 @@ class Answers(NamedTuple):
 class QuestionAnsweringConfig:
     """`encoder` is a TextEncoder."""
 
-    encoder: Annotated[Any, Kind("backbone")]
+    encoder: Annotated[TextEncoderConfig, Kind("backbone")]
 
 
 @register("model", config=QuestionAnsweringConfig)

@@ -1,4 +1,4 @@
-"""A vector for each text, from what an encoder makes of its tokens; no head, and nothing that is trained besides.
+"""An embedding for each text, from what an encoder makes of its tokens; no head, and nothing that is trained besides.
 
 Papers: Devlin et al. 2019, https://arxiv.org/abs/1810.04805 (the pooler); Reimers and Gurevych 2019,
 https://arxiv.org/abs/1908.10084, section 3 (the first token, and the mean)
@@ -9,7 +9,7 @@ Weights: of an encoder, and of any model on one, whose heads are left out; `stat
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
@@ -19,16 +19,10 @@ from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from nlp.contracts import Tokens
 from nlp.layers.encoder_model import EncoderModel
+from zoo.layers.text_encoder import TextEncoderConfig
 
-_HEADS = (
-    "cls.",
-    "classifier.",
-    "lm_head.",
-    "predictions.",
-    "qa_outputs.",
-    "sop_classifier.",
-    "emb_reduce_linear.",
-)
+# Heads that files hold besides; that of a masked language model is the family's own.
+_HEADS = ("cls.", "classifier.", "qa_outputs.", "sop_classifier.", "emb_reduce_linear.")
 
 
 @dataclass(frozen=True)
@@ -40,7 +34,7 @@ class SentenceEncoderConfig:
         normalized: Vectors get length 1, so that the product of two is their cosine.
     """
 
-    encoder: Annotated[Any, Kind("backbone")]
+    encoder: Annotated[TextEncoderConfig, Kind("backbone")]
     pooling: Literal["cls", "mean", "pooler"] = "cls"
     normalized: bool = False
 
@@ -59,7 +53,8 @@ class SentenceEncoder(EncoderModel):
                 received="pooler",
                 allowed="cls, mean" + ("; or encoder.pooler: true" if self.names.pooler else ""),
             )
-        self.training_only = (*self.training_only, *_HEADS)
+        words = self.names.masked_lm.partition(".")[0]
+        self.training_only = (*self.training_only, *_HEADS, f"{words}.")
         if config.pooling != "pooler" and self.text_encoder.pooler is None:
             self.training_only = (*self.training_only, f"{self.prefix}.pooler.", "pooler.")
         self.state_renames = (  # type: ignore[misc]

@@ -9,7 +9,7 @@ Weights: PaddleNLP's; its name for the encoder, `ptm`, is understood.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +18,14 @@ from framework import nn
 from framework.config import Kind, register
 from nlp.contracts import Tokens
 from nlp.layers.encoder_model import EncoderModel, check_head
+from zoo.layers.text_encoder import TextEncoderConfig
 
 
 @dataclass(frozen=True)
 class SentenceTransformerConfig:
     """`encoder` is a TextEncoder; `dropout` of its tokens is the encoder's where None."""
 
-    encoder: Annotated[Any, Kind("backbone")]
+    encoder: Annotated[TextEncoderConfig, Kind("backbone")]
     num_classes: int = 2
     dropout: float | None = None
 

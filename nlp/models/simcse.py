@@ -1,4 +1,4 @@
-"""SimCSE: a vector for each text, so that texts of one meaning have a high cosine.
+"""SimCSE: an embedding for each text, so that texts of one meaning have a high cosine.
 
 Paper: Gao et al. 2021, https://arxiv.org/abs/2104.08821
 Reference: PaddleNLP slm/examples/text_matching/simcse (`SimCSE`)
@@ -9,7 +9,7 @@ Weights: PaddleNLP's; its name for the encoder, `ptm`, is understood.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -20,16 +20,17 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from nlp.contracts import Tokens
 from nlp.layers.encoder_model import EncoderModel, check_head
+from zoo.layers.text_encoder import TextEncoderConfig
 
 
 @dataclass(frozen=True)
 class SimCSEConfig:
-    """`encoder` is a TextEncoder; `dropout` of the vectors is the encoder's where None.
+    """`encoder` is a TextEncoder; `dropout` of the embeddings is the encoder's where None.
 
-    `embedding_size` is the length of a vector: a linear layer makes it; where None the vectors are the encoder's.
+    `embedding_size` is its width: a linear layer makes it; where None the encoder's is taken.
     """
 
-    encoder: Annotated[Any, Kind("backbone")]
+    encoder: Annotated[TextEncoderConfig, Kind("backbone")]
     embedding_size: int | None = None
     dropout: float | None = None
 
@@ -47,7 +48,7 @@ class SimCSE(EncoderModel):
         super().__init__(config.encoder, config.dropout)
         self.config = config
         if config.embedding_size is not None:
-            start: Any = nn.ParamAttr(initializer=I.TruncatedNormal(std=0.02))
+            start = nn.ParamAttr(initializer=I.TruncatedNormal(std=0.02))
             self.emb_reduce_linear = nn.Linear(
                 self.size.hidden_size, config.embedding_size, weight_attr=start
             )

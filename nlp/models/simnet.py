@@ -10,7 +10,7 @@ Weights: PaddleNLP's names but for the recurrent layers, see `state_renames`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -64,15 +64,14 @@ class SimNet(nn.Layer):
     def __init__(self, config: SimNetConfig) -> None:
         super().__init__()
         self.config = config
-        uniform: Any = nn.ParamAttr(initializer=I.Uniform(-0.1, 0.1))
+        uniform = nn.ParamAttr(initializer=I.Uniform(-0.1, 0.1))
         self.embedder = nn.Embedding(config.vocab_size, config.embedding_dim, weight_attr=uniform)
         self.dropout = nn.Dropout(config.dropout)
         width = config.embedding_dim if config.network == "bow" else config.hidden_size
         if config.network == "cnn":
             self.encoder = WidthEncoder(config.embedding_dim, width, (3,))
         elif config.network != "bow":
-            recurrent: Any = nn.GRU if config.network == "gru" else nn.LSTM
-            self.rnn = recurrent(config.embedding_dim, width)
+            self.rnn = (nn.GRU if config.network == "gru" else nn.LSTM)(config.embedding_dim, width)
         read = 2 * width if config.compare == "concat" else width + 1
         self.fc = nn.Linear(read, config.fc_hidden_size)
         self.output_layer = nn.Linear(config.fc_hidden_size, config.num_classes)
@@ -89,12 +88,12 @@ class SimNet(nn.Layer):
 
     def forward(self, tokens: Tokens, pair: Tokens) -> jax.Array:
         """Logits [N, num_classes] float32."""
-        x = self.compared(self.vector(tokens), self.vector(pair))
+        x = self.compare(self.vector(tokens), self.vector(pair))
         # No dropout before this: it would make the vectors of one text differ.
         x = F.tanh(self.fc(self.dropout(x)))
         return self.output_layer(self.dropout(x)).astype(jnp.float32)
 
-    def compared(self, u: jax.Array, v: jax.Array) -> jax.Array:
+    def compare(self, u: jax.Array, v: jax.Array) -> jax.Array:
         """What the classifier reads of two vectors [N, D]."""
         if self.config.compare == "concat":
             return jnp.concatenate([u, v], axis=-1)

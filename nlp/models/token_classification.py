@@ -9,7 +9,7 @@ Weights: PaddleNLP's and Hugging Face's; `state_dict()` has PaddleNLP's names.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +18,14 @@ from framework.config import Kind, register
 from framework.nn import functional as F
 from nlp.contracts import Tokens
 from nlp.layers.encoder_model import EncoderModel, check_head, head_linear
+from zoo.layers.text_encoder import TextEncoderConfig
 
 
 @dataclass(frozen=True)
 class TokenClassifierConfig:
     """`encoder` is a TextEncoder; `dropout` before the classifier is the encoder's where None."""
 
-    encoder: Annotated[Any, Kind("backbone")]
+    encoder: Annotated[TextEncoderConfig, Kind("backbone")]
     num_classes: int = 2
     dropout: float | None = None
 

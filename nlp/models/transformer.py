@@ -4,14 +4,14 @@ Paper: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762
 Reference: PaddleNLP paddlenlp/transformers/transformer/modeling.py (`TransformerModel`)
 Differs: as upstream, and unlike the paper, normalisation stands before attention and feed-forward parts
     (`normalize_before`), and the sines and cosines of positions stand side by side. Unlike upstream's, these are not
-    trained, and what is padding is told by a mask, not by the number of a token.
+    trained, and padding is known from a mask, not by the number of a token.
 Weights: upstream's names; with `weight_sharing` its files hold the shared tables a second time, as the target's.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,9 @@ from framework.core.errors import ConfigError, ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from nlp.contracts import Step, Tokens
+
+Caches = list[tuple[jax.Array, jax.Array]]
+"""Of each layer of the decoder the keys and values [N * K, max_length, heads, D] so far."""
 
 
 class Size(NamedTuple):
@@ -134,7 +137,7 @@ class WordEmbedding(nn.Layer):
 
     def __init__(self, vocab_size: int, width: int, pad_id: int) -> None:
         super().__init__()
-        normal: Any = nn.ParamAttr(initializer=I.Normal(0.0, width**-0.5))
+        normal = nn.ParamAttr(initializer=I.Normal(0.0, width**-0.5))
         self.scale = width**0.5
         self.word_embedding = nn.Embedding(vocab_size, width, padding_idx=pad_id, weight_attr=normal)
 
@@ -226,10 +229,10 @@ class Transformer(nn.Layer):
         x = self.embed(target.ids, True)  # [N, S, C]
         return self.score(self.transformer.decoder(x, memory, past, tokens.mask[:, None, None]))
 
-    def start(self, tokens: Tokens, beam_size: int, max_length: int) -> tuple[Step, Any]:
-        """See SequenceToSequence. The state is, of each layer, the keys and values of the tokens so far."""
-        memory = _repeated(self.encode(tokens), beam_size)  # [N * K, T, C]
-        visible = _repeated(tokens.mask, beam_size)[:, None, None]
+    def start(self, tokens: Tokens, beam_size: int, max_length: int) -> tuple[Step[Caches], Caches]:
+        """See SequenceToSequence."""
+        memory = _repeat(self.encode(tokens), beam_size)  # [N * K, T, C]
+        visible = _repeat(tokens.mask, beam_size)[:, None, None]
         decoder = self.transformer.decoder
         read = [layer.gen_cache(memory)[1] for layer in decoder.layers]
         attention = nn.MultiHeadAttention
@@ -237,7 +240,7 @@ class Transformer(nn.Layer):
             layer.self_attn.gen_cache(memory, max_length, attention.FixedCache) for layer in decoder.layers
         ]
 
-        def step(ids: jax.Array, place: jax.Array, state: Any) -> tuple[jax.Array, Any]:
+        def step(ids: jax.Array, place: jax.Array, state: Caches) -> tuple[jax.Array, Caches]:
             x = self.embed(ids[:, None], True, place)  # [N * K, 1, C]
             caches = [(attention.FixedCache(k, v, place), static) for (k, v), static in zip(state, read)]
             hidden, caches = decoder(x, memory, None, visible, caches)
@@ -246,7 +249,7 @@ class Transformer(nn.Layer):
         return step, [(own.k, own.v) for own in empty]
 
 
-def _repeated(x: jax.Array, count: int) -> jax.Array:
+def _repeat(x: jax.Array, count: int) -> jax.Array:
     """[N, ...] -> [N * count, ...], each row `count` times in succession."""
     shape = x.shape
     return jnp.broadcast_to(x[:, None], (shape[0], count, *shape[1:])).reshape(shape[0] * count, *shape[1:])

@@ -1,6 +1,6 @@
 """Tasks on texts: a class for the whole, a tag for each token.
 
-Besides what framework/engine/task.py asks of a task, each one here has `reader(setting)`, which says how a text goes
+Besides what framework/engine/task.py asks of a task, each one here has `processor(context)`, which says how a text goes
 through the program and what its outputs become: that is all that `nlp.predictor` knows of a task.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -17,39 +17,40 @@ import numpy as np
 from framework import nn
 from framework.config import Kind, register
 from framework.core.errors import ConfigError, InputError
-from framework.engine.task import Batch, Losses, Metric, check_classes
+from framework.engine.task import Batch, Losses, Metric, Task, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
-from nlp.packing import first_tokens, packed, tokens_of
-from nlp.readers import ClassReader, ProcessorContext, TagReader
+from nlp.contracts import MetricConfig, TextEmbedder
+from nlp.packing import first_tokens, pack_tokens, tokens_of
+from nlp.processors import ClassProcessor, ProcessorContext, TagProcessor
 
-Metrics = tuple[Annotated[Any, Kind("metric")], ...]
-
-
-def build_metrics(metrics: Metrics, labels: tuple[str, ...]) -> dict[str, Metric]:
-    """Fresh metrics, named by their places; their results have names of their own."""
-    return {f"{place}": metric.start(labels) for place, metric in enumerate(metrics)}
+Metrics = tuple[Annotated[MetricConfig, Kind("metric")], ...]
 
 
 def check_embedder(model: nn.Layer) -> None:
     """Raises: ConfigError, where the model is no TextEmbedder."""
-    if not hasattr(model, "embed"):
+    if not isinstance(model, TextEmbedder):
         raise ConfigError(
-            "the model gives no vectors of texts",
+            "the model gives no embeddings of texts",
             where="model.type",
             received=type(model).__name__,
             allowed="such as SentenceEncoder or SimCSE",
         )
 
 
-class Texts:
+class Texts(Task):
     """What the tasks share: texts of different lengths, whose arrays a loader pads."""
 
+    label_arrays: ClassVar[tuple[str, ...]] = ()
+    """Arrays of `pack` with numbers of the data's classes, which zoo/label_alignment.py turns into the model's."""
     padding: ClassVar[Mapping[str, int]] = {"input_ids": 0, "mask": 0, "type_ids": 0, "tags": -1}
+
+    scores: Metrics = ()
+    """What is reported; the first chooses the best checkpoint."""
 
     def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
         """What a model reads of a sample, by name."""
-        return packed(sample)
+        return pack_tokens(sample)
 
     def length(self, sample: TextSample) -> int:
         """Tokens of a sample, by which batches are put together."""
@@ -57,6 +58,10 @@ class Texts:
 
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
         check_classes(model, labels)
+
+    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
+        """Fresh ones, named by their places; their results have names of their own."""
+        return {f"{place}": metric.start(labels) for place, metric in enumerate(self.scores)}
 
 
 @register("task")
@@ -75,6 +80,8 @@ class SequenceClassification(Texts):
     scores: Metrics = ()
     independent: bool = False
 
+    label_arrays: ClassVar[tuple[str, ...]] = ("label",)
+
     def __post_init__(self) -> None:
         if not 0 <= self.label_smoothing < 1:
             raise ConfigError(
@@ -87,7 +94,7 @@ class SequenceClassification(Texts):
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
         if sample.label is None:
             raise InputError("a text has no class", where=sample.id)
-        return {**packed(sample), "label": np.asarray(sample.label, np.int32)}
+        return {**pack_tokens(sample), "label": np.asarray(sample.label, np.int32)}
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
         logits = model(tokens_of(batch))
@@ -105,11 +112,8 @@ class SequenceClassification(Texts):
         logits = model(tokens_of(inputs)).astype(jnp.float32)
         return {"scores": F.sigmoid(logits) if self.independent else F.softmax(logits)}
 
-    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return build_metrics(self.scores, labels)
-
-    def reader(self, setting: ProcessorContext) -> ClassReader:
-        return ClassReader(setting)
+    def processor(self, context: ProcessorContext) -> ClassProcessor:
+        return ClassProcessor(context)
 
 
 @register("task")
@@ -123,10 +127,12 @@ class TokenClassification(Texts):
 
     scores: Metrics = ()
 
+    label_arrays: ClassVar[tuple[str, ...]] = ("tags",)
+
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
         if sample.tags is None:
             raise InputError("a text has no tags", where=sample.id)
-        arrays = packed(sample)
+        arrays = pack_tokens(sample)
         assert sample.word_ids is not None
         tags = np.append(np.asarray(sample.tags, np.int32), -1)[sample.word_ids]
         return {**arrays, "tags": np.where(first_tokens(sample.word_ids), tags, -1).astype(np.int32)}
@@ -139,8 +145,5 @@ class TokenClassification(Texts):
         tags, scores = model.tag(tokens_of(inputs))
         return {"tags": tags, "scores": scores}
 
-    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return build_metrics(self.scores, labels)
-
-    def reader(self, setting: ProcessorContext) -> TagReader:
-        return TagReader(setting)
+    def processor(self, context: ProcessorContext) -> TagProcessor:
+        return TagProcessor(context)

@@ -1,8 +1,8 @@
-"""The task of giving each text a vector."""
+"""The task of embedding texts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,16 +13,16 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError
-from framework.engine.task import Batch, Losses, Metric
+from framework.engine.task import Batch, Losses
 from framework.text.sample import TextSample
-from nlp.packing import packed, tokens_of
-from nlp.readers import Outputs, ProcessorContext, TextReader
+from nlp.packing import pack_tokens, tokens_of
+from nlp.processors import Outputs, ProcessorContext, TextProcessor
 from nlp.tasks import Texts, check_embedder
 
 
 @dataclass(frozen=True, eq=False)
 class TextVector:
-    """A text, or a pair of texts, with its vector [D] float32."""
+    """A text, or a pair of texts, with its embedding [D] float32."""
 
     text: str
     vector: np.ndarray
@@ -34,7 +34,7 @@ class TextVector:
         return {"text": self.text, **pair, "vector": [float(f"{value:.7g}") for value in self.vector]}
 
 
-class VectorReader(TextReader):
+class EmbeddingProcessor(TextProcessor):
     """Of "vector" [D]."""
 
     def result(
@@ -46,18 +46,18 @@ class VectorReader(TextReader):
 @register("task")
 @dataclass(frozen=True)
 class TextEmbedding(Texts):
-    """The vectors of a model that has `embed`, such as SentenceEncoder. Nothing is trained by it."""
+    """The embeddings of a model that has `embed`, such as SentenceEncoder. Nothing is trained by it."""
 
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
         check_embedder(model)
 
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
-        return packed(sample)
+        return pack_tokens(sample)
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
         """Raises: ConfigError."""
         raise ConfigError(
-            "this task gives vectors, and teaches none",
+            "this task gives embeddings, and trains nothing",
             where="task",
             received="TextEmbedding",
             fix="train the encoder with another task, such as MaskedLanguageModelling; name its run under `weights`",
@@ -67,8 +67,5 @@ class TextEmbedding(Texts):
         """{"vector": [N, D] float32}."""
         return {"vector": model.embed(tokens_of(inputs)).astype(jnp.float32)}
 
-    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return {}
-
-    def reader(self, setting: ProcessorContext) -> VectorReader:
-        return VectorReader(setting)
+    def processor(self, context: ProcessorContext) -> EmbeddingProcessor:
+        return EmbeddingProcessor(context)

@@ -1,8 +1,7 @@
-"""The task of guessing hidden tokens: pre-training of encoders, and filling gaps."""
+"""The task of predicting masked tokens: pre-training of encoders, and fill-mask."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
@@ -12,13 +11,13 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
-from framework.engine.task import Batch, Losses, Metric
+from framework.engine.task import Batch, Losses
 from framework.nn import functional as F
 from framework.text.sample import TextSample
-from nlp.fill_mask import MaskReader, masked_arrays
+from nlp.fill_mask import MaskProcessor, pack_masked
 from nlp.packing import tokens_of
-from nlp.readers import ProcessorContext
-from nlp.tasks import Metrics, Texts, build_metrics
+from nlp.processors import ProcessorContext
+from nlp.tasks import Metrics, Texts
 
 
 @register("task")
@@ -28,8 +27,8 @@ class MaskedLanguageModelling(Texts):
 
     Attributes:
         max_positions: A text has at most so many of them: as many as MaskTokens may hide. A predictor reads a text with
-            more gaps several times.
-        candidates: How many tokens are told for each, best first.
+            more mask tokens several times.
+        candidates: How many tokens are given for each, best first.
         scores: What is reported; the first chooses the best checkpoint.
     """
 
@@ -40,14 +39,14 @@ class MaskedLanguageModelling(Texts):
     def __post_init__(self) -> None:
         if min(self.max_positions, self.candidates) < 1:
             raise ConfigError(
-                "nothing is guessed",
+                "nothing is predicted",
                 where="MaskedLanguageModelling",
                 received=f"max_positions {self.max_positions}, candidates {self.candidates}",
                 allowed="1 or more",
             )
 
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
-        """ "positions" and "words" [max_positions] int32, "words" -1 where there is no further one, and the tokens."""
+        """ "positions" and "words" [max_positions] int32, "words" -1 behind the last one, and the tokens."""
         if sample.positions is None or sample.target_ids is None:
             raise InputError(
                 "no token of the text is hidden",
@@ -55,7 +54,7 @@ class MaskedLanguageModelling(Texts):
                 fix="put MaskTokens behind Tokenize into `transforms`",
             )
         words = np.full(self.max_positions, -1, np.int32)
-        arrays = masked_arrays(sample, self.max_positions)
+        arrays = pack_masked(sample, self.max_positions)
         words[: len(sample.positions)] = sample.target_ids
         return {**arrays, "words": words}
 
@@ -79,8 +78,5 @@ class MaskedLanguageModelling(Texts):
             found["log_likelihood"] = jnp.take_along_axis(chances, words, axis=-1)[..., 0]
         return found
 
-    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return build_metrics(self.scores, labels)
-
-    def reader(self, setting: ProcessorContext) -> MaskReader:
-        return MaskReader(setting, self.max_positions)
+    def processor(self, context: ProcessorContext) -> MaskProcessor:
+        return MaskProcessor(context, self.max_positions)

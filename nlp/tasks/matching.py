@@ -1,4 +1,4 @@
-"""Tasks on two texts: whether they match, which of two fits better, and vectors whose cosine says it."""
+"""Tasks on two texts: whether they match, which of two fits better, and embeddings whose cosine says it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
-from framework.engine.task import Batch, Losses, Metric, check_classes
+from framework.engine.task import Batch, Losses, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
-from nlp.contracts import Tokens
-from nlp.packing import packed, tokens_of
-from nlp.readers import Outputs, ProcessorContext, TextReader
+from nlp.contracts import Matcher, Tokens
+from nlp.packing import pack_tokens, tokens_of
+from nlp.processors import Outputs, ProcessorContext, TextProcessor
 from nlp.results import Similarity
-from nlp.tasks import Metrics, Texts, build_metrics, check_embedder
+from nlp.tasks import Metrics, Texts, check_embedder
 
 _NEGATIVE = "negative_"
 _PADDED = ("input_ids", "mask", "type_ids", "pair_ids", "pair_mask")
 _IGNORED = -100
 
 
-def packed_pair(sample: TextSample) -> dict[str, np.ndarray]:
+def pack_pair(sample: TextSample) -> dict[str, np.ndarray]:
     """The tokens of two texts, which stand in one row or in one each. Raises: InputError, where there is one text."""
     if sample.pair is None:
         raise InputError(
@@ -37,8 +37,8 @@ def packed_pair(sample: TextSample) -> dict[str, np.ndarray]:
             fix="give a tuple of two, --pair, or a line with a tab between the texts; in a data set name `pair`",
         )
     if sample.pair_ids is None:
-        return packed(sample)
-    own = packed(sample.replace(pair_ids=None))
+        return pack_tokens(sample)
+    own = pack_tokens(sample.replace(pair_ids=None))
     return {
         **{name: own[name] for name in ("input_ids", "mask")},
         "pair_ids": sample.pair_ids.astype(np.int32),
@@ -46,7 +46,7 @@ def packed_pair(sample: TextSample) -> dict[str, np.ndarray]:
     }
 
 
-def judged(model: nn.Layer, batch: Batch, prefix: str = "") -> jax.Array:
+def score_pairs(model: nn.Layer, batch: Batch, prefix: str = "") -> jax.Array:
     """What a model says of the pairs whose arrays have names with this prefix.
 
     Raises:
@@ -54,7 +54,7 @@ def judged(model: nn.Layer, batch: Batch, prefix: str = "") -> jax.Array:
     """
     arrays = {name.removeprefix(prefix): value for name, value in batch.items() if name.startswith(prefix)}
     apart = "pair_ids" in arrays
-    if apart != getattr(model, "apart", False):
+    if apart != isinstance(model, Matcher):
         raise ConfigError(
             "the model reads pairs in another way than the transforms give them",
             where="transforms",
@@ -67,13 +67,18 @@ def judged(model: nn.Layer, batch: Batch, prefix: str = "") -> jax.Array:
     return model(tokens_of(arrays), Tokens(arrays["pair_ids"], arrays["pair_mask"]))
 
 
-class PairReader(TextReader):
+def class_count(model: nn.Layer) -> int | None:
+    """Classes of a model; None where it gives one number."""
+    return getattr(getattr(model, "config", None), "num_classes", None)
+
+
+class PairProcessor(TextProcessor):
     """Of "similarity" []."""
 
     pairs = True
 
     def pack(self, part: TextSample) -> dict[str, np.ndarray]:
-        return packed_pair(part)
+        return pack_pair(part)
 
     def result(
         self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
@@ -85,19 +90,15 @@ class PairReader(TextReader):
 class Pairs(Texts):
     """What the tasks share. Each infers {"similarity": [N] float32}, the larger the better two texts match."""
 
-    scores: Metrics
     padding: ClassVar[Mapping[str, int]] = {
         prefix + name: 0 for prefix in ("", _NEGATIVE) for name in _PADDED
     }
 
     def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
-        return packed_pair(sample)
+        return pack_pair(sample)
 
-    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return build_metrics(self.scores, labels)
-
-    def reader(self, setting: ProcessorContext) -> PairReader:
-        return PairReader(setting)
+    def processor(self, context: ProcessorContext) -> PairProcessor:
+        return PairProcessor(context)
 
 
 @register("task")
@@ -113,9 +114,11 @@ class TextMatching(Pairs):
 
     scores: Metrics = ()
 
+    label_arrays: ClassVar[tuple[str, ...]] = ("label",)
+
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
         check_classes(model, labels)
-        count = getattr(getattr(model, "config", None), "num_classes", None)
+        count = class_count(model)
         if count != 2:
             raise ConfigError(
                 "texts match or they do not",
@@ -131,13 +134,13 @@ class TextMatching(Pairs):
         return {**self.inputs(sample), "label": np.asarray(sample.label, np.int32)}
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
-        logits = judged(model, batch)
+        logits = score_pairs(model, batch)
         hits = (logits.argmax(axis=-1) == batch["label"]).mean(dtype=jnp.float32)
         return Losses(F.cross_entropy(logits, batch["label"]), {"accuracy": hits})
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"similarity": the probability that they match, [N]; "scores": of both classes, [N, 2]}, float32."""
-        scores = F.softmax(judged(model, inputs).astype(jnp.float32))
+        scores = F.softmax(score_pairs(model, inputs).astype(jnp.float32))
         return {"similarity": scores[:, 1], "scores": scores}
 
 
@@ -157,7 +160,7 @@ class PairwiseRanking(Pairs):
     scores: Metrics = ()
 
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
-        if hasattr(getattr(model, "config", None), "num_classes"):
+        if class_count(model) is not None:
             raise ConfigError(
                 "ranking takes one number a pair, and the model gives classes",
                 where="model.type",
@@ -166,10 +169,10 @@ class PairwiseRanking(Pairs):
             )
 
     def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
-        own = packed_pair(sample)
+        own = pack_pair(sample)
         if sample.negative is None:
             return own
-        return own | {_NEGATIVE + name: value for name, value in packed_pair(sample.negative).items()}
+        return own | {_NEGATIVE + name: value for name, value in pack_pair(sample.negative).items()}
 
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
         if sample.negative is not None:
@@ -187,23 +190,23 @@ class PairwiseRanking(Pairs):
                 allowed="a query, a text that fits it and one that fits less, such as TextTriples",
             )
         positives = {name: value for name, value in batch.items() if not name.startswith(_NEGATIVE)}
-        better, worse = judged(model, positives), judged(model, batch, _NEGATIVE)
+        better, worse = score_pairs(model, positives), score_pairs(model, batch, _NEGATIVE)
         loss = F.margin_ranking_loss(better, worse, jnp.ones_like(better), self.margin)
         return Losses(loss, {"accuracy": (better > worse).mean(dtype=jnp.float32)})
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"similarity": as the model gives it, [N] float32}."""
         own = {name: value for name, value in inputs.items() if not name.startswith(_NEGATIVE)}
-        return {"similarity": judged(model, own).astype(jnp.float32)}
+        return {"similarity": score_pairs(model, own).astype(jnp.float32)}
 
 
 @register("task")
 @dataclass(frozen=True)
 class InBatchNegatives(Pairs):
-    """Vectors of texts, from pairs that match: the pair of a text is told from the other pairs of its batch.
+    """Embeddings of texts, from pairs that match: the other pairs of its batch are a text's negatives.
 
     Where a text has no pair it is its own, and dropout makes the two differ. Where pairs have a class, those of class 0
-    are only what others are told from. The model is a TextEmbedder, such as SimCSE.
+    are only negatives of the others. The model is a TextEmbedder, such as SimCSE.
 
     Source: Gao et al. 2021, section 3, equations 1 and 5
 
@@ -233,14 +236,14 @@ class InBatchNegatives(Pairs):
                 where=sample.id,
                 fix="Tokenize with apart: true gives each one its own",
             )
-        return packed_pair(sample)
+        return pack_pair(sample)
 
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
         label = 1 if sample.label is None or sample.pair is None else sample.label
-        return {**self.inputs(_paired(sample)), "label": np.asarray(label, np.int32)}
+        return {**self.inputs(_pair_with_itself(sample)), "label": np.asarray(label, np.int32)}
 
     def length(self, sample: TextSample) -> int:
-        return super().length(_paired(sample))
+        return super().length(_pair_with_itself(sample))
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
         texts = model.embed(tokens_of(batch))
@@ -254,8 +257,8 @@ class InBatchNegatives(Pairs):
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"similarity": cosines [N] float32}."""
-        return {"similarity": judged(model, inputs).astype(jnp.float32)}
+        return {"similarity": score_pairs(model, inputs).astype(jnp.float32)}
 
 
-def _paired(sample: TextSample) -> TextSample:
+def _pair_with_itself(sample: TextSample) -> TextSample:
     return sample if sample.pair is not None else sample.replace(pair=sample.text, pair_ids=sample.ids)

@@ -1,4 +1,4 @@
-"""The task of finding the answer to a question in a text: machine reading."""
+"""The task of question answering: finding the answer in a text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
-from framework.engine.task import Batch, Losses, Metric
+from framework.engine.task import Batch, Losses
 from framework.text.sample import TextSample
-from nlp.answers import NEVER, AnswerReader, question_arrays
+from nlp.answers import NEVER, AnswerProcessor, pack_question
 from nlp.packing import tokens_of
-from nlp.readers import ProcessorContext
-from nlp.tasks import Metrics, Texts, build_metrics
+from nlp.processors import ProcessorContext
+from nlp.tasks import Metrics, Texts
 
 
 @register("task")
@@ -31,7 +31,7 @@ class SpanExtraction(Texts):
 
     Attributes:
         max_answer_length: An answer has at most so many tokens.
-        candidates: So many answers of each window are told, each with another first token.
+        candidates: So many answers of each window are given, each with another first token.
         unanswerable: A text may hold no answer, as in SQuAD 2.0. The score of "none" is that of the first token in the
             window where it is lowest.
         null_threshold: There is no answer where "none" scores more than the best answer and this.
@@ -59,7 +59,7 @@ class SpanExtraction(Texts):
         """ "start" and "end" int32, the first and the last token of the first answer, and for the metrics the texts."""
         if sample.answers is None:
             raise InputError("a question has no answers to learn from", where=sample.id, received=sample.pair)
-        arrays = question_arrays(sample)
+        arrays = pack_question(sample)
         assert sample.offsets is not None
         start, end = _tokens(sample.offsets, arrays["context"], sample.answers[:1])
         right = [sample.text[first:last] for first, last in sample.answers]
@@ -97,11 +97,8 @@ class SpanExtraction(Texts):
             "none": none if self.unanswerable else jnp.full_like(none, NEVER),
         }
 
-    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return build_metrics(self.scores, labels)
-
-    def reader(self, setting: ProcessorContext) -> AnswerReader:
-        return AnswerReader(setting)
+    def processor(self, context: ProcessorContext) -> AnswerProcessor:
+        return AnswerProcessor(context)
 
 
 def _tokens(

@@ -13,21 +13,21 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
-from framework.engine.task import Batch, Losses, Metric
+from framework.engine.task import Batch, Losses
 from framework.nn import functional as F
 from framework.text.sample import TextSample
 from framework.text.words import pieces
 from nlp.contracts import Tokens
 from nlp.decoding import search
-from nlp.packing import packed, tokens_of
-from nlp.readers import Outputs, ProcessorContext, TextReader, tokenizer_of
+from nlp.packing import pack_tokens, tokens_of
+from nlp.processors import Outputs, ProcessorContext, TextProcessor, tokenizer_of
 from nlp.results import Translated
-from nlp.tasks import Metrics, build_metrics
+from nlp.tasks import Metrics, Texts
 
 _IGNORED = -100
 
 
-class TranslationReader(TextReader):
+class TranslationProcessor(TextProcessor):
     """Of "ids" [S] and "scores" [].
 
     A text that is too long as a whole is translated sentence by sentence, and a long sentence in halves.
@@ -36,15 +36,15 @@ class TranslationReader(TextReader):
         ConfigError: no transform has a tokenizer. InputError: for a pair of texts.
     """
 
-    def __init__(self, setting: ProcessorContext) -> None:
-        super().__init__(setting)
-        self.tokenize, self.source = tokenizer_of(setting)
+    def __init__(self, context: ProcessorContext) -> None:
+        super().__init__(context)
+        self.tokenize, self.source = tokenizer_of(context)
         self.target = self.tokenize.target()
 
     def parts(self, sample: TextSample) -> Sequence[TextSample]:
         if sample.pair is not None:
             raise InputError("a translation is of one text", received="a pair", allowed="str")
-        return [self.tokenized(sample.replace(text=text)) for text in self._cut(sample.text)]
+        return [self.tokenize_sample(sample.replace(text=text)) for text in self._cut(sample.text)]
 
     def _cut(self, text: str) -> list[str]:
         if len(text) < 2 or len(self.source.encode(text)) <= self.tokenize.max_length:
@@ -57,18 +57,18 @@ class TranslationReader(TextReader):
     def result(
         self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
     ) -> Translated:
-        written = [
+        texts = [
             self.target.decode(rows["ids"]) if part.text.strip() else "" for part, rows in zip(parts, outputs)
         ]
         scores = [float(rows["scores"]) for part, rows in zip(parts, outputs) if part.text.strip()]
         between = " " if any(part.text[-1:].isspace() for part in parts) else ""
-        text = between.join(one for one in written if one)
+        text = between.join(one for one in texts if one)
         return Translated(sample.text, text, sum(scores) / max(1, len(scores)))
 
 
 @register("task")
 @dataclass(frozen=True)
-class Translation:
+class Translation(Texts):
     """A text for a text, from a SequenceToSequence: cross-entropy of each token of the target, given those before it.
 
     Attributes:
@@ -103,7 +103,7 @@ class Translation:
                 )
 
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
-        arrays = {name: value for name, value in packed(sample).items() if name != "type_ids"}
+        arrays = {name: value for name, value in pack_tokens(sample).items() if name != "type_ids"}
         target = sample.target_ids
         if target is None or len(target) < 2:
             raise InputError(
@@ -148,7 +148,7 @@ class Translation:
         also {"losses" [N] float32}, the cross-entropy of its tokens, added up."""
         config, tokens = model.config, tokens_of(inputs)
         step, state = model.start(tokens, self.beam_size, self.max_length)
-        written = search(
+        decoded = search(
             step,
             state,
             jnp.zeros_like(tokens.ids[:, 0]) + config.bos_id,
@@ -158,13 +158,10 @@ class Translation:
             pad_id=config.pad_id,
             alpha=self.length_penalty,
         )
-        outputs = {"ids": written.ids, "scores": written.scores}
+        outputs = {"ids": decoded.ids, "scores": decoded.scores}
         if "next_ids" not in inputs:
             return outputs
         return {**outputs, "losses": self._cross_entropy(model, inputs, "none", 0.0).sum(axis=1)}
 
-    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return build_metrics(self.scores, labels)
-
-    def reader(self, setting: ProcessorContext) -> TranslationReader:
-        return TranslationReader(setting)
+    def processor(self, context: ProcessorContext) -> TranslationProcessor:
+        return TranslationProcessor(context)

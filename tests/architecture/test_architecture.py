@@ -257,7 +257,7 @@ def test_config_loads_no_jax() -> None:
     assert_none(broken, "framework/config imports no jax, not even inside a function")
 
 
-@pytest.mark.parametrize("module", ["ocr.api", "framework.workflow.run"])
+@pytest.mark.parametrize("module", ["ocr.domain", "framework.workflow.run"])
 def test_inference_loads_no_training_code(module: str) -> None:
     found = loaded_by(f"import {module}", OFF_THE_INFERENCE_PATH)
     assert_none(found, f"{module} runs artifacts: importing it loads neither model code nor these packages")

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ocr.api import TextReader
 from PIL import Image
 
 from framework.core.errors import InputError
@@ -19,6 +18,7 @@ from framework.vision import image as vision_image
 from framework.vision.fonts import text_alpha
 from framework.vision.image import rotate90
 from ocr import predictor
+from ocr.domain import TextReader
 from ocr.results import Line, Page
 
 RECEIPT = Path(__file__).resolve().parents[2] / "docs" / "images" / "receipt.png"

@@ -24,6 +24,7 @@ from nlp.models.sequence_classification import SequenceClassifierConfig
 from nlp.models.token_classification import TokenClassifierConfig
 from nlp.pretrained import encoder_config
 from tools.golden.text_encoders_cases import CASES, CLASSES, Case, drawn, inputs, thin
+from zoo.layers.text_encoder import encoder_family
 
 DATA = Path(__file__).parent / "data" / "text_encoders"
 SLOW = pytest.mark.slow
@@ -145,12 +146,8 @@ PADDLE = [name for name, case in CASES.items() if case.library == "paddlenlp"]
 def test_names_are_paddlenlps(name: str) -> None:
     """0 missing, 0 extra; ours lack only second names and ALBERT's count of positions."""
     case = CASES[name]
-    second = {
-        "Bert": {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"},
-        "Ernie": {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"},
-        "Roberta": {"lm_head.decoder.weight", "lm_head.decoder.bias"},
-        "Albert": {"predictions.decoder.weight", "predictions.decoder.bias"},
-    }[case.family]
+    head = encoder_family(settings(case)).encoder.heads.masked_lm
+    second = {f"{head}.decoder.weight", f"{head}.decoder.bias"}
     for head, model in {
         "Model": build(encoder(case)),
         "ForSequenceClassification": build(SequenceClassifierConfig(encoder(case), CLASSES)),

@@ -91,7 +91,7 @@ def theirs(experiment: Experiment) -> Run:
     for part in model.modules():
         if isinstance(part, nn.Conv2d):
             nn.init.kaiming_normal_(part.weight)
-    loader = workflow.loader_of(experiment.data.train, task, options.seed, train=True)
+    loader = workflow.make_loader(experiment.data.train, task, options.seed, train=True)
     total = options.epochs * len(loader)
     schedule = optim.schedule.resolved(total, len(loader))
     sides = {True: [], False: []}  # whether weight decay applies
@@ -125,7 +125,7 @@ def theirs(experiment: Experiment) -> Run:
     model.eval()
     hits = count = 0
     with torch.no_grad():
-        for batch in workflow.loader_of(experiment.data.eval, task, options.seed, train=False).batches(0):
+        for batch in workflow.make_loader(experiment.data.eval, task, options.seed, train=False).batches(0):
             right = model(images(batch.data)).argmax(1).numpy() == batch.data["label"]
             hits, count = hits + right[batch.data["valid"]].sum(), count + batch.data["valid"].sum()
     return Run(hits / count, time.process_time() - began, clock.step_ms)

@@ -59,10 +59,10 @@ def rapid() -> Callable[[np.ndarray], list[str]]:
 def networks(model: str, precisions: list[str], rounds: int) -> None:
     """The detector at 640x640 and the recogniser at 6x48x320, against other runtimes on the official ONNX files."""
     import onnxruntime
-    from ocr.api import artifact_of, config_file
 
     from framework import hub
     from framework.inference import XLAEngine
+    from ocr.domain import artifact_of, config_file
 
     stages = artifact_of(config_file(model)).stages
     rng = np.random.default_rng(0)

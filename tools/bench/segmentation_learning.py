@@ -164,7 +164,7 @@ def main() -> None:
             nn.init.kaiming_normal_(part.weight)
             if part.bias is not None:
                 nn.init.zeros_(part.bias)
-    loader = workflow.loader_of(data.train, task, options.seed, train=True)
+    loader = workflow.make_loader(data.train, task, options.seed, train=True)
     schedule = optim.schedule.resolved(options.iters, len(loader))
     sides: dict[bool, list] = {True: [], False: []}  # whether weight decay applies
     for parameter in model.parameters():
@@ -210,7 +210,7 @@ def main() -> None:
     metric = task.metric.start(feed.dataset.class_names)
     model.eval()
     with torch.no_grad():
-        for batch in workflow.loader_of(feed, task, options.seed, train=False).batches(0):
+        for batch in workflow.make_loader(feed, task, options.seed, train=False).batches(0):
             kept = batch.data["valid"]
             labels = model(images(batch.data))[0].argmax(1).numpy()[kept]
             metric.update({"labels": labels}, {"mask": batch.data["mask"][kept]})

@@ -1,26 +1,29 @@
-"""What BERT and its kin share: sizes, embeddings, blocks that normalise behind the residual, and the pooler.
+"""What the text encoders share: sizes, config.json of other toolkits, embeddings, blocks that normalise behind the
+residual, the pooler, and the base class. A new encoder is one file in zoo/text; everything that lists encoders asks the
+registry.
 
 Paper: Devlin et al. 2019, https://arxiv.org/abs/1810.04805; the block is that of https://arxiv.org/abs/1706.03762
-Reference: PaddleNLP paddlenlp/transformers/{bert,ernie,roberta}/modeling.py
+Reference: PaddleNLP paddlenlp/transformers/{bert,ernie,roberta}/{modeling,configuration}.py; configuration.py of
+    transformers 5
 Weights: PaddleNLP's names; `HUGGING_FACE` turns those of the transformers library into them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
+from framework.config import available, find
 from framework.core.errors import ConfigError, ShapeError, nearest
-from framework.io.interop.model_folder import is_model_folder
+from framework.io.interop.model_folder import CONFIG, WEIGHTS, is_model_folder, is_paddles, read_settings
 from framework.nn import functional as F
-from zoo.contracts import Encoded
 from zoo.layers.mlp import NARROW, narrow_linear
-from zoo.text.folder_config import folder_fields
 
 ACTIVATIONS = {
     "gelu": F.gelu,
@@ -71,15 +74,79 @@ class TextSize(NamedTuple):
     """Width of the embeddings where it is not `hidden_size`. ALBERT only, as what follows."""
     num_groups: int = 1
     layers_per_group: int = 1
+    params: int | None = None
+    """Published number of values in the state dict, the pooler's included: of a row of a table, not of a model."""
+
+
+class HeadNames(NamedTuple):
+    """What PaddleNLP calls the parts of the heads on one family of encoders, in its modeling.py."""
+
+    huggingface: str
+    """The encoder in Hugging Face's models"""
+    answers: str = "classifier"
+    masked_lm: str = "cls.predictions"
+    transform: str = "transform"
+    bias: str = "decoder_bias"
+    pooler: bool = True
+    """Whether the encoder has its pooler under a head"""
+    renames: tuple[tuple[str, str], ...] = ()
+    """Patterns and replacements that turn Hugging Face's names within heads into these"""
+
+
+# Keys of config.json, and what both libraries take where it says nothing.
+SETTINGS = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "hidden_size",
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "intermediate_size": "intermediate_size",
+    "max_position_embeddings": "max_positions",
+    "type_vocab_size": "type_vocab_size",
+    "hidden_act": "activation",
+    "layer_norm_eps": "epsilon",
+    "pad_token_id": "pad_id",
+    "hidden_dropout_prob": "dropout",
+    "attention_probs_dropout_prob": "attention_dropout",
+}
+DEFAULTS: Mapping[str, int | float | str] = {
+    "vocab_size": 30522,
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "intermediate_size": 3072,
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12,
+    "pad_token_id": 0,
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+}
+_REQUIRED = {
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "tie_word_embeddings": True,
+    "pool_act": "tanh",
+}
 
 
 @dataclass(frozen=True)
 class TextEncoderConfig:
-    """A row of the module's VARIANTS, or a folder with the config.json of such a model, as transformers and PaddleNLP
-    write it; what is not None replaces an entry of it (see TextSize).
+    """A row of `variants`, or a folder with the config.json of such a model, as transformers and PaddleNLP write it.
+
+    What is not None replaces an entry of it (see TextSize).
 
     `pooler` makes `Encoded.pooled`: a linear layer and tanh on the first token.
     """
+
+    variants: ClassVar[Mapping[str, TextSize]]
+    """The module's size table"""
+    model_type: ClassVar[str]
+    """Upstream's, in config.json"""
+    settings: ClassVar[Mapping[str, str]] = SETTINGS
+    """Our names of the entries of config.json"""
+    defaults: ClassVar[Mapping[str, int | float | str]] = DEFAULTS
+    """What upstream takes where config.json says nothing"""
 
     variant: str = ""
     vocab_size: int | None = None
@@ -96,16 +163,49 @@ class TextEncoderConfig:
     attention_dropout: float | None = None
     pooler: bool = True
 
-    def size(self, variants: dict[str, TextSize]) -> TextSize:
+    @classmethod
+    def from_pretrained_config(
+        cls, settings: Mapping[str, object], where: str = CONFIG, paddle: bool = False
+    ) -> Self:
+        """The config that a config.json of this family comes to.
+
+        Args:
+            paddle: The weights beside it are PaddleNLP's.
+
+        Raises:
+            ConfigError: it describes no encoder of zoo.text.
+        """
+        for key, allowed in _REQUIRED.items():
+            if settings.get(key, allowed) != allowed:
+                raise ConfigError(
+                    "the encoder cannot do this",
+                    where=f"{where}: {key}",
+                    received=repr(settings[key]),
+                    allowed=repr(allowed),
+                )
+        said = {
+            key: cls.defaults[key] if (value := settings.get(key)) is None else value for key in cls.settings
+        }
+        for key, value in said.items():
+            example = cls.defaults[key]
+            if type(value) not in ((int, float) if isinstance(example, float) else (type(example),)):
+                kind = "name of a function" if isinstance(example, str) else "number of an encoder"
+                raise ConfigError(
+                    f"this is no {kind}",
+                    where=f"{where}: {key}",
+                    received=repr(value)[:80],
+                    allowed=f"such as {example!r}",
+                )
+        return cls(**{ours: said[theirs] for theirs, ours in cls.settings.items()})  # type: ignore[arg-type]
+
+    def size(self) -> TextSize:
         """The row of `variants` with this config's own entries.
 
         Raises:
             ConfigError: the variant is unknown, a size below 1, heads that do not divide the width, an unknown
                 activation, a dropout that is no probability, or a padding token outside of the vocabulary.
         """
-        row = self._row(variants)
-        own = {name: getattr(self, name, None) for name in row._fields}
-        size = row._replace(**{name: value for name, value in own.items() if value is not None})
+        size = self._row()._replace(**self._entries(), params=None)
         checks = {
             "activation": (size.activation in ACTIVATIONS, ", ".join(ACTIVATIONS)),
             "num_heads": (
@@ -134,19 +234,74 @@ class TextEncoderConfig:
                 )
         return size
 
-    def _row(self, variants: dict[str, TextSize]) -> TextSize:
-        if self.variant in variants:
-            return variants[self.variant]
+    def _entries(self) -> dict[str, int | float | str]:
+        """The entries of TextSize that are set."""
+        entries = {name: getattr(self, name, None) for name in TextSize._fields}
+        return {name: value for name, value in entries.items() if value is not None}
+
+    def _row(self) -> TextSize:
+        if self.variant in self.variants:
+            return self.variants[self.variant]
         name, folder = type(self).__name__.removesuffix("Config"), Path(self.variant).expanduser()
         if is_model_folder(folder):
-            return TextSize(**folder_fields(folder, name.lower()))
-        near = nearest(self.variant, variants)
+            return self._read_folder(folder)
+        near = nearest(self.variant, self.variants)
         raise ConfigError(
             f"unknown variant of {name}",
             received=repr(self.variant),
-            allowed=f"{', '.join(variants)}; or a folder with a config.json",
+            allowed=f"{', '.join(self.variants)}; or a folder with a config.json",
             fix=f"did you mean {near!r}?" if near else None,
         )
+
+    def _read_folder(self, folder: Path) -> TextSize:
+        """What the folder's config.json says; weights need not be there."""
+        settings, where = read_settings(folder), str(folder / CONFIG)
+        encoder, config = encoder_family(settings, where)
+        if config is not type(self):
+            raise ConfigError(
+                "the folder holds an encoder of another kind",
+                where=f"{where}: model_type",
+                received=repr(config.model_type),
+                allowed=repr(self.model_type),
+                fix=f"write type: {encoder.__name__} in the config",
+            )
+        weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+        said = self.from_pretrained_config(settings, where, weights is not None and is_paddles(weights))
+        return TextSize(**said._entries())  # type: ignore[arg-type]
+
+
+class EncoderFamily(NamedTuple):
+    """An encoder and what it is built from."""
+
+    encoder: type[TextEncoder]
+    config: type[TextEncoderConfig]
+
+
+def encoder_families() -> dict[str, EncoderFamily]:
+    """All encoders of zoo.text by upstream's `model_type`."""
+    found = {}
+    for name, module in available("backbone", ("zoo",)).items():
+        if module.startswith("zoo.text."):
+            entry = find("backbone", name, ("zoo",))
+            assert entry.layer is not None and issubclass(entry.layer, TextEncoder)
+            assert issubclass(entry.config, TextEncoderConfig)
+            found[entry.config.model_type] = EncoderFamily(entry.layer, entry.config)
+    return found
+
+
+def encoder_family(settings: Mapping[str, object], where: str = CONFIG) -> EncoderFamily:
+    """The encoder that a config.json names. Raises: ConfigError, where there is none."""
+    families, name = encoder_families(), str(settings.get("model_type", ""))
+    if name not in families:
+        near = nearest(name, families)
+        raise ConfigError(
+            "no encoder of this kind",
+            where=f"{where}: model_type",
+            received=repr(settings.get("model_type")),
+            allowed=", ".join(families),
+            fix=f"did you mean {near!r}?" if near else None,
+        )
+    return families[name]
 
 
 def check_ids(input_ids: jax.Array, limit: int, where: str) -> None:
@@ -246,20 +401,41 @@ class Pooler(nn.Layer):
         return F.tanh(self.dense(hidden[:, 0]))
 
 
-class PostNormEncoder(nn.Layer):
-    """The TextEncoder that BERT, ERNIE and RoBERTa are. They differ in what they say of positions and of padding."""
+class Encoded(NamedTuple):
+    """What a text encoder gives: `hidden` [N, T, D], and `pooled` [N, D], or None where the encoder has no pooler."""
+
+    hidden: jax.Array
+    pooled: jax.Array | None
+
+
+class TextEncoder(nn.Layer):
+    """Base of the networks that read N texts of up to T tokens. What is padded does not change the result of a token.
+
+    The methods are those of BERT; a subclass has its own where it differs.
+    """
 
     prefix: ClassVar[str]
-    training_only = ("embeddings.position_ids", "embeddings.token_type_ids")  # constants in older files
-    pads: ClassVar[bool]
-    """Whether the padding token's word vector is zero and not trained."""
+    """The name under which upstream's models hold the encoder, such as `bert`"""
+    heads: ClassVar[HeadNames]
+    pads: ClassVar[bool] = True
+    """Whether the padding token's word vector is zero and not trained"""
+    training_only: ClassVar[tuple[str, ...]] = ("embeddings.position_ids", "embeddings.token_type_ids")
+    """Names that files may hold besides: constants in older ones"""
 
-    def __init__(self, config: TextEncoderConfig, size: TextSize) -> None:
+    def __init__(self, config: TextEncoderConfig) -> None:
         super().__init__()
-        self.config, self.size = config, size
-        self.embeddings = TextEmbeddings(size, self.pads)
-        self.encoder = Blocks(size)
-        self.pooler = Pooler(size.hidden_size) if config.pooler else None
+        self.config, self.size = config, config.size()
+        self.embeddings = TextEmbeddings(self.size, self.pads)
+        self.encoder = self.build_blocks()
+        self.pooler = self.build_pooler(self.size.hidden_size) if config.pooler else None
+
+    def build_blocks(self) -> nn.Layer:
+        """(x [N, T, width of the embeddings], mask [N, 1, 1, T]) -> [N, T, hidden_size]"""
+        return Blocks(self.size)
+
+    def build_pooler(self, width: int) -> nn.Layer:
+        """[N, T, width] -> [N, width]"""
+        return Pooler(width)
 
     @property
     def max_tokens(self) -> int:
@@ -277,7 +453,8 @@ class PostNormEncoder(nn.Layer):
         mask: jax.Array | None = None,
         task_type_ids: jax.Array | None = None,
     ) -> Encoded:
-        """As TextEncoder; `task_type_ids` [N, T] int32, 0 where None, are read where the size has `task_types`."""
+        """`input_ids` and the types [N, T] int32, types 0 where None; `task_type_ids` are read where the size has
+        `task_types`. `mask` [N, T] bool is False at what no token may read, and where None at `size.pad_id`."""
         check_ids(input_ids, self.max_tokens, type(self).__name__)
         seen = input_ids != self.size.pad_id if mask is None else mask
         x = self.embeddings(input_ids, token_type_ids, self.positions(input_ids), task_type_ids)

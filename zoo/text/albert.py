@@ -9,40 +9,53 @@ Weights: PaddleNLP's `albert-*`, and those of Hugging Face; `state_dict()` has P
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
-import jax.numpy as jnp
 
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Encoded
-from zoo.layers.mlp import narrow_linear
-from zoo.layers.text_encoder import ACTIVATIONS, TextEmbeddings, TextEncoderConfig, TextSize, check_ids
+from zoo.layers.mlp import NARROW, narrow_linear
+from zoo.layers.text_encoder import (
+    ACTIVATIONS,
+    DEFAULTS,
+    SETTINGS,
+    HeadNames,
+    TextEncoder,
+    TextEncoderConfig,
+    TextSize,
+)
 
 HUGGING_FACE = ((r"(embeddings|attention|predictions)\.LayerNorm\.", r"\1.layer_norm."),)
 
-_SIZES = {  # width, depth, heads, width of the feed-forward part
-    "base": (768, 12, 12, 3072),
-    "large": (1024, 24, 16, 4096),
-    "xlarge": (2048, 24, 16, 8192),
-    "xxlarge": (4096, 12, 64, 16384),
-}
+_BASE, _LARGE = (
+    (768, 12, 12, 3072),
+    (1024, 24, 16, 4096),
+)  # width, depth, heads, width of the feed-forward part
+_XLARGE, _XXLARGE = (2048, 24, 16, 8192), (4096, 12, 64, 16384)
 _V2 = {"activation": "gelu_new", "dropout": 0.0, "attention_dropout": 0.0, "embedding_size": 128}
 _GELU = {**_V2, "activation": "gelu"}
 _RELU = {**_V2, "activation": "relu"}
-# Table 1 of the paper, and the configurations that its authors and PaddleNLP (albert/configuration.py) publish
+# Table 1 of the paper, and the configurations that its authors and PaddleNLP (albert/configuration.py) publish;
+# `params` as counted in transformers' AlbertModel (12, 18, 60 and 235 million in the paper).
 VARIANTS: dict[str, TextSize] = {
-    **{f"albert-{name}-v1": TextSize(30000, *sizes, embedding_size=128) for name, sizes in _SIZES.items()},
-    "albert-xxlarge-v1": TextSize(30000, *_SIZES["xxlarge"], **_GELU),
-    **{f"albert-{name}-v2": TextSize(30000, *sizes, **_V2) for name, sizes in _SIZES.items()},
-    "albert-chinese-tiny": TextSize(21128, 312, 4, 12, 1248, **_GELU),
-    "albert-chinese-small": TextSize(21128, 384, 6, 12, 1536, **_GELU),
-    "albert-chinese-base": TextSize(21128, *_SIZES["base"], **_RELU),
-    "albert-chinese-large": TextSize(21128, *_SIZES["large"], **_RELU),
-    "albert-chinese-xlarge": TextSize(21128, *_SIZES["xlarge"], **_RELU),
-    "albert-chinese-xxlarge": TextSize(21128, 4096, 12, 16, 16384, **_RELU),
+    "albert-base-v1": TextSize(30000, *_BASE, embedding_size=128, params=11_683_584),
+    "albert-large-v1": TextSize(30000, *_LARGE, embedding_size=128, params=17_683_968),
+    "albert-xlarge-v1": TextSize(30000, *_XLARGE, embedding_size=128, params=58_724_864),
+    "albert-xxlarge-v1": TextSize(30000, *_XXLARGE, **_GELU, params=222_595_584),
+    "albert-base-v2": TextSize(30000, *_BASE, **_V2, params=11_683_584),
+    "albert-large-v2": TextSize(30000, *_LARGE, **_V2, params=17_683_968),
+    "albert-xlarge-v2": TextSize(30000, *_XLARGE, **_V2, params=58_724_864),
+    "albert-xxlarge-v2": TextSize(30000, *_XXLARGE, **_V2, params=222_595_584),
+    "albert-chinese-tiny": TextSize(21128, 312, 4, 12, 1248, **_GELU, params=4_080_520),
+    "albert-chinese-small": TextSize(21128, 384, 6, 12, 1536, **_GELU, params=4_742_272),
+    "albert-chinese-base": TextSize(21128, *_BASE, **_RELU, params=10_547_968),
+    "albert-chinese-large": TextSize(21128, *_LARGE, **_RELU, params=16_548_352),
+    "albert-chinese-xlarge": TextSize(21128, *_XLARGE, **_RELU, params=57_589_248),
+    "albert-chinese-xxlarge": TextSize(21128, 4096, 12, 16, 16384, **_RELU, params=221_459_968),
 }
 SMALL = "albert-chinese-tiny"
 
@@ -56,6 +69,24 @@ class AlbertConfig(TextEncoderConfig):
         num_groups: Groups of blocks that share their weights; depth goes through the groups in order.
         layers_per_group: Different blocks in a group; `num_layers` counts how often a group runs.
     """
+
+    variants = VARIANTS
+    model_type = "albert"
+    settings: ClassVar[Mapping[str, str]] = {
+        **SETTINGS,
+        "embedding_size": "embedding_size",
+        "num_hidden_groups": "num_groups",
+        "inner_group_num": "layers_per_group",
+    }
+    defaults: ClassVar[Mapping[str, int | float | str]] = {
+        **DEFAULTS,
+        "vocab_size": 30000,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "embedding_size": 128,
+        "num_hidden_groups": 1,
+        "inner_group_num": 1,
+    }
 
     variant: str = "albert-base-v2"
     embedding_size: int | None = None
@@ -133,32 +164,23 @@ class Blocks(nn.Layer):
         return x
 
 
+class Pooler(nn.Linear):
+    """tanh of a linear layer on the first token: [N, T, D] -> [N, D]."""
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.tanh(super().forward(x[:, 0]))
+
+
 @register("backbone", config=AlbertConfig)
-class Albert(nn.Layer):
-    """TextEncoder of zoo/contracts.py."""
+class Albert(TextEncoder):
+    """See TextEncoder."""
 
     prefix = "transformer"
-    training_only = ("embeddings.position_ids", "embeddings.token_type_ids")  # constants in files
+    heads = HeadNames("albert", "qa_outputs", "predictions", "dense", "bias", renames=HUGGING_FACE)
     state_renames = ((r"^(?:transformer|albert)\.", ""), *HUGGING_FACE)
 
-    def __init__(self, config: AlbertConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.size = size = config.size(VARIANTS)
-        self.embeddings = TextEmbeddings(size, padding=True)
-        self.encoder = Blocks(size)
-        self.pooler = narrow_linear(size.hidden_size, size.hidden_size) if config.pooler else None
+    def build_blocks(self) -> Blocks:
+        return Blocks(self.size)
 
-    @property
-    def max_tokens(self) -> int:
-        """The longest text that has a position for each token."""
-        return self.size.max_positions
-
-    def forward(
-        self, input_ids: jax.Array, token_type_ids: jax.Array | None = None, mask: jax.Array | None = None
-    ) -> Encoded:
-        check_ids(input_ids, self.max_tokens, "Albert")
-        seen = input_ids != self.size.pad_id if mask is None else mask
-        x = self.embeddings(input_ids, token_type_ids, jnp.arange(input_ids.shape[1]))
-        hidden = self.encoder(x, seen[:, None, None])
-        return Encoded(hidden, None if self.pooler is None else F.tanh(self.pooler(hidden[:, 0])))
+    def build_pooler(self, width: int) -> Pooler:
+        return Pooler(width, width, weight_attr=NARROW)

@@ -15,13 +15,13 @@ import jax
 import jax.numpy as jnp
 
 from framework.config import register
-from zoo.layers.text_encoder import HUGGING_FACE, PostNormEncoder, TextEncoderConfig, TextSize
+from zoo.layers.text_encoder import HUGGING_FACE, HeadNames, TextEncoder, TextEncoderConfig, TextSize
 
 _ENGLISH = {"max_positions": 514, "type_vocab_size": 1, "epsilon": 1e-5, "pad_id": 1}
-# Section 2 and table 9 of the paper
+# Section 2 and table 9 of the paper; `params` as counted in transformers' RobertaModel (125 and 355 million there)
 VARIANTS: dict[str, TextSize] = {
-    "roberta-base": TextSize(50265, **_ENGLISH),
-    "roberta-large": TextSize(50265, 1024, 24, 16, 4096, **_ENGLISH),
+    "roberta-base": TextSize(50265, **_ENGLISH, params=124_645_632),
+    "roberta-large": TextSize(50265, 1024, 24, 16, 4096, **_ENGLISH, params=355_359_744),
 }
 SMALL = "roberta-base"
 
@@ -30,19 +30,19 @@ SMALL = "roberta-base"
 class RobertaConfig(TextEncoderConfig):
     """See TextEncoderConfig."""
 
+    variants = VARIANTS
+    model_type = "roberta"
+
     variant: str = "roberta-base"
 
 
 @register("backbone", config=RobertaConfig)
-class Roberta(PostNormEncoder):
-    """TextEncoder of zoo/contracts.py. Positions count from `pad_id` + 1, and only tokens that are no padding."""
+class Roberta(TextEncoder):
+    """See TextEncoder. Positions count from `pad_id` + 1, and only tokens that are no padding."""
 
     prefix = "roberta"
-    pads = True
+    heads = HeadNames("roberta", masked_lm="lm_head", transform="dense", bias="bias", pooler=False)
     state_renames = ((r"^roberta\.", ""), *HUGGING_FACE)
-
-    def __init__(self, config: RobertaConfig) -> None:
-        super().__init__(config, config.size(VARIANTS))
 
     @property
     def max_tokens(self) -> int:

@@ -9,11 +9,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from detection.pose_api import KeypointMeta, Pose
 
 import detection
 from detection import api, pose_api
 from detection.data.keypoints import COCO_JOINTS
+from detection.pose_predictor import KeypointMeta, Pose
 from detection.results import DetectionResult
 from detection.slicing import Slicing
 from detection.tracking import ByteTrackOptions

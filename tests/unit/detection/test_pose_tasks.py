@@ -35,7 +35,7 @@ from framework.vision.transforms import (
     RandomHorizontalFlip,
     ResizeShort,
 )
-from framework.workflow.train import loader_of
+from framework.workflow.train import make_loader
 
 COLOURS = np.eye(3, dtype=np.uint8) * 255
 NAMES = ("nose", "left_eye", "right_eye")
@@ -217,7 +217,7 @@ def test_sigmas_come_with_the_names():
 def evaluated(
     dataset: CocoPose, task: PoseEstimation, *transforms: Any, batch_size: int = 2
 ) -> dict[str, float]:
-    loader = loader_of(LoaderConfig(dataset, transforms, batch_size, num_workers=0), task, 0, train=False)
+    loader = make_loader(LoaderConfig(dataset, transforms, batch_size, num_workers=0), task, 0, train=False)
     graphdef, params, buffers = functional_core.split(Dots().eval())
     return Evaluator(graphdef, task, loader, dataset.class_names).run(params, buffers)
 
@@ -271,7 +271,7 @@ def test_training_lowers_the_loss(tmp_path: Path, per_person: bool):
     )
     task = PoseEstimation(max_people=1 if per_person else 4)
     model = Dots()
-    loader = loader_of(LoaderConfig(dataset, transforms, 4, num_workers=0), task, 0, train=True)
+    loader = make_loader(LoaderConfig(dataset, transforms, 4, num_workers=0), task, 0, train=True)
     batch = {name: jnp.asarray(value) for name, value in next(iter(loader.batches(0))).data.items()}
 
     def loss() -> float:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import json
 
 import numpy as np
-from detection.saving import CocoFile, MotFile
 
+from detection.result_files import CocoFile, MotFile
 from detection.results import Box, DetectionResult
 
 

@@ -15,7 +15,7 @@ from framework.config import build, load
 from framework.core.errors import ConfigError, InputError, WeightError
 from framework.engine.experiment import Experiment, bind_experiment
 from framework.vision import image
-from framework.workflow.train import evaluate, loader_of, make_trainer
+from framework.workflow.train import evaluate, make_loader, make_trainer
 from framework.workflow.weights import load_weights_into
 
 REPO = Path(__file__).resolve().parents[3]
@@ -59,7 +59,7 @@ def experiment(folder: Path, classes: int = 2, *overrides: str) -> Experiment:
 def batches(known: Experiment, train: bool) -> list[Any]:
     feed = known.data.train if train else known.data.eval
     assert feed is not None
-    return list(loader_of(feed, known.task, 0, train=train).batches(0))
+    return list(make_loader(feed, known.task, 0, train=train).batches(0))
 
 
 def test_boxes_beyond_the_image_are_cut(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from nlp.api import TextAnalyzer
 
 from framework.core.errors import FormatError, InputError
 from nlp import predictor
+from nlp.domain import TextAnalyzer
 
 
 @pytest.fixture(scope="module")

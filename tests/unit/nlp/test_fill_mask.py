@@ -1,4 +1,7 @@
-"""How a text with gaps is read, and what is made of the candidates. Parity is in tests/golden/test_fill_mask.py."""
+"""How a text with masks goes through the program, and what is made of the candidates.
+
+Parity is in tests/golden/test_fill_mask.py.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from framework.text.masking import MaskTokens
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
-from nlp.fill_mask import MaskReader
-from nlp.readers import ProcessorContext
+from nlp.fill_mask import MaskProcessor
+from nlp.processors import ProcessorContext
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +26,9 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(Tokenizer.train("characters", ["abcdefghijklmnopqrstuvwxyz天气"], 40).save(path))
 
 
-def reader(vocabulary: str, limit: int = 12, count: int = 3, top: int = 2) -> MaskReader:
+def processor(vocabulary: str, limit: int = 12, count: int = 3, top: int = 2) -> MaskProcessor:
     transforms = (Tokenize(vocabulary, 64), MaskTokens(vocabulary))
-    return MaskReader(ProcessorContext(transforms, (), limit, top), count)
+    return MaskProcessor(ProcessorContext(transforms, (), limit, top), count)
 
 
 def outputs(parts: Any, first: int) -> list[dict[str, np.ndarray]]:
@@ -40,13 +43,13 @@ def outputs(parts: Any, first: int) -> list[dict[str, np.ndarray]]:
 
 
 def test_a_text_with_two_gaps(vocabulary: str) -> None:
-    read = reader(vocabulary)
+    process = processor(vocabulary)
     sample = TextSample("天[MASK] b[MASK]")
-    parts = read.parts(sample)
+    parts = process.parts(sample)
     assert len(parts) == 1 and parts[0].ids is not None
-    packed = read.pack(parts[0])
+    packed = process.pack(parts[0])
     assert packed["positions"].tolist() == [2, 4, 0] and packed["mask"].tolist() == [True] * 6
-    result = read.result(sample, parts, outputs(parts, 5))
+    result = process.result(sample, parts, outputs(parts, 5))
     assert [(mask.start, mask.end) for mask in result.masks] == [(1, 7), (9, 15)]
     best = result.masks[0].candidates
     tokenizer = Tokenizer.from_file(vocabulary)
@@ -56,11 +59,11 @@ def test_a_text_with_two_gaps(vocabulary: str) -> None:
 
 
 def test_long_texts_are_read_around_their_gaps(vocabulary: str) -> None:
-    read = reader(vocabulary)
+    process = processor(vocabulary)
     letters = "abcdefghijklmnopqrstuvwxyz" * 3
     text = letters[:40] + "[MASK]" + letters[:3] + "[MASK]" + letters + "[MASK]"
     sample = TextSample(text)
-    parts = read.parts(sample)
+    parts = process.parts(sample)
     tokenizer = Tokenizer.from_file(vocabulary)
     found = 0
     for part in parts:
@@ -69,7 +72,7 @@ def test_long_texts_are_read_around_their_gaps(vocabulary: str) -> None:
         assert (part.ids[part.positions] == tokenizer.mask_id).all()
         found += len(part.positions)
     assert [len(part.positions) for part in parts if part.positions is not None] == [2, 1] and found == 3
-    result = read.result(sample, parts, outputs(parts, 5))
+    result = process.result(sample, parts, outputs(parts, 5))
     assert [text[mask.start : mask.end] for mask in result.masks] == ["[MASK]"] * 3
     assert [mask.start for mask in result.masks] == [40, 49, 133]
     # The second window begins another list of candidates.
@@ -77,7 +80,7 @@ def test_long_texts_are_read_around_their_gaps(vocabulary: str) -> None:
 
 
 def test_more_gaps_than_places(vocabulary: str) -> None:
-    parts = reader(vocabulary, limit=20).parts(TextSample("[MASK]" * 8))
+    parts = processor(vocabulary, limit=20).parts(TextSample("[MASK]" * 8))
     assert [part.positions.tolist() for part in parts] == [[1, 2, 3], [4, 5, 6], [7, 8]]  # type: ignore[union-attr]
     assert all(part.ids is not None and len(part.ids) == 10 for part in parts)
 
@@ -85,23 +88,23 @@ def test_more_gaps_than_places(vocabulary: str) -> None:
 def test_a_token_that_goes_on_with_a_word(tmp_path: Path) -> None:
     text = "walking talking"
     path = str(Tokenizer.train("wordpiece", [text * 3], 40, lower=True).save(tmp_path / "tokenizer.json"))
-    read = reader(path)
+    process = processor(path)
     tokenizer = Tokenizer.from_file(path)
     goes_on = next(n for n in range(40) if (tokenizer.token_of(n) or "").startswith("##"))
     sample = TextSample("Talk [MASK].")
-    parts = read.parts(sample)
-    (mask,) = read.result(sample, parts, outputs(parts, goes_on)).masks
+    parts = process.parts(sample)
+    (mask,) = process.result(sample, parts, outputs(parts, goes_on)).masks
     token = mask.candidates[0].token
     assert token.startswith("##") and mask.candidates[0].sequence == f"Talk{token[2:]}."
 
 
 def test_errors(vocabulary: str) -> None:
-    read = reader(vocabulary)
-    with pytest.raises(InputError, match=r"(?s)there is no gap to fill.*a text with \[MASK\]"):
-        read.parts(TextSample("abc"))
-    with pytest.raises(InputError, match="gaps are filled in one text"):
-        read.parts(TextSample("a[MASK]", pair="b"))
+    process = processor(vocabulary)
+    with pytest.raises(InputError, match=r"(?s)there is no mask token to fill.*a text with \[MASK\]"):
+        process.parts(TextSample("abc"))
+    with pytest.raises(InputError, match="masks are filled in one text"):
+        process.parts(TextSample("a[MASK]", pair="b"))
     with pytest.raises(ConfigError, match="no transform has a tokenizer"):
-        MaskReader(ProcessorContext((), (), 12, 5), 3)
+        MaskProcessor(ProcessorContext((), (), 12, 5), 3)
     with pytest.raises(InputError, match=r"(?s)more tokens are hidden.*max_positions of the task: 1"):
-        reader(vocabulary, count=1).pack(reader(vocabulary).parts(TextSample("[MASK][MASK]"))[0])
+        processor(vocabulary, count=1).pack(processor(vocabulary).parts(TextSample("[MASK][MASK]"))[0])

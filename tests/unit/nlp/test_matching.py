@@ -213,7 +213,7 @@ def test_models_that_do_not_fit_the_task_or_the_tokens() -> None:
         TextMatching().check(simnet, ("a", "b", "c"))
     with pytest.raises(ConfigError, match=r"(?s)one number a pair.*received: SimNet"):
         PairwiseRanking().check(simnet, ())
-    with pytest.raises(ConfigError, match=r"(?s)no vectors of texts.*received: BOW"):
+    with pytest.raises(ConfigError, match=r"(?s)no embeddings of texts.*received: BOW"):
         InBatchNegatives().check(made(BOWConfig(30)), ())
     joined, apart = batch_of(TextMatching().pack(JOINED)), batch_of(TextMatching().pack(APART))
     with pytest.raises(ConfigError, match=r"(?s)both texts in one row.*SimNet needs.*apart: true"):

@@ -8,11 +8,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from nlp.api import TASKS
 
 from framework.core.errors import ConfigError, InputError
 from framework.workflow import train as workflow
 from nlp import predictor
+from nlp.domain import TASKS
 from nlp.results import Similarity
 
 REPO = Path(__file__).resolve().parents[3]

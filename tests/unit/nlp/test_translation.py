@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
-from nlp.api import TextAnalyzer, export_artifact
 
 from framework import nn
 from framework.config import build
@@ -21,6 +20,7 @@ from framework.text.tokenizer import Tokenizer
 from framework.workflow import train as workflow
 from nlp import predictor
 from nlp.contracts import Tokens
+from nlp.domain import TextAnalyzer, export_artifact
 from nlp.models.transformer import TransformerConfig
 from nlp.results import Translated
 from nlp.tasks.translation import Translation

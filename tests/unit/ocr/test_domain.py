@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import ocr.export
 import pytest
-from ocr.api import TextReader
 
 import ocr
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.export import Artifact
 from framework.vision import image as vision_image
 from ocr import api
+from ocr.domain import TextReader
 from ocr.results import Page
 
 HALF = {"mean": [0.5] * 3, "std": [0.5] * 3}

@@ -5,10 +5,10 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from ocr.api import CONFIGS
 from ocr.export import RecognizerConfig, _own_characters, load_pipeline, normalized, plain
 
 from framework.core.errors import ConfigError
+from ocr.domain import CONFIGS
 from ocr.pipeline import ReadOptions
 from ocr.preprocess import Normalize
 from ocr.stages import RecognizeOptions

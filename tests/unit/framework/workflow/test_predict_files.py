@@ -433,12 +433,12 @@ def test_an_artifact_without_a_domain(tmp_path: Path):
 
 
 def test_the_domain_opens_and_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    import ocr.api
+    import ocr.domain
 
     opened = []
-    monkeypatch.setattr(ocr.api, "open_predictor", lambda *args: opened.append(args) or Ahead())
+    monkeypatch.setattr(ocr.domain, "open_predictor", lambda *args: opened.append(args) or Ahead())
     monkeypatch.setattr(
-        ocr.api, "export_artifact", lambda *args: opened.append(args) or Artifact({"domain": "ocr"})
+        ocr.domain, "export_artifact", lambda *args: opened.append(args) or Artifact({"domain": "ocr"})
     )
     path = config(tmp_path, "domain: ocr\n")
     assert isinstance(runner.open_predictor(path, None, "cpu", "auto", ["a=1"]), Ahead)
@@ -453,7 +453,7 @@ def test_the_domain_opens_and_exports(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_options_go_to_the_domains_that_take_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    import ocr.api
+    import ocr.domain
 
     opened = []
 
@@ -461,7 +461,7 @@ def test_options_go_to_the_domains_that_take_them(tmp_path: Path, monkeypatch: p
         opened.append((threshold, batch_size))
         return Ahead()
 
-    monkeypatch.setattr(ocr.api, "open_predictor", open_predictor)
+    monkeypatch.setattr(ocr.domain, "open_predictor", open_predictor)
     path = config(tmp_path, "domain: ocr\n")
     options = {"threshold": 0.0, "tracker": None}
     assert isinstance(runner.open_predictor(path, None, None, "auto", (), options), Ahead)

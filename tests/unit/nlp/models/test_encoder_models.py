@@ -102,11 +102,11 @@ def test_losses_by_hand() -> None:
     assert float(tagger.loss(TOKENS, tags)) == pytest.approx(-(logp[0, 2, 3] + logp[1, 0, 1]) / 2, rel=1e-5)
     assert float(tagger.loss(TOKENS, np.full((3, 6), -1))) == 0
 
-    reader = made(QuestionAnsweringConfig(ENCODERS[0]))
-    start, end = (np.asarray(part, np.float64) for part in reader(TOKENS))
+    question_answering = made(QuestionAnsweringConfig(ENCODERS[0]))
+    start, end = (np.asarray(part, np.float64) for part in question_answering(TOKENS))
     costs = [np.log(np.exp(part).sum(-1)) - part[:, 0] for part in (start, end)]
     zeros = np.zeros(3, np.int32)
-    assert float(reader.loss(TOKENS, zeros, zeros)) == pytest.approx(np.mean(costs), rel=1e-5)
+    assert float(question_answering.loss(TOKENS, zeros, zeros)) == pytest.approx(np.mean(costs), rel=1e-5)
     assert costs[0][2] == pytest.approx(0)  # the third text has one token
 
     model = made(MaskedLMConfig(ENCODERS[0]))

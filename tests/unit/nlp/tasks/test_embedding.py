@@ -120,5 +120,5 @@ def test_errors() -> None:
         build(SentenceEncoderConfig(RobertaConfig(**SIZE), "pooler"))
     with pytest.raises(ConfigError, match="gives no vectors"):
         TextEmbedding().check(build(MaskedLMConfig(BertConfig(**SIZE))), ())
-    with pytest.raises(ConfigError, match="teaches none"):
+    with pytest.raises(ConfigError, match="trains nothing"):
         TextEmbedding().loss(build(MaskedLMConfig(BertConfig(**SIZE))), {})

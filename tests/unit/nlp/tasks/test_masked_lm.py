@@ -79,5 +79,5 @@ def test_errors() -> None:
         MaskedLanguageModelling().pack(TextSample("a", ids=IDS))
     with pytest.raises(InputError, match="more tokens are hidden"):
         MaskedLanguageModelling(max_positions=1).pack(SAMPLE)
-    with pytest.raises(ConfigError, match="nothing is guessed"):
+    with pytest.raises(ConfigError, match="nothing is predicted"):
         MaskedLanguageModelling(candidates=0)

@@ -1,4 +1,4 @@
-"""Machine reading: what is packed, which spans are told, and a tiny model that learns to answer."""
+"""Question answering: what is packed, which spans are told, and a tiny model that learns to answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TEXT = "Ann lives in Rome. Bob lives in Oslo."
 
 @pytest.fixture(scope="module")
 def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("reading") / "tokenizer.json"
+    path = tmp_path_factory.mktemp("question_answering") / "tokenizer.json"
     return str(Tokenizer.train("words", [TEXT + " Where does live ?"], 40).save(path))
 
 
@@ -101,13 +101,13 @@ def test_the_best_spans_are_those_of_all_pairs() -> None:
 
 
 def test_answers_of_several_windows(vocabulary: str) -> None:
-    from nlp.answers import AnswerReader
-    from nlp.readers import ProcessorContext
+    from nlp.answers import AnswerProcessor
+    from nlp.processors import ProcessorContext
 
-    read = AnswerReader(ProcessorContext((QuestionWindows(vocabulary, 12, 2),), (), 32, 2))
+    process = AnswerProcessor(ProcessorContext((QuestionWindows(vocabulary, 12, 2),), (), 32, 2))
     sample = TextSample(TEXT, pair="Where does Bob live?")
-    parts = read.parts(sample)
-    assert len(parts) == 4 and read.pack(parts[0])["context"].sum() == 4
+    parts = process.parts(sample)
+    assert len(parts) == 4 and process.pack(parts[0])["context"].sum() == 4
 
     def outputs(*rows: tuple[int, float], none: float) -> dict[str, np.ndarray]:
         first = np.array([row[0] for row in rows])
@@ -125,7 +125,7 @@ def test_answers_of_several_windows(vocabulary: str) -> None:
         outputs((10, never), (7, 1.5), none=never),
         outputs((9, 3.0), (7, 2.0), none=never),
     ]
-    result = read.result(sample, parts, given)
+    result = process.result(sample, parts, given)
     assert result.question == "Where does Bob live?" and len(result.answers) == 2
     place = parts[3].offsets[9]  # type: ignore[index]
     assert (result.answer.start, result.answer.end) == tuple(place) and result.answer.text == TEXT[
@@ -135,9 +135,10 @@ def test_answers_of_several_windows(vocabulary: str) -> None:
     scores = {"Ann": 1.0, ".": 2.0, "Rome": 0.0, "Oslo": 3.0, "lives": 2.0}
     assert result.answer.score == pytest.approx(np.exp(3.0) / sum(map(np.exp, scores.values())))
     none = [{**rows, "none": np.array(9.0 - n)} for n, rows in enumerate(given)]
-    assert read.result(sample, parts, none).answer.to_dict()["text"] == ""
+    assert process.result(sample, parts, none).answer.to_dict()["text"] == ""
     assert (
-        read.result(TextSample("", pair="?"), parts[:1], [outputs((7, never), none=never)]).answer.text == ""
+        process.result(TextSample("", pair="?"), parts[:1], [outputs((7, never), none=never)]).answer.text
+        == ""
     )
 
 
@@ -268,7 +269,7 @@ def experiment(folder: Path, iters: int) -> Path:
         "I know that lives in the old town of since .",
     ]
     Tokenizer.train("words", words, 40).save(folder / "tokenizer.json")
-    config = folder / "reading.yml"
+    config = folder / "question_answering.yml"
     config.write_text(
         CONFIG.format(folder=folder.as_posix(), iters=iters).replace(" &feed", ""), encoding="utf-8"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Annotated, Any
 
 import jax
@@ -14,8 +15,8 @@ from framework import nn
 from framework.config import Kind, bind, build
 from framework.core.errors import ConfigError, ShapeError
 from framework.workflow.weights import is_torch, load_state_into
-from zoo.text import albert, bert, ernie, roberta
-from zoo.text.albert import AlbertConfig
+from zoo.layers.text_encoder import TextEncoderConfig, encoder_families
+from zoo.text.albert import Albert, AlbertConfig
 from zoo.text.bert import BertConfig
 from zoo.text.ernie import ErnieConfig
 from zoo.text.roberta import RobertaConfig
@@ -28,65 +29,24 @@ TINY: dict[str, Any] = {
     "intermediate_size": 32,
     "max_positions": 20,
 }
-CONFIGS = [
-    BertConfig(**TINY),
-    ErnieConfig(**TINY),
-    RobertaConfig(**TINY),
-    AlbertConfig(**TINY, embedding_size=8, num_groups=2, layers_per_group=2),
-]
-every = pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
+FAMILIES = encoder_families()
+# Some encoders have more to size, such as ALBERT.
+TINY_TOO = {"embedding_size": 8, "num_groups": 2, "layers_per_group": 2}
 
-# Values in the state dict. BERT, RoBERTa and ALBERT: counted in transformers' BertModel, RobertaModel and AlbertModel
-# at these sizes (110 and 340 million, 125 and 355, 12, 18, 60 and 235 in the papers). ERNIE: PaddleNLP's
-# docs/model_zoo/transformers/ERNIE/contents.rst gives 296, 118, 75, 27, 23 and 18 million for 3.0.
-PUBLISHED = {
-    "bert-base-uncased": 109_482_240,
-    "bert-large-uncased": 335_141_888,
-    "bert-base-cased": 108_310_272,
-    "bert-large-cased": 333_579_264,
-    "bert-base-multilingual-uncased": 167_356_416,
-    "bert-base-multilingual-cased": 177_853_440,
-    "bert-base-chinese": 102_267_648,
-    "chinese-roberta-medium": 36_563_456,
-    "chinese-roberta-small": 23_953_920,
-    "chinese-roberta-mini": 8_765_696,
-    "chinese-roberta-tiny": 3_183_488,
-    "ernie-1.0-base-zh": 99_866_112,
-    "ernie-3.0-xbase-zh": 296_053_760,
-    "ernie-3.0-base-zh": 117_944_832,
-    "ernie-3.0-medium-zh": 75_427_584,
-    "ernie-3.0-mini-zh": 26_949_504,
-    "ernie-3.0-micro-zh": 23_400_576,
-    "ernie-3.0-nano-zh": 17_912_232,
-    "ernie-3.0-tiny-base-v2-zh": 117_942_528,
-    "ernie-3.0-tiny-medium-v2-zh": 75_415_296,
-    "ernie-3.0-tiny-mini-v2-zh": 26_943_360,
-    "ernie-3.0-tiny-micro-v2-zh": 23_394_432,
-    "ernie-3.0-tiny-nano-v2-zh": 17_907_240,
-    "ernie-3.0-tiny-pico-v2-zh": 5_994_240,
-    "roberta-base": 124_645_632,
-    "roberta-large": 355_359_744,
-    **{f"albert-base-v{v}": 11_683_584 for v in (1, 2)},
-    **{f"albert-large-v{v}": 17_683_968 for v in (1, 2)},
-    **{f"albert-xlarge-v{v}": 58_724_864 for v in (1, 2)},
-    **{f"albert-xxlarge-v{v}": 222_595_584 for v in (1, 2)},
-    "albert-chinese-tiny": 4_080_520,
-    "albert-chinese-small": 4_742_272,
-    "albert-chinese-base": 10_547_968,
-    "albert-chinese-large": 16_548_352,
-    "albert-chinese-xlarge": 57_589_248,
-    "albert-chinese-xxlarge": 221_459_968,
-}
-VARIANTS = [
-    (config, variant)
-    for module, config in (
-        (bert, BertConfig),
-        (ernie, ErnieConfig),
-        (roberta, RobertaConfig),
-        (albert, AlbertConfig),
-    )
-    for variant in module.VARIANTS
-]
+
+def tiny(config: type[TextEncoderConfig]) -> TextEncoderConfig:
+    own = {field.name for field in dataclasses.fields(config)}
+    return config(**{name: value for name, value in {**TINY, **TINY_TOO}.items() if name in own})
+
+
+CONFIGS = [tiny(family.config) for family in FAMILIES.values()]
+every = pytest.mark.parametrize("config", CONFIGS, ids=lambda config: type(config).__name__)
+VARIANTS = [(family.config, variant) for family in FAMILIES.values() for variant in family.config.variants]
+
+
+def test_every_encoder_is_found_by_the_name_of_its_type_upstream() -> None:
+    assert {"albert", "bert", "ernie", "roberta"} <= set(FAMILIES)
+    assert FAMILIES["albert"] == (Albert, AlbertConfig)
 
 
 def made(config: Any) -> Any:
@@ -101,7 +61,7 @@ def texts(length: int, count: int = 3) -> np.ndarray:
 @pytest.mark.parametrize(("config", "variant"), VARIANTS, ids=[variant for _, variant in VARIANTS])
 def test_every_variant_at_full_size(config: Any, variant: str) -> None:
     model = build(config(variant)).eval()
-    assert sum(int(np.prod(shape)) for shape in model.state_shapes().values()) == PUBLISHED[variant]
+    assert sum(math.prod(shape) for shape in model.state_shapes().values()) == config.variants[variant].params
     graphdef, params, buffers = nn.abstract(model)
     ids = jax.ShapeDtypeStruct((2, 9), np.int32)
     out, _ = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x), params, buffers, ids)
@@ -167,7 +127,8 @@ def test_dropout_in_training_only(config: Any) -> None:
 @every
 def test_too_long_and_empty_texts(config: Any) -> None:
     model = made(config)
-    limit = 18 if isinstance(config, RobertaConfig) else 20
+    limit = model.max_tokens
+    assert limit == {"roberta": 18}.get(config.model_type, 20)
     assert model(texts(limit, 1)).hidden.shape == (1, limit, 16)
     for count in (0, limit + 1):
         with pytest.raises(ShapeError, match=f"received: {count} tokens\n  allowed: from 1 to {limit}"):
@@ -218,9 +179,9 @@ def test_albert_shares_its_blocks() -> None:
 
 def test_configs_from_yaml() -> None:
     tree = {"type": "Ernie", "variant": "ernie-3.0-nano-zh", "num_layers": 2, "dropout": 0.0}
-    config = bind(tree, Annotated[Any, Kind("backbone")], ("zoo",))
+    config = bind(tree, Annotated[TextEncoderConfig, Kind("backbone")], ("zoo",))
     assert config == ErnieConfig("ernie-3.0-nano-zh", num_layers=2, dropout=0.0)
-    size = config.size(ernie.VARIANTS)
+    size = config.size()
     assert (size.num_layers, size.hidden_size, size.dropout, size.attention_dropout) == (2, 312, 0.0, 0.1)
 
 

@@ -9,16 +9,16 @@ import numpy as np
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
-from nlp.readers import ProcessorContext, TagReader
+from nlp.processors import ProcessorContext, TagProcessor
 
 
 def test_a_tagger_loses_no_character_to_special_tokens(tmp_path: Path) -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
     path = Tokenizer.train("characters", [letters], 40).save(tmp_path / "tokenizer.json")
-    read = TagReader(ProcessorContext((Tokenize(str(path), 12, "subwords"),), ("O", "X"), 12, 5))
+    process = TagProcessor(ProcessorContext((Tokenize(str(path), 12, "subwords"),), ("O", "X"), 12, 5))
     sample = TextSample(letters)
-    parts = read.parts(sample)
+    parts = process.parts(sample)
     assert [len(part.text) for part in parts] == [10, 10, 6]
     assert all(part.ids is not None and len(part.ids) == len(part.text) + 2 for part in parts)
     outputs = [{"tags": np.ones(12, int), "scores": np.ones(12)} for _ in parts]
-    assert "".join(span.text for span in read.result(sample, parts, outputs).spans) == letters
+    assert "".join(span.text for span in process.result(sample, parts, outputs).spans) == letters

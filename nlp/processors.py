@@ -1,4 +1,4 @@
-"""From a text to the program and from its outputs to a result: what a task's `reader` gives to `nlp.predictor`."""
+"""From a text to the program and from its outputs to a result: what a task's `processor` gives to `nlp.predictor`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
 from framework.text.words import pieces
 from framework.workflow.samples import apply_transforms
-from nlp.packing import first_tokens, packed
+from nlp.packing import first_tokens, pack_tokens
 from nlp.results import Span, Tagged, TextLabels, labelled, marks_spans, tagged
 
 Outputs = dict[str, np.ndarray]
@@ -22,7 +22,7 @@ Outputs = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class ProcessorContext:
-    """What an artifact, and who asks, tell a reader.
+    """What an artifact, and who asks, tell a processor.
 
     Attributes:
         transforms: Make tokens of a text.
@@ -37,8 +37,8 @@ class ProcessorContext:
     top: int
 
 
-class TextReader:
-    """Base of the readers, which are Readers of framework/inference/text_predictor.py: a text goes through whole.
+class TextProcessor:
+    """Base of the processors, which are Readers of framework/inference/text_predictor.py: a text goes through whole.
 
     A subclass has `result`.
 
@@ -48,60 +48,60 @@ class TextReader:
 
     pairs: ClassVar[bool] = False
 
-    def __init__(self, setting: ProcessorContext) -> None:
-        self.setting = setting
+    def __init__(self, context: ProcessorContext) -> None:
+        self.context = context
 
-    def tokenized(self, sample: TextSample) -> TextSample:
+    def tokenize_sample(self, sample: TextSample) -> TextSample:
         """The sample with its tokens."""
-        return apply_transforms(sample, self.setting.transforms)
+        return apply_transforms(sample, self.context.transforms)
 
     def parts(self, sample: TextSample) -> Sequence[TextSample]:
-        first, *rest = self.setting.transforms or (None,)
+        first, *rest = self.context.transforms or (None,)
         if not hasattr(first, "split_windows"):
-            return [self.tokenized(sample)]
+            return [self.tokenize_sample(sample)]
         return [apply_transforms(part, rest) for part in first.split_windows(sample)]  # type: ignore[union-attr]
 
     def pack(self, part: TextSample) -> dict[str, np.ndarray]:
-        return packed(part)
+        return pack_tokens(part)
 
 
-def tokenizer_of(setting: ProcessorContext) -> tuple[Tokenize, Tokenizer]:
+def tokenizer_of(context: ProcessorContext) -> tuple[Tokenize, Tokenizer]:
     """The transform that makes tokens, and its tokenizer. Raises: ConfigError, where there is none."""
-    for transform in setting.transforms:
+    for transform in context.transforms:
         if isinstance(transform, Tokenize):
             return transform, transform.source()
     raise ConfigError(
         "this task writes tokens, and no transform has a tokenizer",
         where="predict.transforms",
-        received=", ".join(type(transform).__name__ for transform in setting.transforms) or "no transforms",
+        received=", ".join(type(transform).__name__ for transform in context.transforms) or "no transforms",
         allowed="Tokenize",
     )
 
 
-class ClassReader(TextReader):
+class ClassProcessor(TextProcessor):
     """Of "scores" [num_classes]."""
 
     def result(
         self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
     ) -> TextLabels:
-        classes = labelled(outputs[0]["scores"], self.setting.labels, self.setting.top)
+        classes = labelled(outputs[0]["scores"], self.context.labels, self.context.top)
         return TextLabels(sample.text, classes, sample.pair)
 
 
-class TagReader(TextReader):
+class TagProcessor(TextProcessor):
     """Of "tags" [T] and "scores" [T]. A text with more characters than the program takes tokens, the special ones left
     out, is read sentence by sentence."""
 
-    def __init__(self, setting: ProcessorContext) -> None:
-        super().__init__(setting)
-        self.joined = marks_spans(setting.labels)
-        made = [one.source() for one in setting.transforms if isinstance(one, Tokenize)]
+    def __init__(self, context: ProcessorContext) -> None:
+        super().__init__(context)
+        self.joined = marks_spans(context.labels)
+        made = [one.source() for one in context.transforms if isinstance(one, Tokenize)]
         special = sum(item != "A" for tokenizer in made for item, _ in tokenizer.single)
-        self.room = max(1, setting.limit - special)
+        self.room = max(1, context.limit - special)
 
     def parts(self, sample: TextSample) -> Sequence[TextSample]:
         cut = pieces(sample.text, self.room)
-        return [self.tokenized(sample.replace(text=text)) for _, text in cut]
+        return [self.tokenize_sample(sample.replace(text=text)) for _, text in cut]
 
     def result(self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]) -> Tagged:
         found: list[Span] = []
@@ -118,5 +118,5 @@ class TagReader(TextReader):
         first = np.flatnonzero(first_tokens(words))
         last = [np.flatnonzero(words == words[place])[-1] for place in first]
         offsets = np.stack([part.offsets[first, 0], part.offsets[last, 1]], axis=1)
-        tags = [self.setting.labels[tag] for tag in outputs["tags"][first]]
+        tags = [self.context.labels[tag] for tag in outputs["tags"][first]]
         return tagged(part.text, offsets, tags, outputs["scores"][first], self.joined)
