@@ -10,6 +10,7 @@ Weights: `state_dict()` has the names of PaddleClas; those of PaddleDetection, p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 
@@ -21,12 +22,20 @@ from zoo.layers.conv_bn import Activation, ConvBN
 from zoo.layers.stages import stage_ends
 from zoo.layers.variants import check_variant
 
+
+class Size(NamedTuple):
+    """`params` of 1000 classes; with the running statistics they are the values in PaddleClas 2.6's checkpoints."""
+
+    scale: float
+    params: int
+
+
 # Width multipliers; paper, table 7
-VARIANTS: dict[str, float] = {
-    "mobilenetv1_x0_25": 0.25,
-    "mobilenetv1_x0_5": 0.5,
-    "mobilenetv1_x0_75": 0.75,
-    "mobilenetv1_x1_0": 1.0,
+VARIANTS: dict[str, Size] = {
+    "mobilenetv1_x0_25": Size(0.25, 470_072),
+    "mobilenetv1_x0_5": Size(0.5, 1_331_592),
+    "mobilenetv1_x0_75": Size(0.75, 2_585_560),
+    "mobilenetv1_x1_0": Size(1.0, 4_231_976),
 }
 SMALL = "mobilenetv1_x0_25"
 
@@ -115,7 +124,7 @@ class MobileNetV1(nn.Layer):
     def __init__(self, config: MobileNetV1Config) -> None:
         super().__init__()
         self.config = config
-        scale, deploy = VARIANTS[config.variant], config.deploy
+        scale, deploy = VARIANTS[config.variant].scale, config.deploy
         act = _LeakyReLU(config.slope) if config.slope else F.relu
         width = int(STEM_WIDTH * scale)
         self.conv = ConvBN(3, width, 3, 2, act=act, initializer=_KAIMING, deploy=deploy)

@@ -29,13 +29,14 @@ from zoo.layers.variants import check_variant
 
 
 class Size(NamedTuple):
-    """Blocks of the stages at strides 8, 16 and 32."""
+    """Blocks of the stages at strides 8, 16 and 32; `params` without the running statistics."""
 
     blocks: tuple[int, int, int]
+    params: int
 
 
-# Paper, table 1
-VARIANTS: dict[str, Size] = {"stdc1": Size((2, 2, 2)), "stdc2": Size((4, 5, 3))}
+# Paper, table 1: 8.44 and 12.47 million; exact: counted in the authors' nets/stdcnet.py without the unused `bn`
+VARIANTS: dict[str, Size] = {"stdc1": Size((2, 2, 2), 8_441_504), "stdc2": Size((4, 5, 3), 12_471_968)}
 SMALL = "stdc1"
 
 _DROPOUT = 0.2

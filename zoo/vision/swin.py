@@ -34,23 +34,24 @@ HIDDEN = -100.0
 
 
 class Size(NamedTuple):
-    """`width` and `heads` are the first stage's and double with each."""
+    """`width` and `heads` are the first stage's and double with each; `params` of 1000 classes."""
 
     width: int
     depths: tuple[int, int, int, int]
     heads: int
     drop_path_rate: float
+    params: int
     window: int = 7
 
 
 # section 3.3 of the paper; the rates are those of ImageNet-1K training in its appendix A2, and PaddleClas' for "large"
 VARIANTS: dict[str, Size] = {
-    "swin_tiny": Size(96, (2, 2, 6, 2), 3, 0.2),
-    "swin_small": Size(96, (2, 2, 18, 2), 3, 0.3),
-    "swin_base": Size(128, (2, 2, 18, 2), 4, 0.5),
-    "swin_base_384": Size(128, (2, 2, 18, 2), 4, 0.5, window=12),
-    "swin_large": Size(192, (2, 2, 18, 2), 6, 0.1),
-    "swin_large_384": Size(192, (2, 2, 18, 2), 6, 0.1, window=12),
+    "swin_tiny": Size(96, (2, 2, 6, 2), 3, 0.2, 28_288_354),
+    "swin_small": Size(96, (2, 2, 18, 2), 3, 0.3, 49_606_258),
+    "swin_base": Size(128, (2, 2, 18, 2), 4, 0.5, 87_768_224),
+    "swin_base_384": Size(128, (2, 2, 18, 2), 4, 0.5, 87_903_584, window=12),
+    "swin_large": Size(192, (2, 2, 18, 2), 6, 0.1, 196_532_476),
+    "swin_large_384": Size(192, (2, 2, 18, 2), 6, 0.1, 196_735_516, window=12),
 }
 SMALL = "swin_tiny"
 
