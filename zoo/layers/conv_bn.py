@@ -66,13 +66,13 @@ class ConvBN(nn.Layer):
             x = getattr(self, self.names[1])(x)
         return x if self.act is None else self.act(x)
 
-    def fused(self) -> tuple[np.ndarray, np.ndarray]:
+    def fuse(self) -> tuple[np.ndarray, np.ndarray]:
         """(weight, bias) of the deploy form, from the training form."""
         conv, bn = (getattr(self, name) for name in self.names)
         return fuse_conv_bn(conv.weight, conv.bias, bn)
 
     def deploy_state(self) -> Arrays:
-        weight, bias = self.fused()
+        weight, bias = self.fuse()
         return {f"{self.names[0]}.weight": weight, f"{self.names[0]}.bias": bias}
 
     def fold(self) -> None:

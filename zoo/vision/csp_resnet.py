@@ -91,7 +91,7 @@ class RepVGGBlock(nn.Layer):
 
     def deploy_state(self) -> Arrays:
         alpha = np.asarray(self.alpha) if self.use_alpha and self.alpha > 0 else np.ones(1, np.float32)
-        (weight, bias), (point, point_bias) = self.conv1.fused(), self.conv2.fused()
+        (weight, bias), (point, point_bias) = self.conv1.fuse(), self.conv2.fuse()
         return {"conv.weight": weight + alpha * centred(point, 3), "conv.bias": bias + alpha * point_bias}
 
 

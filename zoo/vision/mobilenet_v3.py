@@ -25,7 +25,7 @@ from framework.nn import functional as F
 from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
-from zoo.layers.stages import dilated, stage_ends
+from zoo.layers.stages import dilate_strides, stage_ends
 from zoo.layers.variants import check_variant
 from zoo.layers.wide_head import WideHead
 from zoo.layers.width import scaled_width
@@ -194,7 +194,7 @@ class MobileNetV3(WideHead):
         ends = stage_ends(strides)
         vertical = iter(config.vertical_strides)
         units, widths = [], []
-        for unit, (stride, dilation) in zip(UNITS[table], dilated(strides, config.output_stride)):
+        for unit, (stride, dilation) in zip(UNITS[table], dilate_strides(strides, config.output_stride)):
             own_stride = (next(vertical), 1) if self.form == "line" and stride != 1 else stride
             squeeze = unit.squeeze and config.squeeze
             unit = unit._replace(stride=own_stride, dilation=dilation, squeeze=squeeze)

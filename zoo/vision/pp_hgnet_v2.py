@@ -232,8 +232,8 @@ class PPHGNetV2(WideHead):
             maps.append(x)
         return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
 
-    def widened(self, x: jax.Array) -> jax.Array:
-        x = super().widened(x)
+    def widen(self, x: jax.Array) -> jax.Array:
+        x = super().widen(x)
         return self.lab(x) if self.use_lab else x
 
     def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:

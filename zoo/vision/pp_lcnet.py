@@ -142,7 +142,7 @@ class PPLCNet(WideHead):
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         maps = self._maps(x)
-        return (self.widened(maps[-1]),) if self.pools else maps
+        return (self.widen(maps[-1]),) if self.pools else maps
 
     def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
         return self.logits(self._maps(x)[-1]) if self.config.num_classes else self.forward_features(x)

@@ -147,7 +147,7 @@ class DepthwiseSeparable(nn.Layer):
             if not (self.stage.branches and name.startswith("dw_conv")):
                 state.update(prefixed(name, deploy_state(child)))
         if self.stage.branches:
-            folded = [conv.fused() for conv in self.dw_conv_list]
+            folded = [conv.fuse() for conv in self.dw_conv_list]
             state["dw_conv.weight"] = np.sum([centred(w, self.stage.kernel_size) for w, _ in folded], axis=0)
             state["dw_conv.bias"] = np.sum([bias for _, bias in folded], axis=0)
         return state

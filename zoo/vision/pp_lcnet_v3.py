@@ -167,9 +167,9 @@ class LearnableRepLayer(nn.Layer):
         return self.act(y) if self.activates else y
 
     def deploy_state(self) -> Arrays:
-        folded = [conv.fused() for conv in self.conv_kxk]
+        folded = [conv.fuse() for conv in self.conv_kxk]
         if self.kernel_size > 1:
-            weight, bias = self.conv_1x1.fused()
+            weight, bias = self.conv_1x1.fuse()
             folded.append((centred(weight, self.kernel_size), bias))
         if self.has_identity:
             folded.append(fuse_conv_bn(self._unit_kernel(), None, self.identity))

@@ -135,7 +135,7 @@ class RepDWConv(nn.Layer):
         return self.bn(self.conv(x) + self.conv1(x) + x)
 
     def deploy_state(self) -> Arrays:
-        weight, bias = self.conv.fused()
+        weight, bias = self.conv.fuse()
         summed = weight + centred(np.asarray(self.conv1.weight) + 1, self.kernel_size)  # 1 is the identity
         weight, bias = fuse_conv_bn(summed, bias, self.bn)
         return {"reparam_conv.weight": weight, "reparam_conv.bias": bias}
