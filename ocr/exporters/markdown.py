@@ -21,12 +21,15 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ocr.layout import reading_regions, upright_boxes
-from ocr.results import Document, Page
+
+if TYPE_CHECKING:
+    from ocr.results import Document, Page
 
 HEADING_RATIOS = (2.2, 1.5)  # to the page's usual line height: first level, second level
 HEADING_CHARS, HEADING_ROWS, HEADING_PAGE_LINES = 120, 3, 4
