@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import jax
 
+from framework import nn
 from framework.config import build
+
+if TYPE_CHECKING:
+    from zoo.layers.text_encoder import TextSize
 
 
 class Feature(NamedTuple):
@@ -34,23 +38,18 @@ class BackboneConfig(Protocol):
     def variant(self) -> str: ...
 
 
-class Backbone(Protocol):
-    """An image network that classifies, or gives its maps to a neck. It is built from a `BackboneConfig`.
+class Backbone(nn.Layer):
+    """Base of the image networks that classify, or give their maps to a neck. They are built from a `BackboneConfig`.
 
-    Images are [N, H, W, 3] float32, normalised as its weights expect.
+    Images are [N, H, W, 3] float32, normalised as the weights expect. `forward` gives logits [N, num_classes], and
+    without classes what `forward_features` gives.
     """
 
     features: tuple[Feature, ...]
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         """The maps of `features`, finest first."""
-        ...
-
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        """Logits [N, num_classes]; without classes, what `forward_features` gives."""
-        ...
-
-    def __call__(self, x: jax.Array) -> Any: ...
+        raise NotImplementedError(f"{type(self).__name__}.forward_features")
 
 
 class Encoded(NamedTuple):
@@ -68,7 +67,7 @@ class TextEncoder(Protocol):
 
     prefix: ClassVar[str]
     """The name under which upstream's models hold the encoder, such as `bert`."""
-    size: Any
+    size: TextSize
     """The TextSize that the variant and the config come to."""
 
     def forward(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import jax
 import numpy as np
@@ -29,7 +28,7 @@ class ConvBN(nn.Layer):
         out_channels: int,
         kernel_size: int | tuple[int, int],
         stride: int | tuple[int, int] = 1,
-        padding: Any = None,
+        padding: str | int | tuple[int, int] | None = None,
         groups: int = 1,
         act: Activation | None = None,
         names: tuple[str, str] = ("conv", "bn"),

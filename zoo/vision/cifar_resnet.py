@@ -19,7 +19,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.variants import check_variant
 
 WIDTHS = (16, 32, 64)
@@ -71,7 +71,7 @@ class BasicBlock(nn.Layer):
 
 @register("model", config=CifarResNetConfig)
 @register("backbone", config=CifarResNetConfig)
-class CifarResNet(nn.Layer):
+class CifarResNet(Backbone):
     """[N, H, W, 3] -> logits [N, num_classes], or maps at strides 1, 2 and 4."""
 
     def __init__(self, config: CifarResNetConfig) -> None:

@@ -20,7 +20,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.reparam import Arrays, centred
 from zoo.layers.variants import check_variant
@@ -145,7 +145,7 @@ class CSPResStage(nn.Layer):
 
 @register("model", config=CSPResNetConfig)
 @register("backbone", config=CSPResNetConfig)
-class CSPResNet(nn.Layer):
+class CSPResNet(Backbone):
     """[N, H, W, 3] -> maps at strides 4, 8, 16 and 32, or logits [N, num_classes].
 
     Raises:

@@ -25,7 +25,7 @@ from framework.config import register
 from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN
 from zoo.layers.variants import check_variant
 
@@ -243,7 +243,7 @@ def _other_names() -> tuple[tuple[str, str], ...]:
 
 @register("model", config=HRNetConfig)
 @register("backbone", config=HRNetConfig)
-class HRNet(nn.Layer):
+class HRNet(Backbone):
     """Contract: zoo/contracts.py. `features` are the maps at strides 4, 8, 16 and 32, or only the first of them.
 
     Raises:

@@ -20,7 +20,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.drop_path import DropPath, drop_rates
 from zoo.layers.mlp import narrow_linear
 from zoo.layers.variants import check_variant
@@ -146,7 +146,7 @@ class Block(nn.Layer):
 
 @register("model", config=MixVisionTransformerConfig)
 @register("backbone", config=MixVisionTransformerConfig)
-class MixVisionTransformer(nn.Layer):
+class MixVisionTransformer(Backbone):
     """MiT for [N, H, W, in_channels], both sides at least 29: logits [N, num_classes], or maps.
 
     The maps have strides 4, 8, 16 and 32.

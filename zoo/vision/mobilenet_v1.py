@@ -17,7 +17,7 @@ import jax
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN
 from zoo.layers.stages import stage_ends
 from zoo.layers.variants import check_variant
@@ -116,7 +116,7 @@ def _other_names() -> tuple[tuple[str, str], ...]:
 
 @register("model", config=MobileNetV1Config)
 @register("backbone", config=MobileNetV1Config)
-class MobileNetV1(nn.Layer):
+class MobileNetV1(Backbone):
     """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
 
     state_renames = _other_names()

@@ -17,7 +17,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.text_row import TEXT_ROW_STRIDE
@@ -93,7 +93,7 @@ class DepthwiseSeparable(nn.Layer):
 
 
 @register("backbone", config=MobileNetV1EnhanceConfig)
-class MobileNetV1Enhance(nn.Layer):
+class MobileNetV1Enhance(Backbone):
     """[N, 48, W, 3] -> one row of features [N, 1, W // 8, C]."""
 
     def __init__(self, config: MobileNetV1EnhanceConfig) -> None:

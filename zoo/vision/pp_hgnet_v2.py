@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -110,8 +110,20 @@ class PPHGNetV2Config:
 class ConvBNAct(ConvBN):
     """Convolution, normalisation, ReLU and maybe an affine."""
 
-    def __init__(self, *args: Any, use_lab: bool, **kwargs: Any) -> None:
-        super().__init__(*args, act=F.relu, initializer=_KAIMING, **kwargs)
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        stride: int = 1,
+        padding: int | str | None = None,
+        groups: int = 1,
+        *,
+        use_lab: bool,
+        deploy: bool = False,
+    ) -> None:
+        own = {"act": F.relu, "initializer": _KAIMING, "deploy": deploy}
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, groups, **own)
         self.use_lab = use_lab
         if use_lab:
             self.lab = Affine(_AFFINE_RATE)

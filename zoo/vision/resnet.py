@@ -23,7 +23,7 @@ from framework.config import register
 from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.variants import check_variant
 
@@ -122,7 +122,7 @@ class Block(nn.Layer):
 
 @register("model", config=ResNetConfig)
 @register("backbone", config=ResNetConfig)
-class ResNet(nn.Layer):
+class ResNet(Backbone):
     """[N, H, W, in_channels] -> logits [N, num_classes], or maps at strides 4 to 32, none above `output_stride`.
 
     Raises:

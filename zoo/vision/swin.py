@@ -22,7 +22,7 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.drop_path import DropPath, drop_rates
 from zoo.layers.mlp import NARROW, Mlp, narrow_linear
 from zoo.layers.variants import check_variant
@@ -201,7 +201,7 @@ class PatchEmbed(nn.Layer):
 
 @register("model", config=SwinTransformerConfig)
 @register("backbone", config=SwinTransformerConfig)
-class SwinTransformer(nn.Layer):
+class SwinTransformer(Backbone):
     """Swin for [N, H, W, 3] of any size: logits [N, num_classes], or maps at strides 4, 8, 16 and 32."""
 
     state_renames = ((r"^head\.fc\.", "head."),)  # timm's

@@ -20,7 +20,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, ShapeError
 from framework.nn import functional as F
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.drop_path import DropPath, drop_rates
 from zoo.layers.mlp import NARROW, Mlp, narrow_linear
 from zoo.layers.variants import check_variant
@@ -132,7 +132,7 @@ class Block(nn.Layer):
 
 @register("model", config=VisionTransformerConfig)
 @register("backbone", config=VisionTransformerConfig)
-class VisionTransformer(nn.Layer):
+class VisionTransformer(Backbone):
     """ViT or DeiT for [N, S, S, 3]: logits [N, num_classes], or the patches as one map at the patch's stride.
 
     The logits of a distilled variant are the mean of its two classifiers', in training too.
