@@ -171,7 +171,7 @@ class MobileNetV3(WideHead):
     """[N, H, W, 3] -> logits [N, num_classes], or maps.
 
     Form `image`: the maps at strides 4, 8, 16 and 32, or `output_stride` at most. `page`, of text detectors: the last
-    map goes through the wide 1x1 convolution. `line`, of text recognisers and orientation classifiers: one map
+    map goes through the wide 1x1 convolution. `line`, of recognisers and text-line orientation classifiers: one map
     [N, H', W // 4, C], where H' is 1 for a height of 32 and the vertical strides (1, 2, 2, 2) of the recogniser, and
     for a height of 48 and those of the classifier, (2, 2, 2, 2).
     """
