@@ -62,14 +62,13 @@ def detect_in_tiles(detect: Detect, image: np.ndarray, max_aspect: float) -> tup
                 quads.append(quad)
                 scores.append(float(score))
                 cut.append(bool(touches))
-    return _concat_outputs(quads, scores, cut, along)
+    return _merge_tiles(quads, scores, cut, along)
 
 
-def _concat_outputs(
+def _merge_tiles(
     quads: list[np.ndarray], scores: list[float], cut: list[bool], along: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """SubwordEncoding of one line joined: quads that overlap along and across, a little where one was cut, else by
-    half.
+    """One quad for each line: quads of a line overlap along and across it, a little where one was cut, else by half.
 
     The latter are words of an overlap that one tile saw alone and the other together with what follows.
     """

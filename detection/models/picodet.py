@@ -41,7 +41,7 @@ from framework.engine.task import Losses
 from framework.nn import functional as F
 from zoo.contracts import build_backbone
 from zoo.layers.variants import check_variant
-from zoo.vision.pp_lcnet import PPLCNetClassifierConfig
+from zoo.vision.pp_lcnet import PPLCNetConfig
 
 
 class Size(NamedTuple):
@@ -128,7 +128,7 @@ class PicoDet(nn.Layer):
         super().__init__()
         self.config = config
         size = VARIANTS[config.variant]
-        self.backbone = build_backbone(PPLCNetClassifierConfig(variant=size.backbone, deploy=config.deploy))
+        self.backbone = build_backbone(PPLCNetConfig(variant=size.backbone, deploy=config.deploy))
         in_channels = [feature.channels for feature in self.backbone.features[1:]]
         self.neck = PicoPAN(in_channels, size.width, lc_block, config.deploy)
         self.head = PicoHead(size.width, size.convs, config.num_classes, config.deploy)

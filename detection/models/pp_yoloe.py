@@ -160,8 +160,8 @@ class PPYOLOE(nn.Layer):
     def __init__(self, config: PPYOLOEConfig) -> None:
         super().__init__()
         self.config, size = config, VARIANTS[config.variant]
-        backbone = CSPResNetConfig(config.variant, use_alpha=config.use_alpha)
-        self.backbone = CSPResNet(backbone, deploy=config.deploy)
+        backbone = CSPResNetConfig(config.variant, use_alpha=config.use_alpha, deploy=config.deploy)
+        self.backbone = CSPResNet(backbone)
         widths = [max(round(width * size.width), 1) for width in NECK_WIDTHS]
         depth = max(round(NECK_DEPTH * size.depth), 1)
         in_channels = [feature.channels for feature in self.backbone.features[1:]]

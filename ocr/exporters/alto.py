@@ -10,11 +10,14 @@ Source: https://www.loc.gov/standards/alto/v4/alto-4-4.xsd
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement
 
 from ocr.exporters._xml import blocks_of, serialise, xml_text
 from ocr.layout import bounds_of, quad_of, spaced_words
-from ocr.results import Char, Document, Line, Page, Word
+
+if TYPE_CHECKING:
+    from ocr.results import Char, Document, Line, Page, Word
 
 _NAMESPACE = "http://www.loc.gov/standards/alto/ns-v4#"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from framework.vision import draw
@@ -9,7 +11,9 @@ from framework.vision.fonts import text_alpha
 from framework.vision.image import resize
 from framework.vision.warp import Warp
 from ocr.layout import quad_of
-from ocr.results import Line, Page
+
+if TYPE_CHECKING:
+    from ocr.results import Line, Page
 
 READABLE = 18.0  # height in pixels to which small lines are enlarged
 LARGEST_ZOOM = 4.0

@@ -9,11 +9,14 @@ Source: https://kba.github.io/hocr-spec/1.2/
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement
 
 from ocr.exporters._xml import blocks_of, pixel_box, serialise, xml_text
 from ocr.layout import quad_of, spaced_words
-from ocr.results import Document, Line, Page
+
+if TYPE_CHECKING:
+    from ocr.results import Document, Line, Page
 
 _DOCTYPE = (
     '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Transitional//EN" '

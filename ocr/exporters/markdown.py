@@ -7,8 +7,7 @@ What is done, and what is not:
 * A line runs on into the next one when that one's first word had no room on it any more: with a space between them,
   with none between Chinese or Japanese characters, and without a hyphen at its end when a small letter follows. Other
   line breaks are kept, as in addresses and verse.
-* SubwordEncoding of one row that stand apart, such as a label and its price, are joined by " | " and keep their line
-break. They
+* Cells of one row that stand apart, such as a label and its price, are joined by " | " and keep their line break. They
   are not made a Markdown table: that needs a header and even columns, which a page seldom has.
 * A heading is a line at least half as high again as the page's usual line, at most 120 characters long and with two
   letters or more, on a page of at least four lines.
@@ -22,12 +21,15 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ocr.layout import reading_regions, upright_boxes
-from ocr.results import Document, Page
+
+if TYPE_CHECKING:
+    from ocr.results import Document, Page
 
 HEADING_RATIOS = (2.2, 1.5)  # to the page's usual line height: first level, second level
 HEADING_CHARS, HEADING_ROWS, HEADING_PAGE_LINES = 120, 3, 4
@@ -76,7 +78,7 @@ def page_to_markdown(page: Page) -> str:
                 title = re.sub(r"(#+)$", r"\\\1", " ".join(row.text for row in group))
                 blocks.append(f"{'#' * level} {title}")
             else:
-                blocks.append("\n".join(map(_escape_start, _concat_outputs(group, left, right).split("\n"))))
+                blocks.append("\n".join(map(_escape_start, _join_rows(group, left, right).split("\n"))))
     return "\n\n".join(blocks)
 
 
@@ -136,7 +138,7 @@ def _heading_level(group: Sequence[_Row], usual: float) -> int:
     return next((level for level, least in enumerate(HEADING_RATIOS, 1) if ratio >= least), 0)
 
 
-def _concat_outputs(group: Sequence[_Row], left: float, right: float) -> str:
+def _join_rows(group: Sequence[_Row], left: float, right: float) -> str:
     text = group[0].text
     for before, row in pairwise(group):
         first_word = 1 if _is_unspaced(row.text[0]) else len(row.text.split(maxsplit=1)[0])

@@ -5,12 +5,14 @@ Source: PaddleOCR 2.x `PaddleOCR.ocr()` and PaddleX 3.x `OCRResult`, whose keys 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ocr.layout import bounds_of, quad_of
-from ocr.results import Page
+
+if TYPE_CHECKING:
+    from ocr.results import Page
 
 
 def page_to_v2(page: Page) -> list[list[Any]]:

@@ -16,6 +16,7 @@ import os
 import unicodedata
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
@@ -27,7 +28,9 @@ from ocr.exporters._glyphless import ADVANCE, add_font
 from ocr.exporters._pdf import PdfFile, number
 from ocr.exporters._xml import xml_text
 from ocr.layout import quad_of, spaced_words
-from ocr.results import Document, Page, Polygon
+
+if TYPE_CHECKING:
+    from ocr.results import Document, Page, Polygon
 
 POINTS_PER_INCH = 72.0
 

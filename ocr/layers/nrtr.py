@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from framework import nn
@@ -46,24 +45,20 @@ class MultiheadAttention(nn.Layer):
             self.qkv = nn.Linear(dims, 3 * dims, weight_attr=attr)
         self.out_proj = nn.Linear(dims, dims, weight_attr=attr)
 
-    def _heads(self, x: jax.Array, parts: int) -> jax.Array:
-        """[N, T, parts * C] -> [parts, N, heads, T, depth]."""
+    def _heads(self, x: jax.Array, parts: int) -> list[jax.Array]:
+        """[N, T, parts * C] -> `parts` times [N, T, heads, depth]."""
         n, length, _ = x.shape
-        return x.reshape(n, length, parts, self.num_heads, -1).transpose(2, 0, 3, 1, 4)
+        x = x.reshape(n, length, parts, self.num_heads, -1)
+        return [x[:, :, i] for i in range(parts)]
 
-    def forward(
-        self, x: jax.Array, memory: jax.Array | None = None, mask: jax.Array | None = None
-    ) -> jax.Array:
+    def forward(self, x: jax.Array, memory: jax.Array | None = None, causal: bool = False) -> jax.Array:
         if self.cross:
             assert memory is not None
             (query,), (key, value) = self._heads(self.q(x), 1), self._heads(self.kv(memory), 2)
         else:
             query, key, value = self._heads(self.qkv(x), 3)
-        scores = F.matmul(query, key, transpose_y=True) * query.shape[-1] ** -0.5
-        if mask is not None:
-            scores = jnp.where(mask, scores, -jnp.inf)
-        mixed = F.matmul(F.softmax(scores), value)  # [N, heads, T, depth]
-        return self.out_proj(mixed.transpose(0, 2, 1, 3).reshape(x.shape))
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=causal)  # [N, T, heads, depth]
+        return self.out_proj(mixed.reshape(x.shape))
 
 
 class DecoderBlock(nn.Layer):
@@ -79,8 +74,8 @@ class DecoderBlock(nn.Layer):
         self.norm3 = nn.LayerNorm(dims)
         self.dropout1, self.dropout2, self.dropout3 = nn.Dropout(0.1), nn.Dropout(0.1), nn.Dropout(0.1)
 
-    def forward(self, x: jax.Array, memory: jax.Array, mask: jax.Array) -> jax.Array:
-        x = self.norm1(x + self.dropout1(self.self_attn(x, mask=mask)))
+    def forward(self, x: jax.Array, memory: jax.Array) -> jax.Array:
+        x = self.norm1(x + self.dropout1(self.self_attn(x, causal=True)))
         x = self.norm2(x + self.dropout2(self.cross_attn(x, memory)))
         return self.norm3(x + self.dropout3(self.mlp(x)))
 
@@ -133,8 +128,6 @@ class NRTRDecoder(nn.Layer):
         Logit t predicts tokens[:, t + 1].
         """
         x = self.positional_encoding(self.embedding(tokens[:, :-1]))
-        length = x.shape[1]
-        causal = jnp.tril(jnp.ones((length, length), bool))
         for block in self.decoder:
-            x = block(x, memory, causal)
+            x = block(x, memory)
         return self.tgt_word_prj(x)

@@ -43,16 +43,16 @@ class Attention(nn.Layer):
         self.num_heads = num_heads
         self.qkv = nn.Linear(dims, 3 * dims, weight_attr=_LINEAR)
         self.proj = nn.Linear(dims, dims, weight_attr=_LINEAR)
-        self.attn_drop, self.proj_drop = nn.Dropout(dropout), nn.Dropout(dropout)
+        self.dropout, self.proj_drop = dropout, nn.Dropout(dropout)
 
     def forward(self, x: jax.Array) -> jax.Array:
         n, length, dims = x.shape
-        depth = dims // self.num_heads
-        qkv = self.qkv(x).reshape(n, length, 3, self.num_heads, depth).transpose(2, 0, 3, 1, 4)
-        query, key, value = qkv[0] * depth**-0.5, qkv[1], qkv[2]  # [N, heads, T, depth]
-        weights = self.attn_drop(F.softmax(F.matmul(query, key, transpose_y=True)))
-        mixed = F.matmul(weights, value).transpose(0, 2, 1, 3).reshape(n, length, dims)
-        return self.proj_drop(self.proj(mixed))
+        qkv = self.qkv(x).reshape(n, length, 3, self.num_heads, dims // self.num_heads)
+        query, key, value = (qkv[:, :, i] for i in range(3))  # [N, T, heads, depth]
+        mixed = F.scaled_dot_product_attention(
+            query, key, value, dropout_p=self.dropout, training=self.training
+        )
+        return self.proj_drop(self.proj(mixed.reshape(n, length, dims)))
 
 
 class MLP(nn.Layer):

@@ -9,18 +9,19 @@ Weights: official `.pdparams` by name, official exported programs by order; see 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 
 from framework import nn
-from framework.config import Kind, build, register
+from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from ocr.layers.ctc_head import CTCHead, CTCHeadConfig
-from zoo.vision.mobilenet_v3 import MobileNetV3RecConfig
+from zoo.contracts import BackboneConfig, build_backbone
+from zoo.vision.mobilenet_v3 import MobileNetV3Config
 
 _NUM_LAYERS = 2
-_MOBILE_V2 = MobileNetV3RecConfig(scale=0.5, vertical_strides=(1, 2, 2, 2))
+_MOBILE_V2 = MobileNetV3Config("mobilenetv3_small_x0_5", form="line", vertical_strides=(1, 2, 2, 2))
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class CRNNConfig:
     normalisations folded into the convolutions.
     """
 
-    backbone: Annotated[Any, Kind("backbone")] = _MOBILE_V2
+    backbone: Annotated[BackboneConfig, Kind("backbone")] = _MOBILE_V2
     hidden_size: int = 48
     num_classes: int = 6625
     deploy: bool = False
@@ -76,8 +77,8 @@ class CRNN(nn.Layer):
     def __init__(self, config: CRNNConfig) -> None:
         super().__init__()
         self.config = config
-        self.backbone = build(config.backbone, deploy=config.deploy)
-        self.neck = Neck(self.backbone.out_channels, config.hidden_size)
+        self.backbone = build_backbone(config.backbone, config.deploy)
+        self.neck = Neck(self.backbone.features[-1].channels, config.hidden_size)
         self.head = CTCHead(CTCHeadConfig(), 2 * config.hidden_size, config.num_classes)
 
     def forward(self, x: jax.Array) -> jax.Array:
@@ -92,4 +93,4 @@ class CRNN(nn.Layer):
             raise ShapeError(
                 "CRNN takes color images", received=x.shape, allowed="[N, 32, W, 3], channels last"
             )
-        return self.neck(self.backbone(x))
+        return self.neck(self.backbone(x)[-1])

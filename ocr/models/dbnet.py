@@ -13,18 +13,19 @@ Weights: official `.pdparams` by name, official exported programs by order; see 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 
 from framework import nn
-from framework.config import Kind, build, register
+from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from ocr.layers.db_head import DBHead, DBHeadConfig, DBMaps
 from ocr.layers.rep_lk import RepLKFPN, RepLKFPNConfig, RepLKPAN, RepLKPANConfig
 from ocr.layers.rse_fpn import RSEFPN, RSEFPNConfig
+from zoo.contracts import BackboneConfig, build_backbone
 from zoo.layers.variants import check_variant
-from zoo.vision.mobilenet_v3 import MobileNetV3DetConfig
+from zoo.vision.mobilenet_v3 import MobileNetV3Config
 from zoo.vision.pp_lcnet_v3 import PPLCNetV3Config
 from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config
 
@@ -35,29 +36,33 @@ NECKS = {"RSEFPN": RSEFPN, "RepLKFPN": RepLKFPN, "RepLKPAN": RepLKPAN}
 class Parts(NamedTuple):
     """What a detector is made of."""
 
-    backbone: Any
+    backbone: BackboneConfig
     neck: NeckConfig
     head: DBHeadConfig
 
 
 _V6_HEAD = DBHeadConfig(auxiliary=True)
 # PP-OCRv4 and v5 are one network with different weights.
-_V5_MOBILE = Parts(PPLCNetV3Config("det", 0.75), RSEFPNConfig(), DBHeadConfig())
+_V5_MOBILE = Parts(PPLCNetV3Config("pplcnetv3_x0_75", form="page"), RSEFPNConfig(), DBHeadConfig())
 
 # PaddleOCR configs/det/{PP-OCRv3,PP-OCRv4,PP-OCRv5,PP-OCRv6}
 VARIANTS: dict[str, Parts] = {
     "PP-OCRv3_mobile_det": Parts(
-        MobileNetV3DetConfig(scale=0.5, squeeze=False), RSEFPNConfig(), DBHeadConfig()
+        MobileNetV3Config("mobilenetv3_large_x0_5", form="page", squeeze=False),
+        RSEFPNConfig(),
+        DBHeadConfig(),
     ),
     "PP-OCRv4_mobile_det": _V5_MOBILE,
     "PP-OCRv5_mobile_det": _V5_MOBILE,
     "PP-OCRv6_tiny_det": Parts(
-        PPLCNetV4Config("det_tiny"), RepLKFPNConfig(out_channels=64, kernel_size=5), _V6_HEAD
+        PPLCNetV4Config("pplcnetv4_tiny"), RepLKFPNConfig(out_channels=64, kernel_size=5), _V6_HEAD
     ),
     "PP-OCRv6_small_det": Parts(
-        PPLCNetV4Config("det_small"), RepLKFPNConfig(out_channels=96, kernel_size=7), _V6_HEAD
+        PPLCNetV4Config("pplcnetv4_small"), RepLKFPNConfig(out_channels=96, kernel_size=7), _V6_HEAD
     ),
-    "PP-OCRv6_medium_det": Parts(PPLCNetV4Config("det_medium"), RepLKPANConfig(out_channels=256), _V6_HEAD),
+    "PP-OCRv6_medium_det": Parts(
+        PPLCNetV4Config("pplcnetv4_medium"), RepLKPANConfig(out_channels=256), _V6_HEAD
+    ),
 }
 
 
@@ -69,7 +74,7 @@ class DBNetConfig:
     """
 
     variant: str = "PP-OCRv6_small_det"
-    backbone: Annotated[Any, Kind("backbone")] | None = None
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     neck: NeckConfig | None = None
     head: DBHeadConfig | None = None
     deploy: bool = False
@@ -95,8 +100,9 @@ class DBNet(nn.Layer):
         super().__init__()
         self.config = config
         backbone, neck, head = config.parts
-        self.backbone = build(backbone, deploy=config.deploy)
-        self.neck = NECKS[neck.kind](neck, self.backbone.out_channels, config.deploy)  # type: ignore[arg-type]
+        self.backbone = build_backbone(backbone, config.deploy)
+        in_channels = [feature.channels for feature in self.backbone.features]
+        self.neck = NECKS[neck.kind](neck, in_channels, config.deploy)  # type: ignore[arg-type]
         self.head = DBHead(head, self.neck.out_channels, config.deploy)
 
     def forward(self, x: jax.Array) -> DBMaps:

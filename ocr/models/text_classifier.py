@@ -11,35 +11,36 @@ framework/workflow/weights.py.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 
 from framework import nn
-from framework.config import Kind, build, register
+from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
+from zoo.contracts import BackboneConfig, build_backbone
 from zoo.layers.variants import check_variant
-from zoo.vision.mobilenet_v3 import MobileNetV3RecConfig
+from zoo.vision.mobilenet_v3 import MobileNetV3Config
 from zoo.vision.pp_lcnet import PPLCNetConfig
 
 
 class Parts(NamedTuple):
     """What a classifier is made of."""
 
-    backbone: Any
+    backbone: BackboneConfig
     num_classes: int
 
 
 _ALONG_THE_LINE = ((2, 1),) * 4
 # Classes: 0 and 180 degrees, or 0, 90, 180 and 270. Strides of PP-LCNet are those of the official exports.
 VARIANTS: dict[str, Parts] = {
-    "ch_ppocr_mobile_v2.0_cls": Parts(MobileNetV3RecConfig(scale=0.35), 2),
+    "ch_ppocr_mobile_v2.0_cls": Parts(MobileNetV3Config("mobilenetv3_small_x0_35", form="line"), 2),
     "PP-LCNet_x0_25_textline_ori": Parts(
-        PPLCNetConfig(scale=0.25, strides=((1, 2), *_ALONG_THE_LINE), last_channels=None), 2
+        PPLCNetConfig("pplcnet_x0_25", strides=((1, 2), *_ALONG_THE_LINE)), 2
     ),
-    "PP-LCNet_x1_0_textline_ori": Parts(PPLCNetConfig(strides=((2, 2), *_ALONG_THE_LINE)), 2),
-    "PP-LCNet_x1_0_doc_ori": Parts(PPLCNetConfig(), 4),
+    "PP-LCNet_x1_0_textline_ori": Parts(PPLCNetConfig(strides=((2, 2), *_ALONG_THE_LINE), pool=True), 2),
+    "PP-LCNet_x1_0_doc_ori": Parts(PPLCNetConfig(pool=True), 4),
 }
 
 
@@ -51,7 +52,7 @@ class TextClassifierConfig:
     """
 
     variant: str = "ch_ppocr_mobile_v2.0_cls"
-    backbone: Annotated[Any, Kind("backbone")] | None = None
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     num_classes: int | None = None
     deploy: bool = False
 
@@ -91,12 +92,12 @@ class TextClassifier(nn.Layer):
         super().__init__()
         self.config = config
         backbone, num_classes = config.parts
-        self.backbone = build(backbone, deploy=config.deploy)
-        self.head = ClassHead(self.backbone.out_channels, num_classes)
+        self.backbone = build_backbone(backbone, config.deploy)
+        self.head = ClassHead(self.backbone.features[-1].channels, num_classes)
 
     def forward(self, x: jax.Array) -> jax.Array:
         if x.ndim != 4 or x.shape[3] != 3:
             raise ShapeError(
                 "TextClassifier takes color images", received=x.shape, allowed="[N, H, W, 3], channels last"
             )
-        return self.head(self.backbone(x))
+        return self.head(self.backbone(x)[-1])

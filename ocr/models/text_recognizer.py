@@ -13,17 +13,18 @@ Weights: official `.pdparams` by name, official exported programs by order; see 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 
 from framework import nn
-from framework.config import Kind, build, register
+from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from ocr.layers.ctc_head import CTCHeadConfig, EncoderConfig, MultiHead, ReshapeConfig, greedy
 from ocr.layers.nrtr import NRTRConfig
 from ocr.layers.svtr import LightSVTRConfig
 from ocr.layers.svtr_encoder import SVTREncoderConfig
+from zoo.contracts import BackboneConfig, build_backbone
 from zoo.layers.variants import check_variant
 from zoo.vision.mobilenet_v1_enhance import MobileNetV1EnhanceConfig
 from zoo.vision.pp_lcnet_v3 import PPLCNetV3Config
@@ -35,7 +36,7 @@ __all__ = ["GuidedLogits", "TextRecognizer", "TextRecognizerConfig", "greedy"]
 class Parts(NamedTuple):
     """What a recogniser is made of; `gtc` is built for guided training only."""
 
-    backbone: Any
+    backbone: BackboneConfig
     encoder: EncoderConfig
     head: CTCHeadConfig
     gtc: NRTRConfig
@@ -44,7 +45,7 @@ class Parts(NamedTuple):
 
 # PP-OCRv4 and v5 are one network. The classes are blank, ppocr_keys_v1.txt (v5: ppocrv5_dict.txt), and a space.
 _V4_MOBILE = Parts(
-    PPLCNetV3Config("rec", 0.95), SVTREncoderConfig(), CTCHeadConfig(), NRTRConfig(dims=384), 6625
+    PPLCNetV3Config(form="line"), SVTREncoderConfig(), CTCHeadConfig(), NRTRConfig(dims=384), 6625
 )
 
 # PaddleOCR configs/rec/PP-OCRv6; the classes are blank, ppocrv6_dict.txt or ppocrv6_tiny_dict.txt, and a space
@@ -55,21 +56,21 @@ VARIANTS: dict[str, Parts] = {
     "PP-OCRv4_mobile_rec": _V4_MOBILE,
     "PP-OCRv5_mobile_rec": _V4_MOBILE._replace(num_classes=18385),
     "PP-OCRv6_tiny_rec": Parts(
-        PPLCNetV4Config("rec_tiny"),
+        PPLCNetV4Config("pplcnetv4_tiny", form="line"),
         ReshapeConfig(),
         CTCHeadConfig(mid_channels=80, guide=True),
         NRTRConfig(dims=384),
         6906,
     ),
     "PP-OCRv6_small_rec": Parts(
-        PPLCNetV4Config("rec_small"),
+        PPLCNetV4Config("pplcnetv4_small", form="line"),
         LightSVTRConfig(dims=120, mlp_ratio=2.0),
         CTCHeadConfig(),
         NRTRConfig(dims=384),
         18710,
     ),
     "PP-OCRv6_medium_rec": Parts(
-        PPLCNetV4Config("rec_medium"),
+        PPLCNetV4Config("pplcnetv4_medium", form="line"),
         LightSVTRConfig(dims=192, mlp_ratio=4.0),
         CTCHeadConfig(),
         NRTRConfig(dims=512),
@@ -88,7 +89,7 @@ class TextRecognizerConfig:
 
     variant: str = "PP-OCRv6_small_rec"
     num_classes: int | None = None
-    backbone: Annotated[Any, Kind("backbone")] | None = None
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     encoder: EncoderConfig | None = None
     head: CTCHeadConfig | None = None
     gtc: NRTRConfig | None = None
@@ -134,12 +135,12 @@ class TextRecognizer(nn.Layer):
         super().__init__()
         self.config = config
         backbone, encoder, head, gtc, num_classes = config.parts
-        self.backbone = build(backbone, deploy=config.deploy)
+        self.backbone = build_backbone(backbone, config.deploy)
         self.head = MultiHead(
             encoder,
             head,
             gtc if config.guided else None,
-            self.backbone.out_channels,
+            self.backbone.features[-1].channels,
             num_classes,
             config.deploy,
         )
@@ -161,4 +162,4 @@ class TextRecognizer(nn.Layer):
             raise ShapeError(
                 "TextRecognizer takes color images", received=x.shape, allowed="[N, 48, W, 3], channels last"
             )
-        return self.backbone(x)  # [N, 1, T, C]
+        return self.backbone(x)[-1]  # [N, 1, T, C]

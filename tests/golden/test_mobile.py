@@ -18,18 +18,18 @@ from tests.golden.parity import check_stages, spelled, stages
 from zoo.vision.mobilenet_v1 import MobileNetV1, MobileNetV1Config
 from zoo.vision.mobilenet_v3 import MobileNetV3, MobileNetV3Config
 from zoo.vision.pp_hgnet_v2 import PPHGNetV2, PPHGNetV2Config
-from zoo.vision.pp_lcnet import PPLCNetClassifier, PPLCNetClassifierConfig
+from zoo.vision.pp_lcnet import PPLCNet, PPLCNetConfig
 from zoo.vision.pp_lcnet_v2 import PPLCNetV2, PPLCNetV2Config
-from zoo.vision.pp_lcnet_v3 import PPLCNetV3Classifier, PPLCNetV3ClassifierConfig
+from zoo.vision.pp_lcnet_v3 import PPLCNetV3, PPLCNetV3Config
 
 DATA = Path(__file__).parent / "data" / "mobile"
 CASES: dict[str, tuple[Any, Any]] = {
     "mobilenetv1_x0_25": (MobileNetV1, MobileNetV1Config),
     "mobilenetv3_small_x0_75": (MobileNetV3, MobileNetV3Config),
     "mobilenetv3_large_x0_5": (MobileNetV3, MobileNetV3Config),
-    "pplcnet_x0_35": (PPLCNetClassifier, PPLCNetClassifierConfig),
+    "pplcnet_x0_35": (PPLCNet, PPLCNetConfig),
     "pplcnetv2_small": (PPLCNetV2, PPLCNetV2Config),
-    "pplcnetv3_base": (PPLCNetV3Classifier, PPLCNetV3ClassifierConfig),
+    "pplcnetv3_base": (PPLCNetV3, PPLCNetV3Config),
     "pphgnetv2_b0": (PPHGNetV2, PPHGNetV2Config),
     "pphgnetv2_b4": (PPHGNetV2, PPHGNetV2Config),
 }

@@ -23,7 +23,7 @@ from ocr.models.dbnet import DBNet, DBNetConfig
 from ocr.models.text_classifier import TextClassifier, TextClassifierConfig
 from ocr.models.text_recognizer import greedy
 from ocr.postprocess import ctc_decode
-from ocr.preprocess import line_width, rec_batch
+from ocr.preprocess import line_width, pack_lines
 
 CLASSIFIER = "ppocr_v2_cls/ch_ppocr_mobile_v2.0_cls_infer.onnx"
 ENGLISH = "ppocr_v2_rec_en_number/en_number_mobile_v2.0_rec_infer.onnx"
@@ -100,7 +100,10 @@ def recogniser(shared: Path, path: str) -> Any:
     best = jax.jit(lambda p, b, x: greedy(nn.apply(graphdef, p, b, None, x)[0]))
 
     def texts(crops: list[np.ndarray], width: int) -> list[str]:
-        indices, probabilities = best(params, buffers, rec_batch(crops, width, HEIGHT))
+        batch, widths = pack_lines(crops, width, HEIGHT)
+        inside = np.arange(width)[:, None] < widths[:, None, None, None]  # [N, 1, W, 1]
+        x = np.where(inside, batch[..., ::-1] * np.float32(2 / 255) - 1, np.float32(0))
+        indices, probabilities = best(params, buffers, x)
         return [line.text for line in ctc_decode(np.asarray(indices), np.asarray(probabilities), characters)]
 
     return texts

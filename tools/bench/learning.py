@@ -135,7 +135,7 @@ def theirs(experiment: Experiment) -> Run:
 
 
 def network(config: Any) -> nn.Module:
-    known = {"CifarResNetConfig": cifar_resnet, "PPLCNetClassifierConfig": pp_lcnet}
+    known = {"CifarResNetConfig": cifar_resnet, "PPLCNetConfig": pp_lcnet}
     kind = type(config).__name__
     if kind not in known:
         raise SystemExit(f"torch's side has no {kind}, only {', '.join(known)}")
@@ -184,7 +184,7 @@ class _Gate(nn.Module):
 
 
 def pp_lcnet(config: Any) -> nn.Module:
-    scale, act = VARIANTS[config.variant], nn.Hardswish()
+    scale, act = VARIANTS[config.variant].scale, nn.Hardswish()
     before = scaled_width(STEM_WIDTH, scale)
     parts: list[nn.Module] = [conv_bn(3, before, 3, 2, act=act)]
     for stage, blocks in enumerate(STAGES.values()):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import numpy as np
@@ -28,7 +27,7 @@ class ConvBN(FoldableLayer):
         out_channels: int,
         kernel_size: int | tuple[int, int],
         stride: int | tuple[int, int] = 1,
-        padding: Any = None,
+        padding: str | int | tuple[int, int] | None = None,
         groups: int = 1,
         act: Activation | None = None,
         names: tuple[str, str] = ("conv", "bn"),
@@ -65,13 +64,13 @@ class ConvBN(FoldableLayer):
             x = getattr(self, self.names[1])(x)
         return x if self.act is None else self.act(x)
 
-    def fused(self) -> tuple[np.ndarray, np.ndarray]:
+    def fuse(self) -> tuple[np.ndarray, np.ndarray]:
         """(weight, bias) of the deploy form, from the training form."""
         conv, bn = (getattr(self, name) for name in self.names)
         return fuse_conv_bn(conv.weight, conv.bias, bn)
 
     def deploy_state(self) -> Arrays:
-        weight, bias = self.fused()
+        weight, bias = self.fuse()
         return {f"{self.names[0]}.weight": weight, f"{self.names[0]}.bias": bias}
 
     def fold(self) -> None:

@@ -19,7 +19,7 @@ def stage_ends(strides: Sequence[int], stem_stride: int = 2) -> dict[int, int]:
     return ends
 
 
-def dilated(strides: Sequence[int], output_stride: int, stem_stride: int = 2) -> list[tuple[int, int]]:
+def dilate_strides(strides: Sequence[int], output_stride: int, stem_stride: int = 2) -> list[tuple[int, int]]:
     """(stride, dilation) of each block, so that no map has a stride above `output_stride`.
 
     A block that loses its stride keeps the dilation of those before it, and those behind it have twice that.

@@ -7,6 +7,9 @@ import jax
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 
+TEXT_ROW_STRIDE = (48, 8)
+"""(vertical, horizontal) stride of the row that these backbones make of a line."""
+
 
 def pool_text_row(x: jax.Array, training: bool, where: str) -> jax.Array:
     """One row of features: [N, 3, W, C] -> [N, 1, W // 2, C] in eval, [N, 1, 40, C] in training for any height.

@@ -9,10 +9,11 @@ import jax
 
 from framework import nn
 from framework.nn import functional as F
+from zoo.contracts import Backbone
 from zoo.layers.conv_bn import Activation
 
 
-class WideHead(nn.Layer):
+class WideHead(Backbone):
     """Base of networks with `last_conv` and `fc`: a base and no part, since upstream names these beside the stages."""
 
     def add_head(
@@ -32,10 +33,10 @@ class WideHead(nn.Layer):
         if num_classes:
             self.fc = nn.Linear(width, num_classes)
 
-    def widened(self, x: jax.Array) -> jax.Array:
+    def widen(self, x: jax.Array) -> jax.Array:
         """[N, H, W, in_channels] -> [N, 1, 1, width]."""
         return self.dropout(self.act(self.last_conv(F.global_avg_pool2d(x))))
 
     def logits(self, x: jax.Array) -> jax.Array:
         """[N, H, W, in_channels] -> [N, num_classes]."""
-        return self.fc(self.widened(x)[:, 0, 0])
+        return self.fc(self.widen(x)[:, 0, 0])

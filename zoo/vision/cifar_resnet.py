@@ -10,6 +10,7 @@ Weights: `state_dict()` has the names of the reference's checkpoints in Paddle's
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,12 +19,27 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.variants import check_variant
 
 WIDTHS = (16, 32, 64)
-# Blocks of each stage: n of the paper's 6n + 2 layers, table 6
-VARIANTS: dict[str, int] = {"resnet20": 3, "resnet32": 5, "resnet44": 7, "resnet56": 9, "resnet110": 18}
+
+
+class Size(NamedTuple):
+    """`blocks` of each stage: n of the paper's 6n + 2 layers; `params` of 10 classes."""
+
+    blocks: int
+    params: int
+
+
+# Paper, table 6
+VARIANTS: dict[str, Size] = {
+    "resnet20": Size(3, 269_722),
+    "resnet32": Size(5, 464_154),
+    "resnet44": Size(7, 658_586),
+    "resnet56": Size(9, 853_018),
+    "resnet110": Size(18, 1_727_962),
+}
 SMALL = "resnet20"
 
 
@@ -55,7 +71,7 @@ class BasicBlock(nn.Layer):
 
 @register("model", config=CifarResNetConfig)
 @register("backbone", config=CifarResNetConfig)
-class CifarResNet(nn.Layer):
+class CifarResNet(Backbone):
     """[N, H, W, 3] -> logits [N, num_classes], or maps at strides 1, 2 and 4."""
 
     def __init__(self, config: CifarResNetConfig) -> None:
@@ -67,7 +83,7 @@ class CifarResNet(nn.Layer):
         channels = WIDTHS[0]
         for stage, width in enumerate(WIDTHS):
             blocks = nn.Sequential()
-            for number in range(VARIANTS[config.variant]):
+            for number in range(VARIANTS[config.variant].blocks):
                 blocks.append(BasicBlock(channels, width, 2 if stage > 0 and number == 0 else 1))
                 channels = width
             self.add_sublayer(f"layer{stage + 1}", blocks)

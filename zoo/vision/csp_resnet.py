@@ -21,7 +21,7 @@ from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from framework.nn.reparam import Arrays, centred
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.variants import check_variant
 
@@ -30,29 +30,37 @@ STEM_WIDTH, WIDTHS, DEPTHS = 64, (128, 256, 512, 1024), (3, 6, 6, 3)
 
 
 class Size(NamedTuple):
-    """Multipliers of blocks and channels."""
+    """Multipliers of blocks and channels.
+
+    `params` with alphas and without a classifier: counted in ppdet 2.6, as upstream publishes those of whole detectors.
+    """
 
     depth: float
     width: float
+    params: int
 
 
 # depth_mult and width_mult of configs/ppyoloe of PaddleDetection
 VARIANTS: dict[str, Size] = {
-    "s": Size(0.33, 0.5),
-    "m": Size(0.67, 0.75),
-    "l": Size(1.0, 1.0),
-    "x": Size(1.33, 1.25),
+    "s": Size(0.33, 0.5, 2_992_982),
+    "m": Size(0.67, 0.75, 9_317_436),
+    "l": Size(1.0, 1.0, 21_158_770),
+    "x": Size(1.33, 1.25, 40_240_664),
 }
 SMALL = "s"
 
 
 @dataclass(frozen=True)
 class CSPResNetConfig:
-    """`use_alpha` weighs the 1x1 branches with a learned number: PP-YOLOE+ has it, PP-YOLOE has not."""
+    """`use_alpha` weighs the 1x1 branches with a learned number: PP-YOLOE+ has it, PP-YOLOE has not.
+
+    `deploy` folds branches and normalisations into convolutions.
+    """
 
     variant: str = "s"
     num_classes: int = 0
     use_alpha: bool = True
+    deploy: bool = False
 
 
 class RepVGGBlock(nn.Layer):
@@ -83,7 +91,7 @@ class RepVGGBlock(nn.Layer):
 
     def deploy_state(self) -> Arrays:
         alpha = np.asarray(self.alpha) if self.use_alpha and self.alpha > 0 else np.ones(1, np.float32)
-        (weight, bias), (point, point_bias) = self.conv1.fused(), self.conv2.fused()
+        (weight, bias), (point, point_bias) = self.conv1.fuse(), self.conv2.fuse()
         return {"conv.weight": weight + alpha * centred(point, 3), "conv.bias": bias + alpha * point_bias}
 
 
@@ -137,17 +145,17 @@ class CSPResStage(nn.Layer):
 
 @register("model", config=CSPResNetConfig)
 @register("backbone", config=CSPResNetConfig)
-class CSPResNet(nn.Layer):
+class CSPResNet(Backbone):
     """[N, H, W, 3] -> maps at strides 4, 8, 16 and 32, or logits [N, num_classes].
 
     Raises:
         ConfigError: the variant is unknown.
     """
 
-    def __init__(self, config: CSPResNetConfig, deploy: bool = False) -> None:
+    def __init__(self, config: CSPResNetConfig) -> None:
         super().__init__()
         check_variant("CSPResNet", config.variant, VARIANTS)
-        self.config, size = config, VARIANTS[config.variant]
+        self.config, size, deploy = config, VARIANTS[config.variant], config.deploy
         channels, *widths = (round(width * size.width) for width in (STEM_WIDTH, *WIDTHS))
         self.stem = nn.Sequential(
             ("conv1", ConvBN(3, channels // 2, 3, 2, act=F.silu, deploy=deploy)),

@@ -25,7 +25,7 @@ from framework.config import register
 from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN
 from zoo.layers.variants import check_variant
 
@@ -33,10 +33,12 @@ from zoo.layers.variants import check_variant
 class Size(NamedTuple):
     """`first` is (blocks, width) of the bottlenecks of stage 1; `modules` those of stages 2, 3 and 4.
 
-    The branches have `width`, 2, 4 and 8 times `width` channels, and `blocks` basic blocks in each module.
+    The branches have `width`, 2, 4 and 8 times `width` channels, and `blocks` basic blocks in each module. `params` of
+    1000 classes, without the running statistics.
     """
 
     width: int
+    params: int
     first: tuple[int, int] = (4, 64)
     modules: tuple[int, int, int] = (1, 4, 3)
     blocks: int = 4
@@ -44,16 +46,16 @@ class Size(NamedTuple):
 
 # PaddleClas and PaddleSeg, the constructors of the references; the paper describes them in section 3
 VARIANTS: dict[str, Size] = {
-    "w18": Size(18),
-    "w30": Size(30),
-    "w32": Size(32),
-    "w40": Size(40),
-    "w44": Size(44),
-    "w48": Size(48),
-    "w60": Size(60),
-    "w64": Size(64),
-    "w18_small_v1": Size(16, first=(1, 32), modules=(1, 1, 1), blocks=2),
-    "w18_small_v2": Size(18, first=(2, 64), modules=(1, 3, 2), blocks=2),
+    "w18": Size(18, 21_295_164),
+    "w30": Size(30, 37_708_380),
+    "w32": Size(32, 41_228_840),
+    "w40": Size(40, 57_553_320),
+    "w44": Size(44, 67_061_144),
+    "w48": Size(48, 77_466_024),
+    "w60": Size(60, 114_063_000),
+    "w64": Size(64, 128_056_104),
+    "w18_small_v1": Size(16, 13_183_624, first=(1, 32), modules=(1, 1, 1), blocks=2),
+    "w18_small_v2": Size(18, 15_593_624, first=(2, 64), modules=(1, 3, 2), blocks=2),
 }
 SMALL = "w18_small_v1"
 
@@ -241,7 +243,7 @@ def _other_names() -> tuple[tuple[str, str], ...]:
 
 @register("model", config=HRNetConfig)
 @register("backbone", config=HRNetConfig)
-class HRNet(nn.Layer):
+class HRNet(Backbone):
     """Contract: zoo/contracts.py. `features` are the maps at strides 4, 8, 16 and 32, or only the first of them.
 
     Raises:

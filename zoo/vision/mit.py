@@ -20,7 +20,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.drop_path import DropPath, drop_rates
 from zoo.layers.mlp import narrow_linear
 from zoo.layers.variants import check_variant
@@ -33,20 +33,22 @@ SMALLEST_IMAGE = 29
 
 
 class Size(NamedTuple):
-    """Channels and blocks of the four stages."""
+    """Channels and blocks of the four stages; `params` of 1000 classes."""
 
     widths: tuple[int, int, int, int]
     depths: tuple[int, int, int, int]
+    params: int
 
 
-# table 6 of the paper
+# Table 6 of the paper. Without the classifier `params` are those counted on PaddleSeg 2.8's MixVisionTransformer_B0
+# to B5, which the paper rounds in table 1a.
 VARIANTS: dict[str, Size] = {
-    "mit_b0": Size((32, 64, 160, 256), (2, 2, 2, 2)),
-    "mit_b1": Size((64, 128, 320, 512), (2, 2, 2, 2)),
-    "mit_b2": Size((64, 128, 320, 512), (3, 4, 6, 3)),
-    "mit_b3": Size((64, 128, 320, 512), (3, 4, 18, 3)),
-    "mit_b4": Size((64, 128, 320, 512), (3, 8, 27, 3)),
-    "mit_b5": Size((64, 128, 320, 512), (3, 6, 40, 3)),
+    "mit_b0": Size((32, 64, 160, 256), (2, 2, 2, 2), 3_576_392),
+    "mit_b1": Size((64, 128, 320, 512), (2, 2, 2, 2), 13_664_424),
+    "mit_b2": Size((64, 128, 320, 512), (3, 4, 6, 3), 24_709_288),
+    "mit_b3": Size((64, 128, 320, 512), (3, 4, 18, 3), 44_585_128),
+    "mit_b4": Size((64, 128, 320, 512), (3, 8, 27, 3), 61_355_688),
+    "mit_b5": Size((64, 128, 320, 512), (3, 6, 40, 3), 81_956_008),
 }
 SMALL = "mit_b0"
 
@@ -144,7 +146,7 @@ class Block(nn.Layer):
 
 @register("model", config=MixVisionTransformerConfig)
 @register("backbone", config=MixVisionTransformerConfig)
-class MixVisionTransformer(nn.Layer):
+class MixVisionTransformer(Backbone):
     """MiT for [N, H, W, in_channels], both sides at least 29: logits [N, num_classes], or maps.
 
     The maps have strides 4, 8, 16 and 32.
@@ -153,7 +155,7 @@ class MixVisionTransformer(nn.Layer):
     def __init__(self, config: MixVisionTransformerConfig) -> None:
         super().__init__()
         check_variant("MixVisionTransformer", config.variant, VARIANTS)
-        widths, depths = VARIANTS[config.variant]
+        widths, depths, _ = VARIANTS[config.variant]
         self.config = config
         rates = drop_rates(config.drop_path_rate, depths)
         in_channels = config.in_channels

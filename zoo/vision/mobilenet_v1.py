@@ -10,23 +10,32 @@ Weights: `state_dict()` has the names of PaddleClas; those of PaddleDetection, p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN
 from zoo.layers.stages import stage_ends
 from zoo.layers.variants import check_variant
 
+
+class Size(NamedTuple):
+    """`params` of 1000 classes; with the running statistics they are the values in PaddleClas 2.6's checkpoints."""
+
+    scale: float
+    params: int
+
+
 # Width multipliers; paper, table 7
-VARIANTS: dict[str, float] = {
-    "mobilenetv1_x0_25": 0.25,
-    "mobilenetv1_x0_5": 0.5,
-    "mobilenetv1_x0_75": 0.75,
-    "mobilenetv1_x1_0": 1.0,
+VARIANTS: dict[str, Size] = {
+    "mobilenetv1_x0_25": Size(0.25, 470_072),
+    "mobilenetv1_x0_5": Size(0.5, 1_331_592),
+    "mobilenetv1_x0_75": Size(0.75, 2_585_560),
+    "mobilenetv1_x1_0": Size(1.0, 4_231_976),
 }
 SMALL = "mobilenetv1_x0_25"
 
@@ -107,7 +116,7 @@ def _other_names() -> tuple[tuple[str, str], ...]:
 
 @register("model", config=MobileNetV1Config)
 @register("backbone", config=MobileNetV1Config)
-class MobileNetV1(nn.Layer):
+class MobileNetV1(Backbone):
     """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
 
     state_renames = _other_names()
@@ -115,7 +124,7 @@ class MobileNetV1(nn.Layer):
     def __init__(self, config: MobileNetV1Config) -> None:
         super().__init__()
         self.config = config
-        scale, deploy = VARIANTS[config.variant], config.deploy
+        scale, deploy = VARIANTS[config.variant].scale, config.deploy
         act = _LeakyReLU(config.slope) if config.slope else F.relu
         width = int(STEM_WIDTH * scale)
         self.conv = ConvBN(3, width, 3, 2, act=act, initializer=_KAIMING, deploy=deploy)

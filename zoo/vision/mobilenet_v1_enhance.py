@@ -17,8 +17,11 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
+from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
+from zoo.layers.text_row import TEXT_ROW_STRIDE
+from zoo.layers.variants import check_variant
 
 Stride = int | tuple[int, int]
 
@@ -48,11 +51,26 @@ BLOCKS = (
 )
 
 
+class Size(NamedTuple):
+    """`params` without the running statistics."""
+
+    scale: float
+    params: int
+
+
+# As PP-OCRv3 has it: the last stride is (1, 2) and the last pooling an average
+VARIANTS: dict[str, Size] = {"mobilenetv1_enhance_x0_5": Size(0.5, 1_016_160)}
+
+
 @dataclass(frozen=True)
 class MobileNetV1EnhanceConfig:
-    """As PP-OCRv3 has it: the last stride is (1, 2) and the last pooling an average."""
+    """It reads text lines and has no classifier. `deploy` folds the normalisations into convolutions."""
 
-    scale: float = 0.5
+    variant: str = "mobilenetv1_enhance_x0_5"
+    deploy: bool = False
+
+    def __post_init__(self) -> None:
+        check_variant("MobileNetV1Enhance", self.variant, VARIANTS)
 
 
 class DepthwiseSeparable(nn.Layer):
@@ -75,21 +93,23 @@ class DepthwiseSeparable(nn.Layer):
 
 
 @register("backbone", config=MobileNetV1EnhanceConfig)
-class MobileNetV1Enhance(nn.Layer):
-    """[N, 48, W, 3] -> one row of features [N, 1, W // 8, out_channels]."""
+class MobileNetV1Enhance(Backbone):
+    """[N, 48, W, 3] -> one row of features [N, 1, W // 8, C]."""
 
-    def __init__(self, config: MobileNetV1EnhanceConfig, deploy: bool = False) -> None:
+    def __init__(self, config: MobileNetV1EnhanceConfig) -> None:
         super().__init__()
-        width = int(STEM_WIDTH * config.scale)
+        self.config = config
+        scale, deploy = VARIANTS[config.variant].scale, config.deploy
+        width = int(STEM_WIDTH * scale)
         self.conv1 = ConvBN(3, width, 3, 2, act=F.hardswish, names=_NAMES, deploy=deploy)
         self.block_list = nn.Sequential()
         for block in BLOCKS:
-            out_channels = int(block.width * config.scale)
+            out_channels = int(block.width * scale)
             self.block_list.append(DepthwiseSeparable(block, width, out_channels, deploy))
             width = out_channels
-        self.out_channels = width
+        self.features = (Feature(width, TEXT_ROW_STRIDE),)
 
-    def forward(self, x: jax.Array) -> jax.Array:
+    def forward_features(self, x: jax.Array) -> tuple[jax.Array]:
         x = self.block_list(self.conv1(x))  # [N, 3, W/4, C]
         if x.shape[1] not in (2, 3):
             raise ShapeError(
@@ -98,4 +118,7 @@ class MobileNetV1Enhance(nn.Layer):
                 allowed="3, from an image 48 pixels high",
                 fix="resize the line to a height of 48",
             )
-        return F.avg_pool2d(x, 2)
+        return (F.avg_pool2d(x, 2),)
+
+    def forward(self, x: jax.Array) -> tuple[jax.Array]:
+        return self.forward_features(x)

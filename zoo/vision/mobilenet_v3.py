@@ -11,7 +11,9 @@ Weights: `state_dict()` has upstream's names; the classifier takes those of Padd
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import jax
@@ -23,13 +25,13 @@ from framework.nn import functional as F
 from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
-from zoo.layers.stages import dilated, stage_ends
+from zoo.layers.stages import dilate_strides, stage_ends
 from zoo.layers.variants import check_variant
 from zoo.layers.wide_head import WideHead
 from zoo.layers.width import scaled_width
 
 Stride = int | tuple[int, int]
-Size = Literal["large", "small"]
+Table = Literal["large", "small"]
 
 _ACTIVATIONS = {"relu": F.relu, "hardswish": F.hardswish}
 _SE_SLOPE = 0.2
@@ -49,7 +51,7 @@ class Unit(NamedTuple):
 
 STEM_WIDTH = 16
 # Paper, table 1 (large) and table 2 (small)
-UNITS: dict[Size, tuple[Unit, ...]] = {
+UNITS: dict[Table, tuple[Unit, ...]] = {
     "large": (
         Unit(3, 16, 16, False, "relu", 1),
         Unit(3, 64, 24, False, "relu", 2),
@@ -81,58 +83,53 @@ UNITS: dict[Size, tuple[Unit, ...]] = {
         Unit(5, 576, 96, True, "hardswish", 1),
     ),
 }
-LAST_WIDTH: dict[Size, int] = {"large": 960, "small": 576}
+LAST_WIDTH: dict[Table, int] = {"large": 960, "small": 576}
 HEAD_WIDTH = 1280  # at every scale
 
-# (table, scale); paper, section 6.1.2, and 0.35 to 1.25 as upstream trained them
-VARIANTS: dict[str, tuple[Size, float]] = {
-    "mobilenetv3_small_x0_35": ("small", 0.35),
-    "mobilenetv3_small_x0_5": ("small", 0.5),
-    "mobilenetv3_small_x0_75": ("small", 0.75),
-    "mobilenetv3_small_x1_0": ("small", 1.0),
-    "mobilenetv3_small_x1_25": ("small", 1.25),
-    "mobilenetv3_large_x0_35": ("large", 0.35),
-    "mobilenetv3_large_x0_5": ("large", 0.5),
-    "mobilenetv3_large_x0_75": ("large", 0.75),
-    "mobilenetv3_large_x1_0": ("large", 1.0),
-    "mobilenetv3_large_x1_25": ("large", 1.25),
+
+class Size(NamedTuple):
+    """`params` of 1000 classes; with the running statistics they are the values in PaddleClas 2.6's checkpoints."""
+
+    table: Table
+    scale: float
+    params: int
+
+
+# Paper, section 6.1.2, and 0.35 to 1.25 as upstream trained them
+VARIANTS: dict[str, Size] = {
+    "mobilenetv3_small_x0_35": Size("small", 0.35, 1_665_954),
+    "mobilenetv3_small_x0_5": Size("small", 0.5, 1_902_536),
+    "mobilenetv3_small_x0_75": Size("small", 0.75, 2_375_106),
+    "mobilenetv3_small_x1_0": Size("small", 1.0, 2_939_958),
+    "mobilenetv3_small_x1_25": Size("small", 1.25, 3_627_370),
+    "mobilenetv3_large_x0_35": Size("large", 0.35, 2_104_328),
+    "mobilenetv3_large_x0_5": Size("large", 0.5, 2_673_422),
+    "mobilenetv3_large_x0_75": Size("large", 0.75, 3_912_248),
+    "mobilenetv3_large_x1_0": Size("large", 1.0, 5_480_206),
+    "mobilenetv3_large_x1_25": Size("large", 1.25, 7_443_308),
 }
 SMALL = "mobilenetv3_small_x0_35"
-
-# The units of the large size with which the detector's maps at strides 8, 16 and 32 begin
-_MAP_STARTS = (3, 6, 12)
 
 
 @dataclass(frozen=True)
 class MobileNetV3Config:
     """`output_stride` 8 or 16 dilates the units behind that stride instead of striding: for segmentation.
 
+    `form` is that of the features where there are no classes, see MobileNetV3. In lines the four strides of the units
+    are `vertical_strides`, and 1 horizontally. `squeeze` False leaves squeeze-and-excitation out, as PP-OCRv3 does.
     `deploy` folds the normalisations into convolutions.
     """
 
     variant: str = "mobilenetv3_large_x1_0"
     num_classes: int = 1000
     output_stride: int = 32
+    form: Literal["image", "page", "line"] = "image"
+    vertical_strides: tuple[int, int, int, int] = (2, 2, 2, 2)
+    squeeze: bool = True
     deploy: bool = False
 
     def __post_init__(self) -> None:
         check_variant("MobileNetV3", self.variant, VARIANTS)
-
-
-@dataclass(frozen=True)
-class MobileNetV3DetConfig:
-    """MobileNetV3-Large. PP-OCRv3 leaves squeeze-and-excitation out."""
-
-    scale: float = 0.5
-    squeeze: bool = True
-
-
-@dataclass(frozen=True)
-class MobileNetV3RecConfig:
-    """MobileNetV3-Small. Its four strides are `vertical_strides`, and 1 horizontally."""
-
-    scale: float = 0.5
-    vertical_strides: tuple[int, int, int, int] = (2, 2, 2, 2)
 
 
 class ResidualUnit(nn.Layer):
@@ -171,7 +168,13 @@ class ResidualUnit(nn.Layer):
 @register("model", config=MobileNetV3Config)
 @register("backbone", config=MobileNetV3Config)
 class MobileNetV3(WideHead):
-    """[N, H, W, 3] -> logits [N, num_classes], or four maps at strides 4, 8, 16 and 32, or `output_stride` at most."""
+    """[N, H, W, 3] -> logits [N, num_classes], or maps.
+
+    Form `image`: the maps at strides 4, 8, 16 and 32, or `output_stride` at most. `page`, of text detectors: the last
+    map goes through the wide 1x1 convolution. `line`, of recognisers and text-line orientation classifiers: one map
+    [N, H', W // 4, C], where H' is 1 for a height of 32 and the vertical strides (1, 2, 2, 2) of the recogniser, and
+    for a height of 48 and those of the classifier, (2, 2, 2, 2).
+    """
 
     # PaddleDetection numbers the stem and the units together.
     state_renames = (
@@ -182,101 +185,70 @@ class MobileNetV3(WideHead):
     def __init__(self, config: MobileNetV3Config) -> None:
         super().__init__()
         self.config = config
-        size, scale = VARIANTS[config.variant]
-        width = scaled_width(STEM_WIDTH, scale)
+        self.form = "image" if config.num_classes else config.form
+        table, scale, _ = VARIANTS[config.variant]
+        width, last = scaled_width(STEM_WIDTH, scale), scaled_width(LAST_WIDTH[table], scale)
         own = {"act": F.hardswish, "deploy": config.deploy}
-        self.conv = ConvBN(3, width, 3, 2, **own)
-        strides = [int(unit.stride) for unit in UNITS[size]]  # type: ignore[arg-type]
-        self.blocks = nn.Sequential()
-        widths = []
-        for unit, (stride, dilation) in zip(UNITS[size], dilated(strides, config.output_stride)):
-            unit = unit._replace(stride=stride, dilation=dilation)
-            self.blocks.append(layer := ResidualUnit(unit, width, scale, config.deploy))
-            width = layer.out_channels
+        self.add_sublayer("conv1" if self.form == "line" else "conv", ConvBN(3, width, 3, 2, **own))
+        strides = [int(unit.stride) for unit in UNITS[table]]  # type: ignore[arg-type]
+        ends = stage_ends(strides)
+        vertical = iter(config.vertical_strides)
+        units, widths = [], []
+        for unit, (stride, dilation) in zip(UNITS[table], dilate_strides(strides, config.output_stride)):
+            own_stride = (next(vertical), 1) if self.form == "line" and stride != 1 else stride
+            squeeze = unit.squeeze and config.squeeze
+            unit = unit._replace(stride=own_stride, dilation=dilation, squeeze=squeeze)
+            units.append(ResidualUnit(unit, width, scale, config.deploy))
+            width = units[-1].out_channels
             widths.append(width)
-        self.ends = stage_ends(strides)
         self.features = tuple(
-            Feature(widths[number], min(stride, config.output_stride)) for number, stride in self.ends.items()
+            Feature(widths[number], min(stride, config.output_stride)) for number, stride in ends.items()
         )
-        if config.num_classes:
-            last = scaled_width(LAST_WIDTH[size], scale)
+        if self.form == "page":
+            units.append(ConvBN(width, last, 1, **own))
+            starts = [0, *(number + 1 for number in ends)]
+            starts[-1] = len(units)
+            self.stages = tuple(f"stage{number}" for number in range(len(ends)))
+            for name, (start, end) in zip(self.stages, pairwise(starts)):
+                self.add_sublayer(name, nn.Sequential(*units[start:end]))
+            self.features = (*self.features[:-1], Feature(last, self.features[-1].stride))
+            return
+        self.ends = ends
+        self.blocks = nn.Sequential(*units)
+        if self.form == "line":
+            self.conv2 = ConvBN(width, last, 1, **own)
+            self.features = (Feature(last, (4 * math.prod(config.vertical_strides), 4)),)
+        elif config.num_classes:
             self.last_second_conv = ConvBN(width, last, 1, **own)
             self.add_head(last, HEAD_WIDTH, config.num_classes, F.hardswish)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
+        if self.form == "line":
+            return (self._read(x),)
         x = self.conv(x)  # [N, H/2, W/2, C]
         maps = []
-        for number, unit in enumerate(self.blocks):
-            x = unit(x)
-            if number in self.ends:
+        if self.form == "page":
+            for name in self.stages:
+                x = getattr(self, name)(x)
                 maps.append(x)
+        else:
+            for number, unit in enumerate(self.blocks):
+                x = unit(x)
+                if number in self.ends:
+                    maps.append(x)
         return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
 
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        return self.logits(self.last_second_conv(maps[-1])) if self.config.num_classes else maps
-
-
-@register("backbone", config=MobileNetV3DetConfig)
-class MobileNetV3Det(nn.Layer):
-    """The detector's form: [N, H, W, 3] to the maps at strides 4, 8, 16 and 32. `out_channels` has their widths."""
-
-    def __init__(self, config: MobileNetV3DetConfig, deploy: bool = False) -> None:
-        super().__init__()
-        width = scaled_width(STEM_WIDTH, config.scale)
-        self.conv = ConvBN(3, width, 3, 2, act=F.hardswish, deploy=deploy)
-        stages, widths = [nn.Sequential()], []
-        for number, unit in enumerate(UNITS["large"]):
-            if number in _MAP_STARTS:
-                stages.append(nn.Sequential())
-                widths.append(width)
-            unit = unit._replace(squeeze=unit.squeeze and config.squeeze)
-            stages[-1].append(layer := ResidualUnit(unit, width, config.scale, deploy))
-            width = layer.out_channels
-        last = scaled_width(LAST_WIDTH["large"], config.scale)
-        stages[-1].append(ConvBN(width, last, 1, act=F.hardswish, deploy=deploy))
-        for number, stage in enumerate(stages):
-            self.add_sublayer(f"stage{number}", stage)
-        self.out_channels = (*widths, last)
-
-    def forward(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        x = self.conv(x)  # [N, H/2, W/2, C]
-        maps = []
-        for stage in (self.stage0, self.stage1, self.stage2, self.stage3):
-            x = stage(x)
-            maps.append(x)
-        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
-
-
-@register("backbone", config=MobileNetV3RecConfig)
-class MobileNetV3Rec(nn.Layer):
-    """The form of recogniser and angle classifier: [N, H, W, 3] -> [N, H', W // 4, out_channels].
-
-    H' is 1 for a height of 32 and the vertical strides (1, 2, 2, 2) of the recogniser, and for a height of 48 and
-    those of the classifier, (2, 2, 2, 2).
-    """
-
-    def __init__(self, config: MobileNetV3RecConfig, deploy: bool = False) -> None:
-        super().__init__()
-        width = scaled_width(STEM_WIDTH, config.scale)
-        self.conv1 = ConvBN(3, width, 3, 2, act=F.hardswish, deploy=deploy)
-        vertical = iter(config.vertical_strides)
-        self.blocks = nn.Sequential()
-        for unit in UNITS["small"]:
-            if unit.stride != 1:
-                unit = unit._replace(stride=(next(vertical), 1))
-            self.blocks.append(layer := ResidualUnit(unit, width, config.scale, deploy))
-            width = layer.out_channels
-        self.out_channels = scaled_width(LAST_WIDTH["small"], config.scale)
-        self.conv2 = ConvBN(width, self.out_channels, 1, act=F.hardswish, deploy=deploy)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        x = self.conv2(self.blocks(self.conv1(x)))  # [N, 2 * H', W/2, out_channels]
+    def _read(self, x: jax.Array) -> jax.Array:
+        x = self.conv2(self.blocks(self.conv1(x)))  # [N, 2 * H', W/2, C]
         if x.shape[1] < 2:
             raise ShapeError(
-                "the image is too low for MobileNetV3Rec",
+                "the image is too low for MobileNetV3",
                 received=f"{x.shape[1]} row of features before the last pooling",
                 allowed="at least 2",
                 fix="resize the line to the height of the model: 32 for the recogniser, 48 for the classifier",
             )
         return F.max_pool2d(x, 2)
+
+    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
+        maps = self.forward_features(x)
+        return self.logits(self.last_second_conv(maps[-1])) if self.config.num_classes else maps

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -43,28 +43,48 @@ class Stage(NamedTuple):
 
 
 class Size(NamedTuple):
-    """`stem` is (middle, out) channels, `layers` are those of each block. The affine helps the smaller sizes."""
+    """`stem` is (middle, out) channels, `layers` are those of each block. The affine helps the smaller sizes.
+
+    `params` of 1000 classes; with the running statistics they are the values in PaddleClas 2.6's checkpoints.
+    """
 
     stem: tuple[int, int]
     layers: int
     affine: bool
     stages: tuple[Stage, Stage, Stage, Stage]
+    params: int
 
 
-def _size(stem: tuple[int, int], layers: int, affine: bool, *stages: tuple[int, int, int]) -> Size:
+def _size(
+    params: int, stem: tuple[int, int], layers: int, affine: bool, *stages: tuple[int, int, int]
+) -> Size:
     first, second, third, fourth = (Stage(*stage) for stage in stages)
-    return Size(stem, layers, affine, (first, second, third, fourth))
+    return Size(stem, layers, affine, (first, second, third, fourth), params)
 
 
 # `stage_config` of PPHGNetV2_B0 to _B6 in the reference
 VARIANTS: dict[str, Size] = {
-    "pphgnetv2_b0": _size((16, 16), 3, True, (16, 64, 1), (32, 256, 1), (64, 512, 2), (128, 1024, 1)),
-    "pphgnetv2_b1": _size((24, 32), 3, True, (32, 64, 1), (48, 256, 1), (96, 512, 2), (192, 1024, 1)),
-    "pphgnetv2_b2": _size((24, 32), 4, True, (32, 96, 1), (64, 384, 1), (128, 768, 3), (256, 1536, 1)),
-    "pphgnetv2_b3": _size((24, 32), 5, True, (32, 128, 1), (64, 512, 1), (128, 1024, 3), (256, 2048, 1)),
-    "pphgnetv2_b4": _size((32, 48), 6, False, (48, 128, 1), (96, 512, 1), (192, 1024, 3), (384, 2048, 1)),
-    "pphgnetv2_b5": _size((32, 64), 6, False, (64, 128, 1), (128, 512, 2), (256, 1024, 5), (512, 2048, 2)),
-    "pphgnetv2_b6": _size((48, 96), 6, False, (96, 192, 2), (192, 512, 3), (384, 1024, 6), (768, 2048, 3)),
+    "pphgnetv2_b0": _size(
+        5_996_550, (16, 16), 3, True, (16, 64, 1), (32, 256, 1), (64, 512, 2), (128, 1024, 1)
+    ),
+    "pphgnetv2_b1": _size(
+        6_343_158, (24, 32), 3, True, (32, 64, 1), (48, 256, 1), (96, 512, 2), (192, 1024, 1)
+    ),
+    "pphgnetv2_b2": _size(
+        11_221_356, (24, 32), 4, True, (32, 96, 1), (64, 384, 1), (128, 768, 3), (256, 1536, 1)
+    ),
+    "pphgnetv2_b3": _size(
+        16_292_216, (24, 32), 5, True, (32, 128, 1), (64, 512, 1), (128, 1024, 3), (256, 2048, 1)
+    ),
+    "pphgnetv2_b4": _size(
+        19_796_680, (32, 48), 6, False, (48, 128, 1), (96, 512, 1), (192, 1024, 3), (384, 2048, 1)
+    ),
+    "pphgnetv2_b5": _size(
+        39_569_064, (32, 64), 6, False, (64, 128, 1), (128, 512, 2), (256, 1024, 5), (512, 2048, 2)
+    ),
+    "pphgnetv2_b6": _size(
+        75_256_776, (48, 96), 6, False, (96, 192, 2), (192, 512, 3), (384, 1024, 6), (768, 2048, 3)
+    ),
 }
 SMALL = "pphgnetv2_b0"
 _KERNEL_SIZES = (3, 3, 5, 5)
@@ -90,8 +110,20 @@ class PPHGNetV2Config:
 class ConvBNAct(ConvBN):
     """Convolution, normalisation, ReLU and maybe an affine."""
 
-    def __init__(self, *args: Any, use_lab: bool, **kwargs: Any) -> None:
-        super().__init__(*args, act=F.relu, initializer=_KAIMING, **kwargs)
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int,
+        stride: int = 1,
+        padding: int | str | None = None,
+        groups: int = 1,
+        *,
+        use_lab: bool,
+        deploy: bool = False,
+    ) -> None:
+        own = {"act": F.relu, "initializer": _KAIMING, "deploy": deploy}
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, groups, **own)
         self.use_lab = use_lab
         if use_lab:
             self.lab = Affine(_AFFINE_RATE)
@@ -212,8 +244,8 @@ class PPHGNetV2(WideHead):
             maps.append(x)
         return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
 
-    def widened(self, x: jax.Array) -> jax.Array:
-        x = super().widened(x)
+    def widen(self, x: jax.Array) -> jax.Array:
+        x = super().widen(x)
         return self.lab(x) if self.use_lab else x
 
     def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:

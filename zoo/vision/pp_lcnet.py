@@ -25,7 +25,6 @@ from zoo.layers.wide_head import WideHead
 from zoo.layers.width import scaled_width
 
 _KAIMING = nn.initializer.KaimingNormal()
-_HALVING = ((2, 2),) * 5
 
 
 class Block(NamedTuple):
@@ -47,42 +46,44 @@ STAGES: dict[str, tuple[Block, ...]] = {
 }
 HEAD_WIDTH = 1280  # at every scale
 
+
+class Size(NamedTuple):
+    """`params` of 1000 classes; with the running statistics they are the values in PaddleClas 2.6's checkpoints."""
+
+    scale: float
+    params: int
+
+
 # Width multipliers; paper, table 2
-VARIANTS: dict[str, float] = {
-    "pplcnet_x0_25": 0.25,
-    "pplcnet_x0_35": 0.35,
-    "pplcnet_x0_5": 0.5,
-    "pplcnet_x0_75": 0.75,
-    "pplcnet_x1_0": 1.0,
-    "pplcnet_x1_5": 1.5,
-    "pplcnet_x2_0": 2.0,
-    "pplcnet_x2_5": 2.5,
+VARIANTS: dict[str, Size] = {
+    "pplcnet_x0_25": Size(0.25, 1_521_184),
+    "pplcnet_x0_35": Size(0.35, 1_643_090),
+    "pplcnet_x0_5": Size(0.5, 1_879_576),
+    "pplcnet_x0_75": Size(0.75, 2_357_008),
+    "pplcnet_x1_0": Size(1.0, 2_952_520),
+    "pplcnet_x1_5": Size(1.5, 4_499_832),
+    "pplcnet_x2_0": Size(2.0, 6_521_512),
+    "pplcnet_x2_5": Size(2.5, 9_017_560),
 }
 SMALL = "pplcnet_x0_25"
-
-
-@dataclass(frozen=True)
-class PPLCNetClassifierConfig:
-    """`deploy` folds the normalisations into convolutions."""
-
-    variant: str = "pplcnet_x1_0"
-    num_classes: int = 1000
-    deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("PPLCNetClassifier", self.variant, VARIANTS)
 
 
 @dataclass(frozen=True)
 class PPLCNetConfig:
     """`strides` are (vertical, horizontal) of the stem and of `blocks3` to `blocks6`.
 
-    `last_channels` pools over the image and widens to this many channels; None gives the map before that.
+    `pool` keeps the wide layer of the classifier as the only feature where there are no classes. `deploy` folds the
+    normalisations into convolutions.
     """
 
-    scale: float = 1.0
-    strides: tuple[tuple[int, int], ...] = _HALVING
-    last_channels: int | None = HEAD_WIDTH
+    variant: str = "pplcnet_x1_0"
+    num_classes: int = 1000
+    strides: tuple[tuple[int, int], ...] = ((2, 2),) * 5
+    pool: bool = False
+    deploy: bool = False
+
+    def __post_init__(self) -> None:
+        check_variant("PPLCNet", self.variant, VARIANTS)
 
 
 class DepthwiseSeparable(nn.Layer):
@@ -109,66 +110,47 @@ class DepthwiseSeparable(nn.Layer):
         return self.pw_conv(self.se(x) if self.squeeze else x)
 
 
-class _Stages(WideHead):
-    """The convolutions of every form; `maps` are what `blocks3` to `blocks6` give, and `widths` their channels."""
+@register("model", config=PPLCNetConfig)
+@register("backbone", config=PPLCNetConfig)
+class PPLCNet(WideHead):
+    """[N, H, W, 3] -> logits [N, num_classes], or the maps of `blocks3` to `blocks6`: at strides 4, 8, 16 and 32.
 
-    def __init__(self, scale: float, strides: tuple[tuple[int, int], ...], deploy: bool) -> None:
+    With `pool` and without classes: one map [N, 1, 1, 1280].
+    """
+
+    def __init__(self, config: PPLCNetConfig) -> None:
         super().__init__()
-        stem_stride, *others = strides
+        self.config = config
+        scale, deploy = VARIANTS[config.variant].scale, config.deploy
+        stem, *others = config.strides
         width = scaled_width(STEM_WIDTH, scale)
-        self.conv1 = ConvBN(3, width, 3, stem_stride, act=F.hardswish, initializer=_KAIMING, deploy=deploy)
-        widths = []
+        self.conv1 = ConvBN(3, width, 3, stem, act=F.hardswish, initializer=_KAIMING, deploy=deploy)
+        features, (down, along) = [], stem
         for (name, blocks), stride in zip(STAGES.items(), ((1, 1), *others), strict=True):
+            down, along = down * stride[0], along * stride[1]
             stage = nn.Sequential()
             for block in blocks:
                 out_channels = scaled_width(block.width, scale)
                 stage.append(DepthwiseSeparable(block, width, out_channels, stride, deploy))
                 width, stride = out_channels, (1, 1)
             self.add_sublayer(name, stage)
-            widths.append(width)
-        self.widths = tuple(widths[1:])
+            features.append(Feature(width, down if down == along else (down, along)))
+        self.pools = config.pool and not config.num_classes
+        self.features = (Feature(HEAD_WIDTH, 0),) if self.pools else tuple(features[1:])
+        if config.num_classes or config.pool:
+            self.add_head(width, HEAD_WIDTH, config.num_classes, F.hardswish)
 
-    def maps(self, x: jax.Array) -> tuple[jax.Array, ...]:
+    def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
+        maps = self._maps(x)
+        return (self.widen(maps[-1]),) if self.pools else maps
+
+    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
+        return self.logits(self._maps(x)[-1]) if self.config.num_classes else self.forward_features(x)
+
+    def _maps(self, x: jax.Array) -> tuple[jax.Array, ...]:
         x = self.blocks2(self.conv1(x))
         maps = []
         for stage in (self.blocks3, self.blocks4, self.blocks5, self.blocks6):
             x = stage(x)
             maps.append(x)
-        return tuple(maps)
-
-
-@register("model", config=PPLCNetClassifierConfig)
-@register("backbone", config=PPLCNetClassifierConfig)
-class PPLCNetClassifier(_Stages):
-    """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
-
-    def __init__(self, config: PPLCNetClassifierConfig) -> None:
-        super().__init__(VARIANTS[config.variant], _HALVING, config.deploy)
-        self.config = config
-        self.features = tuple(Feature(*pair) for pair in zip(self.widths, (4, 8, 16, 32)))
-        if config.num_classes:
-            self.add_head(self.widths[-1], HEAD_WIDTH, config.num_classes, F.hardswish)
-
-    def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        return self.maps(x)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
-
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.maps(x)
-        return self.logits(maps[-1]) if self.config.num_classes else maps
-
-
-@register("backbone", config=PPLCNetConfig)
-class PPLCNet(_Stages):
-    """The form of text: [N, H, W, 3] -> [N, 1, 1, out_channels], or the last map when `last_channels` is None."""
-
-    def __init__(self, config: PPLCNetConfig, deploy: bool = False) -> None:
-        super().__init__(config.scale, config.strides, deploy)
-        self.widens = config.last_channels is not None
-        self.out_channels = self.widths[-1]
-        if config.last_channels is not None:
-            self.add_head(self.out_channels, config.last_channels, 0, F.hardswish)
-            self.out_channels = config.last_channels
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        x = self.maps(x)[-1]
-        return self.widened(x) if self.widens else x
+        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]

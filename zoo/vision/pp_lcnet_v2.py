@@ -50,17 +50,21 @@ HEAD_WIDTH = 1280
 
 
 class Size(NamedTuple):
-    """`depths` are the blocks of each stage."""
+    """`depths` are the blocks of each stage.
+
+    `params` of 1000 classes; with the running statistics they are the values in PaddleClas 2.6's checkpoints.
+    """
 
     scale: float
     depths: tuple[int, int, int, int]
+    params: int
 
 
 # PPLCNetV2_small, _base and _large of the reference
 VARIANTS: dict[str, Size] = {
-    "pplcnetv2_small": Size(0.75, (2, 2, 4, 2)),
-    "pplcnetv2_base": Size(1.0, (2, 2, 6, 2)),
-    "pplcnetv2_large": Size(1.25, (2, 2, 8, 2)),
+    "pplcnetv2_small": Size(0.75, (2, 2, 4, 2), 4_193_448),
+    "pplcnetv2_base": Size(1.0, (2, 2, 6, 2), 6_800_360),
+    "pplcnetv2_large": Size(1.25, (2, 2, 8, 2), 10_716_840),
 }
 SMALL = "pplcnetv2_small"
 
@@ -143,7 +147,7 @@ class DepthwiseSeparable(nn.Layer):
             if not (self.stage.branches and name.startswith("dw_conv")):
                 state.update(prefixed(name, deploy_state(child)))
         if self.stage.branches:
-            folded = [conv.fused() for conv in self.dw_conv_list]
+            folded = [conv.fuse() for conv in self.dw_conv_list]
             state["dw_conv.weight"] = np.sum([centred(w, self.stage.kernel_size) for w, _ in folded], axis=0)
             state["dw_conv.bias"] = np.sum([bias for _, bias in folded], axis=0)
         return state
@@ -157,7 +161,7 @@ class PPLCNetV2(WideHead):
     def __init__(self, config: PPLCNetV2Config) -> None:
         super().__init__()
         self.config = config
-        scale, depths = VARIANTS[config.variant]
+        scale, depths, _ = VARIANTS[config.variant]
         deploy = config.deploy
         first, width = (scaled_width(value, scale) for value in STEM_WIDTHS)
         self.stem = nn.Sequential(

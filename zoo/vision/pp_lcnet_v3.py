@@ -25,7 +25,7 @@ from zoo.contracts import Feature
 from zoo.layers.affine import Affine
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
-from zoo.layers.text_row import pool_text_row
+from zoo.layers.text_row import TEXT_ROW_STRIDE, pool_text_row
 from zoo.layers.variants import check_variant
 from zoo.layers.wide_head import WideHead
 from zoo.layers.width import scaled_width
@@ -68,32 +68,40 @@ def _stages(*strides: Stride) -> dict[str, tuple[Block, ...]]:
     }
 
 
-STAGES = {"det": _stages(2, 2, 2, 2, 1), "rec": _stages(1, (2, 1), (1, 2), (2, 1), (2, 1))}
+_PAGE = _stages(2, 2, 2, 2, 1)
+_LINE = _stages(1, (2, 1), (1, 2), (2, 1), (2, 1))
 HEAD_WIDTH = 1280  # at every scale
 
-# Widths of the classifier: that of the PP-OCR detectors, and PPLCNetV3_base of PaddleClas
-VARIANTS: dict[str, float] = {"pplcnetv3_x0_75": 0.75, "pplcnetv3_base": 0.95}
+
+class Size(NamedTuple):
+    """`params` of 1000 classes; with the running statistics they are the pull request's `state_dict()`."""
+
+    scale: float
+    params: int
+
+
+# Widths of the PP-OCR detectors, and of PPLCNetV3_base in PaddleClas and the PP-OCR recognisers
+VARIANTS: dict[str, Size] = {
+    "pplcnetv3_x0_75": Size(0.75, 4_947_658),
+    "pplcnetv3_base": Size(0.95, 6_787_918),
+}
 SMALL = "pplcnetv3_x0_75"
 
 
 @dataclass(frozen=True)
-class PPLCNetV3ClassifierConfig:
-    """`deploy` builds the form with one convolution in place of the branches."""
+class PPLCNetV3Config:
+    """`form` is that of the features where there are no classes, see PPLCNetV3.
+
+    `deploy` builds one convolution in place of the branches.
+    """
 
     variant: str = "pplcnetv3_base"
     num_classes: int = 1000
+    form: Literal["image", "page", "line"] = "image"
     deploy: bool = False
 
     def __post_init__(self) -> None:
-        check_variant("PPLCNetV3Classifier", self.variant, VARIANTS)
-
-
-@dataclass(frozen=True)
-class PPLCNetV3Config:
-    """`det` gives four maps (PP-OCR: scale 0.75), `rec` one row of features (PP-OCR: scale 0.95): see PPLCNetV3."""
-
-    variant: Literal["det", "rec"]
-    scale: float = 1.0
+        check_variant("PPLCNetV3", self.variant, VARIANTS)
 
 
 class Activation(nn.Layer):
@@ -159,9 +167,9 @@ class LearnableRepLayer(nn.Layer):
         return self.act(y) if self.activates else y
 
     def deploy_state(self) -> Arrays:
-        folded = [conv.fused() for conv in self.conv_kxk]
+        folded = [conv.fuse() for conv in self.conv_kxk]
         if self.kernel_size > 1:
-            weight, bias = self.conv_1x1.fused()
+            weight, bias = self.conv_1x1.fuse()
             folded.append((centred(weight, self.kernel_size), bias))
         if self.has_identity:
             folded.append(fuse_conv_bn(self._unit_kernel(), None, self.identity))
@@ -199,71 +207,53 @@ class LCNetV3Block(nn.Layer):
         return self.pw_conv(self.se(x) if self.squeeze else x)
 
 
-class _Stages(WideHead):
-    """The convolutions of every form; `maps` are what `blocks3` to `blocks6` give, and `widths` their channels."""
+@register("model", config=PPLCNetV3Config)
+@register("backbone", config=PPLCNetV3Config)
+class PPLCNetV3(WideHead):
+    """[N, H, W, 3] -> logits [N, num_classes], or maps.
 
-    def __init__(self, stages: dict[str, tuple[Block, ...]], scale: float, deploy: bool) -> None:
+    Form `image`: the maps at strides 4, 8, 16 and 32. `page`, of the PP-OCR detectors: these maps, narrowed by 1x1
+    convolutions. `line`, of the PP-OCR recognisers: one row [N, 1, T, C], where T is W // 8 in eval, and 40 for any
+    width in training.
+    """
+
+    def __init__(self, config: PPLCNetV3Config) -> None:
         super().__init__()
+        self.config = config
+        self.form = "image" if config.num_classes else config.form
+        scale, deploy = VARIANTS[config.variant].scale, config.deploy
 
         def width(value: int) -> int:
             return scaled_width(value, scale, multiple=16)
 
         self.conv1 = ConvBN(3, width(16), 3, 2, initializer=_KAIMING, deploy=deploy)
+        stages = _LINE if self.form == "line" else _PAGE
         for name, blocks in stages.items():
             layers = [LCNetV3Block(b, width(b.in_width), width(b.out_width), deploy) for b in blocks]
             self.add_sublayer(name, nn.Sequential(*layers))
-        self.widths = tuple(width(blocks[-1].out_width) for blocks in stages.values())[1:]
+        widths = [width(blocks[-1].out_width) for blocks in stages.values()][1:]
+        self.features = tuple(Feature(*pair) for pair in zip(widths, (4, 8, 16, 32)))
+        if self.form == "page":
+            narrow = [int(value * scale) for value in _MAP_WIDTHS]
+            self.layer_list = nn.LayerList([nn.Conv2D(*pair, 1) for pair in zip(widths, narrow)])
+            self.features = tuple(Feature(*pair) for pair in zip(narrow, (4, 8, 16, 32)))
+        elif self.form == "line":
+            self.features = (Feature(widths[-1], TEXT_ROW_STRIDE),)
+        if config.num_classes:
+            self.add_head(widths[-1], HEAD_WIDTH, config.num_classes, Activation())
 
-    def maps(self, x: jax.Array) -> tuple[jax.Array, ...]:
+    def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         x = self.blocks2(self.conv1(x))  # [N, H/2, W/2, C]
         maps = []
         for stage in (self.blocks3, self.blocks4, self.blocks5, self.blocks6):
             x = stage(x)
             maps.append(x)
-        return tuple(maps)
-
-
-@register("model", config=PPLCNetV3ClassifierConfig)
-@register("backbone", config=PPLCNetV3ClassifierConfig)
-class PPLCNetV3Classifier(_Stages):
-    """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
-
-    def __init__(self, config: PPLCNetV3ClassifierConfig) -> None:
-        super().__init__(STAGES["det"], VARIANTS[config.variant], config.deploy)
-        self.config = config
-        self.features = tuple(Feature(*pair) for pair in zip(self.widths, (4, 8, 16, 32)))
-        if config.num_classes:
-            self.add_head(self.widths[-1], HEAD_WIDTH, config.num_classes, Activation())
-
-    def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        return self.maps(x)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+        if self.form == "line":  # [N, 3, W/4, C] -> [N, 1, W/8, C]
+            return (pool_text_row(x, self.training, type(self).__name__),)
+        if self.form == "page":
+            maps = [conv(x) for conv, x in zip(self.layer_list, maps)]
+        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
 
     def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.maps(x)
+        maps = self.forward_features(x)
         return self.logits(maps[-1]) if self.config.num_classes else maps
-
-
-@register("backbone", config=PPLCNetV3Config)
-class PPLCNetV3(_Stages):
-    """The mobile backbone of PP-OCRv4 and PP-OCRv5, for [N, H, W, 3].
-
-    `det`: returns the maps at strides 4, 8, 16 and 32, and `out_channels` has their widths.
-    `rec`: returns one row [N, 1, T, C] with T = W // 8 in eval; in training T is 40 for any width. `out_channels` is C.
-    """
-
-    def __init__(self, config: PPLCNetV3Config, deploy: bool = False) -> None:
-        super().__init__(STAGES[config.variant], config.scale, deploy)
-        self.detects = config.variant == "det"
-        if self.detects:
-            self.out_channels = tuple(int(value * config.scale) for value in _MAP_WIDTHS)
-            pairs = zip(self.widths, self.out_channels)
-            self.layer_list = nn.LayerList([nn.Conv2D(*pair, 1) for pair in pairs])
-        else:
-            self.out_channels = self.widths[-1]
-
-    def forward(self, x: jax.Array) -> tuple[jax.Array, ...] | jax.Array:
-        maps = self.maps(x)
-        if self.detects:
-            # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
-            return tuple(conv(x) for conv, x in zip(self.layer_list, maps))
-        return pool_text_row(maps[-1], self.training, type(self).__name__)  # [N, 3, W/4, C] -> [N, 1, W/8, C]

@@ -25,7 +25,7 @@ from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.hg_stem import StemBlock
 from zoo.layers.squeeze_excite import SqueezeExcite
-from zoo.layers.text_row import pool_text_row
+from zoo.layers.text_row import TEXT_ROW_STRIDE, pool_text_row
 from zoo.layers.variants import check_variant
 from zoo.layers.wide_head import WideHead
 
@@ -41,64 +41,77 @@ class Stage(NamedTuple):
     blocks: str
 
 
-class Size(NamedTuple):
-    """`stem` is (middle, out) channels."""
+class Plan(NamedTuple):
+    """`stem` is (middle, out) channels. A simple stem is two convolutions in a row."""
 
     stem: tuple[int, int]
     stages: tuple[Stage, ...]
+    simple_stem: bool = False
 
 
-def _det(stem: tuple[int, int], *widths: int) -> Size:
-    plan = (
+class Size(NamedTuple):
+    """The network for images and that for text lines; `params` of 1000 classes, without the running statistics."""
+
+    image: Plan
+    line: Plan
+    params: int
+
+
+def _image(stem: tuple[int, int], *widths: int) -> Plan:
+    rows = (
         ("blocks_s1", 1, "s-"),
         ("blocks_s2", 2, "-s-"),
         ("blocks_s3", 2, "-s-s-"),
         ("blocks_s4", 2, "-s-"),
     )
-    return Size(stem, tuple(Stage(name, w, s, blocks) for w, (name, s, blocks) in zip(widths, plan)))
+    return Plan(stem, tuple(Stage(name, w, s, blocks) for w, (name, s, blocks) in zip(widths, rows)))
 
 
-def _rec(stem: tuple[int, int], widths: tuple[int, ...], blocks: tuple[str, ...]) -> Size:
+def _line(
+    stem: tuple[int, int], widths: tuple[int, ...], blocks: tuple[str, ...], simple_stem: bool = False
+) -> Plan:
     strides: tuple[Stride, ...] = (1, 1, (2, 1), (2, 1))
     rows = zip(widths, strides, blocks)
-    return Size(stem, tuple(Stage(f"blocks{i}", *row) for i, row in enumerate(rows, start=2)))
+    stages = tuple(Stage(f"blocks{i}", *row) for i, row in enumerate(rows, start=2))
+    return Plan(stem, stages, simple_stem)
 
 
 # NET_CONFIG_DET and NET_CONFIG_REC of the reference
-SIZES: dict[str, Size] = {
-    "det_tiny": _det((16, 32), 32, 48, 64, 160),
-    "det_small": _det((24, 48), 48, 96, 192, 384),
-    "det_medium": _det((64, 128), 128, 256, 512, 896),
-    "rec_tiny": _rec((24, 48), (48, 48, 96, 160), ("s", "-", "-s-", "-s--")),
-    "rec_small": _rec((48, 96), (96, 96, 192, 384), ("s", "--", "-s-s-s-", "-s-")),
-    "rec_medium": _rec((64, 128), (128, 256, 512, 768), ("s", "--s", "-s-s-s-", "-s-")),
+VARIANTS: dict[str, Size] = {
+    "pplcnetv4_tiny": Size(
+        _image((16, 32), 32, 48, 64, 160),
+        _line((24, 48), (48, 48, 96, 160), ("s", "-", "-s-", "-s--"), simple_stem=True),
+        1_870_500,
+    ),
+    "pplcnetv4_small": Size(
+        _image((24, 48), 48, 96, 192, 384),
+        _line((48, 96), (96, 96, 192, 384), ("s", "--", "-s-s-s-", "-s-")),
+        4_099_548,
+    ),
+    "pplcnetv4_medium": Size(
+        _image((64, 128), 128, 256, 512, 896),
+        _line((64, 128), (128, 256, 512, 768), ("s", "--s", "-s-s-s-", "-s-")),
+        16_550_440,
+    ),
 }
-
-# Sizes of the classifier
-VARIANTS: dict[str, str] = {f"pplcnetv4_{size}": f"det_{size}" for size in ("tiny", "small", "medium")}
 SMALL = "pplcnetv4_tiny"
 HEAD_WIDTH = 1280  # as in PP-LCNet
-
-Variant = Literal["det_tiny", "det_small", "det_medium", "rec_tiny", "rec_small", "rec_medium"]
 
 
 @dataclass(frozen=True)
 class PPLCNetV4Config:
-    """`det_*` gives four maps, `rec_*` one row of features: see PPLCNetV4."""
+    """`form` is that of the features where there are no classes, see PPLCNetV4.
 
-    variant: Variant
-
-
-@dataclass(frozen=True)
-class PPLCNetV4ClassifierConfig:
-    """`deploy` builds the form with one convolution in place of the branches."""
+    `deploy` builds one convolution in place of the branches.
+    """
 
     variant: str = "pplcnetv4_small"
     num_classes: int = 1000
+    form: Literal["image", "line"] = "image"
     deploy: bool = False
 
     def __post_init__(self) -> None:
-        check_variant("PPLCNetV4Classifier", self.variant, VARIANTS)
+        check_variant("PPLCNetV4", self.variant, VARIANTS)
 
 
 class RepDWConv(nn.Layer):
@@ -122,7 +135,7 @@ class RepDWConv(nn.Layer):
         return self.bn(self.conv(x) + self.conv1(x) + x)
 
     def deploy_state(self) -> Arrays:
-        weight, bias = self.conv.fused()
+        weight, bias = self.conv.fuse()
         summed = weight + centred(np.asarray(self.conv1.weight) + 1, self.kernel_size)  # 1 is the identity
         weight, bias = fuse_conv_bn(summed, bias, self.bn)
         return {"reparam_conv.weight": weight, "reparam_conv.bias": bias}
@@ -179,73 +192,51 @@ class LCNetV4Block(nn.Layer):
         return x + mixed if self.residual else mixed
 
 
-class _Stages(WideHead):
-    """The convolutions of every form; `maps` are what the four stages give, and `widths` their channels."""
+@register("model", config=PPLCNetV4Config)
+@register("backbone", config=PPLCNetV4Config)
+class PPLCNetV4(WideHead):
+    """[N, H, W, 3] -> logits [N, num_classes], or maps.
 
-    def __init__(self, size: Size, stem: str, simple: bool, deploy: bool) -> None:
+    Form `image`, of the PP-OCRv6 detectors too: the maps at strides 4, 8, 16 and 32. `line`, of its recognisers: one
+    row [N, 1, T, C], where T is W // 8 in eval, and 40 for any width in training.
+    """
+
+    def __init__(self, config: PPLCNetV4Config) -> None:
         super().__init__()
-        mid, width = size.stem
-        if simple:
+        self.config = config
+        self.reads_lines = config.form == "line" and not config.num_classes
+        size, deploy = VARIANTS[config.variant], config.deploy
+        plan, stem = (size.line, "conv1") if self.reads_lines else (size.image, "stem")
+        mid, width = plan.stem
+        if plan.simple_stem:
             layers = (ConvBN(3, mid, 3, 2, deploy=deploy), nn.GELU(), ConvBN(mid, width, 3, 2, deploy=deploy))
             self.add_sublayer(stem, nn.Sequential(*layers))
         else:
             conv = functools.partial(ConvBN, act=F.relu, deploy=deploy)
             self.add_sublayer(stem, StemBlock(mid, width, conv))
-        for stage in size.stages:
+        features = []
+        for stage, stride in zip(plan.stages, (4, 8, 16, 32)):
             blocks = nn.Sequential()
             for number, letter in enumerate(stage.blocks):
-                stride = stage.stride if number == 0 else 1
-                blocks.append(LCNetV4Block(width, stage.width, stride, letter == "s", deploy))
+                first = stage.stride if number == 0 else 1
+                blocks.append(LCNetV4Block(width, stage.width, first, letter == "s", deploy))
                 width = stage.width
             self.add_sublayer(stage.name, blocks)
-        self.names = (stem, *(stage.name for stage in size.stages))
-        self.widths = tuple(stage.width for stage in size.stages)
+            features.append(Feature(width, stride))
+        self.names = (stem, *(stage.name for stage in plan.stages))
+        self.features = (Feature(width, TEXT_ROW_STRIDE),) if self.reads_lines else tuple(features)
+        if config.num_classes:
+            self.add_head(width, HEAD_WIDTH, config.num_classes, F.gelu)
 
-    def maps(self, x: jax.Array) -> tuple[jax.Array, ...]:
+    def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         maps = []
         for name in self.names:
             x = getattr(self, name)(x)
             maps.append(x)
-        return tuple(maps[1:])  # the stem has stride 4
-
-
-@register("model", config=PPLCNetV4ClassifierConfig)
-@register("backbone", config=PPLCNetV4ClassifierConfig)
-class PPLCNetV4Classifier(_Stages):
-    """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
-
-    def __init__(self, config: PPLCNetV4ClassifierConfig) -> None:
-        super().__init__(SIZES[VARIANTS[config.variant]], "stem", False, config.deploy)
-        self.config = config
-        self.features = tuple(Feature(*pair) for pair in zip(self.widths, (4, 8, 16, 32)))
-        if config.num_classes:
-            self.add_head(self.widths[-1], HEAD_WIDTH, config.num_classes, F.gelu)
-
-    def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        return self.maps(x)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+        if self.reads_lines:  # [N, 3, W/4, C] -> [N, 1, W/8, C]
+            return (pool_text_row(x, self.training, type(self).__name__),)
+        return tuple(maps[1:])  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]; the stem has stride 4
 
     def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.maps(x)
+        maps = self.forward_features(x)
         return self.logits(maps[-1]) if self.config.num_classes else maps
-
-
-@register("backbone", config=PPLCNetV4Config)
-class PPLCNetV4(_Stages):
-    """The backbone of PP-OCRv6, for [N, H, W, 3].
-
-    `det_*`: returns the maps at strides 4, 8, 16 and 32, and `out_channels` has their widths.
-    `rec_*`: returns one row [N, 1, T, C]; T is W // 8 in eval and 40 in training. `out_channels` is C.
-    """
-
-    def __init__(self, config: PPLCNetV4Config, deploy: bool = False) -> None:
-        detects = config.variant.startswith("det")
-        stem = "stem" if detects else "conv1"
-        super().__init__(SIZES[config.variant], stem, config.variant == "rec_tiny", deploy)
-        self.detects = detects
-        self.out_channels = self.widths if self.detects else self.widths[-1]
-
-    def forward(self, x: jax.Array) -> tuple[jax.Array, ...] | jax.Array:
-        maps = self.maps(x)
-        if self.detects:
-            return maps  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
-        return pool_text_row(maps[-1], self.training, type(self).__name__)  # [N, 3, W/4, C] -> [N, 1, W/8, C]

@@ -23,7 +23,7 @@ from framework.config import register
 from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.variants import check_variant
 
@@ -32,9 +32,13 @@ OUTPUT_STRIDES = (8, 16, 32)
 
 
 class Size(NamedTuple):
-    """`depths` are blocks of each stage; `groups` and `base_width` widen the 3x3 convolution of a bottleneck."""
+    """`depths` are blocks of each stage; `groups` and `base_width` widen the 3x3 convolution of a bottleneck.
+
+    `params` without the running statistics.
+    """
 
     depths: tuple[int, int, int, int]
+    params: int
     bottleneck: bool = True
     vd: bool = False
     groups: int = 1
@@ -45,21 +49,22 @@ class Size(NamedTuple):
         return 4 if self.bottleneck else 1
 
 
-# ResNet paper, table 1; depth 200 is NET_CONFIG of the reference; the last two are ResNeXt's table 1 and torchvision's
+# ResNet paper, table 1; depth 200 is NET_CONFIG of the reference; the last two are ResNeXt's table 1 and torchvision's.
+# `params`: counted in PaddleClas 2.6, and torchvision's `num_params` for the last two.
 VARIANTS: dict[str, Size] = {
-    "resnet18": Size((2, 2, 2, 2), bottleneck=False),
-    "resnet34": Size((3, 4, 6, 3), bottleneck=False),
-    "resnet50": Size((3, 4, 6, 3)),
-    "resnet101": Size((3, 4, 23, 3)),
-    "resnet152": Size((3, 8, 36, 3)),
-    "resnet18_vd": Size((2, 2, 2, 2), bottleneck=False, vd=True),
-    "resnet34_vd": Size((3, 4, 6, 3), bottleneck=False, vd=True),
-    "resnet50_vd": Size((3, 4, 6, 3), vd=True),
-    "resnet101_vd": Size((3, 4, 23, 3), vd=True),
-    "resnet152_vd": Size((3, 8, 36, 3), vd=True),
-    "resnet200_vd": Size((3, 12, 48, 3), vd=True),
-    "resnext50_32x4d": Size((3, 4, 6, 3), groups=32, base_width=4),
-    "wide_resnet50_2": Size((3, 4, 6, 3), base_width=128),
+    "resnet18": Size((2, 2, 2, 2), 11_693_736, bottleneck=False),
+    "resnet34": Size((3, 4, 6, 3), 21_801_896, bottleneck=False),
+    "resnet50": Size((3, 4, 6, 3), 25_557_032),
+    "resnet101": Size((3, 4, 23, 3), 44_549_160),
+    "resnet152": Size((3, 8, 36, 3), 60_192_808),
+    "resnet18_vd": Size((2, 2, 2, 2), 11_712_968, bottleneck=False, vd=True),
+    "resnet34_vd": Size((3, 4, 6, 3), 21_821_128, bottleneck=False, vd=True),
+    "resnet50_vd": Size((3, 4, 6, 3), 25_576_264, vd=True),
+    "resnet101_vd": Size((3, 4, 23, 3), 44_568_392, vd=True),
+    "resnet152_vd": Size((3, 8, 36, 3), 60_212_040, vd=True),
+    "resnet200_vd": Size((3, 12, 48, 3), 74_738_504, vd=True),
+    "resnext50_32x4d": Size((3, 4, 6, 3), 25_028_904, groups=32, base_width=4),
+    "wide_resnet50_2": Size((3, 4, 6, 3), 68_883_240, base_width=128),
 }
 SMALL = "resnet18"
 
@@ -117,7 +122,7 @@ class Block(nn.Layer):
 
 @register("model", config=ResNetConfig)
 @register("backbone", config=ResNetConfig)
-class ResNet(nn.Layer):
+class ResNet(Backbone):
     """[N, H, W, in_channels] -> logits [N, num_classes], or maps at strides 4 to 32, none above `output_stride`.
 
     Raises:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,19 +23,20 @@ from framework.config import register
 from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.variants import check_variant
 
 
 class Size(NamedTuple):
-    """Blocks of the stages at strides 8, 16 and 32."""
+    """Blocks of the stages at strides 8, 16 and 32; `params` without the running statistics."""
 
     blocks: tuple[int, int, int]
+    params: int
 
 
-# Paper, table 1
-VARIANTS: dict[str, Size] = {"stdc1": Size((2, 2, 2)), "stdc2": Size((4, 5, 3))}
+# Paper, table 1: 8.44 and 12.47 million; exact: counted in the authors' nets/stdcnet.py without the unused `bn`
+VARIANTS: dict[str, Size] = {"stdc1": Size((2, 2, 2), 8_441_504), "stdc2": Size((4, 5, 3), 12_471_968)}
 SMALL = "stdc1"
 
 _DROPOUT = 0.2
@@ -91,7 +92,7 @@ class DenseConcat(nn.Layer):
 
 @register("model", config=STDCConfig)
 @register("backbone", config=STDCConfig)
-class STDC(nn.Layer):
+class STDC(Backbone):
     """Contract: zoo/contracts.py. `features` are the maps at strides 2, 4, 8, 16 and 32."""
 
     def __init__(self, config: STDCConfig) -> None:
@@ -130,7 +131,8 @@ class STDC(nn.Layer):
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         maps = []
-        blocks: Any = dict(self.named_children())["features"]
+        blocks = dict(self.named_children())["features"]
+        assert isinstance(blocks, nn.Sequential)
         for number, block in enumerate(blocks, start=1):
             x = block(x)
             if number in self.ends:

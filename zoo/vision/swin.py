@@ -22,7 +22,7 @@ import numpy as np
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.drop_path import DropPath, drop_rates
 from zoo.layers.mlp import NARROW, Mlp, narrow_linear
 from zoo.layers.variants import check_variant
@@ -34,23 +34,24 @@ HIDDEN = -100.0
 
 
 class Size(NamedTuple):
-    """`width` and `heads` are the first stage's and double with each."""
+    """`width` and `heads` are the first stage's and double with each; `params` of 1000 classes."""
 
     width: int
     depths: tuple[int, int, int, int]
     heads: int
     drop_path_rate: float
+    params: int
     window: int = 7
 
 
 # section 3.3 of the paper; the rates are those of ImageNet-1K training in its appendix A2, and PaddleClas' for "large"
 VARIANTS: dict[str, Size] = {
-    "swin_tiny": Size(96, (2, 2, 6, 2), 3, 0.2),
-    "swin_small": Size(96, (2, 2, 18, 2), 3, 0.3),
-    "swin_base": Size(128, (2, 2, 18, 2), 4, 0.5),
-    "swin_base_384": Size(128, (2, 2, 18, 2), 4, 0.5, window=12),
-    "swin_large": Size(192, (2, 2, 18, 2), 6, 0.1),
-    "swin_large_384": Size(192, (2, 2, 18, 2), 6, 0.1, window=12),
+    "swin_tiny": Size(96, (2, 2, 6, 2), 3, 0.2, 28_288_354),
+    "swin_small": Size(96, (2, 2, 18, 2), 3, 0.3, 49_606_258),
+    "swin_base": Size(128, (2, 2, 18, 2), 4, 0.5, 87_768_224),
+    "swin_base_384": Size(128, (2, 2, 18, 2), 4, 0.5, 87_903_584, window=12),
+    "swin_large": Size(192, (2, 2, 18, 2), 6, 0.1, 196_532_476),
+    "swin_large_384": Size(192, (2, 2, 18, 2), 6, 0.1, 196_735_516, window=12),
 }
 SMALL = "swin_tiny"
 
@@ -200,7 +201,7 @@ class PatchEmbed(nn.Layer):
 
 @register("model", config=SwinTransformerConfig)
 @register("backbone", config=SwinTransformerConfig)
-class SwinTransformer(nn.Layer):
+class SwinTransformer(Backbone):
     """Swin for [N, H, W, 3] of any size: logits [N, num_classes], or maps at strides 4, 8, 16 and 32."""
 
     state_renames = ((r"^head\.fc\.", "head."),)  # timm's

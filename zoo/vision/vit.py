@@ -20,18 +20,22 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, ShapeError
 from framework.nn import functional as F
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.drop_path import DropPath, drop_rates
 from zoo.layers.mlp import NARROW, Mlp, narrow_linear
 from zoo.layers.variants import check_variant
 
 
 class Size(NamedTuple):
-    """`scale` multiplies the products of queries and keys where it is not 1 / sqrt(channels of a head)."""
+    """`scale` multiplies the products of queries and keys where it is not 1 / sqrt(channels of a head).
+
+    `params` of 1000 classes.
+    """
 
     width: int
     depth: int
     heads: int
+    params: int
     patch: int = 16
     image: int = 224
     mlp_ratio: int = 4
@@ -41,23 +45,27 @@ class Size(NamedTuple):
     distilled: bool = False
 
 
-# table 1 of ViT, table 1 of DeiT; "small" is that of timm before 2021, which PaddleClas keeps
+# table 1 of ViT, table 1 of DeiT; "small" is that of timm before 2021, which PaddleClas keeps.
+# `params`: torchvision's `num_params` of vit_b_16 (with SWAG weights also for 384 pixels) and vit_l_16; counted on
+# PaddleClas's ViT_small_patch16_224 and on timm 1.0.31's models for the others.
 VARIANTS: dict[str, Size] = {
-    "deit_tiny": Size(192, 12, 3),
-    "deit_small": Size(384, 12, 6),
-    "deit_base": Size(768, 12, 12),
-    "deit_base_384": Size(768, 12, 12, image=384),
-    "deit_tiny_distilled": Size(192, 12, 3, distilled=True),
-    "deit_small_distilled": Size(384, 12, 6, distilled=True),
-    "deit_base_distilled": Size(768, 12, 12, distilled=True),
-    "deit_base_distilled_384": Size(768, 12, 12, image=384, distilled=True),
-    "vit_small_patch16": Size(768, 8, 8, mlp_ratio=3, qkv_bias=False, epsilon=1e-5, scale=768**-0.5),
-    "vit_base_patch16": Size(768, 12, 12),
-    "vit_base_patch16_384": Size(768, 12, 12, image=384),
-    "vit_base_patch32_384": Size(768, 12, 12, patch=32, image=384),
-    "vit_large_patch16": Size(1024, 24, 16),
-    "vit_large_patch16_384": Size(1024, 24, 16, image=384),
-    "vit_large_patch32_384": Size(1024, 24, 16, patch=32, image=384),
+    "deit_tiny": Size(192, 12, 3, 5_717_416),
+    "deit_small": Size(384, 12, 6, 22_050_664),
+    "deit_base": Size(768, 12, 12, 86_567_656),
+    "deit_base_384": Size(768, 12, 12, 86_859_496, image=384),
+    "deit_tiny_distilled": Size(192, 12, 3, 5_910_800, distilled=True),
+    "deit_small_distilled": Size(384, 12, 6, 22_436_432, distilled=True),
+    "deit_base_distilled": Size(768, 12, 12, 87_338_192, distilled=True),
+    "deit_base_distilled_384": Size(768, 12, 12, 87_630_032, image=384, distilled=True),
+    "vit_small_patch16": Size(
+        768, 8, 8, 48_754_408, mlp_ratio=3, qkv_bias=False, epsilon=1e-5, scale=768**-0.5
+    ),
+    "vit_base_patch16": Size(768, 12, 12, 86_567_656),
+    "vit_base_patch16_384": Size(768, 12, 12, 86_859_496, image=384),
+    "vit_base_patch32_384": Size(768, 12, 12, 88_297_192, patch=32, image=384),
+    "vit_large_patch16": Size(1024, 24, 16, 304_326_632),
+    "vit_large_patch16_384": Size(1024, 24, 16, 304_715_752, image=384),
+    "vit_large_patch32_384": Size(1024, 24, 16, 306_632_680, patch=32, image=384),
 }
 SMALL = "deit_tiny"
 
@@ -124,7 +132,7 @@ class Block(nn.Layer):
 
 @register("model", config=VisionTransformerConfig)
 @register("backbone", config=VisionTransformerConfig)
-class VisionTransformer(nn.Layer):
+class VisionTransformer(Backbone):
     """ViT or DeiT for [N, S, S, 3]: logits [N, num_classes], or the patches as one map at the patch's stride.
 
     The logits of a distilled variant are the mean of its two classifiers', in training too.

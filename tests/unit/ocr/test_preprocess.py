@@ -3,24 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from framework.core.errors import InputError, ShapeError
-from ocr.preprocess import (
-    DET_NORMALIZE,
-    HALF_NORMALIZE,
-    PADDLEOCR_2,
-    PADDLEOCR_3,
-    RAPIDOCR,
-    DetSize,
-    Normalize,
-    cls_batch,
-    crop_lines,
-    group_by_width,
-    line_width,
-    pack_lines,
-    rapidocr_frame,
-    rec_batch,
-    turned_lines,
-)
+from framework.core.errors import InputError
+from ocr.preprocess import DetSize, crop_lines, line_width, pack_lines, turned_lines
+
+PADDLEOCR_2 = DetSize(960, "max")  # `predict_det` and the `paddleocr` command of 2.x
+PADDLEOCR_3 = DetSize(64, "min", max_side=4000)  # the pipelines of 3.x
+RAPIDOCR = DetSize(736, "min")
 
 
 def line_image(height, width, seed=0):
@@ -55,8 +43,6 @@ def test_det_size_by_hand(rule, size_hw, expected):
 def test_det_size_of_nothing(size_hw):
     with pytest.raises(InputError, match="the image has no pixels"):
         PADDLEOCR_2(size_hw)
-    with pytest.raises(InputError, match="the image has no pixels"):
-        rapidocr_frame(size_hw)
 
 
 @pytest.mark.parametrize(("limit_type", "limit"), [("min", 736), ("max", 960)])
@@ -65,66 +51,6 @@ def test_det_size_equals_rapidocr(limit_type, limit):
     theirs, ours = reference.DetPreProcess(limit, limit_type), DetSize(limit, limit_type)
     for height, width in np.random.default_rng(0).integers(40, 1500, (30, 2)).tolist():
         assert theirs.resize(np.zeros((height, width), np.uint8)).shape == ours((height, width))
-
-
-def test_rapidocr_frame_by_hand():
-    assert rapidocr_frame((1000, 1500)) == ((1000, 1500), 0)
-    assert rapidocr_frame((3000, 4000)) == (
-        (1504, 2000 // 32 * 32),
-        0,
-    )  # 1500 is 46.9 times, 2000 is 62.5 times 32
-    assert rapidocr_frame((20, 30)) == ((32, 32), 0)  # to 30 x 45, then 0.9 and 1.4 times 32
-    assert rapidocr_frame((50, 1000)) == ((50, 1000), 100)  # 125 * 2 rows in all
-    assert rapidocr_frame((30, 60)) == ((30, 60), 15)  # at least 60
-
-
-def test_rapidocr_frame_equals_rapidocr():
-    reference = pytest.importorskip("rapidocr.utils.process_img", reason="the reference")
-    for height, width in [
-        (1000, 1500),
-        (3001, 4003),
-        (20, 30),
-        (50, 1000),
-        (30, 60),
-        (31, 240),
-        (2500, 40),
-        (17, 900),
-    ]:
-        image, *_ = reference.resize_image_within_bounds(np.zeros((height, width, 3), np.uint8), 30, 2000)
-        padded, record = reference.apply_vertical_padding(image, {}, 8, 30)
-        size_hw, rows = rapidocr_frame((height, width))
-        assert size_hw == image.shape[:2]
-        assert rows == record["padding_1"]["top"]
-        assert padded.shape[0] == size_hw[0] + 2 * rows
-
-
-# ---------------------------------------------------------------------------------------------------- normalising
-
-
-def test_normalize_by_hand():
-    image = np.array([[[255, 0, 51]]], np.uint8)  # R, G, B
-    out = DET_NORMALIZE(image)
-    assert out.dtype == np.float32
-    # Channel 0 is blue and gets the mean and deviation of red: so the weights were trained.
-    expected = [(0.2 - 0.485) / 0.229, (0 - 0.456) / 0.224, (1 - 0.406) / 0.225]
-    np.testing.assert_allclose(out[0, 0], expected, rtol=1e-6)
-    np.testing.assert_allclose(HALF_NORMALIZE(image)[0, 0], [-0.6, -1, 1], rtol=1e-6)
-    rgb = Normalize((0, 0, 0), (1, 1, 1), bgr=False)
-    np.testing.assert_allclose(rgb(image)[0, 0], [1, 0, 0.2], rtol=1e-6)
-
-
-@pytest.mark.parametrize("image", [np.zeros((2, 2, 3), np.float32), np.zeros((2, 2), np.uint8)])
-def test_normalize_takes_rgb_alone(image):
-    with pytest.raises(ShapeError, match=r"this is no RGB image[\s\S]*uint8 \[\.\.\., 3\]"):
-        DET_NORMALIZE(image)
-
-
-def test_normalize_equals_rapidocr():
-    reference = pytest.importorskip("rapidocr.ch_ppocr_det.utils", reason="the reference")
-    image = line_image(40, 50)
-    for ours in (DET_NORMALIZE, HALF_NORMALIZE):
-        theirs = reference.DetPreProcess(mean=ours.mean, std=ours.std)
-        np.testing.assert_allclose(ours(image), theirs.normalize(image[..., ::-1]), atol=2e-6)
 
 
 # ----------------------------------------------------------------------------------------------------------- crops
@@ -193,26 +119,6 @@ def test_line_width_keeps_the_aspect_and_rounds_up():
     assert line_width((24, 40), height=12) == 20
 
 
-def test_group_by_width():
-    widths = [300, 100, 320, 321, 5000, 90, 640, 200]
-    batches = group_by_width(widths, [320, 640, 960], 3)
-    assert [(bucket, indices.tolist()) for bucket, indices in batches] == [
-        (320, [5, 1, 7]),
-        (320, [0, 2]),
-        (640, [3, 6]),
-        (960, [4]),  # squeezed
-    ]
-    assert group_by_width([], [320], 8) == []
-
-
-@pytest.mark.parametrize(
-    ("buckets", "max_batch"), [([], 8), ([320, 320], 8), ([640, 320], 8), ([0, 320], 8), ([320], 0)]
-)
-def test_group_by_width_errors(buckets, max_batch):
-    with pytest.raises(InputError, match="lines cannot be batched like this"):
-        group_by_width([1], buckets, max_batch)
-
-
 def test_pack_lines():
     same, wide = line_image(48, 100), line_image(24, 200)
     batch, widths = pack_lines([same, wide], 160)
@@ -229,42 +135,3 @@ def test_one_pixel_line():
     batch, widths = pack_lines([np.full((1, 1, 3), 9, np.uint8)], 64)
     assert widths.tolist() == [48]
     assert (batch[0, :, :48] == 9).all()
-
-
-def test_rec_batch_by_hand():
-    line = np.empty((48, 60, 3), np.uint8)
-    line[:] = (255, 0, 51)  # R, G, B
-    batch = rec_batch([line], 80)
-    assert batch.shape == (1, 48, 80, 3) and batch.dtype == np.float32
-    np.testing.assert_allclose(batch[0, :, :60], np.broadcast_to([-0.6, -1, 1], (48, 60, 3)), atol=1e-6)
-    assert not batch[0, :, 60:].any()  # grey, not black
-    assert rec_batch([], 80).shape == (0, 48, 80, 3)
-
-
-def test_rec_batch_is_what_a_program_makes_of_packed_lines():
-    lines = [line_image(30, 70), line_image(50, 333)]
-    packed, widths = pack_lines(lines, 320)
-    inside = np.arange(320)[None, None, :, None] < widths[:, None, None, None]
-    made = np.where(inside, packed[..., ::-1].astype(np.float32) / 127.5 - 1, 0)
-    np.testing.assert_allclose(rec_batch(lines, 320), made, atol=1e-6)
-
-
-@pytest.mark.parametrize("height_width", [(31, 200), (48, 320), (20, 900), (77, 60), (48, 2000)])
-def test_rec_batch_equals_rapidocr(height_width):
-    reference = pytest.importorskip("rapidocr.ch_ppocr_rec.main", reason="the reference")
-    recognizer = object.__new__(reference.TextRecognizer)
-    recognizer.rec_image_shape = [3, 48, 320]
-    line = line_image(*height_width)
-    ratio = max(320 / 48, height_width[1] / height_width[0])
-    expected = recognizer.resize_norm_img(line[..., ::-1], ratio)
-    np.testing.assert_allclose(rec_batch([line], int(48 * ratio))[0], expected.transpose(1, 2, 0), atol=1e-6)
-
-
-@pytest.mark.parametrize("height_width", [(31, 200), (48, 40)])
-def test_cls_batch_equals_rapidocr(height_width):
-    reference = pytest.importorskip("rapidocr.ch_ppocr_cls.main", reason="the reference")
-    classifier = object.__new__(reference.TextClassifier)
-    classifier.cls_image_shape = [3, 48, 192]
-    line = line_image(*height_width)
-    expected = classifier.resize_norm_img(line[..., ::-1])
-    np.testing.assert_allclose(cls_batch([line])[0], expected.transpose(1, 2, 0), atol=1e-6)

@@ -25,7 +25,7 @@ from ocr.models.dbnet import DBNet, DBNetConfig
 from ocr.models.text_recognizer import TextRecognizer, TextRecognizerConfig
 from zoo.contracts import build_backbone
 from zoo.vision.lenet import LeNet, LeNetConfig
-from zoo.vision.pp_lcnet import PPLCNetClassifierConfig
+from zoo.vision.pp_lcnet import PPLCNetConfig
 
 TINY_DET, TINY_REC = "PP-OCRv6_tiny_det", "PP-OCRv6_tiny_rec"
 SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).resolve().parents[4] / "shared"))
@@ -213,7 +213,7 @@ class Detector(nn.Layer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.backbone = build_backbone(PPLCNetClassifierConfig("pplcnet_x0_25"))
+        self.backbone = build_backbone(PPLCNetConfig("pplcnet_x0_25"))
         self.head = nn.Linear(4, 2)
 
     def forward(self, x: Any) -> Any:
@@ -221,7 +221,7 @@ class Detector(nn.Layer):
 
 
 def test_pretrained_weights_for_a_part(tmp_path: Path) -> None:
-    whole = build(PPLCNetClassifierConfig("pplcnet_x0_25", num_classes=3))
+    whole = build(PPLCNetConfig("pplcnet_x0_25", num_classes=3))
     state = {name: np.full(shape, 0.5, np.float32) for name, shape in whole.state_shapes().items()}
     framework.save(state, tmp_path / "a.safetensors")
     model = Detector()

@@ -11,9 +11,10 @@ from framework.io.named_weights import named_weights
 from framework.nn.reparam import deploy_state, reparameterize
 from framework.workflow.weights import load_state_into
 from ocr.models.crnn import CRNN, CRNNConfig
-from zoo.vision.mobilenet_v3 import MobileNetV3RecConfig
+from zoo.vision.mobilenet_v3 import MobileNetV3Config
 
-SMALL = CRNNConfig(MobileNetV3RecConfig(0.35, (1, 2, 2, 2)), hidden_size=6, num_classes=11)
+BACKBONE = MobileNetV3Config("mobilenetv3_small_x0_35", form="line", vertical_strides=(1, 2, 2, 2))
+SMALL = CRNNConfig(BACKBONE, hidden_size=6, num_classes=11)
 
 
 def loud_weights(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
@@ -48,7 +49,11 @@ def test_eager_jitted_and_deployed_agree(small: CRNN, image: np.ndarray) -> None
 
 
 def test_the_lstm_looks_both_ways(small: CRNN) -> None:
-    x = np.random.RandomState(0).standard_normal((1, 1, 5, small.backbone.out_channels)).astype(np.float32)
+    x = (
+        np.random.RandomState(0)
+        .standard_normal((1, 1, 5, small.backbone.features[-1].channels))
+        .astype(np.float32)
+    )
     changed = x.copy()
     changed[:, :, 2] += 1
     assert (np.abs(small.neck(changed) - small.neck(x)).max((0, 2)) > 0).all()
@@ -99,7 +104,12 @@ def test_binding_from_a_file() -> None:
     tree = {
         "type": "CRNN",
         "num_classes": 97,
-        "backbone": {"type": "MobileNetV3Rec", "vertical_strides": [1, 2, 2, 2]},
+        "backbone": {
+            "type": "MobileNetV3",
+            "variant": "mobilenetv3_small_x0_5",
+            "form": "line",
+            "vertical_strides": [1, 2, 2, 2],
+        },
     }
     config = bind(tree, Annotated[Any, Kind("model")], ("ocr", "zoo", "framework"))
     assert config == CRNNConfig(num_classes=97)

@@ -98,12 +98,12 @@ def bound(**model: Any) -> DBNetConfig:
 def test_binding_from_a_file() -> None:
     assert bound(variant="PP-OCRv6_tiny_det", deploy=True) == DBNetConfig("PP-OCRv6_tiny_det", deploy=True)
     config = bound(
-        backbone={"type": "PPLCNetV4", "variant": "det_tiny"},
+        backbone={"type": "PPLCNetV4", "variant": "pplcnetv4_tiny"},
         neck={"kind": "RepLKPAN", "out_channels": 32, "intracl": False},
         head={"auxiliary": False},
     )
     assert config.parts == (
-        PPLCNetV4Config("det_tiny"),
+        PPLCNetV4Config("pplcnetv4_tiny"),
         RepLKPANConfig(out_channels=32, intracl=False),
         DBHeadConfig(),
     )
@@ -112,7 +112,7 @@ def test_binding_from_a_file() -> None:
 
 def test_parts_given_take_the_place_of_the_variant_s() -> None:
     config = DBNetConfig("PP-OCRv6_tiny_det", neck=RepLKFPNConfig(out_channels=32, kernel_size=5))
-    assert config.parts.backbone == PPLCNetV4Config("det_tiny")
+    assert config.parts.backbone == PPLCNetV4Config("pplcnetv4_tiny")
     model = DBNet(config)
     assert model.neck.out_channels == 32
     assert model.state_shapes()["head.binarize.conv1.weight"] == (8, 32, 3, 3)

@@ -10,7 +10,7 @@ from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
 from framework.nn.reparam import reparameterize
 from ocr.models.text_classifier import ClassHead, TextClassifier, TextClassifierConfig
-from zoo.vision.mobilenet_v3 import MobileNetV3RecConfig
+from zoo.vision.mobilenet_v3 import MobileNetV3Config
 
 
 def loud_weights(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
@@ -72,12 +72,13 @@ def test_only_color_images(shape: tuple[int, ...]) -> None:
 
 
 def test_binding_from_a_file() -> None:
-    tree = {"type": "TextClassifier", "backbone": {"type": "MobileNetV3Rec", "scale": 0.5}, "deploy": True}
+    backbone = {"type": "MobileNetV3", "variant": "mobilenetv3_small_x0_5", "form": "line"}
+    tree = {"type": "TextClassifier", "backbone": backbone, "deploy": True}
     config = bind(tree, Annotated[Any, Kind("model")], ("ocr", "zoo", "framework"))
-    assert config.parts == (MobileNetV3RecConfig(scale=0.5), 2) and config.deploy
+    assert config.parts == (MobileNetV3Config("mobilenetv3_small_x0_5", form="line"), 2) and config.deploy
     tree = {
         "type": "TextClassifier",
-        "backbone": {"type": "PPLCNet", "strides": [[2, 2]] * 5},
+        "backbone": {"type": "PPLCNet", "strides": [[2, 2]] * 5, "pool": True},
         "num_classes": 4,
     }
     config = bind(tree, Annotated[Any, Kind("model")], ("ocr", "zoo", "framework"))

@@ -25,7 +25,7 @@ def test_the_head_by_hand() -> None:
     head.eval()
     # means 2 and 1 over two pixels: 2 + 2 * 1 = 4, of which inference keeps four fifths
     x = jnp.array([[1.0, 1.0], [3.0, 1.0]]).reshape(1, 2, 1, 2)
-    np.testing.assert_allclose(head.widened(x), [[[[3.2]]]], rtol=1e-6)
+    np.testing.assert_allclose(head.widen(x), [[[[3.2]]]], rtol=1e-6)
     np.testing.assert_allclose(head.logits(x), [[3.2, -2.2]], rtol=1e-6)
 
 

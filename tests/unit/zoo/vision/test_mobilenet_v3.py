@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -6,16 +8,11 @@ from framework import nn
 from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
 from framework.nn.reparam import deploy_state
-from zoo.contracts import build_backbone
+from zoo.contracts import Feature, build_backbone
 from zoo.vision.mobilenet_v3 import (
     UNITS,
-    VARIANTS,
     MobileNetV3,
     MobileNetV3Config,
-    MobileNetV3Det,
-    MobileNetV3DetConfig,
-    MobileNetV3Rec,
-    MobileNetV3RecConfig,
     ResidualUnit,
     Unit,
 )
@@ -40,14 +37,15 @@ def test_the_tables_have_the_paper_s_strides() -> None:
 
 
 def test_the_detector_gives_four_maps() -> None:
-    model = MobileNetV3Det(MobileNetV3DetConfig())
-    assert model.out_channels == (16, 24, 56, 480)
+    model = build_backbone(MobileNetV3Config("mobilenetv3_large_x0_5", form="page"))
+    assert model.features == (Feature(16, 4), Feature(24, 8), Feature(56, 16), Feature(480, 32))
     assert shapes(model, (1, 64, 96, 3)) == [(1, 16, 24, 16), (1, 8, 12, 24), (1, 4, 6, 56), (1, 2, 3, 480)]
     assert shapes(model, (1, 1, 1, 3)) == [(1, 1, 1, c) for c in (16, 24, 56, 480)]
 
 
 def test_names_are_upstream_s() -> None:
-    det = set(MobileNetV3Det(MobileNetV3DetConfig()).state_shapes())
+    page = MobileNetV3Config("mobilenetv3_large_x0_5", form="page")
+    det = set(build_backbone(page).state_shapes())
     assert {
         "conv.conv.weight",
         "stage0.0.expand_conv.conv.weight",
@@ -55,24 +53,26 @@ def test_names_are_upstream_s() -> None:
         "stage2.5.linear_conv.bn._mean",
         "stage3.3.conv.weight",
     } <= det
-    assert not any("mid_se" in n for n in MobileNetV3Det(MobileNetV3DetConfig(squeeze=False)).state_shapes())
-    rec = set(MobileNetV3Rec(MobileNetV3RecConfig()).state_shapes())
+    plain = build_backbone(dataclasses.replace(page, squeeze=False))
+    assert not any("mid_se" in name for name in plain.state_shapes())
+    rec = set(build_backbone(MobileNetV3Config("mobilenetv3_small_x0_5", form="line")).state_shapes())
     assert {"conv1.bn._variance", "blocks.10.bottleneck_conv.conv.weight", "conv2.conv.weight"} <= rec
 
 
 def test_rows_and_columns_of_the_recogniser() -> None:
-    line = MobileNetV3Rec(MobileNetV3RecConfig(vertical_strides=(1, 2, 2, 2)))
-    assert line.out_channels == 288
+    config = MobileNetV3Config("mobilenetv3_small_x0_5", form="line", vertical_strides=(1, 2, 2, 2))
+    line = build_backbone(config)
+    assert line.features == (Feature(288, (32, 4)),)
     assert shapes(line, (2, 32, 100, 3)) == [(2, 1, 25, 288)]
     assert shapes(line, (2, 64, 100, 3)) == [(2, 2, 25, 288)]
-    classifier = MobileNetV3Rec(MobileNetV3RecConfig(scale=0.35))
-    assert classifier.out_channels == 200
+    classifier = build_backbone(MobileNetV3Config("mobilenetv3_small_x0_35", form="line"))
+    assert classifier.features == (Feature(200, (64, 4)),)
     assert shapes(classifier, (1, 48, 192, 3)) == [(1, 1, 48, 200)]
 
 
 def test_a_line_that_leaves_no_row_is_refused() -> None:
     with pytest.raises(ShapeError, match=r"too low[\s\S]*1 row of features[\s\S]*32 for the recogniser"):
-        shapes(MobileNetV3Rec(MobileNetV3RecConfig()), (1, 32, 64, 3))
+        shapes(build_backbone(MobileNetV3Config("mobilenetv3_small_x0_5", form="line")), (1, 32, 64, 3))
 
 
 def test_the_shortcut_stands_where_the_shape_stays_and_the_stride_is_the_integer_one() -> None:
@@ -101,14 +101,15 @@ def test_a_unit_by_hand() -> None:
     np.testing.assert_allclose(unit(x)[0, 0, 0, :3], [3.4, -2.0, 0.0], rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["det", "rec"])
-def test_deploy_form(kind: str) -> None:
-    def build(deploy: bool) -> nn.Layer:
-        if kind == "det":
-            return MobileNetV3Det(MobileNetV3DetConfig(scale=0.35), deploy).eval()
-        return MobileNetV3Rec(MobileNetV3RecConfig(scale=0.35), deploy).eval()
-
-    model, deployed = build(False), build(True)
+@pytest.mark.parametrize(
+    "config",
+    [
+        MobileNetV3Config("mobilenetv3_large_x0_35", form="page"),
+        MobileNetV3Config("mobilenetv3_small_x0_35", form="line"),
+    ],
+)
+def test_deploy_form(config: MobileNetV3Config) -> None:
+    model, deployed = (build_backbone(config, deploy).eval() for deploy in (False, True))
     model.set_state_dict(loud_weights(model.state_shapes()))
     deployed.set_state_dict(deploy_state(model))
     x = np.random.RandomState(0).standard_normal((1, 48, 32, 3)).astype(np.float32)
@@ -116,36 +117,6 @@ def test_deploy_form(kind: str) -> None:
         assert np.ptp(want, (1, 2)).max() > 0.01
         # Rounding of another order of sums, which loud weights carry on: 1.2e-5 after all blocks.
         np.testing.assert_allclose(ours, want, atol=3e-5 * max(1.0, float(np.abs(want).max())))
-
-
-# Values in the checkpoints of PaddleClas 2.6 (its models' state_dict()), of which its documents give millions
-PUBLISHED = {
-    "mobilenetv3_small_x0_35": 1_670_226,
-    "mobilenetv3_small_x0_5": 1_908_696,
-    "mobilenetv3_small_x0_75": 2_384_338,
-    "mobilenetv3_small_x1_0": 2_952_102,
-    "mobilenetv3_small_x1_25": 3_642_650,
-    "mobilenetv3_large_x0_35": 2_112_920,
-    "mobilenetv3_large_x0_5": 2_685_790,
-    "mobilenetv3_large_x0_75": 3_930_696,
-    "mobilenetv3_large_x1_0": 5_504_638,
-    "mobilenetv3_large_x1_25": 7_473_948,
-}
-
-
-def state_size(model: nn.Layer) -> int:
-    return sum(int(np.prod(shape)) for shape in model.state_shapes().values())
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_classifiers(variant: str) -> None:
-    model = MobileNetV3(MobileNetV3Config(variant))
-    assert state_size(model) == PUBLISHED[variant]
-    assert shapes(model, (2, 224, 224, 3)) == [(2, 1000)]
-    backbone = build_backbone(MobileNetV3Config(variant))
-    want = [(1, 224 // f.stride, 224 // f.stride, f.channels) for f in backbone.features]
-    assert shapes(backbone, (1, 224, 224, 3)) == want
-    assert [f.stride for f in backbone.features] == [4, 8, 16, 32]
 
 
 def test_an_unknown_classifier_is_refused() -> None:

@@ -6,8 +6,8 @@ from framework import nn
 from framework.core.errors import ConfigError
 from framework.io.named_weights import named_weights
 from framework.nn.reparam import deploy_state
-from zoo.contracts import build_backbone
-from zoo.vision.pp_lcnet import VARIANTS, PPLCNet, PPLCNetClassifier, PPLCNetClassifierConfig, PPLCNetConfig
+from zoo.contracts import Feature, build_backbone
+from zoo.vision.pp_lcnet import PPLCNet, PPLCNetConfig
 
 ALONG = ((1, 2), (2, 1), (2, 1), (2, 1), (2, 1))
 
@@ -19,22 +19,19 @@ def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
-def shape(model: nn.Layer, x: tuple[int, ...]) -> tuple[int, ...]:
-    (only,) = shapes(model, x)
-    return only
-
-
 def test_pooled_or_as_a_map() -> None:
-    assert shape(PPLCNet(PPLCNetConfig()), (2, 224, 224, 3)) == (2, 1, 1, 1280)
-    plain = PPLCNet(PPLCNetConfig(last_channels=None))
-    assert plain.out_channels == 512 and shape(plain, (1, 64, 96, 3)) == (1, 2, 3, 512)
-    line = PPLCNet(PPLCNetConfig(scale=0.25, strides=ALONG, last_channels=None))
-    assert line.out_channels == 128 and shape(line, (1, 80, 160, 3)) == (1, 5, 80, 128)
-    assert shape(line, (1, 1, 1, 3)) == (1, 1, 1, 128)
+    pooled = build_backbone(PPLCNetConfig(pool=True))
+    assert pooled.features == (Feature(1280, 0),) and shapes(pooled, (2, 224, 224, 3)) == [(2, 1, 1, 1280)]
+    plain = build_backbone(PPLCNetConfig())
+    assert plain.features == (Feature(64, 4), Feature(128, 8), Feature(256, 16), Feature(512, 32))
+    assert shapes(plain, (1, 64, 96, 3))[-1] == (1, 2, 3, 512)
+    line = build_backbone(PPLCNetConfig("pplcnet_x0_25", strides=ALONG))
+    assert line.features[-1] == Feature(128, (16, 2)) and shapes(line, (1, 80, 160, 3))[-1] == (1, 5, 80, 128)
+    assert shapes(line, (1, 1, 1, 3))[-1] == (1, 1, 1, 128)
 
 
 def test_names_are_upstream_s() -> None:
-    names = set(PPLCNet(PPLCNetConfig(scale=0.25)).state_shapes())
+    names = set(PPLCNet(PPLCNetConfig("pplcnet_x0_25")).state_shapes())
     assert {
         "conv1.conv.weight",
         "blocks5.5.dw_conv.bn._mean",
@@ -46,19 +43,20 @@ def test_names_are_upstream_s() -> None:
 
 
 def test_inference_takes_four_fifths_of_the_last_layer() -> None:
-    model = PPLCNet(PPLCNetConfig(scale=0.25, last_channels=1)).eval()
+    model = PPLCNet(PPLCNetConfig("pplcnet_x0_25", 0, pool=True)).eval()
     state = {name: np.zeros(size) for name, size in model.state_shapes().items()}
     state |= {name: np.ones(array.shape) for name, array in state.items() if name.endswith("_variance")}
     state["blocks6.1.pw_conv.bn.bias"] = np.full(128, 3.0)  # hard swish of 3 is 3
     state["last_conv.weight"][0, 0] = 2
     model.set_state_dict(state)
-    np.testing.assert_allclose(model(np.ones((1, 32, 32, 3), np.float32)), [[[[0.8 * 6]]]], rtol=1e-6)
+    (out,) = model(np.ones((1, 32, 32, 3), np.float32))
+    np.testing.assert_allclose(out[0, 0, 0, :2], [0.8 * 6, 0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("last_channels", [None, 32])
-def test_deploy_form(last_channels: int | None) -> None:
-    config = PPLCNetConfig(scale=0.25, strides=ALONG, last_channels=last_channels)
-    model, deployed = (PPLCNet(config, deploy).eval() for deploy in (False, True))
+@pytest.mark.parametrize("pool", [False, True])
+def test_deploy_form(pool: bool) -> None:
+    config = PPLCNetConfig("pplcnet_x0_25", 0, strides=ALONG, pool=pool)
+    model, deployed = (build_backbone(config, deploy).eval() for deploy in (False, True))
     weights = named_weights(model.state_shapes())
     # With larger kernels more of the image arrives at the end.
     model.set_state_dict({name: 3 * array if array.ndim == 4 else array for name, array in weights.items()})
@@ -67,44 +65,16 @@ def test_deploy_form(last_channels: int | None) -> None:
     # In float32 the trainable form itself is up to 1.1e-5 of the largest value away from this on some CPUs.
     want = in_float64(model, x)
     assert np.ptp(want, 0).max() > 0.01
-    np.testing.assert_allclose(deployed(x), want, atol=1e-5 * max(1.0, np.abs(want).max()))
+    np.testing.assert_allclose(deployed(x)[-1], want, atol=1e-5 * max(1.0, np.abs(want).max()))
 
 
 def in_float64(layer: nn.Layer, x: np.ndarray) -> np.ndarray:
     graphdef, params, buffers = nn.split(layer)
     with jax.enable_x64(True):
         wide = [{name: np.asarray(v, np.float64) for name, v in state.items()} for state in (params, buffers)]
-        return np.asarray(nn.apply(graphdef, *wide, None, x.astype(np.float64))[0])
-
-
-# Values in the checkpoints of PaddleClas 2.6 (its models' state_dict()), of which its documents give millions
-PUBLISHED = {
-    "pplcnet_x0_25": 1_523_936,
-    "pplcnet_x0_35": 1_646_930,
-    "pplcnet_x0_5": 1_885_048,
-    "pplcnet_x0_75": 2_365_232,
-    "pplcnet_x1_0": 2_963_464,
-    "pplcnet_x1_5": 4_516_248,
-    "pplcnet_x2_0": 6_543_400,
-    "pplcnet_x2_5": 9_044_920,
-}
-
-
-def state_size(model: nn.Layer) -> int:
-    return sum(int(np.prod(shape)) for shape in model.state_shapes().values())
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_classifiers(variant: str) -> None:
-    model = PPLCNetClassifier(PPLCNetClassifierConfig(variant))
-    assert state_size(model) == PUBLISHED[variant]
-    assert shapes(model, (2, 224, 224, 3)) == [(2, 1000)]
-    backbone = build_backbone(PPLCNetClassifierConfig(variant))
-    want = [(1, 224 // f.stride, 224 // f.stride, f.channels) for f in backbone.features]
-    assert shapes(backbone, (1, 224, 224, 3)) == want
-    assert [f.stride for f in backbone.features] == [4, 8, 16, 32]
+        return np.asarray(nn.apply(graphdef, *wide, None, x.astype(np.float64))[0][-1])
 
 
 def test_an_unknown_classifier_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"unknown variant of PPLCNetClassifier[\s\S]*mean 'pplcnet_x1_0'"):
-        PPLCNetClassifierConfig("pplcnet_x10")
+    with pytest.raises(ConfigError, match=r"unknown variant of PPLCNet[\s\S]*mean 'pplcnet_x1_0'"):
+        PPLCNetConfig("pplcnet_x10")

@@ -6,13 +6,9 @@ from framework import nn
 from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
 from framework.nn.reparam import deploy_state
-from zoo.contracts import build_backbone
+from zoo.contracts import Feature, build_backbone
 from zoo.vision.pp_lcnet_v3 import (
-    VARIANTS,
     LearnableRepLayer,
-    PPLCNetV3,
-    PPLCNetV3Classifier,
-    PPLCNetV3ClassifierConfig,
     PPLCNetV3Config,
 )
 
@@ -25,8 +21,8 @@ def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def test_the_detector_gives_four_maps() -> None:
-    model = PPLCNetV3(PPLCNetV3Config("det", 0.75)).eval()
-    assert model.out_channels == (12, 18, 42, 360)
+    model = build_backbone(PPLCNetV3Config("pplcnetv3_x0_75", form="page")).eval()
+    assert model.features == (Feature(12, 4), Feature(18, 8), Feature(42, 16), Feature(360, 32))
     assert shapes(model, (2, 96, 64, 3)) == [
         (2, 96 // s, 64 // s, c) for s, c in zip((4, 8, 16, 32), (12, 18, 42, 360))
     ]
@@ -34,8 +30,8 @@ def test_the_detector_gives_four_maps() -> None:
 
 
 def test_the_recogniser_gives_one_row() -> None:
-    model = PPLCNetV3(PPLCNetV3Config("rec", 0.95))
-    assert model.out_channels == 480
+    model = build_backbone(PPLCNetV3Config(form="line"))
+    assert model.features == (Feature(480, (48, 8)),)
     assert shapes(model.eval(), (2, 48, 320, 3)) == [(2, 1, 40, 480)]
     assert shapes(model.train(), (1, 64, 200, 3)) == [(1, 1, 40, 480)]
     assert model.blocks5[0].pw_conv.lab.scale.shape == (1,)
@@ -43,13 +39,13 @@ def test_the_recogniser_gives_one_row() -> None:
 
 
 def test_other_heights_are_refused_in_eval() -> None:
-    model = PPLCNetV3(PPLCNetV3Config("rec", 0.5)).eval()
+    model = build_backbone(PPLCNetV3Config(form="line")).eval()
     with pytest.raises(ShapeError, match=r"PPLCNetV3 reads text lines of one height[\s\S]*2 rows"):
         shapes(model, (1, 32, 64, 3))
 
 
 def test_names_are_upstream_s() -> None:
-    names = set(PPLCNetV3(PPLCNetV3Config("det", 0.75)).state_shapes())
+    names = set(build_backbone(PPLCNetV3Config("pplcnetv3_x0_75", form="page")).state_shapes())
     assert {
         "conv1.conv.weight",
         "conv1.bn._mean",
@@ -125,30 +121,6 @@ def test_deploy_form(out_channels: int, kernel: int, stride: int | tuple[int, in
     np.testing.assert_allclose(deployed(x), want, atol=2e-6 * np.abs(want).max())
 
 
-# Values in the state_dict() of PPLCNetV3 in PaddleClas's pull request 2894, at the scales 0.75 and 0.95
-PUBLISHED = {
-    "pplcnetv3_x0_75": 5_002_986,
-    "pplcnetv3_base": 6_857_358,
-}
-
-
-def state_size(model: nn.Layer) -> int:
-    return sum(int(np.prod(shape)) for shape in model.state_shapes().values())
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_classifiers(variant: str) -> None:
-    model = PPLCNetV3Classifier(PPLCNetV3ClassifierConfig(variant))
-    assert state_size(model) == PUBLISHED[variant]
-    assert shapes(model.eval(), (2, 224, 224, 3)) == [(2, 1000)]
-    backbone = build_backbone(PPLCNetV3ClassifierConfig(variant))
-    want = [(1, 224 // f.stride, 224 // f.stride, f.channels) for f in backbone.features]
-    assert shapes(backbone.eval(), (1, 224, 224, 3)) == want
-    assert [f.stride for f in backbone.features] == [4, 8, 16, 32]
-
-
 def test_an_unknown_classifier_is_refused() -> None:
-    with pytest.raises(
-        ConfigError, match=r"unknown variant of PPLCNetV3Classifier[\s\S]*mean 'pplcnetv3_base'"
-    ):
-        PPLCNetV3ClassifierConfig("pplcnetv3_bas")
+    with pytest.raises(ConfigError, match=r"unknown variant of PPLCNetV3[\s\S]*mean 'pplcnetv3_base'"):
+        PPLCNetV3Config("pplcnetv3_bas")

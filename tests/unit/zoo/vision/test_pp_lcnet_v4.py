@@ -5,13 +5,9 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
-from zoo.contracts import build_backbone
+from zoo.contracts import Feature, build_backbone
 from zoo.vision.pp_lcnet_v4 import (
-    SIZES,
     VARIANTS,
-    PPLCNetV4,
-    PPLCNetV4Classifier,
-    PPLCNetV4ClassifierConfig,
     PPLCNetV4Config,
     RepDWConv,
 )
@@ -26,20 +22,19 @@ def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def test_widths_and_strides_of_every_variant() -> None:
-    for variant in SIZES:
-        model = PPLCNetV4(PPLCNetV4Config(variant)).eval()  # type: ignore[arg-type]
-        if variant.startswith("det"):
-            widths = model.out_channels
-            want = [(1, 96 // s, 64 // s, c) for s, c in zip((4, 8, 16, 32), widths)]
-            assert shapes(model, (1, 96, 64, 3)) == want
-        else:
-            assert shapes(model, (2, 48, 320, 3)) == [(2, 1, 40, model.out_channels)]
-    assert PPLCNetV4(PPLCNetV4Config("det_tiny")).out_channels == (32, 48, 64, 160)
-    assert PPLCNetV4(PPLCNetV4Config("rec_medium")).out_channels == 768
+    for variant, size in VARIANTS.items():
+        model = build_backbone(PPLCNetV4Config(variant)).eval()
+        want = [(1, 96 // s, 64 // s, stage.width) for s, stage in zip((4, 8, 16, 32), size.image.stages)]
+        assert shapes(model, (1, 96, 64, 3)) == want
+        line = build_backbone(PPLCNetV4Config(variant, form="line")).eval()
+        assert line.features == (Feature(size.line.stages[-1].width, (48, 8)),)
+        assert shapes(line, (2, 48, 320, 3)) == [(2, 1, 40, line.features[0].channels)]
+    assert [stage.width for stage in VARIANTS["pplcnetv4_tiny"].image.stages] == [32, 48, 64, 160]
+    assert VARIANTS["pplcnetv4_medium"].line.stages[-1].width == 768
 
 
 def test_names_are_upstream_s() -> None:
-    names = set(PPLCNetV4(PPLCNetV4Config("rec_tiny")).state_shapes())
+    names = set(build_backbone(PPLCNetV4Config("pplcnetv4_tiny", form="line")).state_shapes())
     assert {
         "conv1.0.conv.weight",
         "conv1.2.bn._mean",
@@ -53,18 +48,18 @@ def test_names_are_upstream_s() -> None:
 
 
 def test_a_residual_block_starts_as_its_token_mixer() -> None:
-    model = PPLCNetV4(PPLCNetV4Config("det_tiny"))
+    model = build_backbone(PPLCNetV4Config("pplcnetv4_tiny"))
     assert not np.asarray(model.blocks_s1[0].channel_mixer.compress.bn.weight).any()
     assert np.asarray(model.blocks_s2[0].channel_mixer.compress.bn.weight).all()
 
 
 def test_training_gives_forty_columns_for_any_width_and_height() -> None:
-    model = PPLCNetV4(PPLCNetV4Config("rec_tiny")).train()
+    model = build_backbone(PPLCNetV4Config("pplcnetv4_tiny", form="line")).train()
     assert shapes(model, (1, 64, 200, 3)) == [(1, 1, 40, 160)]
 
 
 def test_other_heights_are_refused_in_eval() -> None:
-    model = PPLCNetV4(PPLCNetV4Config("rec_tiny")).eval()
+    model = build_backbone(PPLCNetV4Config("pplcnetv4_tiny", form="line")).eval()
     with pytest.raises(ShapeError, match=r"one height[\s\S]*2 rows[\s\S]*48 pixels high"):
         shapes(model, (1, 32, 64, 3))
 
@@ -96,41 +91,6 @@ def test_deploy_form_of_a_random_rep_dw_conv() -> None:
     np.testing.assert_allclose(deployed(x), layer(x), atol=1e-6)
 
 
-# Upstream has no classifier. By hand: the values of the detector's backbone, 1280 times its last width, and
-# 1280 * 1000 + 1000.
-PUBLISHED = {
-    "pplcnetv4_tiny": 1_879_444,
-    "pplcnetv4_small": 4_121_412,
-    "pplcnetv4_medium": 16_605_928,
-}
-
-
-def state_size(model: nn.Layer) -> int:
-    return sum(int(np.prod(shape)) for shape in model.state_shapes().values())
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_classifiers(variant: str) -> None:
-    model = PPLCNetV4Classifier(PPLCNetV4ClassifierConfig(variant))
-    assert state_size(model) == PUBLISHED[variant]
-    assert shapes(model.eval(), (2, 224, 224, 3)) == [(2, 1000)]
-    backbone = build_backbone(PPLCNetV4ClassifierConfig(variant))
-    want = [(1, 224 // f.stride, 224 // f.stride, f.channels) for f in backbone.features]
-    assert shapes(backbone.eval(), (1, 224, 224, 3)) == want
-    assert [f.stride for f in backbone.features] == [4, 8, 16, 32]
-
-
 def test_an_unknown_classifier_is_refused() -> None:
-    with pytest.raises(
-        ConfigError, match=r"unknown variant of PPLCNetV4Classifier[\s\S]*mean 'pplcnetv4_tiny'"
-    ):
-        PPLCNetV4ClassifierConfig("pplcnetv4_tin")
-
-
-def test_a_classifier_is_the_detector_s_backbone_and_the_head() -> None:
-    for size in ("tiny", "small", "medium"):
-        backbone = PPLCNetV4(PPLCNetV4Config(f"det_{size}"))  # type: ignore[arg-type]
-        head = 1280 * backbone.widths[-1] + 1280 * 1000 + 1000
-        assert state_size(backbone) + head == PUBLISHED[f"pplcnetv4_{size}"]
-        model = PPLCNetV4Classifier(PPLCNetV4ClassifierConfig(f"pplcnetv4_{size}"))
-        assert set(backbone.state_shapes()) < set(model.state_shapes())
+    with pytest.raises(ConfigError, match=r"unknown variant of PPLCNetV4[\s\S]*mean 'pplcnetv4_tiny'"):
+        PPLCNetV4Config("pplcnetv4_tin")

@@ -8,21 +8,12 @@ from framework.io.named_weights import named_weights
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.stdc import STDC, VARIANTS, DenseConcat, STDCConfig
 
-# Paper, table 1: 8.44 and 12.47 million. Exact: counted in the authors' nets/stdcnet.py without the unused `bn`.
-PARAMETERS = {"stdc1": 8_441_504, "stdc2": 12_471_968}
-
 
 def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
     graphdef, params, buffers = nn.abstract(model.eval())
     image = jax.ShapeDtypeStruct(x, np.float32)
     out = jax.eval_shape(lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], params, buffers, image)
     return [leaf.shape for leaf in jax.tree.leaves(out)]
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_parameters_are_those_published(variant: str) -> None:
-    count = sum(parameter.size for parameter in STDC(STDCConfig(variant)).parameters())
-    assert count == PARAMETERS[variant]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
