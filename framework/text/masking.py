@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
+from framework.core.transform import Transform
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import check_vocabulary, load_tokenizer
@@ -28,7 +29,7 @@ _CONTINUES = "##"  # how WordPiece writes a token that goes on with a word
 
 @register("transform")
 @dataclass(frozen=True)
-class MaskTokens:
+class MaskTokens(Transform[TextSample]):
     """Hides some tokens of the first text: most become the mask token, some another token, and the rest stay.
 
     What is hidden together is a unit. "tokens": each token. "words": the tokens of one word, which are those that a
@@ -95,7 +96,7 @@ class MaskTokens:
         positions = np.sort(places)
         return sample.replace(ids=ids, positions=positions, target_ids=sample.ids[positions])
 
-    def check(self, model: Any) -> None:
+    def check(self, model: object) -> None:
         """As `Tokenize.check`: other tokens are drawn from this vocabulary."""
         check_vocabulary(self.tokenizer, model, "MaskTokens.tokenizer")
 
@@ -115,7 +116,7 @@ class MaskTokens:
             goes_on &= np.diff(places, prepend=-2) == 1
             units = np.split(places, np.flatnonzero(~goes_on)[1:])
         if self.unit == "spans" and sample.spans is not None:
-            units = _concat_outputs(units, sample.offsets, sample.spans)
+            units = _merge_spans(units, sample.offsets, sample.spans)
         runs = self.unit == "spans" and sample.spans is None
         chosen = list(self._runs(units, count, rng) if runs else _fitting(units, count, rng))
         if not chosen and units and len(shortest := min(units, key=len)) <= self.max_positions:
@@ -152,7 +153,7 @@ def _fitting(units: list[np.ndarray], count: int, rng: np.random.Generator) -> I
             yield units[place]
 
 
-def _concat_outputs(
+def _merge_spans(
     units: list[np.ndarray], offsets: np.ndarray, spans: Iterable[tuple[int, int]]
 ) -> list[np.ndarray]:
     """Words that a span touches as one unit, the others as they are."""

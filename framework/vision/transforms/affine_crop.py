@@ -8,9 +8,10 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, ShapeError
+from framework.core.transform import Transform
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
-from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp, move_keypoints
+from framework.vision.transforms.apply import IGNORE_INDEX, GeometricTransform, apply_warp, move_keypoints
 from framework.vision.transforms.checks import (
     Fill,
     FlipPairs,
@@ -52,7 +53,7 @@ def framed(
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomFrame:
+class RandomFrame(GeometricTransform):
     """Cuts a random square out of the image, turned, and scales it to fill `size_hw`.
 
     Its side is a share from `scale` of the image's short side, its centre lies off the image's by up to the share
@@ -84,27 +85,16 @@ class RandomFrame:
         check_number(self, "min_visible", 0, 1)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         degrees = rng.uniform(*around(self.degrees))
         side = rng.uniform(*self.scale) * min(size_hw)
         shift = rng.uniform(-1, 1, 2) * self.translate * side
         centre = np.array([size_hw[1] / 2, size_hw[0] / 2]) + shift
         return framed(size_hw, centre, np.array([side, side]), self.size_hw, degrees=degrees)
 
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        return apply_warp(
-            sample,
-            self.plan(sample.size_hw, rng),
-            interpolation=self.interpolation,
-            fill=self.fill,
-            ignore_index=self.ignore_index,
-            min_visible=self.min_visible,
-        )
-
 
 @register("transform")
 @dataclass(frozen=True)
-class CropToObject:
+class CropToObject(Transform[Sample]):
     """Cuts out the one object of the sample: its box, `padding` times as large, in the middle of `size_hw`.
 
     Keypoints beside the crop keep their labels, so that an evaluation still asks for them.
@@ -132,7 +122,7 @@ class CropToObject:
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomCropToObject:
+class RandomCropToObject(Transform[Sample]):
     """`CropToObject` for training: larger or smaller, turned, mirrored, and sometimes around half of the body alone.
 
     What is seen is scaled by a factor from a normal distribution around 1 of deviation `scale`, cut at 1 - scale and

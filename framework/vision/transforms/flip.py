@@ -7,15 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from framework.config.registry import register
-from framework.vision.sample import Sample
-from framework.vision.transforms.apply import apply_warp
+from framework.vision.transforms.apply import GeometricTransform
 from framework.vision.transforms.checks import FlipPairs, check_flip_pairs, check_number
 from framework.vision.warp import Size, Warp
 
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomHorizontalFlip:
+class RandomHorizontalFlip(GeometricTransform):
     """Mirrors left and right with probability `p`.
 
     Left and right keypoints change places as `keypoint_flip_pairs` say: ((left eye, right eye), ...) by index.
@@ -32,17 +31,12 @@ class RandomHorizontalFlip:
         check_flip_pairs(self)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         return Warp.flip(size_hw, horizontal=bool(rng.random() < self.p))
-
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        warp = self.plan(sample.size_hw, rng)
-        return apply_warp(sample, warp, keypoint_flip_pairs=self.keypoint_flip_pairs)
 
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomVerticalFlip:
+class RandomVerticalFlip(GeometricTransform):
     """Mirrors top and bottom with probability `p`; a mirror image too, so `keypoint_flip_pairs` change places.
 
     Raises:
@@ -57,9 +51,4 @@ class RandomVerticalFlip:
         check_flip_pairs(self)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         return Warp.flip(size_hw, vertical=bool(rng.random() < self.p))
-
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        warp = self.plan(sample.size_hw, rng)
-        return apply_warp(sample, warp, keypoint_flip_pairs=self.keypoint_flip_pairs)

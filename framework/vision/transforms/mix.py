@@ -15,6 +15,7 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, ShapeError
+from framework.core.transform import MixTransform
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
 from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp
@@ -24,7 +25,7 @@ from framework.vision.warp import Size, Warp
 
 @register("transform")
 @dataclass(frozen=True)
-class Mosaic:
+class Mosaic(MixTransform[Sample]):
     """Puts four images around a random point of a canvas of `size_hw`, with probability `p`.
 
     Each is scaled to fit a quarter of the canvas, keeping its aspect, and lies with one corner at the point, which is
@@ -62,7 +63,7 @@ class Mosaic:
         check_fill(self)
         check_number(self, "min_visible", 0, 1)
 
-    def __call__(self, sample: Sample, rng: np.random.Generator, others: Sequence[Sample]) -> Sample:
+    def __call__(self, sample: Sample, rng: np.random.Generator, others: Sequence[Sample] = ()) -> Sample:
         if rng.random() >= self.p:
             return sample
         height, width = self.size_hw
@@ -105,7 +106,7 @@ class Mosaic:
 
 @register("transform")
 @dataclass(frozen=True)
-class MixUp:
+class MixUp(MixTransform[Sample]):
     """Blends the image with another one, with probability `p`; the objects of both stay, with equal rights.
 
     Both lie in the top left corner of a black canvas that is as high and as wide as the larger of the two. The first
@@ -126,7 +127,7 @@ class MixUp:
         check_number(self, "alpha", 0, above=True)
         check_number(self, "p", 0, 1)
 
-    def __call__(self, sample: Sample, rng: np.random.Generator, others: Sequence[Sample]) -> Sample:
+    def __call__(self, sample: Sample, rng: np.random.Generator, others: Sequence[Sample] = ()) -> Sample:
         applied, weight = rng.random() < self.p, rng.beta(self.alpha, self.alpha)
         if not applied:
             return sample
