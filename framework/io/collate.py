@@ -5,12 +5,19 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from framework.core.errors import ConfigError, ShapeError
 from framework.io.sampler import check_buckets
+
+
+@runtime_checkable
+class ArrayLike(Protocol):
+    """What numpy makes an array of, such as an array of jax or of torch."""
+
+    def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray: ...
 
 
 def default_collate(samples: Sequence[Any]) -> Any:
@@ -42,7 +49,7 @@ def _collate(values: list[Any], path: tuple[Any, ...]) -> Any:
         if len(counts) > 1:
             raise _mixed(path, "numbers of fields", sorted(map(str, counts)))
         return [_collate(list(field), (*path, place)) for place, field in enumerate(zip(*values))]
-    if isinstance(first, (numbers.Number, np.generic)) or hasattr(first, "__array__"):
+    if isinstance(first, (numbers.Number, np.generic, ArrayLike)):
         arrays = [np.asarray(value) for value in values]
         if len({array.shape for array in arrays}) > 1:
             place = next(n for n, array in enumerate(arrays) if array.shape != arrays[0].shape)
@@ -107,10 +114,10 @@ class PadToBucket:
                 fix="cut samples, or add a larger bucket",
             )
         return default_collate(
-            [{key: self._padded(key, value, length) for key, value in s.items()} for s in samples]
+            [{key: self._pad(key, value, length) for key, value in s.items()} for s in samples]
         )
 
-    def _padded(self, key: str, value: Any, length: int) -> Any:
+    def _pad(self, key: str, value: np.ndarray, length: int) -> np.ndarray:
         if key not in self.fill:
             return value
         widths = [(0, length - len(value)), *[(0, 0)] * (value.ndim - 1)]
