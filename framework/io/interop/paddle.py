@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from framework.io.interop.pickled import CONTAINERS, NUMPY, plain
-from framework.io.interop.pickles import AllowList, Machine
+from framework.io.interop.pickles import AllowList, PickleReader
 from framework.io.interop.program import TensorSpec
 from framework.io.interop.source import Source, bfloat16, float8_e4m3fn, float8_e5m2, read_source
 from framework.io.interop.wire import Message
@@ -84,7 +84,7 @@ def read_pdparams(
     Raises FormatError for a damaged file and for a pickle that holds anything but a dict of data.
     """
     source = path if isinstance(path, Source) else read_source(path)
-    value, end = Machine(source, ALLOWED, fix=_RESAVE).run()
+    value, end = PickleReader(source, ALLOWED, fix=_RESAVE).run()
     if end != len(source.data):
         raise source.error(
             "the file goes on behind its pickle", end, received=f"{len(source.data) - end} bytes"

@@ -21,7 +21,7 @@ import numpy as np
 from framework.core.errors import FormatError
 from framework.io.interop import source as src
 from framework.io.interop.pickled import CONTAINERS, NUMPY, native, plain
-from framework.io.interop.pickles import AllowList, Global, Machine
+from framework.io.interop.pickles import AllowList, Global, PickleReader
 from framework.io.interop.source import MAX_RANK, Source, read_source
 
 LEGACY_MAGIC = bytes.fromhex(
@@ -231,7 +231,7 @@ def _read_zip(source: Source) -> Any:
 
     body = _entry(source, entries[pickles[0]])
     inner = Source(f"{source.name}: {pickles[0]}", body)
-    value, _ = Machine(inner, _allowed(order == b"big"), persistent=persistent, fix=_RESAVE).run()
+    value, _ = PickleReader(inner, _allowed(order == b"big"), persistent=persistent, fix=_RESAVE).run()
     return plain(inner, value)
 
 
@@ -274,14 +274,14 @@ def _read_legacy(source: Source) -> Any:
     at = len(LEGACY_MAGIC)
     heads = []
     for _ in range(2):
-        head, at = Machine(source, {}, start=at, fix=_RESAVE).run()
+        head, at = PickleReader(source, {}, start=at, fix=_RESAVE).run()
         heads.append(head)
     if heads[0] != 1001 or not isinstance(heads[1], dict) or heads[1].get("little_endian") is not True:
         raise source.error(
             "a torch stream of an unknown version or byte order", len(LEGACY_MAGIC), fix=_RESAVE
         )
-    value, at = Machine(source, _allowed(False), start=at, persistent=persistent, fix=_RESAVE).run()
-    keys, at = Machine(source, {}, start=at, fix=_RESAVE).run()
+    value, at = PickleReader(source, _allowed(False), start=at, persistent=persistent, fix=_RESAVE).run()
+    keys, at = PickleReader(source, {}, start=at, fix=_RESAVE).run()
     for key in keys if isinstance(keys, list) else ():
         if type(key) is not str or key not in storages or (dtype := storages[key].dtype) is None:
             raise source.error("the list of storages does not fit the tensors", at, fix=_RESAVE)
