@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -135,7 +134,7 @@ def _beside(source: Source) -> Program:
     )
 
 
-def _state_dict(source: Source, value: Any) -> dict[str, np.ndarray]:
+def _state_dict(source: Source, value: object) -> dict[str, np.ndarray]:
     """The largest of the tables where frameworks put a state dict: the top may hold a lone array (a score) too."""
     tables = [value, *(value.get(key) for key in _STATE_KEYS)] if isinstance(value, dict) else []
     states = [

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
@@ -36,6 +35,9 @@ _KINDS: tuple[tuple[tuple[type[nn.Layer], ...], str], ...] = (
 _LOCAL: dict[str, dict[str, str]] = {"instance_norm": {"weight": "scale"}, "prelu": {"weight": "_weight"}}
 _OUT_AXIS = {"conv": 0, "conv_transpose": 1, "linear": 1}
 
+Example = Sequence[int] | jax.Array | np.ndarray | jax.ShapeDtypeStruct
+"""An input of a layer: a shape of float32, or something with shape and dtype."""
+
 
 @dataclass(frozen=True)
 class WeightedCall:
@@ -49,7 +51,7 @@ class WeightedCall:
         return _LOCAL.get(self.kind, {}).get(key, key)
 
 
-def weighted_calls(layer: nn.Layer, *examples: Any) -> list[WeightedCall]:
+def weighted_calls(layer: nn.Layer, *examples: Example) -> list[WeightedCall]:
     """The calls of layers with weights in the order in which `layer` makes them in eval mode, traced without computing.
 
     `examples` are the shapes of its inputs, float32, or jax.ShapeDtypeStructs.
@@ -63,7 +65,9 @@ def weighted_calls(layer: nn.Layer, *examples: Any) -> list[WeightedCall]:
     ]
     try:
         graphdef, params, buffers = abstract(layer.eval())
-        inputs = [x if hasattr(x, "dtype") else jax.ShapeDtypeStruct(x, np.float32) for x in examples]
+        inputs = [
+            jax.ShapeDtypeStruct(x, np.float32) if isinstance(x, (tuple, list)) else x for x in examples
+        ]
         jax.eval_shape(lambda p, b, *xs: apply(graphdef, p, b, None, *xs), params, buffers, *inputs)
     finally:
         for handle in handles:
@@ -87,7 +91,7 @@ def _call(name: str, layer: nn.Layer) -> WeightedCall:
 
 
 def match_weights(
-    layer: nn.Layer, ops: Sequence[WeightedOp], *examples: Any, epsilon: float = 1e-5
+    layer: nn.Layer, ops: Sequence[WeightedOp], *examples: Example, epsilon: float = 1e-5
 ) -> dict[str, np.ndarray]:
     """The entries of `layer.state_dict()` that a program carries, from its `weighted_ops`.
 

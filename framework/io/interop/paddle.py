@@ -42,22 +42,22 @@ _RESAVE = (
 class _NamedTensor:
     """`paddle.save` reduces a Tensor outside of a state dict to `tuple, ((variable name, array),)`."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
-    def finish(self) -> Any:
+    def finish(self) -> object:
         if type(self.value) is tuple and len(self.value) == 2 and type(self.value[0]) is str:
             return self.value[1]
         return self.value
 
 
-def _tuple(value: Any) -> _NamedTensor:
+def _tuple(value: object) -> _NamedTensor:
     if type(value) is not tuple:
         raise TypeError("tuple() is called on something that is not a tuple")
     return _NamedTensor(value)
 
 
-def _eval(expression: Any, names: Any) -> Any:
+def _eval(expression: object, names: object) -> object:
     """A static-graph tensor is written as `eval('data', {'data': array})`. That one call is looked up here."""
     if expression != "data" or type(names) is not dict or list(names) != ["data"]:
         raise ValueError("eval is called on something other than 'data'; it was not run")
