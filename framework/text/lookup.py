@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from framework.text.tokenizer import SubwordEncoding
+from framework.text.segmenter import SubwordEncoding
 from framework.text.words import split_characters, split_words
 
 

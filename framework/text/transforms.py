@@ -15,7 +15,7 @@ from framework.core.errors import ConfigError, FormatError
 from framework.core.transform import Transform
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
-from framework.text.words import continued, find_words, split_characters, split_words
+from framework.text.words import find_continuations, find_words, split_characters, split_words
 
 SOURCE, _TARGET = "tokenizer.json", "target_tokenizer.json"
 
@@ -79,7 +79,7 @@ class Tokenize(Transform[TextSample]):
             own = found.texts == 0
             starts = own.copy()
             if self.unit == "subwords":
-                starts[own] = ~continued(sample.text, offsets[own])
+                starts[own] = ~find_continuations(sample.text, offsets[own])
             word_ids = np.where(own, np.cumsum(starts) - 1, -1).astype(np.int32)
         elif len(places):
             offsets = offsets + np.where(word_ids < 0, 0, places[word_ids, 0])[:, None]
@@ -149,11 +149,11 @@ def load_tokenizer(source: str) -> Tokenizer:
     Raises: as `Tokenizer.from_file`.
     """
     if source.startswith("{"):
-        return _loaded(source, 0)
+        return _load(source, 0)
     path = Path(source).expanduser()
-    return _loaded(str(path), path.stat().st_mtime_ns if path.exists() else 0)
+    return _load(str(path), path.stat().st_mtime_ns if path.exists() else 0)
 
 
 @lru_cache(maxsize=16)
-def _loaded(source: str, changed: int) -> Tokenizer:
+def _load(source: str, changed: int) -> Tokenizer:
     return Tokenizer.from_json(source) if source.startswith("{") else Tokenizer.from_file(source)
