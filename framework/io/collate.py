@@ -1,4 +1,4 @@
-"""Samples to a batch: arrays are stacked, dicts and tuples are gone through field by field."""
+"""Samples to a batch: arrays are stacked, dicts and tuples are collated field by field."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def _collate(values: list[Any], path: tuple[Any, ...]) -> Any:
     if isinstance(first, Mapping):
         if any(not isinstance(value, Mapping) or value.keys() != first.keys() for value in values):
             keys = {tuple(value) if isinstance(value, Mapping) else type(value).__name__ for value in values}
-            raise _mixed(path, "keys", sorted(map(str, keys)))
+            raise _structure_error(path, "keys", sorted(map(str, keys)))
         return {key: _collate([value[key] for value in values], (*path, key)) for key in first}
     if isinstance(first, (tuple, list)):
         counts = {
             len(value) if isinstance(value, (tuple, list)) else type(value).__name__ for value in values
         }
         if len(counts) > 1:
-            raise _mixed(path, "numbers of fields", sorted(map(str, counts)))
+            raise _structure_error(path, "numbers of fields", sorted(map(str, counts)))
         return [_collate(list(field), (*path, place)) for place, field in enumerate(zip(*values))]
     if isinstance(first, (numbers.Number, np.generic, ArrayLike)):
         arrays = [np.asarray(value) for value in values]
@@ -71,7 +71,7 @@ def _collate(values: list[Any], path: tuple[Any, ...]) -> Any:
     )
 
 
-def _mixed(path: tuple[Any, ...], what: str, received: object) -> ShapeError:
+def _structure_error(path: tuple[Any, ...], what: str, received: object) -> ShapeError:
     return ShapeError(
         f"the samples of a batch have different {what}",
         where=_name(path),

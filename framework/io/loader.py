@@ -184,7 +184,7 @@ class DataLoader:
                 try:
                     batch = future.result(self.timeout)
                 except TimeoutError:
-                    raise self._too_slow(job) from None
+                    raise self._timeout_error(job) from None
                 if batch is None:
                     return
                 waiting.extend((job, pool.submit(job)) for job in itertools.islice(jobs, 1))
@@ -203,14 +203,14 @@ class DataLoader:
         numbered = itertools.islice(enumerate(chunks), start, None)
         return (Job(number, epoch, _indices(chunk, self.batch_sampler)) for number, chunk in numbered)
 
-    def _too_slow(self, job: Job) -> InputError:
+    def _timeout_error(self, job: Job) -> InputError:
         samples = ", ".join(map(str, job.samples[:8]))
         return InputError(
             "a batch took too long",
             where=f"batch {job.index} of {type(self.dataset).__name__} (samples {samples})",
             received=f"no batch after {self.timeout} seconds",
             allowed="DataLoader.timeout",
-            fix="look at what reads these samples, or raise timeout",
+            fix="check what reads these samples, or raise timeout",
         )
 
 

@@ -246,7 +246,7 @@ class _Worker:
         try:
             self._connection.send(setup)
         except OSError:
-            raise self._ended() from None
+            raise self._end_error() from None
         except Exception as error:  # pickling raises PicklingError, AttributeError, TypeError, ...
             raise ConfigError(
                 "the loader's parts cannot be sent to a worker process",
@@ -265,7 +265,7 @@ class _Worker:
                 self._connection.send(None if self._segment is None else self._segment.name)
                 reply = self._connection.recv()
         except (EOFError, OSError):
-            raise self._ended() from None
+            raise self._end_error() from None
         if isinstance(reply, _Failure):
             raise reply.error()
         if reply is None or self._segment is None:
@@ -283,13 +283,13 @@ class _Worker:
         with contextlib.suppress(OSError):
             self._segment = shared_memory.SharedMemory(create=True, size=nbytes)
 
-    def _ended(self) -> InputError:
+    def _end_error(self) -> InputError:
         self._process.join(1.0)
         return InputError(
             "a worker process has ended",
             where=self._name,
             received=f"exit code {self._process.exitcode}",
-            fix='its own message stands above; a script that starts workers needs `if __name__ == "__main__":` '
+            fix='its own message is above; a script that starts workers needs `if __name__ == "__main__":` '
             'around what it runs, and a dataset must be importable; or worker_mode="thread"',
         )
 

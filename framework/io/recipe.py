@@ -137,7 +137,7 @@ class Recipe:
 
 
 class Reader:
-    """The one reader of a stream. Whoever asks for sample n reads up to it and keeps the others for who wants them."""
+    """The one reader of a stream: a call for sample n reads up to it and keeps the others for later calls."""
 
     def __init__(self, dataset: IterableDataset, epoch: int, first: int) -> None:
         self._dataset, self._epoch, self._first = dataset, epoch, first
@@ -182,8 +182,8 @@ class _Step:
 class _Others(Sequence[Any]):
     """The other samples that a mixing transform takes, each through the transforms that come before it.
 
-    Their indices and generators are drawn at once, so that nothing depends on which are looked at; they are loaded
-    when they are: a mosaic that is not applied costs no reading.
+    Their indices and generators are drawn at once, so that nothing depends on which are used; each is loaded
+    when it is first used: a mosaic that is not applied costs no reading.
     """
 
     def __init__(self, recipe: Recipe, place: int, rng: np.random.Generator, extra: int, step: _Step) -> None:

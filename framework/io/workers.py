@@ -37,7 +37,7 @@ _here = threading.local()
 def get_worker_info() -> WorkerInfo | None:
     """The worker in which this runs; None outside of a loader's workers.
 
-    An IterableDataset has one reader, whatever the number of workers: it is told that it is worker 0 of 1. Threads
+    An IterableDataset has one reader, whatever the number of workers: for it this is worker 0 of 1. Threads
     share one dataset, processes have a copy each.
     """
     return getattr(_here, "info", None)
@@ -92,7 +92,7 @@ class WorkerGroup:
         self._tasks.put(task)
 
     def close(self) -> None:
-        """Drop what waits and let each thread end what it is at."""
+        """Drop what waits and let each thread end what it is doing."""
         self._stopped = True
         for _ in self._threads:
             self._tasks.put(None)
@@ -152,7 +152,7 @@ class _Assembly:
             self._missing -= 1
             if self._missing:
                 return
-        # The first error by place, not by time: one run tells the same as another.
+        # The first error by place, not by time: one run reports the same as another.
         parts = []
         for found in self._parts:
             if isinstance(found, BaseException):

@@ -39,7 +39,7 @@ class MaskTokens(Transform[TextSample]):
     of a word each token by itself.
 
     Attributes:
-        tokenizer: As that of `Tokenize`, which stands before.
+        tokenizer: As that of `Tokenize`, which comes before.
         share: Of the tokens that may be hidden, so many are, and one at least.
         max_positions: At most so many tokens are.
         masked, changed: Shares of the hidden tokens that become the mask token, and any other one of the vocabulary.
@@ -84,7 +84,7 @@ class MaskTokens(Transform[TextSample]):
         ids, known = sample.ids.copy(), _vocabulary(tokenizer)
         may = (sample.word_ids >= 0) & known.ordinary[ids]
         count = min(self.max_positions, max(1, round(self.share * int(may.sum()))))
-        units = self._chosen(sample, may, known, count, rng)
+        units = self._choose_units(sample, may, known, count, rng)
         lengths = [len(unit) for unit in units]
         places = np.concatenate([np.empty(0, np.int32), *units]).astype(np.int32)
         draws = (
@@ -100,7 +100,7 @@ class MaskTokens(Transform[TextSample]):
         """As `Tokenize.check`: other tokens are drawn from this vocabulary."""
         check_vocabulary(self.tokenizer, model, "MaskTokens.tokenizer")
 
-    def _chosen(
+    def _choose_units(
         self, sample: TextSample, may: np.ndarray, known: _Vocabulary, count: int, rng: np.random.Generator
     ) -> list[np.ndarray]:
         """Places of the tokens of each unit that is hidden: `count` together or a few less, one unit at least."""
@@ -118,12 +118,14 @@ class MaskTokens(Transform[TextSample]):
         if self.unit == "spans" and sample.spans is not None:
             units = _merge_spans(units, sample.offsets, sample.spans)
         runs = self.unit == "spans" and sample.spans is None
-        chosen = list(self._runs(units, count, rng) if runs else _fitting(units, count, rng))
+        chosen = list(self._draw_runs(units, count, rng) if runs else _draw_units(units, count, rng))
         if not chosen and units and len(shortest := min(units, key=len)) <= self.max_positions:
             return [shortest]
         return chosen
 
-    def _runs(self, words: list[np.ndarray], count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    def _draw_runs(
+        self, words: list[np.ndarray], count: int, rng: np.random.Generator
+    ) -> Iterator[np.ndarray]:
         """Runs of words, each as one unit, `count` tokens together, or a few less."""
         free, left = np.ones(len(words), bool), count
         for first in rng.permutation(len(words)):
@@ -142,7 +144,7 @@ class MaskTokens(Transform[TextSample]):
                 yield np.concatenate(run)
 
 
-def _fitting(units: list[np.ndarray], count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def _draw_units(units: list[np.ndarray], count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Units in random order, `count` tokens together, or a few less."""
     left = count
     for place in rng.permutation(len(units)):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from framework.core.errors import InputError, MissingExtraError
-from framework.vision.image import MAX_PIXELS, damaged
+from framework.vision.image import MAX_PIXELS, damage_error
 
 if TYPE_CHECKING:
     import tifffile
@@ -45,7 +45,7 @@ def read_bands(data: bytes, where: str, max_pixels: int = MAX_PIXELS) -> np.ndar
     except InputError:
         raise
     except Exception as error:  # damaged files make the decoders raise anything
-        raise damaged(data, where, error) from error
+        raise damage_error(data, where, error) from error
     if not pages or any(
         page.shape[:2] != pages[0].shape[:2] or page.dtype != pages[0].dtype for page in pages
     ):

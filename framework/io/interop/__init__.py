@@ -48,7 +48,7 @@ _PARAMETER_NAMES = {"__model__": "__params__"}
 
 
 def load_weights(path: str | Path) -> dict[str, np.ndarray]:
-    """Named arrays (read-only) of any file of weights; its format is told from its content, not from its suffix.
+    """Named arrays (read-only) of any file of weights; its format is recognised from its content, not from its suffix.
 
     A pickle or torch checkpoint that wraps its state dict (`{"epoch": …, "state_dict": {…}}`) is unwrapped; entries
     that are no arrays are left out. `.pdmodel`, PIR `.json` and `.pdiparams` need the other file of the pair beside

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from framework.io.interop.pickled import CONTAINERS, NUMPY, plain
+from framework.io.interop.pickled import CONTAINERS, NUMPY, to_plain
 from framework.io.interop.pickles import AllowList, PickleReader
 from framework.io.interop.program import TensorSpec
 from framework.io.interop.source import Source, bfloat16, float8_e4m3fn, float8_e5m2, read_source
@@ -90,7 +90,7 @@ def read_pdparams(
             "the file goes on behind its pickle", end, received=f"{len(source.data) - end} bytes"
         )
     convert = _to_bfloat16 if uint16_is_bfloat16 else lambda array: array
-    state = plain(source, value, convert)
+    state = to_plain(source, value, convert)
     if not isinstance(state, dict):
         raise source.error(
             "this pickle is not a state dict",
@@ -171,7 +171,7 @@ def read_tensor(source: Source, at: int) -> tuple[np.ndarray, int]:
     start = at
     if version := number(4):
         raise source.error("unknown version of a tensor record", start, received=version, allowed=0)
-    for _ in range(_bounded(source, start, number(8))):
+    for _ in range(_check_levels(source, start, number(8))):
         levels = number(8)
         source.view(at, levels, "the offsets of a sequence")
         at += levels
@@ -193,7 +193,7 @@ def read_tensor(source: Source, at: int) -> tuple[np.ndarray, int]:
     ), at + size
 
 
-def _bounded(source: Source, at: int, levels: int) -> int:
+def _check_levels(source: Source, at: int, levels: int) -> int:
     if levels > 8:
         raise source.error(
             "a tensor declares too many sequence levels", at, received=levels, allowed="at most 8"

@@ -1,4 +1,4 @@
-"""What stands for numpy's classes while a pickle is read, and the turn from stand-ins into plain data.
+"""Stand-ins for numpy's classes while a pickle is read, and their conversion to plain data.
 
 Source: numpy's `ndarray.__reduce__` and `dtype.__reduce__`
 """
@@ -50,7 +50,7 @@ class _Array:
         _, shape, dtype, fortran, data = state if type(state) is tuple else (None,) * 5
         if type(dtype) is not _Dtype or type(data) is not memoryview or not is_shape(shape):
             raise TypeError("the state of an array is not (version, shape, dtype, order, bytes)")
-        array = native(view_array(data, dtype.value, shape[::-1] if fortran else shape))
+        array = to_native(view_array(data, dtype.value, shape[::-1] if fortran else shape))
         self.value = array.T if fortran else array
 
     def finish(self) -> np.ndarray:
@@ -64,7 +64,7 @@ def is_shape(shape: object) -> TypeGuard[tuple[int, ...]]:
     return type(shape) is tuple and all(type(size) is int for size in shape)
 
 
-def native(array: np.ndarray) -> np.ndarray:
+def to_native(array: np.ndarray) -> np.ndarray:
     """The array in this machine's byte order, read-only; a copy only when it has the other order."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -81,7 +81,7 @@ def _reconstruct(kind: object, *_: object) -> _Array:
 def _scalar(dtype: object, data: object) -> int | float | complex | bool:
     if type(dtype) is not _Dtype or type(data) is not memoryview:
         raise TypeError("a number is not given as (dtype, bytes)")
-    return native(view_array(data, dtype.value, ())).item()
+    return to_native(view_array(data, dtype.value, ())).item()
 
 
 def _encode(text: object, encoding: object) -> memoryview:
@@ -120,7 +120,7 @@ CONTAINERS: AllowList = {
 }
 
 
-def plain(
+def to_plain(
     source: Source, value: object, convert: Callable[[np.ndarray], np.ndarray] = lambda array: array
 ) -> Any:
     """A pickled object with every stand-in replaced by its data; `convert` sees each array once.

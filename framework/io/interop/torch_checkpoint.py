@@ -20,7 +20,7 @@ import numpy as np
 
 from framework.core.errors import FormatError
 from framework.io.interop import source as src
-from framework.io.interop.pickled import CONTAINERS, NUMPY, is_shape, native, plain
+from framework.io.interop.pickled import CONTAINERS, NUMPY, is_shape, to_native, to_plain
 from framework.io.interop.pickles import AllowList, Global, PickleReader
 from framework.io.interop.source import MAX_RANK, Source, read_source
 
@@ -97,7 +97,7 @@ class _Tensor:
         order = ">" if self.big_endian else "<"
         flat = np.frombuffer(data, self.dtype.newbyteorder(order), len(data) // size)[self.offset :]
         strides = tuple(stride * size for stride in self.strides)
-        return native(np.lib.stride_tricks.as_strided(flat, self.shape, strides, writeable=False))
+        return to_native(np.lib.stride_tricks.as_strided(flat, self.shape, strides, writeable=False))
 
 
 def read_torch(path: str | Path | Source) -> Any:
@@ -112,7 +112,7 @@ def read_torch(path: str | Path | Source) -> Any:
     return _read_zip(source)
 
 
-def _allowed(big_endian: bool) -> AllowList:
+def _make_allow_list(big_endian: bool) -> AllowList:
     def tensor(storage: object, offset: object, shape: object, strides: object, *_: object) -> _Tensor:
         dtype = storage.dtype if isinstance(storage, _Storage) else None
         return build(storage, offset, shape, strides, dtype)
@@ -241,8 +241,10 @@ def _read_zip(source: Source) -> Any:
 
     body = _entry(source, entries[pickles[0]])
     inner = Source(f"{source.name}: {pickles[0]}", body)
-    value, _ = PickleReader(inner, _allowed(order == b"big"), persistent=persistent, fix=_RESAVE).run()
-    return plain(inner, value)
+    value, _ = PickleReader(
+        inner, _make_allow_list(order == b"big"), persistent=persistent, fix=_RESAVE
+    ).run()
+    return to_plain(inner, value)
 
 
 def _entry(source: Source, entry: zipfile.ZipInfo) -> memoryview:
@@ -290,7 +292,9 @@ def _read_legacy(source: Source) -> Any:
         raise source.error(
             "a torch stream of an unknown version or byte order", len(LEGACY_MAGIC), fix=_RESAVE
         )
-    value, at = PickleReader(source, _allowed(False), start=at, persistent=persistent, fix=_RESAVE).run()
+    value, at = PickleReader(
+        source, _make_allow_list(False), start=at, persistent=persistent, fix=_RESAVE
+    ).run()
     keys, at = PickleReader(source, {}, start=at, fix=_RESAVE).run()
     for key in keys if isinstance(keys, list) else ():
         if type(key) is not str or key not in storages or (dtype := storages[key].dtype) is None:
@@ -304,4 +308,4 @@ def _read_legacy(source: Source) -> Any:
             at,
             received=f"{len(located)} of {len(storages)} storages, {len(source.data) - at} bytes left",
         )
-    return plain(source, value)
+    return to_plain(source, value)

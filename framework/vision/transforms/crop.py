@@ -132,7 +132,7 @@ class RandomIoUCrop(Transform[Sample]):
     Objects stay where their centre lies in the part; at least one must. The part's sides are a share from `scale` of
     the image's, apart from a stretch from `ratio` (width / height). A threshold for which `attempts` parts did not
     fit gives way to the next. With `allow_no_crop`, leaving the image as it is has the chance of one more threshold.
-    Images without objects stay as they are; objects to ignore are not looked at.
+    Images without objects stay as they are; objects to ignore do not count.
 
     Source: Liu et al., "SSD", section 2.2, as PaddleDetection's RandomCrop.
 
@@ -172,7 +172,7 @@ class RandomIoUCrop(Transform[Sample]):
                 return sample
             for _ in range(self.attempts):
                 part = self._part(sample.size_hw, rng)
-                inside = _centred_in(sample.boxes, part)
+                inside = _are_centred_in(sample.boxes, part)
                 best = box_ops.iou(sample.boxes[wanted], np.array([part], np.float64)).max()
                 if best >= least and (inside & wanted).any():
                     return apply_warp(keep_objects(sample, inside), Warp.crop(sample.size_hw, part))
@@ -191,7 +191,7 @@ class RandomIoUCrop(Transform[Sample]):
         return x, y, x + w, y + h
 
 
-def _centred_in(boxes: np.ndarray, part: tuple[int, int, int, int]) -> np.ndarray:
+def _are_centred_in(boxes: np.ndarray, part: tuple[int, int, int, int]) -> np.ndarray:
     centres = (boxes[:, :2] + boxes[:, 2:]) / 2
     inside = (centres >= part[:2]) & (centres < part[2:])
     return inside[:, 0] & inside[:, 1]

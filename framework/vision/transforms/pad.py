@@ -77,7 +77,7 @@ class PadToSize(GeometricTransform):
                 allowed=f"at most {self.size_hw}",
                 fix='put Resize with mode "fit" or a crop before it',
             )
-        return _filled_up(size_hw, self.size_hw, self.align)
+        return _plan_padding(size_hw, self.size_hw, self.align)
 
 
 @register("transform")
@@ -106,7 +106,7 @@ class PadToMultiple(GeometricTransform):
         check_fill(self)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        return _filled_up(size_hw, (self._side(size_hw[0]), self._side(size_hw[1])), self.align)
+        return _plan_padding(size_hw, (self._side(size_hw[0]), self._side(size_hw[1])), self.align)
 
     def _side(self, side: int) -> int:
         step = self.multiple
@@ -148,7 +148,7 @@ class RandomExpand(GeometricTransform):
         return Warp.pad(size_hw, left, top, extra_w - left, extra_h - top)
 
 
-def _filled_up(size_hw: Size, wanted_hw: Size, align: Align) -> Warp:
+def _plan_padding(size_hw: Size, wanted_hw: Size, align: Align) -> Warp:
     extra_h, extra_w = wanted_hw[0] - size_hw[0], wanted_hw[1] - size_hw[1]
     top, left = (extra_h // 2, extra_w // 2) if align == "center" else (0, 0)
     return Warp.pad(size_hw, left, top, extra_w - left, extra_h - top)

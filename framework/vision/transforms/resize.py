@@ -50,7 +50,7 @@ class Resize(GeometricTransform):
             return Warp.resize(size_hw, self.size_hw)
         factors = [wanted / side for wanted, side in zip(self.size_hw, size_hw, strict=True)]
         factor = max(factors) if self.mode == "short" else min(factors)
-        return Warp.resize(size_hw, _scaled(size_hw, factor))
+        return Warp.resize(size_hw, _scale_size(size_hw, factor))
 
 
 @register("transform")
@@ -79,7 +79,7 @@ class RandomScale(GeometricTransform):
             factor = rng.uniform(least, most)
         else:  # the slack takes in the end of 0.5, 0.6, ... 2.0, whose steps do not add up in binary
             factor = least + self.step * rng.integers(int((most - least) / self.step + 1e-6) + 1)
-        return Warp.resize(size_hw, _scaled(size_hw, factor))
+        return Warp.resize(size_hw, _scale_size(size_hw, factor))
 
 
 @register("transform")
@@ -113,11 +113,11 @@ class BatchRandomResize(Transform[Sample]):
 
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
         size_hw = _sides(self.sizes[int(rng.integers(len(self.sizes)))])
-        how = self.interpolation
+        interpolation = self.interpolation
         if self.random_interpolation:
             known: tuple[Interpolation, ...] = get_args(Interpolation)
-            how = known[int(rng.integers(len(known)))]
-        return apply_warp(sample, Warp.resize(sample.size_hw, size_hw), interpolation=how)
+            interpolation = known[int(rng.integers(len(known)))]
+        return apply_warp(sample, Warp.resize(sample.size_hw, size_hw), interpolation=interpolation)
 
 
 @register("transform")
@@ -174,12 +174,12 @@ class ResizeShort(GeometricTransform):
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
         short = self._lengths[int(rng.integers(len(self._lengths)))]
         factor = min(short / min(size_hw), self.longest / max(size_hw))
-        return Warp.resize(size_hw, _scaled(size_hw, factor))
+        return Warp.resize(size_hw, _scale_size(size_hw, factor))
 
 
 def _sides(size: int | Size) -> Size:
     return (size, size) if isinstance(size, int) else size
 
 
-def _scaled(size_hw: Size, factor: float) -> Size:
+def _scale_size(size_hw: Size, factor: float) -> Size:
     return max(1, round(size_hw[0] * factor)), max(1, round(size_hw[1] * factor))

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from framework.core.errors import FormatError
-from framework.io.interop.pickled import CONTAINERS, NUMPY, plain
+from framework.io.interop.pickled import CONTAINERS, NUMPY, to_plain
 from framework.io.interop.pickles import PickleReader
 
 
@@ -17,7 +17,7 @@ def load(source):
             made, {**NUMPY, **CONTAINERS} if allowed is None else allowed, fix="resave", **options
         ).run()
         assert end == len(content)
-        return plain(made, value)
+        return to_plain(made, value)
 
     return load
 
