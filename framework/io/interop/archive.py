@@ -23,7 +23,7 @@ _DAMAGED += (ValueError, KeyError, RuntimeError)
 
 
 def is_archive(head: bytes) -> bool:
-    """Whether a file that begins so is packed, or a tar archive. Zip files are checked for torch's checkpoints before."""
+    """Whether a file that begins so is packed, or a tar archive. Zip files: see `is_zip_checkpoint`."""
     return head.startswith(_PACKED) or head[257:262] == b"ustar"
 
 

@@ -12,9 +12,19 @@ from framework.vision.transforms.checks import FlipPairs, check_flip_pairs, chec
 from framework.vision.warp import Size, Warp
 
 
+@dataclass(frozen=True)
+class _RandomFlip(GeometricTransform):
+    p: float = 0.5
+    keypoint_flip_pairs: FlipPairs = ()
+
+    def __post_init__(self) -> None:
+        check_number(self, "p", 0, 1)
+        check_flip_pairs(self)
+
+
 @register("transform")
 @dataclass(frozen=True)
-class RandomHorizontalFlip(GeometricTransform):
+class RandomHorizontalFlip(_RandomFlip):
     """Mirrors left and right with probability `p`.
 
     Left and right keypoints change places as `keypoint_flip_pairs` say: ((left eye, right eye), ...) by index.
@@ -23,32 +33,18 @@ class RandomHorizontalFlip(GeometricTransform):
         ConfigError: `p` is no probability, or a keypoint is in two pairs.
     """
 
-    p: float = 0.5
-    keypoint_flip_pairs: FlipPairs = ()
-
-    def __post_init__(self) -> None:
-        check_number(self, "p", 0, 1)
-        check_flip_pairs(self)
-
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
         return Warp.flip(size_hw, horizontal=bool(rng.random() < self.p))
 
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomVerticalFlip(GeometricTransform):
+class RandomVerticalFlip(_RandomFlip):
     """Mirrors top and bottom with probability `p`; a mirror image too, so `keypoint_flip_pairs` change places.
 
     Raises:
         ConfigError: `p` is no probability, or a keypoint is in two pairs.
     """
-
-    p: float = 0.5
-    keypoint_flip_pairs: FlipPairs = ()
-
-    def __post_init__(self) -> None:
-        check_number(self, "p", 0, 1)
-        check_flip_pairs(self)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
         return Warp.flip(size_hw, vertical=bool(rng.random() < self.p))

@@ -272,7 +272,7 @@ def test_external_ranges(read, tmp_path, offset, length, message):
 
 
 def test_external_data_that_is_missing(read):
-    with pytest.raises(FormatError, match=r"the tensor 'w' lies in a file that is not there(.|\n)*no.data"):
+    with pytest.raises(FormatError, match=r"the tensor 'w' is in a file that is not there(.|\n)*no.data"):
         read(external("no.data"))
 
 
