@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from framework.core.errors import MissingExtraError, ShapeError
-from framework.vision.contours import contours, means_inside, min_area_rects, order_corners, simplified
+from framework.vision.contours import find_contours, means_inside, min_area_rects, order_corners, simplify
 from framework.vision.image import rotate90
 from ocr.characters import BLANK, CharacterSet
 
@@ -82,7 +82,7 @@ class DBPostprocess:
                     allowed=f"(height, width) from (1, 1) to {probability.shape}",
                 )
             probability = probability[: valid_hw[0], : valid_hw[1]]
-        found = contours(probability > self.thresh, dilate=self.use_dilation)[: self.max_candidates]
+        found = find_contours(probability > self.thresh, dilate=self.use_dilation)[: self.max_candidates]
         if self.box_type == "poly":
             return self._polygons(probability, found, size_hw)
         return self._quads(probability, found, size_hw)
@@ -115,7 +115,7 @@ class DBPostprocess:
     def _polygons(
         self, probability: np.ndarray, found: list[np.ndarray], size_hw: tuple[int, int]
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        shapes = [points for outline in found if len(points := simplified(outline, 0.002)) >= 4]
+        shapes = [points for outline in found if len(points := simplify(outline, 0.002)) >= 4]
         scores = means_inside(probability, shapes) if shapes else np.zeros(0)
         sure = [i for i, score in enumerate(scores) if score >= self.box_thresh]
         grown = [

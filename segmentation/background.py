@@ -40,8 +40,8 @@ class Background:
         elif self.image is not None:
             other = self._filling(size_hw)
         else:
-            other = compose.blurred(image, max(1, min(size_hw) // 24))
-        return compose.composed(image, other, kept)
+            other = compose.blur(image, max(1, min(size_hw) // 24))
+        return compose.compose(image, other, kept)
 
     def _filling(self, size_hw: tuple[int, int]) -> np.ndarray:
         """The image as large as it must be to fill `size_hw`, its middle."""

@@ -19,7 +19,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -28,6 +28,7 @@ from framework.core.errors import FormatError, InputError, WeightError
 from framework.io.interop.safetensors_io import read_safetensors, write_safetensors
 
 MODEL, TRAIN, STATE, BEST = "model.safetensors", "train.safetensors", "state.json", "best.json"
+Tree = TypeVar("Tree")  # any pytree
 _FOLDER = re.compile(r"step_(\d{8,})")
 
 
@@ -170,13 +171,13 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
     return Checkpoint(folder, step, read_safetensors(folder / MODEL), read_safetensors(folder / TRAIN), meta)
 
 
-def flatten(tree: Any, prefix: str = "") -> dict[str, Any]:
+def flatten(tree: object, prefix: str = "") -> dict[str, Any]:
     """The leaves of a pytree by path, such as "optimizer/momentum/conv.weight"."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {_name(prefix, path): leaf for path, leaf in leaves}
 
 
-def unflatten(like: Any, arrays: Mapping[str, Any], prefix: str = "", where: object = None) -> Any:
+def unflatten(like: Tree, arrays: Mapping[str, Any], prefix: str = "", where: object = None) -> Tree:
     """A pytree of the structure of `like`, with the arrays that `flatten` gave.
 
     Raises:
@@ -197,10 +198,10 @@ def unflatten(like: Any, arrays: Mapping[str, Any], prefix: str = "", where: obj
             where=where,
             received=", ".join(wrong[:10]) + (f" and {len(wrong) - 10} more" if len(wrong) > 10 else ""),
             allowed=f"the {len(names)} arrays of this run's {prefix or 'state'}",
-            fix="resume with the config beside the checkpoint, or start anew from its model.safetensors",
+            fix="resume with the config beside the checkpoint, or start again from its model.safetensors",
         )
-    restored = [np.asarray(arrays[name]).astype(leaf.dtype) for name, (_, leaf) in zip(names, leaves)]
-    return jax.tree_util.tree_unflatten(structure, restored)
+    loaded = [np.asarray(arrays[name]).astype(leaf.dtype) for name, (_, leaf) in zip(names, leaves)]
+    return jax.tree_util.tree_unflatten(structure, loaded)
 
 
 def _name(prefix: str, path: tuple) -> str:

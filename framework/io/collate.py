@@ -1,16 +1,23 @@
-"""Samples to a batch: arrays are stacked, dicts and tuples are gone through field by field."""
+"""Samples to a batch: arrays are stacked, dicts and tuples are collated field by field."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from framework.core.errors import ConfigError, ShapeError
 from framework.io.sampler import check_buckets
+
+
+@runtime_checkable
+class ArrayLike(Protocol):
+    """What numpy makes an array of, such as an array of jax or of torch."""
+
+    def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray: ...
 
 
 def default_collate(samples: Sequence[Any]) -> Any:
@@ -33,16 +40,16 @@ def _collate(values: list[Any], path: tuple[Any, ...]) -> Any:
     if isinstance(first, Mapping):
         if any(not isinstance(value, Mapping) or value.keys() != first.keys() for value in values):
             keys = {tuple(value) if isinstance(value, Mapping) else type(value).__name__ for value in values}
-            raise _mixed(path, "keys", sorted(map(str, keys)))
+            raise _structure_error(path, "keys", sorted(map(str, keys)))
         return {key: _collate([value[key] for value in values], (*path, key)) for key in first}
     if isinstance(first, (tuple, list)):
         counts = {
             len(value) if isinstance(value, (tuple, list)) else type(value).__name__ for value in values
         }
         if len(counts) > 1:
-            raise _mixed(path, "numbers of fields", sorted(map(str, counts)))
+            raise _structure_error(path, "numbers of fields", sorted(map(str, counts)))
         return [_collate(list(field), (*path, place)) for place, field in enumerate(zip(*values))]
-    if isinstance(first, (numbers.Number, np.generic)) or hasattr(first, "__array__"):
+    if isinstance(first, (numbers.Number, np.generic, ArrayLike)):
         arrays = [np.asarray(value) for value in values]
         if len({array.shape for array in arrays}) > 1:
             place = next(n for n, array in enumerate(arrays) if array.shape != arrays[0].shape)
@@ -64,7 +71,7 @@ def _collate(values: list[Any], path: tuple[Any, ...]) -> Any:
     )
 
 
-def _mixed(path: tuple[Any, ...], what: str, received: object) -> ShapeError:
+def _structure_error(path: tuple[Any, ...], what: str, received: object) -> ShapeError:
     return ShapeError(
         f"the samples of a batch have different {what}",
         where=_name(path),
@@ -107,10 +114,10 @@ class PadToBucket:
                 fix="cut samples, or add a larger bucket",
             )
         return default_collate(
-            [{key: self._padded(key, value, length) for key, value in s.items()} for s in samples]
+            [{key: self._pad(key, value, length) for key, value in s.items()} for s in samples]
         )
 
-    def _padded(self, key: str, value: Any, length: int) -> Any:
+    def _pad(self, key: str, value: np.ndarray, length: int) -> np.ndarray:
         if key not in self.fill:
             return value
         widths = [(0, length - len(value)), *[(0, 0)] * (value.ndim - 1)]

@@ -7,11 +7,21 @@ import bisect
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from framework.core.errors import ConfigError, ShapeError
+
+SampleT_co = TypeVar("SampleT_co", covariant=True)
+
+
+class Indexed(Protocol[SampleT_co]):
+    """What can be read by index: a `Dataset`, a list."""
+
+    def __getitem__(self, index: int, /) -> SampleT_co: ...
+
+    def __len__(self) -> int: ...
 
 
 class Dataset(abc.ABC):
@@ -33,9 +43,12 @@ class IterableDataset(abc.ABC):
     """Samples that come one after another: a stream, an archive, a log.
 
     It has no length and no index. A loader reads it with one reader whatever the number of workers, so `__iter__`
-    yields every sample once and need not share the work out. If there is a method `set_epoch(epoch)`, the loader calls
-    it before it iterates.
+    yields every sample once and need not share the work out.
     """
+
+    def set_epoch(self, epoch: int) -> None:
+        """The loader calls it before it iterates; for streams whose order or content depends on the epoch."""
+        return
 
     @abc.abstractmethod
     def __iter__(self) -> Iterator[Any]: ...
@@ -86,7 +99,7 @@ class ComposeDataset(Dataset):
     """
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
-        self.datasets = _indexed(datasets, "ComposeDataset")
+        self.datasets = _check_indexed(datasets, "ComposeDataset")
         if len({len(dataset) for dataset in self.datasets}) > 1:
             raise ConfigError(
                 "the datasets differ in length",
@@ -114,7 +127,7 @@ class ConcatDataset(Dataset):
     """
 
     def __init__(self, datasets: Iterable[Dataset]) -> None:
-        self.datasets = _indexed(datasets, "ConcatDataset")
+        self.datasets = _check_indexed(datasets, "ConcatDataset")
         self.cumulative_sizes = list(itertools.accumulate(len(dataset) for dataset in self.datasets))
 
     def __getitem__(self, index: int) -> Any:
@@ -147,10 +160,9 @@ class ChainDataset(IterableDataset):
             )
 
     def set_epoch(self, epoch: int) -> None:
-        """Hand the epoch to those datasets that ask for it."""
+        """Set the epoch of each dataset."""
         for dataset in self.datasets:
-            if hasattr(dataset, "set_epoch"):
-                dataset.set_epoch(epoch)  # pyright: ignore[reportAttributeAccessIssue]
+            dataset.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[Any]:
         return itertools.chain.from_iterable(self.datasets)
@@ -187,7 +199,7 @@ def random_split(dataset: Dataset, lengths: Sequence[int], seed: int = 0) -> lis
     return [Subset(dataset, order[end - length : end].tolist()) for end, length in zip(ends, lengths)]
 
 
-def _indexed(datasets: Iterable[Dataset], where: str) -> list[Dataset]:
+def _check_indexed(datasets: Iterable[Dataset], where: str) -> list[Dataset]:
     found = list(datasets)
     if not found or any(isinstance(dataset, IterableDataset) for dataset in found):
         raise ConfigError(

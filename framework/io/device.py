@@ -7,7 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -16,9 +16,19 @@ from framework.core.dtypes import narrow
 from framework.io.recipe import Batch
 from framework.io.sampler import check_integer
 
+Target = jax.Device | jax.sharding.Sharding | None
+"""Where arrays go; None is jax's default device."""
+
+
+@runtime_checkable
+class Closeable(Protocol):
+    """An iterator that holds something, such as a generator."""
+
+    def close(self) -> None: ...
+
 
 def prefetch_to_device(
-    batches: Iterable[Any], sharding_or_device: Any = None, size: int = 2
+    batches: Iterable[Any], sharding_or_device: Target = None, size: int = 2
 ) -> DevicePrefetcher:
     """Iterates `batches` with their arrays on the device; a thread keeps up to `size` of them there ahead.
 
@@ -50,22 +60,22 @@ class DevicePrefetcher(Iterator[Any]):
     the steps it tells whether loading is the bottleneck.
     """
 
-    def __init__(self, batches: Iterable[Any], sharding_or_device: Any, size: int) -> None:
+    def __init__(self, batches: Iterable[Any], sharding_or_device: Target, size: int) -> None:
         self.waited = 0.0
-        self._feed = _Feed(size)
-        # The thread knows the feed and not this object, so dropping this object ends it.
+        self._buffer = _Buffer(size)
+        # The thread knows the buffer and not this object, so dropping this object ends it.
         self._thread = threading.Thread(
-            target=self._feed.run, args=(batches, sharding_or_device), name="oar-to-device", daemon=True
+            target=self._buffer.run, args=(batches, sharding_or_device), name="oar-to-device", daemon=True
         )
         self._thread.start()
 
     def __next__(self) -> Any:
-        if self._feed.stopped:
+        if self._buffer.stopped:
             raise StopIteration
         started = time.perf_counter()
-        kind, item = self._feed.ready.get()
+        kind, item = self._buffer.ready.get()
         self.waited += time.perf_counter() - started
-        self._feed.room.release()
+        self._buffer.room.release()
         if kind == "batch":
             return item
         self.close()
@@ -75,14 +85,14 @@ class DevicePrefetcher(Iterator[Any]):
 
     def close(self) -> None:
         """Stop the thread and what it reads from; batches not taken are dropped."""
-        self._feed.stop()
+        self._buffer.stop()
         self._thread.join()
 
     def __del__(self) -> None:
-        self._feed.stop()
+        self._buffer.stop()
 
 
-class _Feed:
+class _Buffer:
     """What the thread and its consumer share."""
 
     def __init__(self, size: int) -> None:
@@ -94,7 +104,7 @@ class _Feed:
         self.stopped = True
         self.room.release()
 
-    def run(self, batches: Iterable[Any], target: Any) -> None:
+    def run(self, batches: Iterable[Any], target: Target) -> None:
         try:
             iterator = iter(batches)
             try:
@@ -103,24 +113,25 @@ class _Feed:
                     if batch is self:
                         break
                     if isinstance(batch, Batch):
-                        data = _placed(batch.data, target, f"batch {batch.index}")
+                        data = _put(batch.data, target, f"batch {batch.index}")
                         batch = dataclasses.replace(batch, data=data)
                     else:
-                        batch = _placed(batch, target, "batch")
+                        batch = _put(batch, target, "batch")
                     self.ready.put(("batch", batch))
             finally:
-                if hasattr(iterator, "close"):
-                    iterator.close()  # pyright: ignore[reportAttributeAccessIssue]
+                if isinstance(iterator, Closeable):
+                    iterator.close()
             self.ready.put(("end", None))
         except BaseException as error:
             self.ready.put(("error", error))
 
 
-def _placed(data: Any, target: Any, where: str) -> Any:
+def _put(data: object, target: Target, where: str) -> object:
     if isinstance(data, dict):
-        return {key: _placed(value, target, f"{where}.{key}") for key, value in data.items()}
-    if type(data) in (list, tuple):
-        return type(data)(_placed(value, target, f"{where}.{place}") for place, value in enumerate(data))
+        return {key: _put(value, target, f"{where}.{key}") for key, value in data.items()}
+    if type(data) is list or type(data) is tuple:
+        values = [_put(value, target, f"{where}.{place}") for place, value in enumerate(data)]
+        return values if type(data) is list else tuple(values)
     if not isinstance(data, (np.ndarray, np.generic)) or data.dtype.kind not in "biufc":
         return data
     array = narrow(np.asarray(data), where)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from framework.core.errors import ConfigError, InputError
+from framework.core.transform import MixTransform
 from framework.io.collate import default_collate
-from framework.io.dataset import Dataset, IterableDataset
+from framework.io.dataset import Indexed, IterableDataset
 from framework.io.processes import ProcessPool
-from framework.io.recipe import Batch, Job, Recipe, extra_samples
-from framework.io.sampler import BatchSampler, check_integer
+from framework.io.recipe import Batch, Job, Recipe
+from framework.io.sampler import BatchSampler, HasEpoch, Indices, check_integer
 from framework.io.workers import InitFn, Pool, ThreadPool
 
 WorkerMode = Literal["thread", "process"]
@@ -24,10 +25,10 @@ class DataLoader:
     """Reads a dataset in batches.
 
     A sample goes from `dataset[index]` through each transform, called as `transform(sample, rng)` with
-    `numpy.random.default_rng((seed, epoch, index))`, through `pack` and into `collate_fn`. A transform whose class has
-    an attribute `extra` is called as `transform(sample, rng, others)` with that many further samples of the dataset,
-    drawn by `rng` and put through the transforms before it. One whose class has `per_batch = True` gets a generator
-    seeded by (seed, epoch, place of the batch), in the same state for each sample of the batch: so all get one size.
+    `numpy.random.default_rng((seed, epoch, index))`, through `pack` and into `collate_fn`. A `MixTransform` is called
+    as `transform(sample, rng, others)` with `extra` other samples of the dataset, drawn by `rng` and put through the
+    transforms before it. A `Transform` whose class has `per_batch = True` gets a generator seeded by (seed, epoch,
+    place of the batch), in the same state for each sample of the batch: so all get one size.
     So a batch depends on the seed, the epoch and its place, and not on `num_workers` or `worker_mode`.
 
     `for batch in loader` gives collated batches, of the epoch chosen by `set_epoch` (0 at first, and the same order
@@ -54,7 +55,7 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset: Dataset | IterableDataset | Sequence[Any],
+        dataset: Indexed[Any] | IterableDataset,
         *,
         batch_size: int = 1,
         shuffle: bool = False,
@@ -62,8 +63,8 @@ class DataLoader:
         transforms: Sequence[Callable[..., Any]] = (),
         pack: Callable[[Any], Any] | None = None,
         collate_fn: Callable[[Sequence[Any]], Any] | None = None,
-        batch_sampler: Any = None,
-        sampler: Any = None,
+        batch_sampler: Iterable[Sequence[int]] | None = None,
+        sampler: Indices | None = None,
         num_workers: int = 2,
         worker_mode: WorkerMode = "thread",
         prefetch_factor: int = 2,
@@ -104,7 +105,9 @@ class DataLoader:
             _refuse("pad_last", {"drop_last": drop_last}, "a batch is either filled up or dropped")
         is_stream = isinstance(dataset, IterableDataset)
         if is_stream:
-            mixing = [type(transform).__name__ for transform in transforms if extra_samples(transform)]
+            mixing = [
+                type(transform).__name__ for transform in transforms if isinstance(transform, MixTransform)
+            ]
             unfit = {"shuffle": shuffle, "sampler": sampler, "batch_sampler": batch_sampler}
             unfit |= dict.fromkeys(mixing, True)
             _refuse("an IterableDataset", unfit, "a stream has no index: it is read in its own order")
@@ -181,7 +184,7 @@ class DataLoader:
                 try:
                     batch = future.result(self.timeout)
                 except TimeoutError:
-                    raise self._too_slow(job) from None
+                    raise self._timeout_error(job) from None
                 if batch is None:
                     return
                 waiting.extend((job, pool.submit(job)) for job in itertools.islice(jobs, 1))
@@ -194,20 +197,20 @@ class DataLoader:
             size = self.batch_size or 1
             chunks: Iterable[Sequence[int]] = (range(n * size, (n + 1) * size) for n in itertools.count())
         else:
-            if hasattr(self.batch_sampler, "set_epoch"):
+            if isinstance(self.batch_sampler, HasEpoch):
                 self.batch_sampler.set_epoch(epoch)
             chunks = iter(self.batch_sampler)
         numbered = itertools.islice(enumerate(chunks), start, None)
         return (Job(number, epoch, _indices(chunk, self.batch_sampler)) for number, chunk in numbered)
 
-    def _too_slow(self, job: Job) -> InputError:
+    def _timeout_error(self, job: Job) -> InputError:
         samples = ", ".join(map(str, job.samples[:8]))
         return InputError(
             "a batch took too long",
             where=f"batch {job.index} of {type(self.dataset).__name__} (samples {samples})",
             received=f"no batch after {self.timeout} seconds",
             allowed="DataLoader.timeout",
-            fix="look at what reads these samples, or raise timeout",
+            fix="check what reads these samples, or raise timeout",
         )
 
 
@@ -217,7 +220,7 @@ def _data(batches: Generator[Batch, None, None]) -> Iterator[Any]:
             yield batch.data
 
 
-def _indices(chunk: Any, sampler: Any) -> list[int]:
+def _indices(chunk: Iterable[int], sampler: object) -> list[int]:
     try:
         indices = [operator.index(index) for index in chunk]
     except TypeError:

@@ -1,6 +1,6 @@
 """Spawned processes that make the batches of a loader; arrays come back through shared memory. Imports no jax.
 
-Each process is attended by one thread here: it sends a job, waits for the batch, copies the arrays out of the process'
+One thread here serves each process: it sends a job, waits for the batch, copies the arrays out of the process'
 segment of shared memory and takes the next job. The segment is made, grown and freed on this side, so nothing is left
 when a process is killed. Where the system has no room for it (a container's small /dev/shm), arrays come through the
 pipe.
@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import ConfigError, InputError, OarError
-from framework.io.recipe import Batch, Job, Recipe, Source, rebuilt_error
+from framework.io.recipe import Batch, Job, Recipe, Source, rebuild_error
 from framework.io.workers import InitFn, WorkerGroup, enter_worker, start_error
 
 _ALIGN = 64
@@ -73,13 +73,13 @@ class _Failure:
         return cls(type(error), error.problem, where, received, allowed, error.fix, text)
 
     def error(self) -> OarError:
-        error = rebuilt_error(self.kind, self.problem, self.where, self.received, self.allowed, self.fix)
+        error = rebuild_error(self.kind, self.problem, self.where, self.received, self.allowed, self.fix)
         error.__cause__ = WorkerTraceback(self.traceback)
         return error
 
 
 @dataclass(frozen=True)
-class _Room:
+class _SegmentRequest:
     """A worker asks for a segment of this many bytes."""
 
     nbytes: int
@@ -113,14 +113,14 @@ def serve(connection: Connection) -> None:
             job: Job = connection.recv()
             try:
                 if source is None:
-                    source = _started(setup)
+                    source = _open_source(setup)
                 batch = setup.recipe.make(source, job)
             except OarError as error:
                 connection.send(_Failure.of(error))
                 continue
-            arrays, nbytes = _placed(None if batch is None else batch.data)
+            arrays, nbytes = _lay_out(None if batch is None else batch.data)
             if nbytes > (0 if segment is None else segment.size):
-                connection.send(_Room(nbytes))
+                connection.send(_SegmentRequest(nbytes))
                 name = connection.recv()
                 if segment is not None:
                     segment.close()
@@ -129,13 +129,13 @@ def serve(connection: Connection) -> None:
                 for place, array in arrays:
                     _view(segment, place)[...] = array
                 places = iter([place for place, _ in arrays])
-                batch = Batch(batch.index, batch.ids, _exchanged(batch.data, places, np.ndarray))
+                batch = Batch(batch.index, batch.ids, _exchange(batch.data, places, np.ndarray))
             connection.send(batch)
     if segment is not None:
         segment.close()
 
 
-def _started(setup: _Setup) -> Source:
+def _open_source(setup: _Setup) -> Source:
     try:
         enter_worker(setup.number, setup.count, setup.recipe.dataset, setup.init_fn)
     except Exception as error:
@@ -143,7 +143,7 @@ def _started(setup: _Setup) -> Source:
     return setup.recipe.open(setup.epoch, setup.first_sample)
 
 
-def _placed(data: Any) -> tuple[list[tuple[_InSegment, np.ndarray]], int]:
+def _lay_out(data: object) -> tuple[list[tuple[_InSegment, np.ndarray]], int]:
     """The arrays of a batch with their places in a segment, and the bytes they take."""
     placed, end = [], 0
     for array in _arrays(data):
@@ -152,25 +152,25 @@ def _placed(data: Any) -> tuple[list[tuple[_InSegment, np.ndarray]], int]:
     return placed, end
 
 
-def _arrays(data: Any) -> Iterator[np.ndarray]:
+def _arrays(data: object) -> Iterator[np.ndarray]:
     if isinstance(data, np.ndarray) and not data.dtype.hasobject:
         yield data
     elif type(data) is dict:
         for value in data.values():
             yield from _arrays(value)
-    elif type(data) in (list, tuple):
+    elif type(data) is list or type(data) is tuple:
         for value in data:
             yield from _arrays(value)
 
 
-def _exchanged(data: Any, others: Iterator[Any], kind: type) -> Any:
-    """`data` with its arrays (or places of arrays) exchanged one by one."""
+def _exchange(data: object, others: Iterator[Any], kind: type) -> object:
+    """`data` with its arrays (or places of arrays) replaced one by one."""
     if isinstance(data, kind) and not (isinstance(data, np.ndarray) and data.dtype.hasobject):
         return next(others)
     if type(data) is dict:
-        return {key: _exchanged(value, others, kind) for key, value in data.items()}
-    if type(data) in (list, tuple):
-        values = [_exchanged(value, others, kind) for value in data]
+        return {key: _exchange(value, others, kind) for key, value in data.items()}
+    if type(data) is list or type(data) is tuple:
+        values = [_exchange(value, others, kind) for value in data]
         return values if type(data) is list else tuple(values)
     return data
 
@@ -193,7 +193,7 @@ class ProcessPool:
         self, recipe: Recipe, count: int, epoch: int, first_sample: int, init_fn: InitFn | None
     ) -> None:
         self._workers: list[_Worker] = []
-        self._crew: WorkerGroup | None = None
+        self._group: WorkerGroup | None = None
         # The iterator may still be alive when the program ends: no process and no segment outlives it.
         atexit.register(self.close)
         try:
@@ -204,12 +204,12 @@ class ProcessPool:
         except BaseException:
             self.close()
             raise
-        self._crew = WorkerGroup(count)
+        self._group = WorkerGroup(count)
 
     def submit(self, job: Job) -> Future[Batch | None]:
         future: Future[Batch | None] = Future()
-        assert self._crew is not None
-        self._crew.add(lambda number: self._make(future, number, job))
+        assert self._group is not None
+        self._group.add(lambda number: self._make(future, number, job))
         return future
 
     def _make(self, future: Future[Batch | None], number: int, job: Job) -> None:
@@ -222,8 +222,8 @@ class ProcessPool:
         atexit.unregister(self.close)
         for worker in self._workers:
             worker.stop()
-        if self._crew is not None:
-            self._crew.close()
+        if self._group is not None:
+            self._group.close()
         for worker in self._workers:
             worker.free()
 
@@ -246,7 +246,7 @@ class _Worker:
         try:
             self._connection.send(setup)
         except OSError:
-            raise self._ended() from None
+            raise self._end_error() from None
         except Exception as error:  # pickling raises PicklingError, AttributeError, TypeError, ...
             raise ConfigError(
                 "the loader's parts cannot be sent to a worker process",
@@ -260,19 +260,19 @@ class _Worker:
         try:
             self._connection.send(job)
             reply = self._connection.recv()
-            if isinstance(reply, _Room):
+            if isinstance(reply, _SegmentRequest):
                 self._grow(reply.nbytes)
                 self._connection.send(None if self._segment is None else self._segment.name)
                 reply = self._connection.recv()
         except (EOFError, OSError):
-            raise self._ended() from None
+            raise self._end_error() from None
         if isinstance(reply, _Failure):
             raise reply.error()
         if reply is None or self._segment is None:
             return reply
         # Copies: the segment is written again at once, and jax may keep a numpy array as it is.
         copies = (_view(self._segment, place).copy() for place in _places(reply.data))
-        return Batch(reply.index, reply.ids, _exchanged(reply.data, copies, _InSegment))
+        return Batch(reply.index, reply.ids, _exchange(reply.data, copies, _InSegment))
 
     def _grow(self, nbytes: int) -> None:
         self._free_segment()
@@ -283,13 +283,13 @@ class _Worker:
         with contextlib.suppress(OSError):
             self._segment = shared_memory.SharedMemory(create=True, size=nbytes)
 
-    def _ended(self) -> InputError:
+    def _end_error(self) -> InputError:
         self._process.join(1.0)
         return InputError(
             "a worker process has ended",
             where=self._name,
             received=f"exit code {self._process.exitcode}",
-            fix='its own message stands above; a script that starts workers needs `if __name__ == "__main__":` '
+            fix='its own message is above; a script that starts workers needs `if __name__ == "__main__":` '
             'around what it runs, and a dataset must be importable; or worker_mode="thread"',
         )
 
@@ -308,7 +308,7 @@ class _Worker:
             self._segment = None
 
 
-def _places(data: Any) -> Iterator[_InSegment]:
+def _places(data: object) -> Iterator[_InSegment]:
     if isinstance(data, _InSegment):
         yield data
     elif isinstance(data, (dict, list, tuple)):

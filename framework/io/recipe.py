@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import ConfigError, InputError, OarError
-from framework.io.dataset import IterableDataset
+from framework.core.transform import MixTransform, Transform
+from framework.io.dataset import Indexed, IterableDataset
 
 _FRAMEWORK = Path(__file__).resolve().parents[1]
 
@@ -44,7 +45,7 @@ class PreparedSample:
     """One sample that is ready to be collated."""
 
     id: str | int
-    data: Any
+    data: object
 
 
 Source = Callable[[int], Any]
@@ -57,7 +58,7 @@ END = object()
 class Recipe:
     """Dataset, transforms, packing and collating with the seed: everything that decides what a batch holds."""
 
-    dataset: Any
+    dataset: Indexed[Any] | IterableDataset
     transforms: tuple[Callable[..., Any], ...]
     pack: Callable[[Any], Any] | None
     collate: Callable[[Sequence[Any]], Any]
@@ -71,7 +72,7 @@ class Recipe:
             return Reader(self.dataset, epoch, first)
         return self.dataset.__getitem__
 
-    def part(self, source: Source, job: Job, index: int) -> PreparedSample | None:
+    def prepare(self, source: Source, job: Job, index: int) -> PreparedSample | None:
         """One sample of a batch, transformed and packed; None beyond the end of a stream.
 
         Raises:
@@ -84,7 +85,7 @@ class Recipe:
                 return None
             named = getattr(sample, "id", None)
             state.id = named if isinstance(named, (str, int)) else None
-            sample = self._transformed(
+            sample = self._transform(
                 sample, np.random.default_rng((self.seed, job.epoch, index)), None, state
             )
             if self.pack is not None:
@@ -93,15 +94,15 @@ class Recipe:
         except Exception as error:
             name = f"sample {index}" if state.id is None else f"sample {state.id!r} (index {index})"
             where = f"{name} of {type(self.dataset).__name__}" + (f", {state.step}" if state.step else "")
-            raise named_error(error, where, "a sample could not be made") from error
+            raise describe_error(error, where, "a sample could not be made") from error
         return PreparedSample(index if state.id is None else state.id, sample)
 
-    def _transformed(self, sample: Any, rng: np.random.Generator, count: int | None, state: _Step) -> Any:
+    def _transform(self, sample: Any, rng: np.random.Generator, count: int | None, state: _Step) -> Any:
         for place, transform in enumerate(self.transforms[:count]):
             state.step = type(transform).__name__
-            if extra := extra_samples(transform):
-                sample = transform(sample, rng, _Others(self, place, rng, extra, state))
-            elif once_a_batch(transform):
+            if isinstance(transform, MixTransform):
+                sample = transform(sample, rng, _Others(self, place, rng, transform.extra, state))
+            elif isinstance(transform, Transform) and transform.per_batch:
                 sample = transform(sample, _batch_rng(state.batch, place))
             else:
                 sample = transform(sample, rng)
@@ -127,16 +128,16 @@ class Recipe:
         except Exception as error:
             listed = ", ".join(map(repr, ids[:8])) + (", ..." if len(ids) > 8 else "")
             where = f"batch {job.index} of {type(self.dataset).__name__} (samples {listed})"
-            raise named_error(error, where, "a batch could not be made") from error
+            raise describe_error(error, where, "a batch could not be made") from error
         return Batch(job.index, ids, data)
 
     def make(self, source: Source, job: Job) -> Batch | None:
         """A whole batch, one sample after another."""
-        return self.batch(job, [self.part(source, job, index) for index in job.samples])
+        return self.batch(job, [self.prepare(source, job, index) for index in job.samples])
 
 
 class Reader:
-    """The one reader of a stream. Whoever asks for sample n reads up to it and keeps the others for who wants them."""
+    """The one reader of a stream: a call for sample n reads up to it and keeps the others for later calls."""
 
     def __init__(self, dataset: IterableDataset, epoch: int, first: int) -> None:
         self._dataset, self._epoch, self._first = dataset, epoch, first
@@ -149,8 +150,7 @@ class Reader:
     def __call__(self, number: int) -> Any:
         with self._lock:
             if self._iterator is None:
-                if hasattr(self._dataset, "set_epoch"):
-                    self._dataset.set_epoch(self._epoch)  # pyright: ignore[reportAttributeAccessIssue]
+                self._dataset.set_epoch(self._epoch)
                 self._iterator = iter(self._dataset)
             while self._next <= number and self._failed is None:
                 try:
@@ -172,7 +172,7 @@ class Reader:
 
 @dataclass
 class _Step:
-    """Where a sample is on its way: in which batch (seed, epoch, number), and for messages in which step."""
+    """How far a sample has come: in which batch (seed, epoch, number), and for messages in which step."""
 
     batch: tuple[int, int, int]
     id: str | int | None = None
@@ -180,44 +180,37 @@ class _Step:
 
 
 class _Others(Sequence[Any]):
-    """The further samples that a mixing transform takes, each through the transforms that stand before it.
+    """The other samples that a mixing transform takes, each through the transforms that come before it.
 
-    Their indices and generators are drawn at once, so that nothing depends on which are looked at; they are loaded
-    when they are: a mosaic that is not applied costs no reading.
+    Their indices and generators are drawn at once, so that nothing depends on which are used; each is loaded
+    when it is first used: a mosaic that is not applied costs no reading.
     """
 
     def __init__(self, recipe: Recipe, place: int, rng: np.random.Generator, extra: int, step: _Step) -> None:
-        self._recipe, self._place, self._step = recipe, place, step
-        self._indices = rng.integers(len(recipe.dataset), size=extra).tolist()
+        assert not isinstance(recipe.dataset, IterableDataset), (
+            "the loader refuses to mix samples of a stream"
+        )
+        self._recipe, self._dataset, self._place, self._step = recipe, recipe.dataset, place, step
+        self._indices = rng.integers(len(self._dataset), size=extra).tolist()
         self._rngs = rng.spawn(extra)
         self._loaded: dict[int, Any] = {}
 
     def __len__(self) -> int:
         return len(self._indices)
 
-    def __getitem__(self, number: Any) -> Any:
+    def __getitem__(self, number: int | slice) -> Any:
         if isinstance(number, slice):
             return [self[place] for place in range(*number.indices(len(self)))]
         number = range(len(self))[number]
         if number not in self._loaded:
             index, step = self._indices[number], self._step.step
-            self._step.step = f"{step}, its further sample {index}"
-            sample = self._recipe.dataset[index]
-            self._loaded[number] = self._recipe._transformed(
+            self._step.step = f"{step}, its other sample {index}"
+            sample = self._dataset[index]
+            self._loaded[number] = self._recipe._transform(
                 sample, self._rngs[number], self._place, self._step
             )
             self._step.step = step
         return self._loaded[number]
-
-
-def extra_samples(transform: Callable[..., Any]) -> int:
-    """How many further samples a transform mixes in: its class attribute `extra`, else none."""
-    return int(getattr(type(transform), "extra", 0))
-
-
-def once_a_batch(transform: Callable[..., Any]) -> bool:
-    """Whether a transform does the same to all samples of a batch: its class attribute `per_batch`."""
-    return bool(getattr(type(transform), "per_batch", False))
 
 
 def _batch_rng(batch: tuple[int, int, int], place: int) -> np.random.Generator:
@@ -225,11 +218,11 @@ def _batch_rng(batch: tuple[int, int, int], place: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(batch, spawn_key=(1, place)))
 
 
-def named_error(error: Exception, where: str, problem: str) -> OarError:
+def describe_error(error: Exception, where: str, problem: str) -> OarError:
     """`error` as an OarError that says where: one of ours keeps its class and problem, others become InputErrors."""
     if isinstance(error, OarError):
         parts = (error.received, error.allowed, error.fix)
-        return rebuilt_error(
+        return rebuild_error(
             type(error), error.problem, where if error.where is None else f"{where}: {error.where}", *parts
         )
     lines = traceback.extract_tb(error.__traceback__)
@@ -238,7 +231,7 @@ def named_error(error: Exception, where: str, problem: str) -> OarError:
     return InputError(problem, where=where, received=f"{type(error).__name__}: {error}{at}")
 
 
-def rebuilt_error(
+def rebuild_error(
     kind: type[OarError], problem: str, where: object, received: object, allowed: object, fix: str | None
 ) -> OarError:
     """An error of any of our classes from its parts: some classes have a constructor of their own."""
@@ -247,7 +240,7 @@ def rebuilt_error(
     return error
 
 
-def _with_valid(data: Any, valid: np.ndarray) -> dict[Any, Any]:
+def _with_valid(data: object, valid: np.ndarray) -> dict[Any, Any]:
     if not isinstance(data, dict) or "valid" in data:
         raise ConfigError(
             "pad_last marks the true samples under the key 'valid'",

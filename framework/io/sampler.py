@@ -10,11 +10,26 @@ import abc
 import itertools
 import math
 from collections.abc import Iterator, Sequence, Sized
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from framework.core.errors import ConfigError, ShapeError
+
+
+@runtime_checkable
+class HasEpoch(Protocol):
+    """What gives another order in each epoch: every `Sampler`, and a sampler of the user that says so."""
+
+    def set_epoch(self, epoch: int) -> None: ...
+
+
+class Indices(Protocol):
+    """Indices of samples in some order: a `Sampler` with a length, a list."""
+
+    def __iter__(self) -> Iterator[int]: ...
+
+    def __len__(self) -> int: ...
 
 
 class Sampler(abc.ABC):
@@ -22,7 +37,7 @@ class Sampler(abc.ABC):
 
     epoch = 0
 
-    def __init__(self, data_source: Any = None) -> None:
+    def __init__(self, data_source: Sized | None = None) -> None:
         self.data_source = data_source
 
     @abc.abstractmethod
@@ -166,7 +181,7 @@ class BatchSampler(Sampler):
     def __init__(
         self,
         dataset: Sized | None = None,
-        sampler: Any = None,
+        sampler: Indices | None = None,
         shuffle: bool = False,
         batch_size: int = 1,
         drop_last: bool = False,
@@ -194,7 +209,7 @@ class BatchSampler(Sampler):
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch, here and in the sampler."""
         super().set_epoch(epoch)
-        if hasattr(self.sampler, "set_epoch"):
+        if isinstance(self.sampler, HasEpoch):
             self.sampler.set_epoch(epoch)
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -273,6 +288,8 @@ class DistributedBatchSampler(Sampler):
         ConfigError: a number is out of range.
     """
 
+    data_source: Sized
+
     def __init__(
         self,
         dataset: Sized,
@@ -318,10 +335,15 @@ def order_rng(seed: int, epoch: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence((seed, epoch), spawn_key=(0,)))
 
 
-def check_integer(where: str, value: Any, *, at_least: int, below: int | None = None) -> None:
+def check_integer(where: str, value: object, *, at_least: int, below: int | None = None) -> None:
     """ConfigError unless `value` is an integer in the range."""
-    is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not is_integer or value < at_least or (below is not None and value >= below):
+    fits = (
+        isinstance(value, (int, np.integer))
+        and not isinstance(value, bool)
+        and value >= at_least
+        and (below is None or value < below)
+    )
+    if not fits:
         raise ConfigError(
             "a number is out of range",
             where=where,

@@ -6,15 +6,17 @@ One process writes safetensors (framework/io/checkpoint.py); this is for states 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import jax
 import orbax.checkpoint as ocp
 
 from framework.core.errors import FormatError, InputError
 
+Tree = TypeVar("Tree")  # any pytree of arrays
 
-def save_sharded(folder: str | Path, tree: Any) -> Path:
+
+def save_sharded(folder: str | Path, tree: object) -> Path:
     """Write a pytree of arrays to a new folder; it appears whole or not at all. All processes call it.
 
     Raises:
@@ -34,7 +36,7 @@ def save_sharded(folder: str | Path, tree: Any) -> Path:
     return folder
 
 
-def load_sharded(folder: str | Path, like: Any) -> Any:
+def load_sharded(folder: str | Path, like: Tree) -> Tree:
     """Read a pytree of the structure of `like`, whose arrays (or ShapeDtypeStructs) say shape, dtype and sharding.
 
     The sharding may differ from that of the run that wrote it: each process reads the parts that it needs.
@@ -55,7 +57,7 @@ def load_sharded(folder: str | Path, like: Any) -> Any:
         return checkpointer.restore(folder, wanted)
 
 
-def _compare(folder: Path, kept: Any, wanted: Any) -> None:
+def _compare(folder: Path, kept: object, wanted: object) -> None:
     """Raises: FormatError, where arrays are missing, too many, or of another shape."""
     there, asked = (
         {

@@ -1,4 +1,4 @@
-"""ResultWriter and loading the arrays of a layer: `framework.save`, `framework.load`."""
+"""Saving and loading the arrays of a layer: `framework.save`, `framework.load`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def save(state: Mapping[str, Any], path: str | Path) -> None:
 def load(path: str | Path) -> dict[str, np.ndarray]:
     """Named arrays of a file of weights: safetensors, .pdparams, .pdiparams beside its program, ONNX, torch.
 
-    The format is told from the content. Names and layouts stay those of the file.
+    The format is recognised from the content. Names and layouts stay those of the file.
 
     Raises:
         FormatError: the file is of no known format, damaged or hostile.

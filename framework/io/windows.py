@@ -1,24 +1,29 @@
-"""A dataset whose samples are split_windows into several each, such as long texts into windows."""
+"""A dataset whose samples are split into several each, such as long texts into windows."""
 
 from __future__ import annotations
 
 import bisect
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Generic, TypeVar
 
 from framework.core.errors import ConfigError
-from framework.io.dataset import Dataset
+from framework.core.transform import WindowTransform
+from framework.io.dataset import Dataset, Indexed
+
+SampleT = TypeVar("SampleT")
 
 
-class WindowedDataset(Dataset):
-    """The parts of sample 0, then those of sample 1, and so on. Each sample is split_windows once to count its parts.
+class WindowedDataset(Dataset, Generic[SampleT]):
+    """The windows of sample 0, then those of sample 1, and so on. Each sample is split once to count its windows.
 
     Args:
-        split_windows: Gives the parts of a sample, at least one and always the same.
+        split_windows: Gives the windows of a sample, at least one and always the same.
     """
 
-    def __init__(self, dataset: Any, split_windows: Callable[[Any], Sequence[Any]]) -> None:
+    def __init__(
+        self, dataset: Indexed[SampleT], split_windows: Callable[[SampleT], Sequence[SampleT]]
+    ) -> None:
         self.dataset, self.split_windows = dataset, split_windows
         counts = (len(split_windows(dataset[index])) for index in range(len(dataset)))
         self._ends = list(itertools.accumulate(counts))
@@ -26,30 +31,35 @@ class WindowedDataset(Dataset):
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> SampleT:
         if not -len(self) <= index < len(self):
-            raise IndexError(f"index {index} of a WindowedDataset with {len(self)} parts")
+            raise IndexError(f"index {index} of a WindowedDataset with {len(self)} windows")
         index = index + len(self) if index < 0 else index
         place = bisect.bisect_right(self._ends, index)
         return self.split_windows(self.dataset[place])[index - (self._ends[place - 1] if place else 0)]
 
 
-def split_windows(dataset: Any, transforms: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
-    """The dataset and the transforms for a loader, where the first transform has `split_windows(sample)` and is taken
-    out.
+TransformT = TypeVar("TransformT", bound=Callable[..., object])
+
+
+def split_windows(
+    dataset: Indexed[SampleT], transforms: Sequence[TransformT]
+) -> tuple[Indexed[SampleT], tuple[TransformT, ...]]:
+    """The dataset and the transforms for a loader: a first transform that splits samples becomes part of the dataset.
 
     Raises:
-        ConfigError: another transform than the first one divides.
+        ConfigError: another transform than the first one splits samples.
     """
-    first, rest = tuple(transforms[:1]), tuple(transforms[1:])
-    late = [type(transform).__name__ for transform in rest if hasattr(transform, "split_windows")]
+    late = [
+        type(transform).__name__ for transform in transforms[1:] if isinstance(transform, WindowTransform)
+    ]
     if late:
         raise ConfigError(
-            "a transform that divides samples stands first",
+            "a transform that splits samples comes first",
             where="transforms",
-            received=f"{late[0]} behind {type(first[0]).__name__}",
+            received=f"{late[0]} behind {type(transforms[0]).__name__}",
             fix=f"put {late[0]} before the others",
         )
-    if first and hasattr(first[0], "split_windows"):
-        return WindowedDataset(dataset, first[0].split_windows), rest
-    return dataset, (*first, *rest)
+    if transforms and isinstance(transforms[0], WindowTransform):
+        return WindowedDataset(dataset, transforms[0].split_windows), tuple(transforms[1:])
+    return dataset, tuple(transforms)

@@ -1,7 +1,7 @@
 """Threads that make the batches of a loader ahead of its consumer. Imports no jax.
 
-Each takes the next single sample, so all work on the batch that is wanted first, and whoever finishes the last sample
-of a batch collates it.
+Each takes the next single sample, so all work on the batch that is wanted first; the thread that finishes the last
+sample of a batch collates it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from framework.core.errors import OarError
 from framework.io.dataset import IterableDataset
-from framework.io.recipe import Batch, Job, PreparedSample, Recipe, named_error
+from framework.io.recipe import Batch, Job, PreparedSample, Recipe, describe_error
 
 InitFn = Callable[[int], Any]
 _STOP_SECONDS = 5.0
@@ -37,13 +37,13 @@ _here = threading.local()
 def get_worker_info() -> WorkerInfo | None:
     """The worker in which this runs; None outside of a loader's workers.
 
-    An IterableDataset has one reader, whatever the number of workers: it is told that it is worker 0 of 1. Threads
+    An IterableDataset has one reader, whatever the number of workers: for it this is worker 0 of 1. Threads
     share one dataset, processes have a copy each.
     """
     return getattr(_here, "info", None)
 
 
-def enter_worker(number: int, count: int, dataset: Any, init_fn: InitFn | None) -> None:
+def enter_worker(number: int, count: int, dataset: object, init_fn: InitFn | None) -> None:
     """Make this thread a worker: what `get_worker_info` gives here, then `init_fn`."""
     one = isinstance(dataset, IterableDataset)
     _here.info = WorkerInfo(0 if one else number, 1 if one else count, dataset)
@@ -53,7 +53,7 @@ def enter_worker(number: int, count: int, dataset: Any, init_fn: InitFn | None) 
 
 def start_error(number: int, error: Exception) -> OarError:
     """What is raised for every batch when a worker's `worker_init_fn` failed."""
-    named = named_error(error, f"worker {number} of the DataLoader", "a worker could not start")
+    named = describe_error(error, f"worker {number} of the DataLoader", "a worker could not start")
     named.__cause__ = error
     return named
 
@@ -92,7 +92,7 @@ class WorkerGroup:
         self._tasks.put(task)
 
     def close(self) -> None:
-        """Drop what waits and let each thread end what it is at."""
+        """Drop what waits and let each thread end what it is doing."""
         self._stopped = True
         for _ in self._threads:
             self._tasks.put(None)
@@ -110,7 +110,7 @@ class ThreadPool:
         self._recipe, self._source = recipe, recipe.open(epoch, first_sample)
         self._count, self._init_fn = count, init_fn
         self._init_error: Exception | None = None
-        self._crew = WorkerGroup(count, self._enter)
+        self._group = WorkerGroup(count, self._enter)
 
     def _enter(self, number: int) -> None:
         try:
@@ -121,20 +121,20 @@ class ThreadPool:
     def submit(self, job: Job) -> Future[Batch | None]:
         assembly = _Assembly(self._recipe, job)
         for place, index in enumerate(job.samples):
-            self._crew.add(lambda _, place=place, index=index: self._sample(assembly, place, index))
+            self._group.add(lambda _, place=place, index=index: self._sample(assembly, place, index))
         return assembly.future
 
     def _sample(self, assembly: _Assembly, place: int, index: int) -> None:
         try:
             if self._init_error is not None:
                 raise self._init_error
-            result = self._recipe.part(self._source, assembly.job, index)
+            result = self._recipe.prepare(self._source, assembly.job, index)
         except BaseException as error:  # SystemExit too, else the consumer would wait for ever
             result = error
         assembly.put(place, result)
 
     def close(self) -> None:
-        self._crew.close()
+        self._group.close()
 
 
 class _Assembly:
@@ -152,7 +152,7 @@ class _Assembly:
             self._missing -= 1
             if self._missing:
                 return
-        # The first error by place, not by time: one run tells the same as another.
+        # The first error by place, not by time: one run reports the same as another.
         parts = []
         for found in self._parts:
             if isinstance(found, BaseException):

@@ -15,13 +15,14 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError
+from framework.core.transform import Transform
 from framework.text.sample import TextSample
 from framework.text.words import find_words, split_characters, split_words
 
 
 @register("transform")
 @dataclass(frozen=True)
-class HashFeatures:
+class HashFeatures(Transform[TextSample]):
     """Gives each word, or each character, K numbers below `buckets`, one for each of its features.
 
     Words: the word, in lower case, its first 1 to 3 and last 1 to 4 letters, its shape, and the pair it makes with the
@@ -116,10 +117,10 @@ def character_features(characters: tuple[str, ...]) -> list[list[str]]:
     ]
 
 
-def ngram_features(words: tuple[str, ...], lengths: tuple[int, ...], keypoint: str) -> list[list[str]]:
+def ngram_features(words: tuple[str, ...], lengths: tuple[int, ...], joint: str) -> list[list[str]]:
     """The n-grams that begin at each word or character, in lower case; shorter at the end of the text."""
     low = [word.lower() for word in words]
-    return [[f"{n} {keypoint.join(low[place : place + n])}" for n in lengths] for place in range(len(low))]
+    return [[f"{n} {joint.join(low[place : place + n])}" for n in lengths] for place in range(len(low))]
 
 
 def kind(character: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from framework.text.tokenizer import SubwordEncoding
+from framework.text.segmenter import SubwordEncoding
 from framework.text.words import split_characters, split_words
 
 
@@ -16,7 +16,7 @@ class Lookup:
     """Looks words or characters up; what is not there is token `unknown`.
 
     A text is divided at white space and punctuation (`split_words`), or into its characters but for white space; a
-    token such as [MASK] that stands in it stays whole. Words that are given are looked up whole; with unit "characters"
+    token such as [MASK] in it stays whole. Words that are given are looked up whole; with unit "characters"
     each of their characters is.
     """
 

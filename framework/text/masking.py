@@ -13,12 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
+from framework.core.transform import Transform
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import check_vocabulary, load_tokenizer
@@ -28,7 +29,7 @@ _CONTINUES = "##"  # how WordPiece writes a token that goes on with a word
 
 @register("transform")
 @dataclass(frozen=True)
-class MaskTokens:
+class MaskTokens(Transform[TextSample]):
     """Hides some tokens of the first text: most become the mask token, some another token, and the rest stay.
 
     What is hidden together is a unit. "tokens": each token. "words": the tokens of one word, which are those that a
@@ -38,7 +39,7 @@ class MaskTokens:
     of a word each token by itself.
 
     Attributes:
-        tokenizer: As that of `Tokenize`, which stands before.
+        tokenizer: As that of `Tokenize`, which comes before.
         share: Of the tokens that may be hidden, so many are, and one at least.
         max_positions: At most so many tokens are.
         masked, changed: Shares of the hidden tokens that become the mask token, and any other one of the vocabulary.
@@ -83,7 +84,7 @@ class MaskTokens:
         ids, known = sample.ids.copy(), _vocabulary(tokenizer)
         may = (sample.word_ids >= 0) & known.ordinary[ids]
         count = min(self.max_positions, max(1, round(self.share * int(may.sum()))))
-        units = self._chosen(sample, may, known, count, rng)
+        units = self._choose_units(sample, may, known, count, rng)
         lengths = [len(unit) for unit in units]
         places = np.concatenate([np.empty(0, np.int32), *units]).astype(np.int32)
         draws = (
@@ -95,11 +96,11 @@ class MaskTokens:
         positions = np.sort(places)
         return sample.replace(ids=ids, positions=positions, target_ids=sample.ids[positions])
 
-    def check(self, model: Any) -> None:
+    def check(self, model: object) -> None:
         """As `Tokenize.check`: other tokens are drawn from this vocabulary."""
         check_vocabulary(self.tokenizer, model, "MaskTokens.tokenizer")
 
-    def _chosen(
+    def _choose_units(
         self, sample: TextSample, may: np.ndarray, known: _Vocabulary, count: int, rng: np.random.Generator
     ) -> list[np.ndarray]:
         """Places of the tokens of each unit that is hidden: `count` together or a few less, one unit at least."""
@@ -115,14 +116,16 @@ class MaskTokens:
             goes_on &= np.diff(places, prepend=-2) == 1
             units = np.split(places, np.flatnonzero(~goes_on)[1:])
         if self.unit == "spans" and sample.spans is not None:
-            units = _concat_outputs(units, sample.offsets, sample.spans)
+            units = _merge_spans(units, sample.offsets, sample.spans)
         runs = self.unit == "spans" and sample.spans is None
-        chosen = list(self._runs(units, count, rng) if runs else _fitting(units, count, rng))
+        chosen = list(self._draw_runs(units, count, rng) if runs else _draw_units(units, count, rng))
         if not chosen and units and len(shortest := min(units, key=len)) <= self.max_positions:
             return [shortest]
         return chosen
 
-    def _runs(self, words: list[np.ndarray], count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    def _draw_runs(
+        self, words: list[np.ndarray], count: int, rng: np.random.Generator
+    ) -> Iterator[np.ndarray]:
         """Runs of words, each as one unit, `count` tokens together, or a few less."""
         free, left = np.ones(len(words), bool), count
         for first in rng.permutation(len(words)):
@@ -141,7 +144,7 @@ class MaskTokens:
                 yield np.concatenate(run)
 
 
-def _fitting(units: list[np.ndarray], count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def _draw_units(units: list[np.ndarray], count: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Units in random order, `count` tokens together, or a few less."""
     left = count
     for place in rng.permutation(len(units)):
@@ -152,7 +155,7 @@ def _fitting(units: list[np.ndarray], count: int, rng: np.random.Generator) -> I
             yield units[place]
 
 
-def _concat_outputs(
+def _merge_spans(
     units: list[np.ndarray], offsets: np.ndarray, spans: Iterable[tuple[int, int]]
 ) -> list[np.ndarray]:
     """Words that a span touches as one unit, the others as they are."""

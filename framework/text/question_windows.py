@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
+from framework.core.transform import WindowTransform
 from framework.text.sample import TextSample
-from framework.text.transforms import SOURCE, carried_text, check_vocabulary, load_tokenizer
+from framework.text.transforms import SOURCE, check_vocabulary, load_tokenizer, read_asset
 
 
 @register("transform")
 @dataclass(frozen=True)
-class QuestionWindows:
+class QuestionWindows(WindowTransform[TextSample]):
     """Gives a text with a question (the sample's `pair`) its tokens: the question first, then a window of the text.
 
-    A text that is too long is divided into windows that overlap: `split_windows` gives a sample for each, and a call
-    the first
-    one alone. It stands first among the transforms. Tokens of the text count as its words.
+    A text that is too long is divided into windows that overlap: `split_windows` gives a sample for each. It is the
+    first of the transforms. Tokens of the text count as its words.
 
     Source: https://github.com/google-research/bert, run_squad.py, `convert_examples_to_features`
 
@@ -51,9 +50,6 @@ class QuestionWindows:
                 allowed="1 or more",
             )
 
-    def __call__(self, sample: TextSample, rng: np.random.Generator) -> TextSample:
-        return self.split_windows(sample)[0]
-
     def split_windows(self, sample: TextSample) -> list[TextSample]:
         """A sample for each window, in order."""
         if sample.pair is None:
@@ -75,7 +71,7 @@ class QuestionWindows:
             )
         return rows
 
-    def check(self, model: Any) -> None:
+    def check(self, model: object) -> None:
         """As `Tokenize.check`."""
         check_vocabulary(self.tokenizer, model, "QuestionWindows.tokenizer")
 
@@ -86,4 +82,4 @@ class QuestionWindows:
 
     def load_assets(self, files: Mapping[str, bytes]) -> QuestionWindows:
         """As `Tokenize.load_assets`."""
-        return replace(self, tokenizer=carried_text(files, self.tokenizer))
+        return replace(self, tokenizer=read_asset(files, self.tokenizer))

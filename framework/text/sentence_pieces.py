@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from framework.core.errors import FormatError, MissingExtraError
-from framework.text.tokenizer import SubwordEncoding, encode_pieces
+from framework.text.segmenter import SubwordEncoding, encode_pieces
 
 _SPACE = "▁"
 _Found = list[tuple[int, int, int]]  # id, first character, the one after the last
@@ -90,7 +90,7 @@ class SentencePieces:
         return found + self._plain(text[start:], start)
 
     def _plain(self, text: str, base: int) -> _Found:
-        cleaned, origin = _cleaned(text, self.lower, self.keep_accents)
+        cleaned, origin = _clean(text, self.lower, self.keep_accents)
         if not cleaned:
             return []
         pieces = self.core.Encode(cleaned, out_type=str)
@@ -152,7 +152,7 @@ class SentencePieces:
         }
 
 
-def _cleaned(text: str, lower: bool, keep_accents: bool) -> tuple[str, list[int]]:
+def _clean(text: str, lower: bool, keep_accents: bool) -> tuple[str, list[int]]:
     """The text as the model reads it, and for each of its characters the place that it comes from."""
     rows: list[tuple[str, int]] = []
     for match in re.finditer(r"\S+", text):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from framework.core.errors import FormatError, MissingExtraError
-from framework.text.tokenizer import SubwordEncoding, encode_pieces
+from framework.text.segmenter import SubwordEncoding, encode_pieces
 
 if TYPE_CHECKING:
     import tokenizers

@@ -11,64 +11,17 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
 from framework.core.errors import ConfigError, FormatError, InputError
-
-FORMAT = 1
-ROLES = ("pad", "unk", "cls", "sep", "mask")
-Kind = Literal["characters", "words", "wordpiece", "bpe", "unigram"]
-Frame = tuple[tuple[int | str, int], ...]
-"""What surrounds texts: (the id of a special token, or "A" or "B" for a text; its type id), in order."""
+from framework.text.segmenter import FORMAT, Frame, Kind, Segmenter, SubwordEncoding
+from framework.text.tokenizer_files import parse_tokenizer, read_tokenizer
+from framework.text.tokenizer_training import train_tokenizer
 
 # A half of a surrogate pair is no character: libraries refuse it. Its replacement keeps the places of the others.
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-class SubwordEncoding(NamedTuple):
-    """T tokens of one text."""
-
-    ids: np.ndarray
-    """[T] int32"""
-    offsets: np.ndarray
-    """[T, 2] int32: first character and the one after the last"""
-    words: np.ndarray
-    """[T] int32: index of the word; -1 where the text was not divided"""
-
-
-def encode_pieces(
-    ids: Sequence[int], offsets: Sequence[tuple[int, int]], words: Sequence[int] | None
-) -> SubwordEncoding:
-    """Lists as arrays; without `words` each is -1."""
-    found = np.full(len(ids), -1, np.int32) if words is None else np.asarray(words, np.int32)
-    return SubwordEncoding(np.asarray(ids, np.int32), np.asarray(offsets, np.int32).reshape(-1, 2), found)
-
-
-class Segmenter(Protocol):
-    """What divides one text and knows the vocabulary. Safe to call from several threads."""
-
-    @property
-    def size(self) -> int:
-        """Numbers of tokens are below this."""
-        ...
-
-    def split(self, text: str) -> SubwordEncoding: ...
-
-    def split_words(self, words: Sequence[str]) -> SubwordEncoding:
-        """Each word by itself; offsets count within the word."""
-        ...
-
-    def id_of(self, token: str) -> int | None: ...
-
-    def token_of(self, token_id: int) -> str | None: ...
-
-    def join(self, ids: list[int]) -> str: ...
-
-    def to_plain(self) -> dict[str, Any]:
-        """Data for JSON, with its `kind`."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +91,7 @@ class Tokenizer:
             InputError: there is no such file, or no tokenizer in the folder. FormatError: it is damaged, of another
             format, not UTF-8, or lacks a special token. MissingExtraError: its library is not installed.
         """
-        from framework.text.tokenizer_files import read_tokenizer
-
-        return read_tokenizer(Path(path), dict(settings or {}))
+        return cls(*read_tokenizer(Path(path), dict(settings or {})))
 
     @classmethod
     def train(
@@ -157,16 +108,12 @@ class Tokenizer:
         Raises:
             ConfigError: `kind` is unknown, there is no text, or the vocabulary is too small for the letters.
         """
-        from framework.text.tokenizer_training import train_tokenizer
-
-        return train_tokenizer(kind, texts, vocab_size, lower)
+        return cls(*train_tokenizer(kind, texts, vocab_size, lower))
 
     @classmethod
     def from_json(cls, text: str, where: object = "tokenizer") -> Tokenizer:
         """What `to_json` gave, or the tokenizer.json of the library `tokenizers`. Raises: as `from_file`."""
-        from framework.text.tokenizer_files import parse_tokenizer
-
-        return parse_tokenizer(text, where, {})
+        return cls(*parse_tokenizer(text, where, {}))
 
     def to_json(self) -> str:
         """All of it as one JSON text."""
@@ -257,8 +204,8 @@ class Tokenizer:
         parts = [self._split(part) for part in ((text,) if pair is None else (text, pair))]
         if max_length is not None:
             frame = self.single if pair is None else self.pair
-            parts = _truncated(parts, max_length, len(frame) - len(parts))
-        return self._framed(parts)
+            parts = _truncate(parts, max_length, len(frame) - len(parts))
+        return self._surround(parts)
 
     def windows(
         self, first: str, second: str, max_length: int, stride: int, first_length: int
@@ -290,12 +237,12 @@ class Tokenizer:
         found, start = [], 0
         while True:
             window = SubwordEncoding(*(rows[start : start + room] for rows in two))
-            found.append((start, self._framed([one, window])))
+            found.append((start, self._surround([one, window])))
             if start + room >= len(two.ids):
                 return found
             start += min(stride, room)
 
-    def _framed(self, parts: list[SubwordEncoding]) -> Encoding:
+    def _surround(self, parts: list[SubwordEncoding]) -> Encoding:
         """One or two texts with their special tokens."""
         ids, offsets, words, types, texts = [], [], [], [], []
         for item, type_id in self.single if len(parts) == 1 else self.pair:
@@ -304,11 +251,8 @@ class Tokenizer:
                 part = parts[place]
                 word = part.words if place == 0 else np.full(len(part.ids), -1, np.int32)
             else:
-                place, part, word = (
-                    -1,
-                    SubwordEncoding(np.array([item]), np.zeros((1, 2)), np.empty(0)),
-                    np.array([-1]),
-                )
+                part = SubwordEncoding(np.array([item]), np.zeros((1, 2)), np.empty(0))
+                place, word = -1, np.array([-1])
             ids.append(part.ids)
             offsets.append(part.offsets)
             words.append(word)
@@ -343,7 +287,7 @@ class Tokenizer:
         )
 
 
-def _truncated(parts: list[SubwordEncoding], max_length: int, around: int) -> list[SubwordEncoding]:
+def _truncate(parts: list[SubwordEncoding], max_length: int, around: int) -> list[SubwordEncoding]:
     room = max_length - around
     if room < 0:
         raise ConfigError(

@@ -10,13 +10,16 @@ import binascii
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framework.core.errors import FormatError, InputError
 from framework.text.lookup import Lookup
+from framework.text.segmenter import FORMAT, ROLES, Frame, Segmenter, TokenizerParts
 from framework.text.sentence_pieces import SentencePieces
 from framework.text.subwords import Subwords, library
-from framework.text.tokenizer import FORMAT, ROLES, Frame, Segmenter, Tokenizer
+
+if TYPE_CHECKING:
+    import tokenizers
 
 _BERT = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 _ROBERTA = {"pad": "<pad>", "unk": "<unk>", "cls": "<s>", "sep": "</s>", "mask": "<mask>"}
@@ -29,7 +32,7 @@ _FILES = ("tokenizer.json", "vocab.txt", "vocab.json", *_MODELS)
 _SYMBOLS = r"[\p{S}\x{00AD}\x{00B2}\x{00BA}\x{3007}\x{00B5}\x{00D8}\x{014B}\x{01B1}]"
 
 
-def read_tokenizer(path: Path, settings: dict[str, Any]) -> Tokenizer:
+def read_tokenizer(path: Path, settings: dict[str, Any]) -> TokenizerParts:
     """See `Tokenizer.from_file`."""
     if path.is_dir():
         settings = {**folder_settings(path), **settings}
@@ -43,15 +46,15 @@ def read_tokenizer(path: Path, settings: dict[str, Any]) -> Tokenizer:
             )
         path = found[0]
     if path.suffix == ".model":
-        return _sentence_pieces(path, settings)
+        return _read_sentence_pieces(path, settings)
     if path.name == "vocab.json":
-        return _byte_level(path, settings)
+        return _read_byte_level(path, settings)
     if path.name == "merges.txt":
-        return _byte_level(path.with_name("vocab.json"), settings)
+        return _read_byte_level(path.with_name("vocab.json"), settings)
     if path.suffix == ".json":
         return parse_tokenizer(_read_text(path), path, settings)
     if path.suffix == ".txt":
-        return word_piece(_vocabulary(path), settings, path)
+        return word_piece(_read_vocabulary(path), settings, path)
     _read_bytes(path)
     raise FormatError(
         "this is no file of a tokenizer",
@@ -61,7 +64,7 @@ def read_tokenizer(path: Path, settings: dict[str, Any]) -> Tokenizer:
     )
 
 
-def parse_tokenizer(text: str, where: object, settings: Mapping[str, Any]) -> Tokenizer:
+def parse_tokenizer(text: str, where: object, settings: Mapping[str, Any]) -> TokenizerParts:
     """A tokenizer from JSON: this toolkit's, or the library's."""
     data = _parse_json(text, where)
     if "oar_tokenizer" not in data:
@@ -72,7 +75,7 @@ def parse_tokenizer(text: str, where: object, settings: Mapping[str, Any]) -> To
                 received=f"keys {', '.join(list(data)[:8]) or 'none'}",
                 allowed="a tokenizer.json, or vocab.json with merges.txt beside it",
             )
-        return _library_file(text, data, where, settings)
+        return _parse_library_file(text, data, where, settings)
     if data["oar_tokenizer"] != FORMAT:
         raise FormatError(
             "a tokenizer of another format",
@@ -83,7 +86,8 @@ def parse_tokenizer(text: str, where: object, settings: Mapping[str, Any]) -> To
         )
     try:
         frames = [tuple((item, int(kind)) for item, kind in data[name]) for name in ("single", "pair")]
-        return Tokenizer(_segmenter(data, where), data["roles"], frames[0], frames[1])
+        roles = {str(role): str(token) for role, token in data["roles"].items()}
+        return TokenizerParts(_make_segmenter(data, where), roles, frames[0], frames[1])
     except (KeyError, TypeError, ValueError, AttributeError, binascii.Error) as error:
         if isinstance(error, FormatError):
             raise
@@ -96,7 +100,7 @@ def parse_tokenizer(text: str, where: object, settings: Mapping[str, Any]) -> To
         ) from error
 
 
-def _segmenter(data: dict[str, Any], where: object) -> Segmenter:
+def _make_segmenter(data: dict[str, Any], where: object) -> Segmenter:
     if data["kind"] in ("words", "characters"):
         return Lookup(data["kind"], data["tokens"], data["roles"]["unk"], data["lower"])
     if data["kind"] == "sentencepiece":
@@ -110,14 +114,14 @@ def _segmenter(data: dict[str, Any], where: object) -> Segmenter:
 # -- WordPiece ---------------------------------------------------------------------------------------------------------
 
 
-def word_piece(vocabulary: Mapping[str, int], settings: Mapping[str, Any], where: object) -> Tokenizer:
+def word_piece(vocabulary: Mapping[str, int], settings: Mapping[str, Any], where: object) -> TokenizerParts:
     """BERT's tokenizer; with the class of ERNIE in the settings every symbol is a word, as in PaddleNLP's.
 
     Raises:
         FormatError: the vocabulary lacks [UNK], [CLS], [SEP] or [PAD].
     """
     module = library()
-    roles = _roles(settings, _BERT, vocabulary, where, optional=("mask",))
+    roles = _find_roles(settings, _BERT, vocabulary, where, optional=("mask",))
     core = module.Tokenizer(
         module.models.WordPiece(dict(vocabulary), unk_token=roles["unk"], max_input_chars_per_word=100)
     )
@@ -133,10 +137,10 @@ def word_piece(vocabulary: Mapping[str, int], settings: Mapping[str, Any], where
         core.pre_tokenizer = module.pre_tokenizers.Sequence([core.pre_tokenizer, symbols])
     core.decoder = module.decoders.WordPiece(prefix="##")
     _add_special(core, roles, settings, where)
-    return framed(Subwords(core), roles)
+    return surround_as_bert(Subwords(core), roles)
 
 
-def _vocabulary(path: Path) -> dict[str, int]:
+def _read_vocabulary(path: Path) -> dict[str, int]:
     lines = [line.removesuffix("\r") for line in _read_text(path).split("\n")]
     if lines and not lines[-1]:
         lines.pop()
@@ -146,17 +150,17 @@ def _vocabulary(path: Path) -> dict[str, int]:
 # -- byte-level BPE ----------------------------------------------------------------------------------------------------
 
 
-def _byte_level(path: Path, settings: Mapping[str, Any]) -> Tokenizer:
+def _read_byte_level(path: Path, settings: Mapping[str, Any]) -> TokenizerParts:
     """RoBERTa's tokenizer where <s> and </s> are in the vocabulary, else GPT-2's, which puts nothing around a text."""
     module = library()
     vocabulary = _parse_json(_read_text(path), path)
     if not all(type(number) is int and number >= 0 for number in vocabulary.values()):
         raise FormatError("a vocabulary gives each token a number", where=path, allowed='{"token": 0, …}')
-    merges = _merges(path.with_name("merges.txt"))
+    merges = _read_merges(path.with_name("merges.txt"))
     is_roberta = "<s>" in vocabulary and "</s>" in vocabulary
     usual = _ROBERTA if is_roberta else _GPT
     optional = ("pad", "mask") if is_roberta else ROLES
-    roles = _roles(settings, usual, vocabulary, path, optional)
+    roles = _find_roles(settings, usual, vocabulary, path, optional)
     try:
         model = module.models.BPE(vocabulary, merges, unk_token=roles.get("unk"))
     except Exception as error:  # the library raises nothing narrower
@@ -173,13 +177,13 @@ def _byte_level(path: Path, settings: Mapping[str, Any]) -> Tokenizer:
     core.decoder = module.decoders.ByteLevel()
     _add_special(core, roles, settings, path)
     if not is_roberta:
-        return Tokenizer(Subwords(core), roles, (("A", 0),), (("A", 0), ("B", 1)))
+        return TokenizerParts(Subwords(core), roles, (("A", 0),), (("A", 0), ("B", 1)))
     first, last = vocabulary[roles["cls"]], vocabulary[roles["sep"]]
     single = ((first, 0), ("A", 0), (last, 0))
-    return Tokenizer(Subwords(core), roles, single, (*single, (last, 0), ("B", 0), (last, 0)))
+    return TokenizerParts(Subwords(core), roles, single, (*single, (last, 0), ("B", 0), (last, 0)))
 
 
-def _merges(path: Path) -> list[tuple[str, str]]:
+def _read_merges(path: Path) -> list[tuple[str, str]]:
     merges = []
     for number, line in enumerate(_read_text(path).split("\n"), start=1):
         line = line.removesuffix("\r")
@@ -197,7 +201,7 @@ def _merges(path: Path) -> list[tuple[str, str]]:
 # -- SentencePiece -----------------------------------------------------------------------------------------------------
 
 
-def _sentence_pieces(path: Path, settings: Mapping[str, Any]) -> Tokenizer:
+def _read_sentence_pieces(path: Path, settings: Mapping[str, Any]) -> TokenizerParts:
     made_for = str(settings.get("tokenizer_class", "Albert"))
     if not made_for.startswith("Albert"):
         raise FormatError(
@@ -211,42 +215,44 @@ def _sentence_pieces(path: Path, settings: Mapping[str, Any]) -> Tokenizer:
     keep_accents = bool(settings.get("keep_accents", False))
     bare = SentencePieces(model, lower, keep_accents, (), path)
     known = {str(bare.token_of(number)): number for number in range(bare.size)}
-    roles = _roles(settings, _ALBERT, known, path, optional=("pad", "mask"))
-    for number, token in sorted(_added(settings, path).items()):
+    roles = _find_roles(settings, _ALBERT, known, path, optional=("pad", "mask"))
+    for number, token in sorted(_added_tokens(settings, path).items()):
         if known.get(token) != number:
-            raise _misplaced(token, number, known.get(token), path)
-    return framed(SentencePieces(model, lower, keep_accents, tuple(roles.values()), path), roles)
+            raise _number_error(token, number, known.get(token), path)
+    return surround_as_bert(SentencePieces(model, lower, keep_accents, tuple(roles.values()), path), roles)
 
 
 # -- tokenizer.json of the library -------------------------------------------------------------------------------------
 
 
-def _library_file(text: str, data: dict[str, Any], where: object, settings: Mapping[str, Any]) -> Tokenizer:
+def _parse_library_file(
+    text: str, data: dict[str, Any], where: object, settings: Mapping[str, Any]
+) -> TokenizerParts:
     segmenter = Subwords.from_json(text, where)
     known = segmenter.core.get_vocab(with_added_tokens=True)
     roles = {}
     for role in ROLES:
-        names = [_name(settings, role, {})]
+        names = [_token_name(settings, role, {})]
         names += [usual[role] for usual in (_BERT, _ROBERTA, _GPT) if role in usual]
         found = [name for name in names if name in known]
         if found:
             roles[role] = found[0]
-    frames = _frames(data.get("post_processor"), where)
-    return Tokenizer(segmenter, roles, *frames)
+    frames = _read_frames(data.get("post_processor"), where)
+    return TokenizerParts(segmenter, roles, *frames)
 
 
-def _frames(processor: Any, where: object) -> tuple[Frame, Frame]:
-    plain: Any = ((("A", 0),), (("A", 0), ("B", 1)))
+def _read_frames(processor: object, where: object) -> tuple[Frame, Frame]:
+    plain: tuple[Frame, Frame] = ((("A", 0),), (("A", 0), ("B", 1)))
     if not isinstance(processor, dict):
         return plain
     kind = processor.get("type")
     try:
         if kind == "Sequence":
-            found = [_frames(part, where) for part in processor["processors"]]
+            found = [_read_frames(part, where) for part in processor["processors"]]
             return next((frames for frames in found if frames != plain), plain)
         if kind == "TemplateProcessing":
             ids = {name: special["ids"] for name, special in processor["special_tokens"].items()}
-            single, pair = (_template(processor[name], ids) for name in ("single", "pair"))
+            single, pair = (_read_template(processor[name], ids) for name in ("single", "pair"))
             return single, pair
         if kind in ("BertProcessing", "RobertaProcessing"):
             first, last, second = int(processor["cls"][1]), int(processor["sep"][1]), int(kind[0] == "B")
@@ -262,7 +268,7 @@ def _frames(processor: Any, where: object) -> tuple[Frame, Frame]:
     return plain
 
 
-def _template(items: list[dict[str, Any]], ids: dict[str, list[int]]) -> Frame:
+def _read_template(items: list[dict[str, Any]], ids: dict[str, list[int]]) -> Frame:
     frame: list[tuple[int | str, int]] = []
     for item in items:
         ((kind, value),) = item.items()
@@ -286,7 +292,7 @@ def folder_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
-def _name(settings: Mapping[str, Any], role: str, usual: Mapping[str, str]) -> str | None:
+def _token_name(settings: Mapping[str, Any], role: str, usual: Mapping[str, str]) -> str | None:
     for key in _KEYS.get(role, (f"{role}_token",)):
         value = settings.get(key)
         value = value.get("content") if isinstance(value, dict) else value
@@ -295,7 +301,7 @@ def _name(settings: Mapping[str, Any], role: str, usual: Mapping[str, str]) -> s
     return usual.get(role)
 
 
-def _roles(
+def _find_roles(
     settings: Mapping[str, Any],
     usual: Mapping[str, str],
     vocabulary: Mapping[str, int],
@@ -304,9 +310,9 @@ def _roles(
 ) -> dict[str, str]:
     """The special token of each role. Raises: FormatError, where one is missing that is not optional."""
     roles = {}
-    added = set(_added(settings, where).values())
+    added = set(_added_tokens(settings, where).values())
     for role in ROLES:
-        name = _name(settings, role, usual)
+        name = _token_name(settings, role, usual)
         if name is not None and (name in vocabulary or name in added):
             roles[role] = name
         elif role not in optional:
@@ -320,7 +326,7 @@ def _roles(
     return roles
 
 
-def _added(settings: Mapping[str, Any], where: object) -> dict[int, str]:
+def _added_tokens(settings: Mapping[str, Any], where: object) -> dict[int, str]:
     """Tokens that a folder adds to the vocabulary, by number."""
     try:
         found = {int(number): str(token) for token, number in dict(settings.get("added_tokens", {})).items()}
@@ -333,21 +339,23 @@ def _added(settings: Mapping[str, Any], where: object) -> dict[int, str]:
     return found
 
 
-def _add_special(core: Any, roles: Mapping[str, str], settings: Mapping[str, Any], where: object) -> None:
+def _add_special(
+    core: tokenizers.Tokenizer, roles: Mapping[str, str], settings: Mapping[str, Any], where: object
+) -> None:
     """Makes special tokens count as such where they stand in a text, and puts added ones behind the vocabulary."""
     module = library()
-    for number, token in sorted(_added(settings, where).items()):
+    for number, token in sorted(_added_tokens(settings, where).items()):
         if core.token_to_id(token) is None:
             core.add_tokens([module.AddedToken(token, normalized=False)])
         if core.token_to_id(token) != number:
-            raise _misplaced(token, number, core.token_to_id(token), where)
+            raise _number_error(token, number, core.token_to_id(token), where)
     for role, token in roles.items():
         # A space before the mask belongs to it in byte-level vocabularies, where it would else be a token.
         spaced = role == "mask" and token == "<mask>"
         core.add_special_tokens([module.AddedToken(token, lstrip=spaced, normalized=False, special=True)])
 
 
-def _misplaced(token: str, number: int, found: int | None, where: object) -> FormatError:
+def _number_error(token: str, number: int, found: int | None, where: object) -> FormatError:
     return FormatError(
         "an added token has another number than the vocabulary gives it",
         where=where,
@@ -357,12 +365,12 @@ def _misplaced(token: str, number: int, found: int | None, where: object) -> For
     )
 
 
-def framed(segmenter: Segmenter, roles: Mapping[str, str]) -> Tokenizer:
-    """A tokenizer that surrounds texts as BERT's does: cls A sep, and cls A sep B sep with B as segment 1."""
+def surround_as_bert(segmenter: Segmenter, roles: Mapping[str, str]) -> TokenizerParts:
+    """The parts of a tokenizer that frames texts as BERT's does: cls A sep, and cls A sep B sep with B as segment 1."""
     first, last = segmenter.id_of(roles["cls"]), segmenter.id_of(roles["sep"])
     assert first is not None and last is not None
     single = ((first, 0), ("A", 0), (last, 0))
-    return Tokenizer(segmenter, roles, single, (*single, ("B", 1), (last, 1)))
+    return TokenizerParts(segmenter, roles, single, (*single, ("B", 1), (last, 1)))
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -5,15 +5,15 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, get_args
+from typing import Literal, get_args
 
 from framework.core.errors import ConfigError
 from framework.text import sentence_pieces, subwords
 from framework.text.lookup import Lookup
+from framework.text.segmenter import Kind, Segmenter, TokenizerParts
 from framework.text.sentence_pieces import SentencePieces
 from framework.text.subwords import Subwords
-from framework.text.tokenizer import Kind, Tokenizer
-from framework.text.tokenizer_files import framed, word_piece
+from framework.text.tokenizer_files import surround_as_bert, word_piece
 from framework.text.words import split_characters, split_words
 
 SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
@@ -22,7 +22,7 @@ _BYTES = 256
 
 def train_tokenizer(
     kind: Kind, texts: Iterable[str | Sequence[str]], vocab_size: int, lower: bool
-) -> Tokenizer:
+) -> TokenizerParts:
     """See `Tokenizer.train`."""
     if kind not in get_args(Kind):
         raise ConfigError(
@@ -36,18 +36,18 @@ def train_tokenizer(
             received=vocab_size,
             allowed=f"{smallest} or more for {kind}",
         )
-    read = _Counted(texts)
+    read = _NonBlank(texts)
     if kind in ("words", "characters"):
-        segmenter: Any = _lookup(kind, read, vocab_size, lower)
+        segmenter: Segmenter = _make_lookup(kind, read, vocab_size, lower)
     else:
         plain = (text if isinstance(text, str) else " ".join(text) for text in read)
-        segmenter = {"unigram": _unigram, "bpe": _bpe, "wordpiece": _word_piece}[kind](
+        segmenter = {"unigram": _train_unigram, "bpe": _train_bpe, "wordpiece": _train_word_piece}[kind](
             plain, vocab_size, lower
         )
-    return framed(segmenter, SPECIAL)
+    return surround_as_bert(segmenter, SPECIAL)
 
 
-class _Counted:
+class _NonBlank:
     """Texts as they are, but for blank ones. Raises: ConfigError, where there is none."""
 
     def __init__(self, texts: Iterable[str | Sequence[str]]) -> None:
@@ -63,7 +63,9 @@ class _Counted:
             raise ConfigError("there is no text to train a tokenizer on", received="no texts, or blank ones")
 
 
-def _lookup(kind: Any, texts: Iterable[str | Sequence[str]], vocab_size: int, lower: bool) -> Lookup:
+def _make_lookup(
+    kind: Literal["words", "characters"], texts: Iterable[str | Sequence[str]], vocab_size: int, lower: bool
+) -> Lookup:
     counts: Counter[str] = Counter()
     for text in texts:
         if isinstance(text, str):
@@ -79,7 +81,7 @@ def _lookup(kind: Any, texts: Iterable[str | Sequence[str]], vocab_size: int, lo
     return Lookup(kind, special + ordered[: vocab_size - len(special)], SPECIAL["unk"], lower)
 
 
-def _word_piece(texts: Iterator[str], vocab_size: int, lower: bool) -> Subwords:
+def _train_word_piece(texts: Iterator[str], vocab_size: int, lower: bool) -> Subwords:
     module = subwords.library()
     core = module.Tokenizer(module.models.WordPiece(unk_token=SPECIAL["unk"]))
     core.normalizer = module.normalizers.BertNormalizer(lowercase=lower)
@@ -97,10 +99,10 @@ def _word_piece(texts: Iterator[str], vocab_size: int, lower: bool) -> Subwords:
     core.train_from_iterator(kept, trainer)
     made = word_piece(core.get_vocab(), {"do_lower_case": lower}, "training")
     assert isinstance(made.segmenter, Subwords)
-    return _checked(made.segmenter, vocab_size)
+    return _check_size(made.segmenter, vocab_size)
 
 
-def _bpe(texts: Iterator[str], vocab_size: int, lower: bool) -> Subwords:
+def _train_bpe(texts: Iterator[str], vocab_size: int, lower: bool) -> Subwords:
     module = subwords.library()
     core = module.Tokenizer(module.models.BPE())
     if lower:
@@ -115,18 +117,18 @@ def _bpe(texts: Iterator[str], vocab_size: int, lower: bool) -> Subwords:
         show_progress=False,
     )
     core.train_from_iterator(texts, trainer)
-    return _checked(Subwords(core), vocab_size)
+    return _check_size(Subwords(core), vocab_size)
 
 
-def _checked(segmenter: Subwords, vocab_size: int) -> Subwords:
+def _check_size(segmenter: Subwords, vocab_size: int) -> Subwords:
     if segmenter.size > vocab_size:  # every letter of the texts is a token
-        raise _too_small(
+        raise _size_error(
             vocab_size, f"{segmenter.size} or more: every letter of the texts is one of its tokens"
         )
     return segmenter
 
 
-def _unigram(texts: Iterator[str], vocab_size: int, lower: bool) -> SentencePieces:
+def _train_unigram(texts: Iterator[str], vocab_size: int, lower: bool) -> SentencePieces:
     module = sentence_pieces.library()
     file = io.BytesIO()
     try:
@@ -148,11 +150,11 @@ def _unigram(texts: Iterator[str], vocab_size: int, lower: bool) -> SentencePiec
             minloglevel=2,
         )
     except RuntimeError as error:
-        raise _too_small(vocab_size, f"sentencepiece says: {str(error)[-160:]}") from error
+        raise _size_error(vocab_size, f"sentencepiece says: {str(error)[-160:]}") from error
     return SentencePieces(file.getvalue(), lower, not lower, tuple(SPECIAL.values()))
 
 
-def _too_small(vocab_size: int, allowed: str) -> ConfigError:
+def _size_error(vocab_size: int, allowed: str) -> ConfigError:
     return ConfigError(
         "the vocabulary is too small", where="vocab_size", received=vocab_size, allowed=allowed
     )

@@ -6,22 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError
+from framework.core.transform import Transform
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
-from framework.text.words import continued, find_words, split_characters, split_words
+from framework.text.words import find_continuations, find_words, split_characters, split_words
 
 SOURCE, _TARGET = "tokenizer.json", "target_tokenizer.json"
 
 
 @register("transform")
 @dataclass(frozen=True)
-class Tokenize:
+class Tokenize(Transform[TextSample]):
     """Gives a text, or a pair of texts, the tokens of a vocabulary with special tokens around them.
 
     Words that the sample has are kept: each token belongs to one of them. Where nobody divided the text, `unit` does:
@@ -78,7 +79,7 @@ class Tokenize:
             own = found.texts == 0
             starts = own.copy()
             if self.unit == "subwords":
-                starts[own] = ~continued(sample.text, offsets[own])
+                starts[own] = ~find_continuations(sample.text, offsets[own])
             word_ids = np.where(own, np.cumsum(starts) - 1, -1).astype(np.int32)
         elif len(places):
             offsets = offsets + np.where(word_ids < 0, 0, places[word_ids, 0])[:, None]
@@ -95,14 +96,14 @@ class Tokenize:
             return sample
         return sample.replace(target_ids=self.target().encode(sample.target, max_length=self.max_length).ids)
 
-    def check(self, model: Any) -> None:
+    def check(self, model: object) -> None:
         """Raises: ConfigError, where the model has no vector for some of the tokens."""
         check_vocabulary(self.tokenizer, model, "Tokenize.tokenizer")
         target = self.tokenizer if self.target_tokenizer is None else self.target_tokenizer
         check_vocabulary(target, model, "Tokenize.target_tokenizer", "target_size")
 
     def pack_assets(self) -> tuple[Tokenize, dict[str, bytes]]:
-        """This transform as it stands in an artifact, and the files that go there with it."""
+        """As the base class says; each tokenizer is one JSON file."""
         files = {SOURCE: self.source().to_json().encode("utf-8")}
         if self.target_tokenizer is None:
             return replace(self, tokenizer=SOURCE), files
@@ -110,16 +111,15 @@ class Tokenize:
         return replace(self, tokenizer=SOURCE, target_tokenizer=_TARGET), files
 
     def load_assets(self, files: Mapping[str, bytes]) -> Tokenize:
-        """The transform of an artifact with these files. Raises: FormatError, where its own is missing."""
+        """As the base class says."""
+        target = None if self.target_tokenizer is None else read_asset(files, self.target_tokenizer)
+        return replace(self, tokenizer=read_asset(files, self.tokenizer), target_tokenizer=target)
 
-        target = None if self.target_tokenizer is None else carried_text(files, self.target_tokenizer)
-        return replace(self, tokenizer=carried_text(files, self.tokenizer), target_tokenizer=target)
 
-
-def check_vocabulary(tokenizer: str, model: Any, where: str, size_name: str = "vocab_size") -> None:
+def check_vocabulary(tokenizer: str, model: object, where: str, size_name: str = "vocab_size") -> None:
     """Raises: ConfigError, where the model has no vector for some of the tokens. `size_name` is what the model, or its
     config, calls the size of its vocabulary; one that has none of this name takes any tokens."""
-    rows = getattr(model, size_name, getattr(getattr(model, "config", None), size_name, None))
+    rows: int | None = getattr(model, size_name, getattr(getattr(model, "config", None), size_name, None))
     size = load_tokenizer(tokenizer).vocab_size
     if rows is not None and size > rows:
         raise ConfigError(
@@ -131,7 +131,7 @@ def check_vocabulary(tokenizer: str, model: Any, where: str, size_name: str = "v
         )
 
 
-def carried_text(files: Mapping[str, bytes], name: str) -> str:
+def read_asset(files: Mapping[str, bytes], name: str) -> str:
     """A tokenizer's file of an artifact. Raises: FormatError, where it is missing."""
     if name not in files:
         raise FormatError(
@@ -149,11 +149,11 @@ def load_tokenizer(source: str) -> Tokenizer:
     Raises: as `Tokenizer.from_file`.
     """
     if source.startswith("{"):
-        return _loaded(source, 0)
+        return _load(source, 0)
     path = Path(source).expanduser()
-    return _loaded(str(path), path.stat().st_mtime_ns if path.exists() else 0)
+    return _load(str(path), path.stat().st_mtime_ns if path.exists() else 0)
 
 
 @lru_cache(maxsize=16)
-def _loaded(source: str, changed: int) -> Tokenizer:
+def _load(source: str, changed: int) -> Tokenizer:
     return Tokenizer.from_json(source) if source.startswith("{") else Tokenizer.from_file(source)

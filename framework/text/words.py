@@ -36,7 +36,7 @@ def find_words(text: str, words: tuple[str, ...]) -> np.ndarray:
     return _spans(spans)
 
 
-def continued(text: str, offsets: np.ndarray) -> np.ndarray:
+def find_continuations(text: str, offsets: np.ndarray) -> np.ndarray:
     """[T] bool: whether a token goes on with the word of the token before it, by where they stand, `offsets` [T, 2].
 
     It does where both are of one run of letters and digits. A Chinese character is a word of its own, as BERT has it.

@@ -46,64 +46,7 @@ def clip(boxes: np.ndarray, size_hw: tuple[int, int]) -> np.ndarray:
     return np.clip(boxes, 0, np.array([width, height, width, height], boxes.dtype))
 
 
-def scale(boxes: np.ndarray, factor_xy: tuple[float, float]) -> np.ndarray:
-    """The boxes with x multiplied by `factor_xy[0]` and y by `factor_xy[1]`."""
-    boxes = _boxes(boxes, "boxes.scale")
-    return boxes * np.array([*factor_xy, *factor_xy], boxes.dtype)
-
-
-def xyxy_to_xywh(boxes: np.ndarray) -> np.ndarray:
-    """Corners to left, top, width, height (COCO's files)."""
-    boxes = _boxes(boxes, "boxes.xyxy_to_xywh")
-    return np.concatenate([boxes[:, :2], boxes[:, 2:] - boxes[:, :2]], axis=1)
-
-
 def xywh_to_xyxy(boxes: np.ndarray) -> np.ndarray:
     """Left, top, width, height to corners."""
     boxes = _boxes(boxes, "boxes.xywh_to_xyxy")
     return np.concatenate([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]], axis=1)
-
-
-def xyxy_to_cxcywh(boxes: np.ndarray) -> np.ndarray:
-    """Corners to centre, width, height."""
-    boxes = _boxes(boxes, "boxes.xyxy_to_cxcywh")
-    return np.concatenate([(boxes[:, :2] + boxes[:, 2:]) / 2, boxes[:, 2:] - boxes[:, :2]], axis=1)
-
-
-def cxcywh_to_xyxy(boxes: np.ndarray) -> np.ndarray:
-    """Centre, width, height to corners."""
-    boxes = _boxes(boxes, "boxes.cxcywh_to_xyxy")
-    half = boxes[:, 2:] / 2
-    return np.concatenate([boxes[:, :2] - half, boxes[:, :2] + half], axis=1)
-
-
-def nms(
-    boxes: np.ndarray, scores: np.ndarray, iou_threshold: float, *, labels: np.ndarray | None = None
-) -> np.ndarray:
-    """Greedy non-maximum suppression: indices `[kept]` int64 of the boxes that stay, best score first.
-
-    A box goes when its IoU with a better one that stays exceeds `iou_threshold`; of equal scores the earlier one is
-    the better. With `labels [K]`, boxes of different labels leave one another alone.
-
-    Raises:
-        ShapeError: `scores` or `labels` are not as many as the boxes.
-    """
-    boxes = _boxes(boxes, "boxes.nms")
-    for name, values in (("scores", scores), ("labels", labels)):
-        if values is not None and np.shape(values) != (len(boxes),):
-            raise ShapeError(
-                f"{name} and boxes do not belong together",
-                where="boxes.nms",
-                received=f"{name} {list(np.shape(values))}, boxes {list(boxes.shape)}",
-                allowed=f"one of the {name} a box",
-            )
-    order = np.argsort(-np.asarray(scores, np.float64), kind="stable")
-    kept = []
-    while order.size:
-        best, order = order[0], order[1:]
-        kept.append(best)
-        rival = iou(boxes[best : best + 1], boxes[order])[0] > iou_threshold
-        if labels is not None:
-            rival &= np.asarray(labels)[order] == np.asarray(labels)[best]
-        order = order[~rival]
-    return np.array(kept, np.int64)

@@ -17,7 +17,7 @@ _SPREAD = np.ones((2, 2), np.uint8)
 _OPENCV_SIDE = 32_766  # cv2.warpPerspective addresses source pixels with 16 bits
 
 
-def contours(mask: np.ndarray, *, dilate: bool = False) -> list[np.ndarray]:
+def find_contours(mask: np.ndarray, *, dilate: bool = False) -> list[np.ndarray]:
     """The outlines [P, 2] int32 of the 8-connected regions of bool `mask [H, W]` and of their holes.
 
     They come in OpenCV's order, the lowest region first; of straight runs only the ends are kept. With `dilate` every
@@ -29,7 +29,7 @@ def contours(mask: np.ndarray, *, dilate: bool = False) -> list[np.ndarray]:
     if mask.ndim != 2 or mask.dtype != np.bool_:
         raise ShapeError(
             "this is no mask",
-            where="outlines",
+            where="find_contours",
             received=f"{mask.dtype} {list(mask.shape)}",
             allowed="bool [H, W]",
         )
@@ -76,7 +76,7 @@ def order_corners(quads: np.ndarray) -> np.ndarray:
     )
 
 
-def simplified(points: np.ndarray, tolerance: float) -> np.ndarray:
+def simplify(points: np.ndarray, tolerance: float) -> np.ndarray:
     """A closed outline [P, 2] int32 with fewer points (Douglas-Peucker); `tolerance` is a share of its length."""
     return cv2.approxPolyDP(points, tolerance * cv2.arcLength(points, True), True).reshape(-1, 2)
 

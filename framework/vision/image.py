@@ -13,7 +13,7 @@ import re
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, Protocol, runtime_checkable
 
 import cv2
 import numpy as np
@@ -58,13 +58,20 @@ _RESIZE_FLAGS = {
 }
 
 
+@runtime_checkable
+class Readable(Protocol):
+    """An open file, or an object that is read like one."""
+
+    def read(self) -> bytes: ...
+
+
 def read(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
     """`source` as `[H, W, 3]` uint8 RGB.
 
     Files: JPEG (CMYK too), PNG, BMP, TIFF, WebP, GIF; of several pages or frames the first. The EXIF orientation is
     applied, transparency is laid on white, 16-bit samples lose their low byte; colour profiles are ignored.
     Arrays: `[H, W]`, `[H, W, 1]`, `[H, W, 3]` RGB or `[H, W, 4]` RGBA of uint8, uint16 or bool. A contiguous uint8 RGB
-    array comes back as it is, uncopied. Float arrays are refused, as their range cannot be told from their values.
+    array comes back as it is, uncopied. Float arrays are refused, as their values do not say their range.
 
     Raises:
         InputError: the source is missing, empty, damaged, of another format, or larger than `max_pixels`.
@@ -94,7 +101,7 @@ def read_bytes(source: str | os.PathLike[str] | bytes | BinaryIO, kind: str) -> 
             data = path.read_bytes()
         except OSError as error:
             raise InputError(f"the {kind} cannot be read", where=where, received=error) from error
-    elif hasattr(source, "read"):
+    elif isinstance(source, Readable):
         where = str(getattr(source, "name", "<file object>"))
         data = source.read()
         if not isinstance(data, bytes):
@@ -152,10 +159,10 @@ def open_header(data: bytes, where: str, max_pixels: int = MAX_PIXELS) -> Image.
     try:
         image = opener(io.BytesIO(data))
     except Exception as error:  # damaged headers make the decoders raise anything
-        raise damaged(data, where, error) from error
+        raise damage_error(data, where, error) from error
     _check_size(image.size, max_pixels, where)
     if image.format == "JPEG" and not _jpeg_is_complete(data):
-        raise damaged(data, where, "the end of the JPEG is missing: the file is cut off")
+        raise damage_error(data, where, "the end of the JPEG is missing: the file is cut off")
     return image
 
 
@@ -183,7 +190,7 @@ def _from_pil(image: Image.Image, where: str, data: bytes | None = None) -> np.n
             rgb = cv2.cvtColor((np.asarray(image) >> 8).astype(np.uint8), cv2.COLOR_GRAY2RGB)
         elif image.mode in ("I", "F"):
             raise InputError(
-                "the image holds 32-bit samples, whose range cannot be told",
+                "the image holds 32-bit samples, whose range is not known",
                 where=where,
                 received=f"mode {image.mode}",
                 allowed="8 or 16 bits a sample",
@@ -199,14 +206,14 @@ def _from_pil(image: Image.Image, where: str, data: bytes | None = None) -> np.n
     except InputError:
         raise
     except Exception as error:  # as above
-        raise damaged(data, where, error) from error
+        raise damage_error(data, where, error) from error
     if 0 in rgb.shape:
         raise InputError("the image has no pixels", where=where, received=f"{image.width}x{image.height}")
     rgb = _orient(rgb, _orientation(image))
     return rgb if rgb.flags.writeable else rgb.copy()
 
 
-def damaged(data: bytes | None, where: str, reason: object) -> InputError:
+def damage_error(data: bytes | None, where: str, reason: object) -> InputError:
     """The error for an image file whose pixels cannot be had."""
     return InputError(
         "the image could not be decoded",
@@ -292,7 +299,7 @@ def _from_array(array: np.ndarray, max_pixels: int) -> np.ndarray:
     received = f"{array.dtype} {list(array.shape)}"
     if array.dtype.kind == "f":
         raise InputError(
-            "a float array is no image: its range cannot be told",
+            "a float array is no image: its range is not known",
             received=received,
             allowed=allowed,
             fix="convert it: (array * 255).round().astype(np.uint8) for values in 0..1",

@@ -1,4 +1,4 @@
-"""Masks: run lengths in COCO's two forms, outlines, bounding boxes, dilation, colours, files of classes."""
+"""Masks: run lengths in COCO's two forms, bounding boxes, colours, files of classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from PIL import Image
 
@@ -103,41 +102,6 @@ def _unpack(packed: bytes) -> list[int]:
     return counts
 
 
-def to_polygons(mask: np.ndarray) -> list[np.ndarray]:
-    """One outline [N, 2] float64 for each 8-connected region of `mask [H, W]`, along the edges of its pixels.
-
-    A hole is joined to its outline by a line there and back, so that each region stays one polygon, and
-    `polygons.fill` gives the mask back exactly.
-    """
-    _check_mask(mask, "masks.to_polygons")
-    box = _bounds(mask)
-    if box is None:
-        return []
-    x0, y0, x1, y1 = box
-    part = (mask[y0:y1, x0:x1] != 0).view(np.uint8)
-    # At twice the size each pixel has a first and a last sub-pixel, so a border point tells which edge it stands for.
-    doubled = part.repeat(2, axis=0).repeat(2, axis=1)
-    found, hierarchy = cv2.findContours(doubled, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
-    corner = np.array([x0, y0])
-    rings = [_corners((contour.reshape(-1, 2).astype(np.int64) + 1) // 2) + corner for contour in found]
-    outlines = []
-    for outer, (_, _, hole, parent) in enumerate(hierarchy[0]):
-        if parent >= 0:
-            continue
-        pieces = [rings[outer]]
-        while hole >= 0:
-            pieces += [rings[outer][:1], rings[hole], rings[hole][:1]]
-            hole = hierarchy[0][hole][0]
-        outlines.append(np.concatenate(pieces).astype(np.float64))
-    return outlines
-
-
-def _corners(ring: np.ndarray) -> np.ndarray:
-    ring = ring[(ring != np.roll(ring, 1, axis=0)).any(axis=1)]
-    back, on = ring - np.roll(ring, 1, axis=0), np.roll(ring, -1, axis=0) - ring
-    return ring[back[:, 0] * on[:, 1] != back[:, 1] * on[:, 0]]
-
-
 def to_boxes(masks: np.ndarray) -> np.ndarray:
     """The bounds `[K, 4]` float64 xyxy of `masks [K, H, W]`; zeros for an empty mask."""
     if masks.ndim != 3:
@@ -153,18 +117,6 @@ def _bounds(mask: np.ndarray) -> tuple[int, int, int, int] | None:
         return None
     columns = np.flatnonzero(mask[rows[0] : rows[-1] + 1].any(axis=0))
     return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
-
-
-def dilate(mask: np.ndarray, size_hw: tuple[int, int]) -> np.ndarray:
-    """`mask [H, W]` of bool or uint8 grown by a rectangle of `size_hw`, dtype kept.
-
-    The rectangle's centre is at (size // 2): of an even size, the mask grows one pixel more to the right and down.
-    """
-    _check_mask(mask, "masks.dilate")
-    if mask.size == 0:
-        return mask.copy()
-    kernel = np.ones(size_hw, np.uint8)
-    return cv2.dilate(mask.view(np.uint8), kernel).view(mask.dtype)
 
 
 def color(index: int) -> tuple[int, int, int]:

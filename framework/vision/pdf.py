@@ -6,12 +6,15 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from framework.core.errors import InputError, MissingExtraError
 from framework.vision.image import MAX_PIXELS, read_bytes
+
+if TYPE_CHECKING:
+    import pypdfium2
 
 _POINTS_PER_INCH = 72.0
 _PDFIUM = threading.RLock()  # PDFium keeps global state: no two calls at a time, whatever the documents
@@ -43,7 +46,7 @@ class PdfReader:
             raise InputError(
                 "pages cannot be rendered at this resolution", received=f"{dpi} dpi", allowed="1 to 2400"
             )
-        self._document: Any = None
+        self._document: pypdfium2.PdfDocument | None = None
         self.dpi, self._max_pixels = dpi, max_pixels
         data, self._where = read_bytes(source, "PDF")
         with _PDFIUM:

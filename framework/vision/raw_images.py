@@ -1,4 +1,4 @@
-"""Images as they are stored: the values of masks and of images with other channels than red, green and blue.
+"""The raw values of image files: the values of masks and of images with other channels than red, green and blue.
 
 `image.read` shows any file as 8-bit RGB; here nothing is scaled, blended or turned into colours.
 """
@@ -22,7 +22,7 @@ _TIFF = (b"II", b"MM")
 def read_labels(source: str | os.PathLike[str] | bytes, *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
     """A mask: `[H, W]` uint8, uint16 or int32 of whole numbers, or `[H, W, 3]` uint8 RGB where colours are stored.
 
-    Of an image with a palette the indices, of grey with alpha the grey; opacity is not looked at. Also .npy files of
+    Of an image with a palette the indices, of grey with alpha the grey; opacity is ignored. Also .npy files of
     whole numbers `[H, W]`.
 
     Raises:
@@ -39,7 +39,7 @@ def read_labels(source: str | os.PathLike[str] | bytes, *, max_pixels: int = MAX
             return np.asarray(opened.convert("RGB"))
         values = np.asarray(opened.getchannel(0) if mode in ("LA", "PA") else opened)
     except Exception as error:  # damaged files make the decoders raise anything
-        raise image.damaged(data, where, error) from error
+        raise image.damage_error(data, where, error) from error
     if mode == "L" and opened.format == "PNG" and data[24] in (2, 4):
         values = values // (255 // (2 ** data[24] - 1))  # Pillow spreads 2 and 4 bits over 0 to 255
     return _whole_numbers(values, where)
@@ -64,15 +64,15 @@ def read_channels(source: str | os.PathLike[str] | bytes, *, max_pixels: int = M
         try:
             return _channels(np.asarray(opened), where)
         except Exception as error:
-            raise image.damaged(data, where, error) from error
+            raise image.damage_error(data, where, error) from error
     if opened.format == "PNG" and data[24] == 16:
         try:
             opened.load()  # OpenCV is silent about damage
         except Exception as error:
-            raise image.damaged(data, where, error) from error
+            raise image.damage_error(data, where, error) from error
         values = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
         if values is None:
-            raise image.damaged(data, where, "OpenCV cannot read it")
+            raise image.damage_error(data, where, "OpenCV cannot read it")
         order = {3: cv2.COLOR_BGR2RGB, 4: cv2.COLOR_BGRA2RGBA}.get(values.shape[2] if values.ndim == 3 else 1)
         return _channels(values if order is None else cv2.cvtColor(values, order), where)
     return image.read(data, max_pixels=max_pixels)

@@ -67,10 +67,11 @@ class Sample:
                     received=list(array.shape),
                     allowed=f"{' or '.join(map(str, ranks))} dimensions",
                 )
+        of_image = self.image_fields()
         counts = {
             name: len(value)
             for name in ("mask", "boxes", "polygons", "keypoints", "labels", "text", "valid", "areas")
-            if (value := getattr(self, name)) is not None and not _of_the_image(value, name)
+            if (value := getattr(self, name)) is not None and name not in of_image
         }
         if len(set(counts.values())) > 1:
             raise ShapeError(
@@ -88,15 +89,15 @@ class Sample:
         """(height, width) of `image`."""
         return self.image.shape[0], self.image.shape[1]
 
+    def image_fields(self) -> set[str]:
+        """Names of the fields that say something of the whole image and not of each object."""
+        found = {
+            "text": isinstance(self.text, str),
+            "mask": self.mask is not None and self.mask.ndim == 2,
+            "labels": self.labels is not None and self.labels.ndim == 0,
+        }
+        return {name for name, of_image in found.items() if of_image}
+
     def replace(self, **changes: Any) -> Sample:
         """A sample with the named fields changed; the rest is shared with this one."""
         return dataclasses.replace(self, **changes)
-
-
-def _of_the_image(value: Any, name: str) -> bool:
-    """Whether a field says something of the whole image and not of each object."""
-    return (
-        isinstance(value, str)
-        or (name == "mask" and value.ndim == 2)
-        or (name == "labels" and value.ndim == 0)
-    )

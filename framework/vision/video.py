@@ -23,7 +23,7 @@ from framework.vision.image import check_file, pad, temporary_beside, to_bgr
 SUFFIXES = (".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv", ".flv", ".ts")
 _CODECS = {".mp4": ("mp4v",), ".avi": ("MJPG",), ".webm": ("VP90", "VP80")}  # in the order to try them
 _DEFAULT_FPS = 25.0
-_POLL_S = 0.1  # how often a waiting thread looks whether it has become useless
+_POLL_S = 0.1  # how often a waiting thread checks whether it is still needed
 
 
 class VideoReader:

@@ -282,10 +282,10 @@ class Warp:
             back = Warp.flip(self.size_hw, horizontal=across, vertical=down).matrix
             straight = Warp(back @ m, self.size_hw, self.source_hw)
             out = straight._image_on_grid(image, interpolation, border)
-            return None if out is None else _mirrored(out, across, down)
+            return None if out is None else _mirror(out, across, down)
         axes = [(m[0, 0], m[0, 2], width, self.size_hw[1]), (m[1, 1], m[1, 2], height, self.size_hw[0])]
         # Resizing everything and then cutting is right up to the cut edges, but wasteful where much is cut away.
-        seen, whole = [_seen(*axis) for axis in axes], [_whole(*axis[:3]) for axis in axes]
+        seen, whole = [_find_visible(*axis) for axis in axes], [_find_whole(*axis[:3]) for axis in axes]
         wasteful = m[0, 0] * width * m[1, 1] * height > 4 * self.size_hw[0] * self.size_hw[1]
         unscaled = abs(m[0, 0] - 1) < 1e-12 and abs(m[1, 1] - 1) < 1e-12
         cut_x, cut_y = seen if None in whole or wasteful or (unscaled and None not in seen) else whole
@@ -306,7 +306,7 @@ class Warp:
     def _image_anywhere(self, image: np.ndarray, interpolation: Interpolation, border: Border) -> np.ndarray:
         matrix = self.matrix
         if max(image.shape[:2]) > _OPENCV_SIDE:
-            image, origin_xy = self._needed_part(image)
+            image, origin_xy = self._cut_source(image)
             matrix = matrix @ _shift(*origin_xy)
         matrix = _shift(-0.5, -0.5) @ matrix @ _shift(0.5, 0.5)
         size_wh = self.size_hw[::-1]
@@ -331,7 +331,7 @@ class Warp:
             ) from error
         return out.reshape(*self.size_hw, *image.shape[2:])
 
-    def _needed_part(self, image: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
+    def _cut_source(self, image: np.ndarray) -> tuple[np.ndarray, tuple[int, int]]:
         """The part of a very long image that the target shows, with a margin for the widest kernel, and its corner."""
         height, width = self.size_hw
         seen = self.inverse().boxes(np.array([[0, 0, width, height]], np.float64))[0]
@@ -343,7 +343,7 @@ class Warp:
         return image[y0:y1, x0:x1], (x0, y0)
 
 
-def _mirrored(image: np.ndarray, across: bool, down: bool) -> np.ndarray:
+def _mirror(image: np.ndarray, across: bool, down: bool) -> np.ndarray:
     if image.dtype in (np.uint8, np.float32):  # OpenCV is 40 times faster with three channels
         return cv2.flip(image, -1 if across and down else int(across)).reshape(image.shape)
     return np.ascontiguousarray(image[:: -1 if down else 1, :: -1 if across else 1])
@@ -356,14 +356,14 @@ def _shift(x: float, y: float) -> np.ndarray:
 _Cut = tuple[tuple[int, int], tuple[int, int]]  # of one axis: from these source pixels to these target pixels
 
 
-def _seen(scale: float, shift: float, side: int, room: int) -> _Cut | None:
+def _find_visible(scale: float, shift: float, side: int, room: int) -> _Cut | None:
     """The visible part of one axis, if it begins and ends on whole pixels on both sides."""
     source = max(0.0, -shift / scale), min(float(side), (room - shift) / scale)
     target = source[0] * scale + shift, source[1] * scale + shift
     return _whole_pixels(source, target)
 
 
-def _whole(scale: float, shift: float, side: int) -> _Cut | None:
+def _find_whole(scale: float, shift: float, side: int) -> _Cut | None:
     """The whole of one axis, if it lands on whole pixels."""
     return _whole_pixels((0.0, float(side)), (shift, side * scale + shift))
 

@@ -14,7 +14,8 @@ from typing import get_args
 
 from framework.core.errors import FormatError, OarError
 from framework.text.lines import read_lines
-from framework.text.tokenizer import Kind, Tokenizer
+from framework.text.segmenter import Kind
+from framework.text.tokenizer import Tokenizer
 from nlp.data.check import Columns, Format, validate
 from nlp.data.lines import column, read_table
 

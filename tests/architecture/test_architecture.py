@@ -64,6 +64,7 @@ ONLY_HERE = {
     "optax": ("framework/optimizer/",),
     "cv2": ("framework/vision/",),
     "pypdfium2": ("framework/vision/",),
+    "tifffile": ("framework/vision/",),
     "PIL": ("framework/vision/", "ocr/exporters/", "tools/docs/"),
     "pickle": ("framework/io/interop/",),
     "safetensors": ("framework/io/interop/",),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -49,7 +48,7 @@ _PARAMETER_NAMES = {"__model__": "__params__"}
 
 
 def load_weights(path: str | Path) -> dict[str, np.ndarray]:
-    """Named arrays (read-only) of any file of weights; its format is told from its content, not from its suffix.
+    """Named arrays (read-only) of any file of weights; its format is recognised from its content, not from its suffix.
 
     A pickle or torch checkpoint that wraps its state dict (`{"epoch": …, "state_dict": {…}}`) is unwrapped; entries
     that are no arrays are left out. `.pdmodel`, PIR `.json` and `.pdiparams` need the other file of the pair beside
@@ -135,7 +134,7 @@ def _beside(source: Source) -> Program:
     )
 
 
-def _state_dict(source: Source, value: Any) -> dict[str, np.ndarray]:
+def _state_dict(source: Source, value: object) -> dict[str, np.ndarray]:
     """The largest of the tables where frameworks put a state dict: the top may hold a lone array (a score) too."""
     tables = [value, *(value.get(key) for key in _STATE_KEYS)] if isinstance(value, dict) else []
     states = [

@@ -23,12 +23,12 @@ _DAMAGED += (ValueError, KeyError, RuntimeError)
 
 
 def is_archive(head: bytes) -> bool:
-    """Whether a file that begins so is packed, or a tar archive. Of zip archives torch's checkpoints are told first."""
+    """Whether a file that begins so is packed, or a tar archive. Zip files: see `is_zip_checkpoint`."""
     return head.startswith(_PACKED) or head[257:262] == b"ustar"
 
 
 def read_member(source: Source) -> Source:
-    """The one file of weights in an archive, whatever folder of it that lies in. Nothing is written.
+    """The one file of weights in an archive, whatever folder it is in. Nothing is written.
 
     Raises:
         FormatError: the archive is damaged, or has no such file or several.

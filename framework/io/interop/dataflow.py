@@ -1,7 +1,7 @@
-"""A program as calls of one vocabulary, whatever format it came from: the ground that `weighted_ops` stands on.
+"""A program as calls of one vocabulary, whatever format it came from: the input of `weighted_ops`.
 
-Copies (Identity, casts, dropout at inference) vanish, reshaped or sliced parameters become constants again, and every
-value has one maker.
+Copies (Identity, casts, dropout at inference) are left out, reshaped or sliced parameters become constants again, and
+every value has one maker.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Call:
 
 
 @contextlib.contextmanager
-def blaming(program: Program, node: Node) -> Iterator[None]:
+def report_damage(program: Program, node: Node) -> Iterator[None]:
     """Turn what a damaged attribute or shape makes Python and numpy raise into a FormatError about the node."""
     try:
         yield
@@ -190,7 +190,7 @@ class Dataflow:
             1 << 20
         )  # elements that folding may make; honest programs make less than one copy
         for node in program.walk():
-            with blaming(program, node):
+            with report_damage(program, node):
                 self._add(node)
         for spec in program.outputs:
             self.uses[self._value(spec.name)].append(-1)

@@ -1,4 +1,4 @@
-"""What a file is, told from its first bytes: people rename files, and servers send pages instead of them."""
+"""What a file is, recognised from its first bytes: people rename files, and servers send pages instead of them."""
 
 from __future__ import annotations
 

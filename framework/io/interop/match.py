@@ -1,7 +1,7 @@
 """Weights of an exported program for a Layer of ours, matched by the order of operations.
 
 An exported program has lost the names of the training code, but it runs the same operations in the same order as our
-forward. So the layers that carry weights are recorded in the order in which forward calls them, and laid side by side
+forward. So the layers that carry weights are recorded in the order in which forward calls them, and compared one by one
 with the operations of the program; kinds and shapes must agree one by one. No table of names is needed.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
@@ -36,6 +35,9 @@ _KINDS: tuple[tuple[tuple[type[nn.Layer], ...], str], ...] = (
 _LOCAL: dict[str, dict[str, str]] = {"instance_norm": {"weight": "scale"}, "prelu": {"weight": "_weight"}}
 _OUT_AXIS = {"conv": 0, "conv_transpose": 1, "linear": 1}
 
+Example = Sequence[int] | jax.Array | np.ndarray | jax.ShapeDtypeStruct
+"""An input of a layer: a shape of float32, or something with shape and dtype."""
+
 
 @dataclass(frozen=True)
 class WeightedCall:
@@ -49,7 +51,7 @@ class WeightedCall:
         return _LOCAL.get(self.kind, {}).get(key, key)
 
 
-def weighted_calls(layer: nn.Layer, *examples: Any) -> list[WeightedCall]:
+def weighted_calls(layer: nn.Layer, *examples: Example) -> list[WeightedCall]:
     """The calls of layers with weights in the order in which `layer` makes them in eval mode, traced without computing.
 
     `examples` are the shapes of its inputs, float32, or jax.ShapeDtypeStructs.
@@ -63,7 +65,9 @@ def weighted_calls(layer: nn.Layer, *examples: Any) -> list[WeightedCall]:
     ]
     try:
         graphdef, params, buffers = abstract(layer.eval())
-        inputs = [x if hasattr(x, "dtype") else jax.ShapeDtypeStruct(x, np.float32) for x in examples]
+        inputs = [
+            jax.ShapeDtypeStruct(x, np.float32) if isinstance(x, (tuple, list)) else x for x in examples
+        ]
         jax.eval_shape(lambda p, b, *xs: apply(graphdef, p, b, None, *xs), params, buffers, *inputs)
     finally:
         for handle in handles:
@@ -87,7 +91,7 @@ def _call(name: str, layer: nn.Layer) -> WeightedCall:
 
 
 def match_weights(
-    layer: nn.Layer, ops: Sequence[WeightedOp], *examples: Any, epsilon: float = 1e-5
+    layer: nn.Layer, ops: Sequence[WeightedOp], *examples: Example, epsilon: float = 1e-5
 ) -> dict[str, np.ndarray]:
     """The entries of `layer.state_dict()` that a program carries, from its `weighted_ops`.
 
@@ -107,10 +111,10 @@ def match_weights(
         op = rest.pop() if rest else None
         follows = calls[place + 1].kind if place + 1 < len(calls) else ""
         if op is not None and rest and rest[-1].kind == "batch_norm" != follows and op.kind in _OUT_AXIS:
-            op = _folded(op, rest.pop(), epsilon)
+            op = _fold_norm(op, rest.pop(), epsilon)
         arrays = None if op is None else _fit(call, op)
         if arrays is None:
-            raise _differs(layer, place, calls, op, len(ops))
+            raise _mismatch_error(layer, place, calls, op, len(ops))
         for key, array in arrays.items():
             if key in state and not np.array_equal(state[key], array):
                 raise WeightError(
@@ -121,11 +125,11 @@ def match_weights(
                 )
             state[key] = array
     if rest:
-        raise _differs(layer, len(calls), calls, rest[-1], len(ops))
+        raise _mismatch_error(layer, len(calls), calls, rest[-1], len(ops))
     return state
 
 
-def _folded(op: WeightedOp, norm: WeightedOp, epsilon: float) -> WeightedOp:
+def _fold_norm(op: WeightedOp, norm: WeightedOp, epsilon: float) -> WeightedOp:
     if norm.arrays["weight"].shape != (op.arrays["weight"].shape[_OUT_AXIS[op.kind]],):
         return op
     stats = (norm.arrays[key] for key in ("weight", "bias", "_mean", "_variance"))
@@ -158,7 +162,7 @@ def _same(theirs: tuple[int, ...], ours: tuple[int, ...]) -> bool:
     return theirs[:2] == ours[:2] and [n for n in theirs[2:] if n > 1] == [n for n in ours[2:] if n > 1]
 
 
-def _differs(
+def _mismatch_error(
     layer: nn.Layer, place: int, calls: Sequence[WeightedCall], op: WeightedOp | None, total: int
 ) -> WeightError:
     ours = _spell(calls[place].name, calls[place].kind, calls[place].shapes) if place < len(calls) else "none"

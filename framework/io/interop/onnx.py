@@ -165,7 +165,7 @@ class _Graph:
         if (raw := tensor.span(9)) is not None:
             return self.source.array(raw[0], raw[1], dtype, shape, what)
         return self.source.array(
-            tensor.start, memoryview(_typed(tensor, dtype).tobytes()), dtype, shape, what
+            tensor.start, memoryview(_read_typed_values(tensor, dtype).tobytes()), dtype, shape, what
         )
 
     def _external(self, tensor: Message, what: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
@@ -186,24 +186,24 @@ class _Graph:
         if location not in self._files:
             if not (folder / location).is_file():
                 raise self.source.error(
-                    f"{what} lies in a file that is not there",
+                    f"{what} is in a file that is not there",
                     tensor.start,
                     received=str(folder / location),
                     fix="copy the model together with its data file",
                 )
             self._files[location] = read_source(folder / location)
         data = self._files[location]
-        offset = _decimal(entries.get("offset", "0"))
-        length = _decimal(entries.get("length", str(len(data.data) - offset)))
+        offset = _parse_decimal(entries.get("offset", "0"))
+        length = _parse_decimal(entries.get("length", str(len(data.data) - offset)))
         return data.array(offset, data.view(offset, length, what), dtype, shape, what)
 
 
-def _decimal(text: str) -> int:
+def _parse_decimal(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1
 
 
-def _typed(tensor: Message, dtype: np.dtype) -> np.ndarray:
-    """The values of a tensor that is stored in typed fields instead of raw bytes."""
+def _read_typed_values(tensor: Message, dtype: np.dtype) -> np.ndarray:
+    """The values of a tensor that is written in typed fields instead of raw bytes."""
     if dtype in (np.float32, np.complex64):
         return tensor.reals(4)
     if dtype in (np.float64, np.complex128):

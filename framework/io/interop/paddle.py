@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from framework.io.interop.pickled import CONTAINERS, NUMPY, plain
-from framework.io.interop.pickles import AllowList, Machine
+from framework.io.interop.pickled import CONTAINERS, NUMPY, to_plain
+from framework.io.interop.pickles import AllowList, PickleReader
 from framework.io.interop.program import TensorSpec
 from framework.io.interop.source import Source, bfloat16, float8_e4m3fn, float8_e5m2, read_source
 from framework.io.interop.wire import Message
@@ -42,22 +42,22 @@ _RESAVE = (
 class _NamedTensor:
     """`paddle.save` reduces a Tensor outside of a state dict to `tuple, ((variable name, array),)`."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
-    def finish(self) -> Any:
+    def finish(self) -> object:
         if type(self.value) is tuple and len(self.value) == 2 and type(self.value[0]) is str:
             return self.value[1]
         return self.value
 
 
-def _tuple(value: Any) -> _NamedTensor:
+def _tuple(value: object) -> _NamedTensor:
     if type(value) is not tuple:
         raise TypeError("tuple() is called on something that is not a tuple")
     return _NamedTensor(value)
 
 
-def _eval(expression: Any, names: Any) -> Any:
+def _eval(expression: object, names: object) -> object:
     """A static-graph tensor is written as `eval('data', {'data': array})`. That one call is looked up here."""
     if expression != "data" or type(names) is not dict or list(names) != ["data"]:
         raise ValueError("eval is called on something other than 'data'; it was not run")
@@ -84,13 +84,13 @@ def read_pdparams(
     Raises FormatError for a damaged file and for a pickle that holds anything but a dict of data.
     """
     source = path if isinstance(path, Source) else read_source(path)
-    value, end = Machine(source, ALLOWED, fix=_RESAVE).run()
+    value, end = PickleReader(source, ALLOWED, fix=_RESAVE).run()
     if end != len(source.data):
         raise source.error(
             "the file goes on behind its pickle", end, received=f"{len(source.data) - end} bytes"
         )
     convert = _to_bfloat16 if uint16_is_bfloat16 else lambda array: array
-    state = plain(source, value, convert)
+    state = to_plain(source, value, convert)
     if not isinstance(state, dict):
         raise source.error(
             "this pickle is not a state dict",
@@ -171,7 +171,7 @@ def read_tensor(source: Source, at: int) -> tuple[np.ndarray, int]:
     start = at
     if version := number(4):
         raise source.error("unknown version of a tensor record", start, received=version, allowed=0)
-    for _ in range(_bounded(source, start, number(8))):
+    for _ in range(_check_levels(source, start, number(8))):
         levels = number(8)
         source.view(at, levels, "the offsets of a sequence")
         at += levels
@@ -193,7 +193,7 @@ def read_tensor(source: Source, at: int) -> tuple[np.ndarray, int]:
     ), at + size
 
 
-def _bounded(source: Source, at: int, levels: int) -> int:
+def _check_levels(source: Source, at: int, levels: int) -> int:
     if levels > 8:
         raise source.error(
             "a tensor declares too many sequence levels", at, received=levels, allowed="at most 8"

@@ -1,12 +1,12 @@
-"""What stands for numpy's classes while a pickle is read, and the turn from stand-ins into plain data.
+"""Stand-ins for numpy's classes while a pickle is read, and their conversion to plain data.
 
 Source: numpy's `ndarray.__reduce__` and `dtype.__reduce__`
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 
@@ -22,17 +22,19 @@ _CODES = frozenset(("b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", 
 class StandIn(Protocol):
     """An object built by a pickle that becomes plain data when the pickle is complete. May raise ValueError."""
 
-    def finish(self) -> Any: ...
+    def finish(self) -> object: ...
 
 
 class _Dtype:
-    def __init__(self, code: Any, *_: Any) -> None:
+    def __init__(self, code: object, *_: object) -> None:
         if type(code) is not str or code not in _CODES:
             received = code if type(code) is str else type(code).__name__
             raise ValueError(f"the dtype {received[:40]!r} is not a plain number type")
         self.value = np.dtype(code)
 
-    def build(self, state: Any) -> None:
+    def build(self, state: object) -> None:
+        if type(state) is not tuple:
+            raise TypeError("the state of a dtype is not a tuple")
         order = state[1]
         if type(order) is not str or order not in ("<", ">", "|", "=") or any(state[2:5]):
             raise ValueError("the state of a dtype is not that of a plain number type")
@@ -44,11 +46,11 @@ class _Array:
 
     value: np.ndarray | None = None
 
-    def build(self, state: Any) -> None:
-        _, shape, dtype, fortran, data = state
-        if type(dtype) is not _Dtype or type(data) is not memoryview or not _is_shape(shape):
+    def build(self, state: object) -> None:
+        _, shape, dtype, fortran, data = state if type(state) is tuple else (None,) * 5
+        if type(dtype) is not _Dtype or type(data) is not memoryview or not is_shape(shape):
             raise TypeError("the state of an array is not (version, shape, dtype, order, bytes)")
-        array = native(view_array(data, dtype.value, shape[::-1] if fortran else shape))
+        array = to_native(view_array(data, dtype.value, shape[::-1] if fortran else shape))
         self.value = array.T if fortran else array
 
     def finish(self) -> np.ndarray:
@@ -57,11 +59,12 @@ class _Array:
         return self.value
 
 
-def _is_shape(shape: Any) -> bool:
+def is_shape(shape: object) -> TypeGuard[tuple[int, ...]]:
+    """Whether a pickled object is a tuple of whole numbers."""
     return type(shape) is tuple and all(type(size) is int for size in shape)
 
 
-def native(array: np.ndarray) -> np.ndarray:
+def to_native(array: np.ndarray) -> np.ndarray:
     """The array in this machine's byte order, read-only; a copy only when it has the other order."""
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -69,20 +72,20 @@ def native(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _reconstruct(kind: Any, *_: Any) -> _Array:
+def _reconstruct(kind: object, *_: object) -> _Array:
     if not isinstance(kind, Global) or kind.name != "ndarray":
         raise TypeError("something other than a plain ndarray is built")
     return _Array()
 
 
-def _scalar(dtype: Any, data: Any) -> int | float | complex | bool:
+def _scalar(dtype: object, data: object) -> int | float | complex | bool:
     if type(dtype) is not _Dtype or type(data) is not memoryview:
         raise TypeError("a number is not given as (dtype, bytes)")
-    return native(view_array(data, dtype.value, ())).item()
+    return to_native(view_array(data, dtype.value, ())).item()
 
 
-def _encode(text: Any, encoding: Any) -> memoryview:
-    if encoding != "latin1":
+def _encode(text: object, encoding: object) -> memoryview:
+    if type(text) is not str or encoding != "latin1":
         raise ValueError("bytes are written as text of another encoding than latin1")
     return memoryview(text.encode("latin-1"))
 
@@ -102,23 +105,23 @@ NUMPY: AllowList = {
 }
 
 
-def _ordered(items: Any = ()) -> dict[Any, Any]:
+def _ordered_dict(items: Iterable[tuple[object, object]] = ()) -> dict[str | int | float | None, object]:
     return {check_key(key): value for key, value in items}
 
 
-def _set(items: Any = ()) -> set[Any]:
+def _set(items: Iterable[object] = ()) -> set[str | int | float | None]:
     return {check_key(item) for item in items}
 
 
 CONTAINERS: AllowList = {
-    ("collections", "OrderedDict"): _ordered,
+    ("collections", "OrderedDict"): _ordered_dict,
     ("builtins", "set"): _set,
     ("__builtin__", "set"): _set,
 }
 
 
-def plain(
-    source: Source, value: Any, convert: Callable[[np.ndarray], np.ndarray] = lambda array: array
+def to_plain(
+    source: Source, value: object, convert: Callable[[np.ndarray], np.ndarray] = lambda array: array
 ) -> Any:
     """A pickled object with every stand-in replaced by its data; `convert` sees each array once.
 
@@ -127,7 +130,7 @@ def plain(
     """
     done: dict[int, tuple[Any, Any]] = {}  # the first of each pair keeps the id from being reused
 
-    def walk(value: Any, depth: int) -> Any:
+    def walk(value: object, depth: int) -> Any:
         if isinstance(value, (str, int, float, complex, type(None))):
             return value
         if id(value) in done:

@@ -1,45 +1,49 @@
-"""A pickle machine that can build data and nothing else.
+"""A pickle reader that can build data and nothing else.
 
 It reads the binary opcodes of protocols 2 to 4, which Paddle and torch write. A class or function that a pickle names
 is looked up in the caller's allow-list and stands for a function of this package; whatever is not on the list is a
-FormatError. No module is imported, no foreign code is called, no attribute is set, and Python's own unpickler is not
-involved.
+FormatError. No module is imported, no foreign code is called, no attribute is set.
+
+Python's own `Unpickler` with an allow-list in `find_class` is not enough for files from strangers (tried on 3.11): nine
+bytes (LONG_BINPUT with a large index) make it fill up to 64 GB of memory, 300 kB of nested tuples as a key of a dict
+crash the process, and neither can be intercepted in a subclass. It also copies what are views of the file here.
 
 Source: the opcode list in CPython's Lib/pickletools.py
 """
 
 from __future__ import annotations
 
+import pickle as op  # the names of the opcodes alone
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from framework.core.errors import FormatError
 from framework.io.interop.source import Source
 
 _MAX_INT_BYTES = 64
 _MAX_NAME_BYTES = 512
-_KEY_TYPES = (str, int, float, bool, type(None))  # hashing a deeply nested tuple would overflow the C stack
+_KEY_TYPES = (str, int, float, bool)  # hashing a deeply nested tuple would overflow the C stack
 
-
-class _Op:
-    """Opcodes under their names in pickletools."""
-
-    PROTO, FRAME, STOP = 0x80, 0x95, ord(".")
-    MARK, POP, POP_MARK, DUP = ord("("), ord("0"), ord("1"), ord("2")
-    NONE, NEWTRUE, NEWFALSE = ord("N"), 0x88, 0x89
-    BININT, BININT1, BININT2, LONG1, LONG4 = ord("J"), ord("K"), ord("M"), 0x8A, 0x8B
-    BINFLOAT = ord("G")
-    BINUNICODE, SHORT_BINUNICODE, BINUNICODE8 = ord("X"), 0x8C, 0x8D
-    SHORT_BINSTRING, BINSTRING = ord("U"), ord("T")
-    SHORT_BINBYTES, BINBYTES, BINBYTES8 = ord("C"), ord("B"), 0x8E
-    EMPTY_TUPLE, TUPLE, TUPLE1, TUPLE2, TUPLE3 = ord(")"), ord("t"), 0x85, 0x86, 0x87
-    EMPTY_LIST, LIST, APPEND, APPENDS = ord("]"), ord("l"), ord("a"), ord("e")
-    EMPTY_DICT, SETITEM, SETITEMS = ord("}"), ord("s"), ord("u")
-    EMPTY_SET, ADDITEMS = 0x8F, 0x90
-    GLOBAL, STACK_GLOBAL, REDUCE, BUILD, BINPERSID = ord("c"), 0x93, ord("R"), ord("b"), ord("Q")
-    BINPUT, LONG_BINPUT, MEMOIZE, BINGET, LONG_BINGET = ord("q"), ord("r"), 0x94, ord("h"), ord("j")
+_CONSTANTS = {op.NONE: None, op.NEWTRUE: True, op.NEWFALSE: False}
+_EMPTY: dict[bytes, Callable[[], object]] = {
+    op.EMPTY_TUPLE: tuple,
+    op.EMPTY_LIST: list,
+    op.EMPTY_DICT: dict,
+    op.EMPTY_SET: set,
+}
+_INTS = {op.BININT: (4, True), op.BININT1: (1, False), op.BININT2: (2, False)}  # bytes, signed
+_LONGS = {op.LONG1: 1, op.LONG4: 4}  # bytes of the length; so on below
+_TEXTS = {
+    **{op.SHORT_BINUNICODE: (1, "utf-8"), op.BINUNICODE: (4, "utf-8"), op.BINUNICODE8: (8, "utf-8")},
+    **{op.SHORT_BINSTRING: (1, "latin-1"), op.BINSTRING: (4, "latin-1")},  # of Python 2
+}
+_BYTES = {op.SHORT_BINBYTES: 1, op.BINBYTES: 4, op.BINBYTES8: 8}
+_TUPLES = {op.TUPLE1: 1, op.TUPLE2: 2, op.TUPLE3: 3}
+_PUT = {op.BINPUT: 1, op.LONG_BINPUT: 4}
+_GET = {op.BINGET: 1, op.LONG_BINGET: 4}
+ContainerT = TypeVar("ContainerT", list, dict, set)
 
 
 @dataclass(frozen=True)
@@ -54,17 +58,17 @@ class Global:
         return f"{self.module}.{self.name}"
 
 
-def check_key(key: Any) -> Any:
+def check_key(key: object) -> str | int | float | None:
     """The key of a dict or the item of a set. Raises TypeError when it is neither text nor a number."""
-    if type(key) not in _KEY_TYPES:
-        raise TypeError(f"a {type(key).__name__} is used as a key; text and numbers are allowed")
-    return key
+    if key is None or (isinstance(key, (str, int, float)) and type(key) in _KEY_TYPES):
+        return key
+    raise TypeError(f"a {type(key).__name__} is used as a key; text and numbers are allowed")
 
 
 AllowList = Mapping[tuple[str, str], Callable[..., Any] | None]
 
 
-class Machine:
+class PickleReader:
     """Runs one pickle that starts at byte `start`. `fix` is the advice its errors give.
 
     `allowed` maps (module, name) to the function that stands for it, or to None for a mere marker. `persistent`
@@ -91,9 +95,9 @@ class Machine:
         """The pickled object and the position after it."""
         while True:
             self._begin = self.at
-            code = self._number(1)
+            code = bytes(self._take(1))
             try:
-                if code == _Op.STOP:
+                if code == op.STOP:
                     return self._stack.pop(), self.at
                 self._step(code)
             except FormatError:
@@ -108,133 +112,107 @@ class Machine:
             ) as error:
                 raise self.error(
                     "not a valid pickle of weights",
-                    received=f"opcode {code:#04x}: {type(error).__name__}: {str(error)[:200]}",
+                    received=f"opcode {code[0]:#04x}: {type(error).__name__}: {str(error)[:200]}",
                     allowed="tensors, containers, text and numbers",
                 ) from None
 
     def error(self, problem: str, *, received: object = None, allowed: object = None) -> FormatError:
         return self.source.error(problem, self._begin, received=received, allowed=allowed, fix=self.fix)
 
-    def _step(self, code: int) -> None:
-        push = self._stack.append
+    def _step(self, code: bytes) -> None:
+        stack = self._stack
+        if code in _CONSTANTS:
+            stack.append(_CONSTANTS[code])
+        elif code in _EMPTY:
+            stack.append(_EMPTY[code]())
+        elif code in _INTS:
+            size, signed = _INTS[code]
+            stack.append(self._number(size, signed=signed))
+        elif code in _LONGS:
+            stack.append(self._long(self._number(_LONGS[code])))
+        elif code in _TEXTS:
+            size, encoding = _TEXTS[code]
+            stack.append(str(self._take(self._number(size)), encoding))
+        elif code in _BYTES:
+            stack.append(self._take(self._number(_BYTES[code])))
+        elif code in _TUPLES:
+            items = [stack.pop() for _ in range(_TUPLES[code])]
+            stack.append(tuple(reversed(items)))
+        elif code in _PUT:
+            self._memo[self._number(_PUT[code])] = stack[-1]
+        elif code in _GET:
+            stack.append(self._memo[self._number(_GET[code])])
+        else:
+            self._change(code)
+
+    def _change(self, code: bytes) -> None:
+        """The opcodes that work on what is on the stack."""
         match code:
-            case _Op.PROTO:
+            case op.PROTO:
                 version = self._number(1)
                 if not 2 <= version <= 4:
                     raise self.error("unknown pickle protocol", received=version, allowed="2 to 4")
-            case _Op.FRAME:
+            case op.FRAME:
                 self._number(8)
-            case _Op.MARK:
+            case op.MARK:
                 self._marks.append(self._stack)
                 self._stack = []
-            case _Op.POP:
+            case op.POP:
                 self._stack.pop()
-            case _Op.POP_MARK:
+            case op.POP_MARK:
                 self._pop_mark()
-            case _Op.DUP:
-                push(self._stack[-1])
-            case _Op.NONE:
-                push(None)
-            case _Op.NEWTRUE:
-                push(True)
-            case _Op.NEWFALSE:
-                push(False)
-            case _Op.BININT:
-                push(self._number(4, signed=True))
-            case _Op.BININT1:
-                push(self._number(1))
-            case _Op.BININT2:
-                push(self._number(2))
-            case _Op.LONG1:
-                push(self._long(self._number(1)))
-            case _Op.LONG4:
-                push(self._long(self._number(4)))
-            case _Op.BINFLOAT:
-                push(struct.unpack(">d", self._take(8))[0])
-            case _Op.BINUNICODE:
-                push(str(self._take(self._number(4)), "utf-8"))
-            case _Op.SHORT_BINUNICODE:
-                push(str(self._take(self._number(1)), "utf-8"))
-            case _Op.BINUNICODE8:
-                push(str(self._take(self._number(8)), "utf-8"))
-            case _Op.SHORT_BINSTRING:  # text of Python 2
-                push(str(self._take(self._number(1)), "latin-1"))
-            case _Op.BINSTRING:
-                push(str(self._take(self._number(4)), "latin-1"))
-            case _Op.SHORT_BINBYTES:
-                push(self._take(self._number(1)))
-            case _Op.BINBYTES:
-                push(self._take(self._number(4)))
-            case _Op.BINBYTES8:
-                push(self._take(self._number(8)))
-            case _Op.EMPTY_TUPLE:
-                push(())
-            case _Op.TUPLE:
+            case op.DUP:
+                self._stack.append(self._stack[-1])
+            case op.MEMOIZE:
+                self._memo[len(self._memo)] = self._stack[-1]
+            case op.BINFLOAT:
+                self._stack.append(struct.unpack(">d", self._take(8))[0])
+            case op.TUPLE:
                 items = self._pop_mark()
                 self._stack.append(tuple(items))
-            case _Op.TUPLE1 | _Op.TUPLE2 | _Op.TUPLE3:
-                size = code - _Op.TUPLE1 + 1
-                items = [self._stack.pop() for _ in range(size)]
-                push(tuple(reversed(items)))
-            case _Op.EMPTY_LIST:
-                push([])
-            case _Op.LIST:
+            case op.LIST:
                 items = self._pop_mark()
                 self._stack.append(items)
-            case _Op.APPEND:
+            case op.APPEND:
                 item = self._stack.pop()
                 self._top(list).append(item)
-            case _Op.APPENDS:
+            case op.APPENDS:
                 items = self._pop_mark()
                 self._top(list).extend(items)
-            case _Op.EMPTY_DICT:
-                push({})
-            case _Op.SETITEM:
+            case op.SETITEM:
                 value, key = self._stack.pop(), self._stack.pop()
                 self._top(dict)[check_key(key)] = value
-            case _Op.SETITEMS:
+            case op.SETITEMS:
                 items = self._pop_mark()
                 target = self._top(dict)
                 for key, value in zip(items[::2], items[1::2], strict=True):
                     target[check_key(key)] = value
-            case _Op.EMPTY_SET:
-                push(set())
-            case _Op.ADDITEMS:
+            case op.ADDITEMS:
                 items = self._pop_mark()
                 self._top(set).update(check_key(item) for item in items)
-            case _Op.GLOBAL:
+            case op.GLOBAL:
                 module = self._line()
-                push(self._global(module, self._line()))
-            case _Op.STACK_GLOBAL:
+                self._stack.append(self._global(module, self._line()))
+            case op.STACK_GLOBAL:
                 name, module = self._stack.pop(), self._stack.pop()
-                push(self._global(module, name))
-            case _Op.REDUCE:
+                self._stack.append(self._global(module, name))
+            case op.REDUCE:
                 arguments, function = self._stack.pop(), self._stack.pop()
                 if not isinstance(function, Global) or function.call is None:
                     raise TypeError("something is called that is not a function")
-                push(function.call(*arguments))
-            case _Op.BUILD:
+                self._stack.append(function.call(*arguments))
+            case op.BUILD:
                 state, target = self._stack.pop(), self._stack[-1]
                 if not isinstance(target, dict):
                     target.build(state)
-            case _Op.BINPERSID:
+            case op.BINPERSID:
                 if self.persistent is None:
                     raise self.error("the pickle refers to data outside of itself")
-                push(self.persistent(self._stack.pop()))
-            case _Op.BINPUT:
-                self._memo[self._number(1)] = self._stack[-1]
-            case _Op.LONG_BINPUT:
-                self._memo[self._number(4)] = self._stack[-1]
-            case _Op.MEMOIZE:
-                self._memo[len(self._memo)] = self._stack[-1]
-            case _Op.BINGET:
-                push(self._memo[self._number(1)])
-            case _Op.LONG_BINGET:
-                push(self._memo[self._number(4)])
+                self._stack.append(self.persistent(self._stack.pop()))
             case _:
                 raise self.error(
                     "a pickle opcode that no weight file needs",
-                    received=f"opcode {code:#04x}",
+                    received=f"opcode {code[0]:#04x}",
                     allowed="the binary opcodes of protocols 2 to 4 that build data",
                 )
 
@@ -249,7 +227,7 @@ class Machine:
     def _long(self, size: int) -> int:
         if size > _MAX_INT_BYTES:
             raise self.error(
-                "a number in the pickle is absurdly long",
+                "a number in the pickle is too long",
                 received=f"{size} bytes",
                 allowed=f"at most {_MAX_INT_BYTES} bytes",
             )
@@ -267,12 +245,13 @@ class Machine:
         items, self._stack = self._stack, self._marks.pop()
         return items
 
-    def _top(self, kind: type) -> Any:
-        if type(self._stack[-1]) is not kind:
-            raise TypeError(f"a {type(self._stack[-1]).__name__} is used as a {kind.__name__}")
-        return self._stack[-1]
+    def _top(self, kind: type[ContainerT]) -> ContainerT:
+        top = self._stack[-1]
+        if type(top) is not kind:
+            raise TypeError(f"a {type(top).__name__} is used as a {kind.__name__}")
+        return top
 
-    def _global(self, module: Any, name: Any) -> Global:
+    def _global(self, module: object, name: object) -> Global:
         if type(module) is not str or type(name) is not str:
             raise TypeError("the name of a class or function is not text")
         if (module, name) not in self.allowed:

@@ -149,7 +149,7 @@ class _Reader:
             blocks=tuple(blocks),
         )
 
-    def _spec(self, name: str, kind: Any) -> TensorSpec:
+    def _spec(self, name: str, kind: object) -> TensorSpec:
         """`kind` is {"#": "0.t_dtensor", "D": [{"#": "0.t_f32"}, [dims], layout, lod, offset]}."""
         if not isinstance(kind, dict) or not str(kind.get("#")).endswith("t_dtensor"):
             return TensorSpec(name, (), "")

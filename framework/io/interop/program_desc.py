@@ -55,7 +55,7 @@ def read_pdmodel(path: str | Path | Source) -> Program:
     )
 
 
-def _column(value: Any) -> int:
+def _column(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 

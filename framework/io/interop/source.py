@@ -1,4 +1,4 @@
-"""A weight file in memory: the bytes, the name they are blamed under, and views of tensors in them.
+"""A weight file in memory: the bytes, the name that errors give them, and views of tensors in them.
 
 Every reader of this package works on a `Source`. Tensors are read-only numpy views of its bytes, so reading a file
 costs its size once, and a size that a header declares is compared with the bytes present before anything is built.
@@ -30,7 +30,7 @@ float8_e5m2fnuz = np.dtype(ml_dtypes.float8_e5m2fnuz)
 
 @dataclass(frozen=True)
 class Source:
-    """Bytes of one file, all of a `bytes`, and the file's name, so that every reader complains in the same words."""
+    """Bytes of one file, all of a `bytes`, and the file's name, so that every reader reports errors alike."""
 
     name: str
     data: memoryview
@@ -65,7 +65,7 @@ class Source:
     def array(
         self, at: int | None, view: memoryview, dtype: np.dtype, shape: Sequence[int], what: str
     ) -> np.ndarray:
-        """`view_array` whose complaints are FormatErrors about `what`."""
+        """`view_array` whose errors are FormatErrors about `what`."""
         try:
             return view_array(view, dtype, shape)
         except ValueError as error:

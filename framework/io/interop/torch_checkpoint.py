@@ -20,8 +20,8 @@ import numpy as np
 
 from framework.core.errors import FormatError
 from framework.io.interop import source as src
-from framework.io.interop.pickled import CONTAINERS, NUMPY, native, plain
-from framework.io.interop.pickles import AllowList, Global, Machine
+from framework.io.interop.pickled import CONTAINERS, NUMPY, is_shape, to_native, to_plain
+from framework.io.interop.pickles import AllowList, Global, PickleReader
 from framework.io.interop.source import MAX_RANK, Source, read_source
 
 LEGACY_MAGIC = bytes.fromhex(
@@ -97,7 +97,7 @@ class _Tensor:
         order = ">" if self.big_endian else "<"
         flat = np.frombuffer(data, self.dtype.newbyteorder(order), len(data) // size)[self.offset :]
         strides = tuple(stride * size for stride in self.strides)
-        return native(np.lib.stride_tricks.as_strided(flat, self.shape, strides, writeable=False))
+        return to_native(np.lib.stride_tricks.as_strided(flat, self.shape, strides, writeable=False))
 
 
 def read_torch(path: str | Path | Source) -> Any:
@@ -112,36 +112,46 @@ def read_torch(path: str | Path | Source) -> Any:
     return _read_zip(source)
 
 
-def _allowed(big_endian: bool) -> AllowList:
-    def tensor(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> _Tensor:
+def _make_allow_list(big_endian: bool) -> AllowList:
+    def tensor(storage: object, offset: object, shape: object, strides: object, *_: object) -> _Tensor:
         dtype = storage.dtype if isinstance(storage, _Storage) else None
         return build(storage, offset, shape, strides, dtype)
 
     def tensor_v2(
-        storage: Any, offset: Any, shape: Any, strides: Any, grad: Any, hooks: Any, metadata: Any = None
+        storage: object,
+        offset: object,
+        shape: object,
+        strides: object,
+        grad: object,
+        hooks: object,
+        metadata: object = None,
     ) -> _Tensor:
         if metadata:
             raise ValueError("a tensor with lazy conjugation or negation")
         return tensor(storage, offset, shape, strides)
 
     def tensor_v3(
-        storage: Any,
-        offset: Any,
-        shape: Any,
-        strides: Any,
-        grad: Any,
-        hooks: Any,
-        dtype: Any,
-        metadata: Any = None,
+        storage: object,
+        offset: object,
+        shape: object,
+        strides: object,
+        grad: object,
+        hooks: object,
+        dtype: object,
+        metadata: object = None,
     ) -> _Tensor:
         if metadata or not isinstance(dtype, Global):
             raise ValueError("a tensor with lazy conjugation or without dtype")
         return build(storage, offset, shape, strides, _DTYPES[dtype.name])
 
-    def build(storage: Any, offset: Any, shape: Any, strides: Any, dtype: Any) -> _Tensor:
-        for sizes in (shape, strides, (offset,)):
-            if type(sizes) is not tuple or any(type(size) is not int or size < 0 for size in sizes):
-                raise ValueError("offset, shape or strides of a tensor are not numbers of 0 and above")
+    def build(
+        storage: object, offset: object, shape: object, strides: object, dtype: np.dtype | None
+    ) -> _Tensor:
+        if (
+            not (is_shape(shape) and is_shape(strides) and type(offset) is int)
+            or min((offset, *shape, *strides)) < 0
+        ):
+            raise ValueError("offset, shape or strides of a tensor are not numbers of 0 and above")
         if (
             not isinstance(storage, _Storage)
             or dtype is None
@@ -155,7 +165,7 @@ def _allowed(big_endian: bool) -> AllowList:
             raise ValueError("the shape of a tensor is impossible")
         return _Tensor(storage, offset, shape, strides, dtype, big_endian)
 
-    def first(value: Any, *_: Any) -> Any:
+    def first(value: object, *_: object) -> object:
         return value
 
     return {
@@ -174,7 +184,7 @@ def _allowed(big_endian: bool) -> AllowList:
     }
 
 
-def _storage_class(kind: Any) -> np.dtype | None:
+def _storage_class(kind: object) -> np.dtype | None:
     if not isinstance(kind, Global) or (kind.name not in _STORAGES and kind.name != "UntypedStorage"):
         raise ValueError("a storage of an unknown class")
     return _STORAGES.get(kind.name)
@@ -219,8 +229,8 @@ def _read_zip(source: Source) -> Any:
     order = bytes(_entry(source, entries[root + "byteorder"])) if root + "byteorder" in entries else b"little"
     storages: dict[str, _Storage] = {}
 
-    def persistent(identity: Any) -> _Storage:
-        tag, kind, key, _, _ = identity
+    def persistent(identity: object) -> _Storage:
+        tag, kind, key, _, _ = identity if type(identity) is tuple else (None,) * 5
         if tag != "storage" or type(key) is not str or f"{root}data/{key}" not in entries:
             raise ValueError("a reference to something other than a storage of this file")
         if key not in storages:
@@ -231,8 +241,10 @@ def _read_zip(source: Source) -> Any:
 
     body = _entry(source, entries[pickles[0]])
     inner = Source(f"{source.name}: {pickles[0]}", body)
-    value, _ = Machine(inner, _allowed(order == b"big"), persistent=persistent, fix=_RESAVE).run()
-    return plain(inner, value)
+    value, _ = PickleReader(
+        inner, _make_allow_list(order == b"big"), persistent=persistent, fix=_RESAVE
+    ).run()
+    return to_plain(inner, value)
 
 
 def _entry(source: Source, entry: zipfile.ZipInfo) -> memoryview:
@@ -261,8 +273,8 @@ def _read_legacy(source: Source) -> Any:
     storages: dict[str, _Storage] = {}
     located: dict[str, memoryview] = {}
 
-    def persistent(identity: Any) -> _Storage:
-        tag, kind, key, _, _, view = identity
+    def persistent(identity: object) -> _Storage:
+        tag, kind, key, _, _, view = identity if type(identity) is tuple else (None,) * 6
         if tag != "storage" or type(key) is not str or view is not None:
             raise ValueError(
                 "a reference to something other than a whole storage, such as the code of a model"
@@ -274,14 +286,16 @@ def _read_legacy(source: Source) -> Any:
     at = len(LEGACY_MAGIC)
     heads = []
     for _ in range(2):
-        head, at = Machine(source, {}, start=at, fix=_RESAVE).run()
+        head, at = PickleReader(source, {}, start=at, fix=_RESAVE).run()
         heads.append(head)
     if heads[0] != 1001 or not isinstance(heads[1], dict) or heads[1].get("little_endian") is not True:
         raise source.error(
             "a torch stream of an unknown version or byte order", len(LEGACY_MAGIC), fix=_RESAVE
         )
-    value, at = Machine(source, _allowed(False), start=at, persistent=persistent, fix=_RESAVE).run()
-    keys, at = Machine(source, {}, start=at, fix=_RESAVE).run()
+    value, at = PickleReader(
+        source, _make_allow_list(False), start=at, persistent=persistent, fix=_RESAVE
+    ).run()
+    keys, at = PickleReader(source, {}, start=at, fix=_RESAVE).run()
     for key in keys if isinstance(keys, list) else ():
         if type(key) is not str or key not in storages or (dtype := storages[key].dtype) is None:
             raise source.error("the list of storages does not fit the tensors", at, fix=_RESAVE)
@@ -294,4 +308,4 @@ def _read_legacy(source: Source) -> Any:
             at,
             received=f"{len(located)} of {len(storages)} storages, {len(source.data) - at} bytes left",
         )
-    return plain(source, value)
+    return to_plain(source, value)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from framework.io.interop.dataflow import Call, Const, Dataflow, blaming
+from framework.io.interop.dataflow import Call, Const, Dataflow, report_damage
 from framework.io.interop.program import Program
 
 # ONNX orders gates i o f c (LSTM) and z r h (GRU); Paddle i f c o and r z c. Entry k is ONNX's block at our place k.
@@ -89,7 +89,7 @@ class _Finder:
             if index in self._taken:
                 continue
             handler = handlers.get(call.op)
-            with blaming(self.flow.program, call.node):
+            with report_damage(self.flow.program, call.node):
                 if handler is None or not handler(call, index):
                     self._rest(call)
         return self.ops
@@ -136,37 +136,37 @@ class _Finder:
             bias = self._next_add(
                 call, lambda const, add: _per_channel(const, add, channels, weight.array.ndim)
             )
-        return self._report(call.op, call, {"weight": weight, "bias": _flat(bias)})
+        return self._report(call.op, call, {"weight": weight, "bias": _flatten(bias)})
 
     def _linear(self, call: Call, weight: Const, bias: Const | None) -> bool:
         if bias is None:
             bias = self._next_add(call, lambda const, _: _is_vector(const, weight.array.shape[1]))
-        return self._report("linear", call, {"weight": weight, "bias": _flat(bias)})
+        return self._report("linear", call, {"weight": weight, "bias": _flatten(bias)})
 
     def _matmul(self, call: Call, index: int) -> bool:
         weight = self._const(call, "y")
         if weight is None or weight.array.ndim != 2 or call.args.get("x", "") in self.flow.consts:
             return False
         if call.attr("transpose_y", "transpose_Y", "trans_y"):
-            weight = _changed(weight, weight.array.T)
-        return self._linear(call, _scaled(weight, call.attr("alpha", default=1.0)), None)
+            weight = _replace_array(weight, weight.array.T)
+        return self._linear(call, _scale(weight, call.attr("alpha", default=1.0)), None)
 
     def _gemm(self, call: Call, index: int) -> bool:
         weight, bias = self._const(call, "weight"), self._const(call, "bias")
         if weight is None or weight.array.ndim != 2:
             return False
         if call.attr("transB"):
-            weight = _changed(weight, weight.array.T)
+            weight = _replace_array(weight, weight.array.T)
         if bias is not None:
-            bias = _scaled(bias, call.attr("beta", default=1.0))
-        return self._linear(call, _scaled(weight, call.attr("alpha", default=1.0)), bias)
+            bias = _scale(bias, call.attr("beta", default=1.0))
+        return self._linear(call, _scale(weight, call.attr("alpha", default=1.0)), bias)
 
     def _norm(self, call: Call, index: int) -> bool:
         roles = ("weight", "bias", "_mean", "_variance") if call.op == "batch_norm" else ("weight", "bias")
-        return self._report(call.op, call, {role: _flat(self._const(call, role)) for role in roles})
+        return self._report(call.op, call, {role: _flatten(self._const(call, role)) for role in roles})
 
     def _prelu(self, call: Call, index: int) -> bool:
-        return self._report("prelu", call, {"weight": _flat(self._const(call, "weight"))})
+        return self._report("prelu", call, {"weight": _flatten(self._const(call, "weight"))})
 
     def _embedding(self, call: Call, index: int) -> bool:
         weight = self._const(call, "weight")
@@ -182,7 +182,7 @@ class _Finder:
         if const.array.size > 1 and self._normalisation(other):
             size = const.array.size
             bias = self._next_add(call, lambda summand, _: _is_vector(summand, size))
-            return self._report("layer_norm", call, {"weight": _flat(const), "bias": _flat(bias)})
+            return self._report("layer_norm", call, {"weight": _flatten(const), "bias": _flatten(bias)})
         if not const.trained:
             return False
         bias = self._next_add(call, lambda summand, _: summand.trained)
@@ -300,15 +300,15 @@ class _Finder:
         self._report("other", call, found)
 
 
-def _changed(const: Const, array: np.ndarray) -> Const:
+def _replace_array(const: Const, array: np.ndarray) -> Const:
     return Const(np.ascontiguousarray(array), const.names, const.trained)
 
 
-def _scaled(const: Const, factor: float) -> Const:
-    return const if factor == 1 else _changed(const, const.array * const.array.dtype.type(factor))
+def _scale(const: Const, factor: float) -> Const:
+    return const if factor == 1 else _replace_array(const, const.array * const.array.dtype.type(factor))
 
 
-def _flat(const: Const | None) -> Const | None:
+def _flatten(const: Const | None) -> Const | None:
     return None if const is None else Const(const.array.reshape(-1), const.names, const.trained)
 
 

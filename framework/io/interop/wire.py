@@ -39,7 +39,7 @@ def varint(source: Source, at: int, end: int) -> tuple[int, int]:
     raise source.error(f"not protobuf: {problem}", start)
 
 
-def _signed(value: int) -> int:
+def _to_signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
@@ -103,18 +103,18 @@ class Message:
 
     def integer(self, number: int, default: int = 0) -> int:
         entries = self._entries(number, _VARINT)
-        return _signed(entries[-1][1]) if entries else default
+        return _to_signed(entries[-1][1]) if entries else default
 
     def integers(self, number: int) -> tuple[int, ...]:
         """A repeated integer field, packed or not."""
         values = []
         for wire, start, end in self._entries(number, _VARINT, _LEN):
             if wire == _VARINT:
-                values.append(_signed(start))
+                values.append(_to_signed(start))
                 continue
             while start < end:
                 value, start = varint(self.source, start, end)
-                values.append(_signed(value))
+                values.append(_to_signed(value))
         return tuple(values)
 
     def reals(self, number: int, dtype: str = "<f4") -> np.ndarray:

@@ -4,16 +4,16 @@
     for transform in train:
         sample = transform(sample, rng)
 
-Geometric ones plan one Warp from the image's size and the generator, `plan(size_hw, rng)`, and apply it to every
-field with `apply_warp`; photometric ones change the image alone. Images stay uint8 RGB: normalising is part of the
+Geometric ones (`GeometricTransform`) plan one Warp from the image's size and the generator and apply it to every field;
+photometric ones change the image alone. Images stay uint8 RGB: normalising is part of the
 model's program. What is in the sample is shared or replaced, never changed in place. Equal generators give equal
-results. Two kinds are called by the loader in their own way: those that mix several images (class attribute `extra`)
-and those that do the same to a whole batch (`per_batch`).
+results. Two kinds are called by the loader in their own way: those that mix several images (`MixTransform`) and those
+that do the same to a whole batch (class attribute `per_batch`).
 """
 
 from framework.vision.transforms.affine import RandomAffine, RandomRotation
 from framework.vision.transforms.affine_crop import CropToObject, RandomCropToObject, RandomFrame
-from framework.vision.transforms.apply import Transform, apply_warp, keep_objects
+from framework.vision.transforms.apply import GeometricTransform, apply_warp, keep_objects
 from framework.vision.transforms.auto_augment import AutoAugment, RandAugment
 from framework.vision.transforms.color import ColorJitter, GaussianBlur, RandomDistort, RandomGrayscale
 from framework.vision.transforms.combine import RandomApply, RandomChoice
@@ -31,6 +31,7 @@ __all__ = [
     "ColorJitter",
     "CropToObject",
     "GaussianBlur",
+    "GeometricTransform",
     "LetterBox",
     "MixUp",
     "Mosaic",
@@ -56,7 +57,6 @@ __all__ = [
     "RandomVerticalFlip",
     "Resize",
     "ResizeShort",
-    "Transform",
     "apply_warp",
     "keep_objects",
 ]

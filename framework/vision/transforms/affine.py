@@ -9,15 +9,14 @@ import numpy as np
 from framework.config.registry import register
 from framework.core.errors import ConfigError
 from framework.vision.image import Interpolation
-from framework.vision.sample import Sample
-from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp
+from framework.vision.transforms.apply import IGNORE_INDEX, GeometricTransform
 from framework.vision.transforms.checks import Fill, Range, around, check_fill, check_number, check_range
 from framework.vision.warp import Size, Warp
 
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomRotation:
+class RandomRotation(GeometricTransform):
     """Turns the image about its centre, with probability `p`.
 
     `degrees` are clockwise: a range (least, most), or a number that stands for (-number, number). With `expand` the
@@ -42,25 +41,14 @@ class RandomRotation:
         check_number(self, "min_visible", 0, 1)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         if rng.random() >= self.p:
             return Warp.identity(size_hw)
         return Warp.rotate(size_hw, rng.uniform(*around(self.degrees)), expand=self.expand)
 
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        return apply_warp(
-            sample,
-            self.plan(sample.size_hw, rng),
-            interpolation=self.interpolation,
-            fill=self.fill,
-            ignore_index=self.ignore_index,
-            min_visible=self.min_visible,
-        )
-
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomAffine:
+class RandomAffine(GeometricTransform):
     """Shears, scales and turns the image about its centre and then shifts it, with probability `p`; keeps its size.
 
     `degrees` of the turn are clockwise and `shear` is in degrees along x: ranges (least, most), or a number that
@@ -98,7 +86,6 @@ class RandomAffine:
         check_number(self, "min_visible", 0, 1)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         if rng.random() >= self.p:
             return Warp.identity(size_hw)
         height, width = size_hw
@@ -108,16 +95,6 @@ class RandomAffine:
         shift_xy = rng.uniform(-1, 1, 2) * self.translate * np.array([width, height])
         cos, sin = scale * np.cos(turn), scale * np.sin(turn)
         return about_centre(size_hw, np.array([[cos, -sin], [sin, cos]]) @ [[1, shear], [0, 1]], shift_xy)
-
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        return apply_warp(
-            sample,
-            self.plan(sample.size_hw, rng),
-            interpolation=self.interpolation,
-            fill=self.fill,
-            ignore_index=self.ignore_index,
-            min_visible=self.min_visible,
-        )
 
 
 def about_centre(size_hw: Size, linear: np.ndarray, shift_xy: np.ndarray) -> Warp:

@@ -8,9 +8,10 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, ShapeError
+from framework.core.transform import Transform
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
-from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp, move_keypoints
+from framework.vision.transforms.apply import IGNORE_INDEX, GeometricTransform, apply_warp, move_keypoints
 from framework.vision.transforms.checks import (
     Fill,
     FlipPairs,
@@ -25,7 +26,7 @@ from framework.vision.transforms.checks import (
 from framework.vision.warp import Size, Warp
 
 
-def framed(
+def plan_frame(
     source_hw: Size,
     centre_xy: np.ndarray,
     extent_wh: np.ndarray,
@@ -52,7 +53,7 @@ def framed(
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomFrame:
+class RandomFrame(GeometricTransform):
     """Cuts a random square out of the image, turned, and scales it to fill `size_hw`.
 
     Its side is a share from `scale` of the image's short side, its centre lies off the image's by up to the share
@@ -84,27 +85,16 @@ class RandomFrame:
         check_number(self, "min_visible", 0, 1)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         degrees = rng.uniform(*around(self.degrees))
         side = rng.uniform(*self.scale) * min(size_hw)
         shift = rng.uniform(-1, 1, 2) * self.translate * side
         centre = np.array([size_hw[1] / 2, size_hw[0] / 2]) + shift
-        return framed(size_hw, centre, np.array([side, side]), self.size_hw, degrees=degrees)
-
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        return apply_warp(
-            sample,
-            self.plan(sample.size_hw, rng),
-            interpolation=self.interpolation,
-            fill=self.fill,
-            ignore_index=self.ignore_index,
-            min_visible=self.min_visible,
-        )
+        return plan_frame(size_hw, centre, np.array([side, side]), self.size_hw, degrees=degrees)
 
 
 @register("transform")
 @dataclass(frozen=True)
-class CropToObject:
+class CropToObject(Transform[Sample]):
     """Cuts out the one object of the sample: its box, `padding` times as large, in the middle of `size_hw`.
 
     Keypoints beside the crop keep their labels, so that an evaluation still asks for them.
@@ -125,14 +115,14 @@ class CropToObject:
         check_fill(self)
 
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        centre, extent = _box_of(sample, "CropToObject")
-        warp = framed(sample.size_hw, centre, extent * self.padding, self.size_hw)
-        return _cropped(sample, warp, self.interpolation, self.fill)
+        centre, extent = _get_box(sample, "CropToObject")
+        warp = plan_frame(sample.size_hw, centre, extent * self.padding, self.size_hw)
+        return _crop(sample, warp, self.interpolation, self.fill)
 
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomCropToObject:
+class RandomCropToObject(Transform[Sample]):
     """`CropToObject` for training: larger or smaller, turned, mirrored, and sometimes around half of the body alone.
 
     What is seen is scaled by a factor from a normal distribution around 1 of deviation `scale`, cut at 1 - scale and
@@ -182,7 +172,7 @@ class RandomCropToObject:
             )
 
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        centre, extent = _box_of(sample, "RandomCropToObject")
+        centre, extent = _get_box(sample, "RandomCropToObject")
         half, factor, angle = rng.random() < self.p_half_body, rng.normal(), rng.normal()
         turned, mirrored = rng.random() < self.p_rotate, bool(rng.random() < self.p_flip)
         upper_first = rng.random() < 0.7
@@ -190,8 +180,10 @@ class RandomCropToObject:
         centre, extent = (centre, extent * self.padding) if around_half is None else around_half
         extent = extent * np.clip(factor * self.scale + 1, 1 - self.scale, 1 + self.scale)
         degrees = np.clip(angle, -2, 2) * self.degrees if turned else 0.0
-        warp = framed(sample.size_hw, centre, extent, self.size_hw, degrees=float(degrees), mirrored=mirrored)
-        return _cropped(sample, warp, self.interpolation, self.fill, self.keypoint_flip_pairs)
+        warp = plan_frame(
+            sample.size_hw, centre, extent, self.size_hw, degrees=float(degrees), mirrored=mirrored
+        )
+        return _crop(sample, warp, self.interpolation, self.fill, self.keypoint_flip_pairs)
 
     def _half_body(self, sample: Sample, upper_first: bool) -> tuple[np.ndarray, np.ndarray] | None:
         """Centre and extent of half the labelled keypoints; None where there are too few."""
@@ -209,7 +201,7 @@ class RandomCropToObject:
         return chosen.mean(axis=0), 1.5 * (chosen.max(axis=0) - chosen.min(axis=0))
 
 
-def _box_of(sample: Sample, where: str) -> tuple[np.ndarray, np.ndarray]:
+def _get_box(sample: Sample, where: str) -> tuple[np.ndarray, np.ndarray]:
     """Centre (x, y) and extent (width, height) of the sample's one box."""
     count = 0 if sample.boxes is None else len(sample.boxes)
     if sample.boxes is None or count != 1:
@@ -223,7 +215,7 @@ def _box_of(sample: Sample, where: str) -> tuple[np.ndarray, np.ndarray]:
     return (low + high) / 2, high - low
 
 
-def _cropped(
+def _crop(
     sample: Sample, warp: Warp, interpolation: Interpolation, fill: Fill, pairs: FlipPairs = ()
 ) -> Sample:
     # The object is what the crop was made for: it stays, also where an augmented crop shows nothing of its box.

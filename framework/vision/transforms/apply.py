@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import abc
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from framework.core.errors import ShapeError
+from framework.core.transform import Transform
 from framework.vision import boxes, masks
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
 from framework.vision.transforms.checks import Fill, FlipPairs
-from framework.vision.warp import Warp
+from framework.vision.warp import Size, Warp
 
 IGNORE_INDEX = 255
 
 
-class Transform(Protocol):
-    """A frozen dataclass registered as "transform". It changes nothing in place and draws from `rng` alone."""
+_WARP_OPTIONS = ("interpolation", "fill", "ignore_index", "min_visible", "keypoint_flip_pairs")
 
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample: ...
+
+@dataclass(frozen=True)
+class GeometricTransform(Transform[Sample]):
+    """Plans a Warp and applies it to every field; fields of its own that `apply_warp` takes are handed on to it."""
+
+    @abc.abstractmethod
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        """The warp for an image of `size_hw`."""
+        ...
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        options = {
+            field.name: getattr(self, field.name) for field in fields(self) if field.name in _WARP_OPTIONS
+        }
+        return apply_warp(sample, self.plan(sample.size_hw, rng), **options)
 
 
 def apply_warp(
@@ -136,7 +152,7 @@ def move_keypoints(keypoints: np.ndarray, warp: Warp, pairs: FlipPairs = ()) -> 
             "keypoint_flip_pairs name a keypoint that is not there",
             where="apply_warp",
             received=pairs,
-            allowed=f"indices below {keypoints}, the number of keypoints",
+            allowed=f"indices below {points}, the number of keypoints",
         )
     out = keypoints.copy()
     out[..., :2] = warp.points(keypoints[..., :2])

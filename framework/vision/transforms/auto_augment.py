@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from framework.config.registry import register
+from framework.core.transform import Transform
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
 from framework.vision.transforms import pixels
@@ -76,7 +77,7 @@ _RAND_AUGMENT = tuple(name for name in (*_WARPS, *_ENHANCERS, *_OTHERS) if name 
 
 @register("transform")
 @dataclass(frozen=True)
-class RandAugment:
+class RandAugment(Transform[Sample]):
     """Applies `num_ops` random ops of the module's table (Invert left out), with replacement.
 
     Their strength is `magnitude` / 10. With `magnitude_std` each op's magnitude is drawn from a normal distribution
@@ -111,7 +112,7 @@ class RandAugment:
 
 @register("transform")
 @dataclass(frozen=True)
-class AutoAugment:
+class AutoAugment(Transform[Sample]):
     """Applies one of the 25 pairs of ops that were found to suit ImageNet.
 
     Source: Cubuk et al., "AutoAugment", table 9.

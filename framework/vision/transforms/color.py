@@ -12,6 +12,7 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError
+from framework.core.transform import Transform
 from framework.vision.sample import Sample
 from framework.vision.transforms import pixels
 from framework.vision.transforms.checks import Range, around, check_number, check_range, check_rgb
@@ -23,7 +24,7 @@ _FROM_YIQ = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 
 
 @register("transform")
 @dataclass(frozen=True)
-class ColorJitter:
+class ColorJitter(Transform[Sample]):
     """Changes brightness, contrast, saturation and hue by random factors, in random order.
 
     The first three are ranges (least, most) of the factors of `pixels`, or a number that stands for
@@ -71,7 +72,7 @@ def _factors(value: Range) -> tuple[float, float]:
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomDistort:
+class RandomDistort(Transform[Sample]):
     """Changes brightness, contrast, saturation and hue in random order, each with probability `p`.
 
     Not the same as ColorJitter: `brightness` is added to the values 0 to 255, `contrast` multiplies them, `saturation`
@@ -128,7 +129,7 @@ def _distortion(name: str, value: float) -> np.ndarray:
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomGrayscale:
+class RandomGrayscale(Transform[Sample]):
     """Takes the colours away, with probability `p`; the image keeps three channels.
 
     Raises:
@@ -147,7 +148,7 @@ class RandomGrayscale:
 
 @register("transform")
 @dataclass(frozen=True)
-class GaussianBlur:
+class GaussianBlur(Transform[Sample]):
     """Blurs with a Gaussian of a random standard deviation from `sigma` (least, most), in pixels.
 
     `kernel_size` is the side of the square of weights; at the edges the image is mirrored.

@@ -9,16 +9,16 @@ import numpy as np
 
 from framework.config.registry import Kind, register
 from framework.core.errors import ConfigError
+from framework.core.transform import MixTransform, Transform
 from framework.vision.sample import Sample
-from framework.vision.transforms.apply import Transform
 from framework.vision.transforms.checks import check_number
 
-Transforms = tuple[Annotated[Transform, Kind("transform")], ...]
+Transforms = tuple[Annotated[Transform[Sample], Kind("transform")], ...]
 
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomApply:
+class RandomApply(Transform[Sample]):
     """Applies all `transforms`, in their order, with probability `p`; or none.
 
     Raises:
@@ -41,7 +41,7 @@ class RandomApply:
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomChoice:
+class RandomChoice(Transform[Sample]):
     """Applies one of `transforms`, all equally probable or in proportion to `weights`.
 
     Raises:
@@ -75,7 +75,7 @@ def _check_some(owner: object, transforms: Transforms) -> None:
     if not transforms:
         raise ConfigError("the list is empty", where=where, allowed="at least one transform")
     for transform in transforms:
-        if getattr(type(transform), "extra", 0) or getattr(type(transform), "per_batch", False):
+        if isinstance(transform, MixTransform) or transform.per_batch:
             raise ConfigError(
                 "the loader itself has to call this transform",
                 where=where,

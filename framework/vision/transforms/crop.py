@@ -9,17 +9,18 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError
+from framework.core.transform import Transform
 from framework.vision import boxes as box_ops
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
-from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp, keep_objects
+from framework.vision.transforms.apply import IGNORE_INDEX, GeometricTransform, apply_warp, keep_objects
 from framework.vision.transforms.checks import Fill, check_fill, check_number, check_range, check_size
 from framework.vision.warp import Size, Warp
 
 
 @register("transform")
 @dataclass(frozen=True)
-class CenterCrop:
+class CenterCrop(GeometricTransform):
     """Cuts `size_hw` out of the middle; a smaller image is put into the middle of `fill`.
 
     Where the middle falls between two pixels, the crop begins at the first of them.
@@ -39,23 +40,13 @@ class CenterCrop:
         check_number(self, "min_visible", 0, 1)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         top, left = ((side - wanted) // 2 for side, wanted in zip(size_hw, self.size_hw, strict=True))
         return Warp.crop(size_hw, (left, top, left + self.size_hw[1], top + self.size_hw[0]))
-
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        return apply_warp(
-            sample,
-            self.plan(sample.size_hw, rng),
-            fill=self.fill,
-            ignore_index=self.ignore_index,
-            min_visible=self.min_visible,
-        )
 
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomCrop:
+class RandomCrop(GeometricTransform):
     """Cuts `size_hw` out at a random place, of an image with `padding` pixels of `fill` put around it.
 
     A side that is still too short is filled up, with the image at a random place in it.
@@ -77,7 +68,6 @@ class RandomCrop:
         check_number(self, "min_visible", 0, 1)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         starts = []
         for side, wanted in zip(size_hw, self.size_hw, strict=True):
             room = side + 2 * self.padding - wanted
@@ -85,19 +75,10 @@ class RandomCrop:
         top, left = starts
         return Warp.crop(size_hw, (left, top, left + self.size_hw[1], top + self.size_hw[0]))
 
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        return apply_warp(
-            sample,
-            self.plan(sample.size_hw, rng),
-            fill=self.fill,
-            ignore_index=self.ignore_index,
-            min_visible=self.min_visible,
-        )
-
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomResizedCrop:
+class RandomResizedCrop(GeometricTransform):
     """Cuts out a random part of the image and scales it to `size_hw`: the crop that ImageNet classifiers train on.
 
     The part has a share of the image's area from `scale` and width / height from `ratio` (drawn in its logarithm).
@@ -122,7 +103,6 @@ class RandomResizedCrop:
         check_number(self, "min_visible", 0, 1)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         x0, y0, x1, y1 = self._part(size_hw, rng)
         scale_x, scale_y = self.size_hw[1] / (x1 - x0), self.size_hw[0] / (y1 - y0)
         matrix = np.array([[scale_x, 0, -x0 * scale_x], [0, scale_y, -y0 * scale_y], [0, 0, 1]])
@@ -143,24 +123,16 @@ class RandomResizedCrop:
         y, x = (height - h) // 2, (width - w) // 2
         return x, y, x + w, y + h
 
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        return apply_warp(
-            sample,
-            self.plan(sample.size_hw, rng),
-            interpolation=self.interpolation,
-            min_visible=self.min_visible,
-        )
-
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomIoUCrop:
+class RandomIoUCrop(Transform[Sample]):
     """Cuts out a random part that at least one object overlaps with an IoU of a random one of `thresholds`.
 
     Objects stay where their centre lies in the part; at least one must. The part's sides are a share from `scale` of
     the image's, apart from a stretch from `ratio` (width / height). A threshold for which `attempts` parts did not
     fit gives way to the next. With `allow_no_crop`, leaving the image as it is has the chance of one more threshold.
-    Images without objects stay as they are; objects to ignore are not looked at.
+    Images without objects stay as they are; objects to ignore do not count.
 
     Source: Liu et al., "SSD", section 2.2, as PaddleDetection's RandomCrop.
 
@@ -200,7 +172,7 @@ class RandomIoUCrop:
                 return sample
             for _ in range(self.attempts):
                 part = self._part(sample.size_hw, rng)
-                inside = _centred_in(sample.boxes, part)
+                inside = _are_centred_in(sample.boxes, part)
                 best = box_ops.iou(sample.boxes[wanted], np.array([part], np.float64)).max()
                 if best >= least and (inside & wanted).any():
                     return apply_warp(keep_objects(sample, inside), Warp.crop(sample.size_hw, part))
@@ -219,7 +191,7 @@ class RandomIoUCrop:
         return x, y, x + w, y + h
 
 
-def _centred_in(boxes: np.ndarray, part: tuple[int, int, int, int]) -> np.ndarray:
+def _are_centred_in(boxes: np.ndarray, part: tuple[int, int, int, int]) -> np.ndarray:
     centres = (boxes[:, :2] + boxes[:, 2:]) / 2
     inside = (centres >= part[:2]) & (centres < part[2:])
     return inside[:, 0] & inside[:, 1]

@@ -9,13 +9,14 @@ from typing import Literal
 import numpy as np
 
 from framework.config.registry import register
+from framework.core.transform import Transform
 from framework.vision.sample import Sample
 from framework.vision.transforms.checks import check_fill, check_number, check_range, check_rgb
 
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomErasing:
+class RandomErasing(Transform[Sample]):
     """Paints over a random rectangle of the image, with probability `p`.
 
     The rectangle has a share of the image's area from `scale` and height / width from `ratio` (drawn in its

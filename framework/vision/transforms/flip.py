@@ -7,15 +7,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from framework.config.registry import register
-from framework.vision.sample import Sample
-from framework.vision.transforms.apply import apply_warp
+from framework.vision.transforms.apply import GeometricTransform
 from framework.vision.transforms.checks import FlipPairs, check_flip_pairs, check_number
 from framework.vision.warp import Size, Warp
 
 
+@dataclass(frozen=True)
+class _RandomFlip(GeometricTransform):
+    p: float = 0.5
+    keypoint_flip_pairs: FlipPairs = ()
+
+    def __post_init__(self) -> None:
+        check_number(self, "p", 0, 1)
+        check_flip_pairs(self)
+
+
 @register("transform")
 @dataclass(frozen=True)
-class RandomHorizontalFlip:
+class RandomHorizontalFlip(_RandomFlip):
     """Mirrors left and right with probability `p`.
 
     Left and right keypoints change places as `keypoint_flip_pairs` say: ((left eye, right eye), ...) by index.
@@ -24,42 +33,18 @@ class RandomHorizontalFlip:
         ConfigError: `p` is no probability, or a keypoint is in two pairs.
     """
 
-    p: float = 0.5
-    keypoint_flip_pairs: FlipPairs = ()
-
-    def __post_init__(self) -> None:
-        check_number(self, "p", 0, 1)
-        check_flip_pairs(self)
-
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         return Warp.flip(size_hw, horizontal=bool(rng.random() < self.p))
-
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        warp = self.plan(sample.size_hw, rng)
-        return apply_warp(sample, warp, keypoint_flip_pairs=self.keypoint_flip_pairs)
 
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomVerticalFlip:
+class RandomVerticalFlip(_RandomFlip):
     """Mirrors top and bottom with probability `p`; a mirror image too, so `keypoint_flip_pairs` change places.
 
     Raises:
         ConfigError: `p` is no probability, or a keypoint is in two pairs.
     """
 
-    p: float = 0.5
-    keypoint_flip_pairs: FlipPairs = ()
-
-    def __post_init__(self) -> None:
-        check_number(self, "p", 0, 1)
-        check_flip_pairs(self)
-
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         return Warp.flip(size_hw, vertical=bool(rng.random() < self.p))
-
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        warp = self.plan(sample.size_hw, rng)
-        return apply_warp(sample, warp, keypoint_flip_pairs=self.keypoint_flip_pairs)

@@ -1,6 +1,6 @@
 """Transforms that make one image of several, with the objects of all of them.
 
-The loader draws and loads the further samples: a class says with `extra` how many it needs. What comes out is a new
+The loader draws and loads the other samples: a class says with `extra` how many it needs. What comes out is a new
 image: it has no warp back to a file, and no areas as annotated.
 """
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, ShapeError
+from framework.core.transform import MixTransform
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
 from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp
@@ -24,7 +25,7 @@ from framework.vision.warp import Size, Warp
 
 @register("transform")
 @dataclass(frozen=True)
-class Mosaic:
+class Mosaic(MixTransform[Sample]):
     """Puts four images around a random point of a canvas of `size_hw`, with probability `p`.
 
     Each is scaled to fit a quarter of the canvas, keeping its aspect, and lies with one corner at the point, which is
@@ -62,7 +63,7 @@ class Mosaic:
         check_fill(self)
         check_number(self, "min_visible", 0, 1)
 
-    def __call__(self, sample: Sample, rng: np.random.Generator, others: Sequence[Sample]) -> Sample:
+    def __call__(self, sample: Sample, rng: np.random.Generator, others: Sequence[Sample] = ()) -> Sample:
         if rng.random() >= self.p:
             return sample
         height, width = self.size_hw
@@ -86,7 +87,7 @@ class Mosaic:
         image = np.empty((height, width, 3), np.uint8)
         for part, place in parts:
             _paste(image, part.image, place)
-        return _united(parts, image)
+        return _unite(parts, image)
 
     def _into(self, size_hw: Size, tile_hw: Size, *, at_right: bool, at_bottom: bool) -> Warp:
         """Scaled to fit half the canvas, and moved so that the given corner is that of the tile."""
@@ -105,7 +106,7 @@ class Mosaic:
 
 @register("transform")
 @dataclass(frozen=True)
-class MixUp:
+class MixUp(MixTransform[Sample]):
     """Blends the image with another one, with probability `p`; the objects of both stay, with equal rights.
 
     Both lie in the top left corner of a black canvas that is as high and as wide as the larger of the two. The first
@@ -126,7 +127,7 @@ class MixUp:
         check_number(self, "alpha", 0, above=True)
         check_number(self, "p", 0, 1)
 
-    def __call__(self, sample: Sample, rng: np.random.Generator, others: Sequence[Sample]) -> Sample:
+    def __call__(self, sample: Sample, rng: np.random.Generator, others: Sequence[Sample] = ()) -> Sample:
         applied, weight = rng.random() < self.p, rng.beta(self.alpha, self.alpha)
         if not applied:
             return sample
@@ -146,54 +147,49 @@ class MixUp:
             for one in pair
         )
         image = cv2.addWeighted(first, weight, second, 1 - weight, 0)
-        return _united([(one, (0, 0)) for one in pair], image)
+        return _unite([(one, (0, 0)) for one in pair], image)
 
 
 _Part = tuple[Sample, tuple[int, int]]  # and where its top left corner (x, y) comes to lie
 
 
-def _united(parts: Sequence[_Part], image: np.ndarray) -> Sample:
+def _unite(parts: Sequence[_Part], image: np.ndarray) -> Sample:
     """One sample of the objects of `parts`, each moved to its place in `image`; it has the first one's id."""
     kinds = [_kinds(part) for part, _ in parts]
     first = parts[0][0]
-    if any(kind != kinds[0] for kind in kinds) or kinds[0] & _OF_THE_PICTURE:
+    if any(kind != kinds[0] for kind in kinds) or kinds[0] & {_OF_THE_IMAGE["labels"], _OF_THE_IMAGE["text"]}:
         raise ShapeError(
             "these samples cannot be mixed",
             where=_where("a mixing transform", first),
             received="; ".join(", ".join(sorted(kind)) or "an image alone" for kind in kinds),
             allowed="the same fields in each, with one entry an object",
         )
-    moved = [_moved(part, place, image.shape[:2]) for part, place in parts]
+    moved = [_move(part, place, image.shape[:2]) for part, place in parts]
     joined: dict[str, Any] = {}
     for name in moved[0]:
         values = [one[name] for one in moved]
         joined[name] = sum(values, ()) if isinstance(values[0], tuple) else np.concatenate(values)
-    if _CLASS_MASK in kinds[0]:
-        mask = np.empty(image.shape[:2], first.mask.dtype)  # pyright: ignore[reportOptionalMemberAccess]
+    if _CLASS_MASK in kinds[0] and first.mask is not None:
+        mask = np.empty(image.shape[:2], first.mask.dtype)
         for part, place in parts:
+            assert part.mask is not None, "all have the same fields"
             _paste(mask, part.mask, place)
         joined["mask"] = mask
     return Sample(image, id=first.id, **joined)
 
 
 _CLASS_MASK = "a mask of classes"
-_OF_THE_PICTURE = {"a label of the image", "a text of the image"}
+_OF_THE_IMAGE = {"labels": "a label of the image", "text": "a text of the image", "mask": _CLASS_MASK}
 
 
 def _kinds(sample: Sample) -> set[str]:
     names = ("boxes", "polygons", "keypoints", "labels", "valid", "mask", "text")
-    found = {name for name in names if getattr(sample, name) is not None}
-    for name, of_image, kind in (
-        ("labels", sample.labels is not None and sample.labels.ndim == 0, "a label of the image"),
-        ("text", isinstance(sample.text, str), "a text of the image"),
-        ("mask", sample.mask is not None and sample.mask.ndim == 2, _CLASS_MASK),
-    ):
-        if of_image:
-            found = found - {name} | {kind}
-    return found
+    of_image = sample.image_fields()
+    found = {name for name in names if getattr(sample, name) is not None} - of_image
+    return found | {_OF_THE_IMAGE[name] for name in of_image}
 
 
-def _moved(sample: Sample, place: tuple[int, int], size_hw: Size) -> dict[str, Any]:
+def _move(sample: Sample, place: tuple[int, int], size_hw: Size) -> dict[str, Any]:
     """The fields with an entry an object, on a canvas of `size_hw`."""
     fields: dict[str, Any] = {"labels": sample.labels, "valid": sample.valid, "text": sample.text}
     if sample.boxes is not None:
@@ -210,7 +206,7 @@ def _moved(sample: Sample, place: tuple[int, int], size_hw: Size) -> dict[str, A
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _paste(canvas: np.ndarray, part: Any, place: tuple[int, int]) -> None:
+def _paste(canvas: np.ndarray, part: np.ndarray, place: tuple[int, int]) -> None:
     """Into `[H, W]`, `[H, W, 3]` or, all K alike, into `[K, H, W]` of bool."""
     x, y = place
     if canvas.ndim == 3 and canvas.dtype == np.bool_:

@@ -9,8 +9,7 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, ShapeError
-from framework.vision.sample import Sample
-from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp
+from framework.vision.transforms.apply import IGNORE_INDEX, GeometricTransform
 from framework.vision.transforms.checks import Fill, check_fill, check_number, check_size
 from framework.vision.warp import Size, Warp
 
@@ -19,7 +18,7 @@ Align = Literal["top_left", "center"]
 
 @register("transform")
 @dataclass(frozen=True)
-class Pad:
+class Pad(GeometricTransform):
     """Adds `padding` pixels (left, top, right, bottom); one number stands for all four.
 
     Raises:
@@ -47,17 +46,12 @@ class Pad:
         return (one, one, one, one) if isinstance(one, int) else one
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         return Warp.pad(size_hw, *self._widths)
-
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        warp = self.plan(sample.size_hw, rng)
-        return apply_warp(sample, warp, fill=self.fill, ignore_index=self.ignore_index)
 
 
 @register("transform")
 @dataclass(frozen=True)
-class PadToSize:
+class PadToSize(GeometricTransform):
     """Fills the image up to `size_hw`, with the image in the top left corner or in the middle.
 
     Raises:
@@ -75,7 +69,6 @@ class PadToSize:
         check_fill(self)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         if size_hw[0] > self.size_hw[0] or size_hw[1] > self.size_hw[1]:
             raise ShapeError(
                 "the image is larger than the size that it is to be filled up to",
@@ -84,16 +77,12 @@ class PadToSize:
                 allowed=f"at most {self.size_hw}",
                 fix='put Resize with mode "fit" or a crop before it',
             )
-        return _filled_up(size_hw, self.size_hw, self.align)
-
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        warp = self.plan(sample.size_hw, rng)
-        return apply_warp(sample, warp, fill=self.fill, ignore_index=self.ignore_index)
+        return _plan_padding(size_hw, self.size_hw, self.align)
 
 
 @register("transform")
 @dataclass(frozen=True)
-class PadToMultiple:
+class PadToMultiple(GeometricTransform):
     """Fills both sides up to the next multiple, with the image in the top left corner or in the middle.
 
     With `per_octave` only so many multiples count between a side and its double, evenly spaced: of 32 and 4 these are
@@ -117,8 +106,7 @@ class PadToMultiple:
         check_fill(self)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
-        return _filled_up(size_hw, (self._side(size_hw[0]), self._side(size_hw[1])), self.align)
+        return _plan_padding(size_hw, (self._side(size_hw[0]), self._side(size_hw[1])), self.align)
 
     def _side(self, side: int) -> int:
         step = self.multiple
@@ -127,14 +115,10 @@ class PadToMultiple:
                 step *= 2
         return -(-side // step) * step
 
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        warp = self.plan(sample.size_hw, rng)
-        return apply_warp(sample, warp, fill=self.fill, ignore_index=self.ignore_index)
-
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomExpand:
+class RandomExpand(GeometricTransform):
     """Puts the image at a random place on a canvas of `fill`, up to `max_ratio` times as high and wide.
 
     The default fill is the mean of ImageNet.
@@ -156,7 +140,6 @@ class RandomExpand:
         check_fill(self)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         if rng.random() >= self.p:
             return Warp.identity(size_hw)
         ratio = rng.uniform(1, self.max_ratio)
@@ -164,12 +147,8 @@ class RandomExpand:
         top, left = int(rng.integers(extra_h + 1)), int(rng.integers(extra_w + 1))
         return Warp.pad(size_hw, left, top, extra_w - left, extra_h - top)
 
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        warp = self.plan(sample.size_hw, rng)
-        return apply_warp(sample, warp, fill=self.fill, ignore_index=self.ignore_index)
 
-
-def _filled_up(size_hw: Size, wanted_hw: Size, align: Align) -> Warp:
+def _plan_padding(size_hw: Size, wanted_hw: Size, align: Align) -> Warp:
     extra_h, extra_w = wanted_hw[0] - size_hw[0], wanted_hw[1] - size_hw[1]
     top, left = (extra_h // 2, extra_w // 2) if align == "center" else (0, 0)
     return Warp.pad(size_hw, left, top, extra_w - left, extra_h - top)

@@ -9,16 +9,17 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError
+from framework.core.transform import Transform
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
-from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp
+from framework.vision.transforms.apply import IGNORE_INDEX, GeometricTransform, apply_warp
 from framework.vision.transforms.checks import Fill, check_fill, check_number, check_range, check_size
 from framework.vision.warp import Size, Warp
 
 
 @register("transform")
 @dataclass(frozen=True)
-class Resize:
+class Resize(GeometricTransform):
     """Scales the image.
 
     `mode`: "exact" gives `size_hw` whatever the aspect; "fit" the largest image of the same aspect inside `size_hw`;
@@ -45,20 +46,16 @@ class Resize:
             )
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         if self.mode == "exact":
             return Warp.resize(size_hw, self.size_hw)
         factors = [wanted / side for wanted, side in zip(self.size_hw, size_hw, strict=True)]
         factor = max(factors) if self.mode == "short" else min(factors)
-        return Warp.resize(size_hw, _scaled(size_hw, factor))
-
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        return apply_warp(sample, self.plan(sample.size_hw, rng), interpolation=self.interpolation)
+        return Warp.resize(size_hw, _scale_size(size_hw, factor))
 
 
 @register("transform")
 @dataclass(frozen=True)
-class RandomScale:
+class RandomScale(GeometricTransform):
     """Scales both sides by one random factor from `scale` (least, most).
 
     With `step` the factor is one of least, least + step, ... up to most; without, any number between.
@@ -77,21 +74,17 @@ class RandomScale:
             check_number(self, "step", 0, above=True)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         least, most = self.scale
         if self.step is None:
             factor = rng.uniform(least, most)
         else:  # the slack takes in the end of 0.5, 0.6, ... 2.0, whose steps do not add up in binary
             factor = least + self.step * rng.integers(int((most - least) / self.step + 1e-6) + 1)
-        return Warp.resize(size_hw, _scaled(size_hw, factor))
-
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        return apply_warp(sample, self.plan(sample.size_hw, rng), interpolation=self.interpolation)
+        return Warp.resize(size_hw, _scale_size(size_hw, factor))
 
 
 @register("transform")
 @dataclass(frozen=True)
-class BatchRandomResize:
+class BatchRandomResize(Transform[Sample]):
     """Scales the images of a batch to one random size out of `sizes`, whatever their aspect.
 
     A number stands for a square. With `random_interpolation` each batch also draws how pixels are interpolated. A model
@@ -120,16 +113,16 @@ class BatchRandomResize:
 
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
         size_hw = _sides(self.sizes[int(rng.integers(len(self.sizes)))])
-        how = self.interpolation
+        interpolation = self.interpolation
         if self.random_interpolation:
             known: tuple[Interpolation, ...] = get_args(Interpolation)
-            how = known[int(rng.integers(len(known)))]
-        return apply_warp(sample, Warp.resize(sample.size_hw, size_hw), interpolation=how)
+            interpolation = known[int(rng.integers(len(known)))]
+        return apply_warp(sample, Warp.resize(sample.size_hw, size_hw), interpolation=interpolation)
 
 
 @register("transform")
 @dataclass(frozen=True)
-class LetterBox:
+class LetterBox(GeometricTransform):
     """Fits the image into `size_hw`, keeping its aspect up to whole pixels, and fills the rest.
 
     Raises:
@@ -147,22 +140,12 @@ class LetterBox:
         check_fill(self)
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         return Warp.letterbox(size_hw, self.size_hw, align=self.align)
-
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        return apply_warp(
-            sample,
-            self.plan(sample.size_hw, rng),
-            interpolation=self.interpolation,
-            fill=self.fill,
-            ignore_index=self.ignore_index,
-        )
 
 
 @register("transform")
 @dataclass(frozen=True)
-class ResizeShort:
+class ResizeShort(GeometricTransform):
     """Makes the short side `short` pixels long, or as long as it can be with the long side at most `longest`.
 
     Of several lengths in `short` each image draws one. The aspect is kept up to whole pixels; nothing is padded.
@@ -189,18 +172,14 @@ class ResizeShort:
         return (self.short,) if isinstance(self.short, int) else self.short
 
     def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
-        """The warp for an image of `size_hw`."""
         short = self._lengths[int(rng.integers(len(self._lengths)))]
         factor = min(short / min(size_hw), self.longest / max(size_hw))
-        return Warp.resize(size_hw, _scaled(size_hw, factor))
-
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        return apply_warp(sample, self.plan(sample.size_hw, rng), interpolation=self.interpolation)
+        return Warp.resize(size_hw, _scale_size(size_hw, factor))
 
 
 def _sides(size: int | Size) -> Size:
     return (size, size) if isinstance(size, int) else size
 
 
-def _scaled(size_hw: Size, factor: float) -> Size:
+def _scale_size(size_hw: Size, factor: float) -> Size:
     return max(1, round(size_hw[0] * factor)), max(1, round(size_hw[1] * factor))

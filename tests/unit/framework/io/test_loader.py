@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError, InputError
+from framework.core.transform import MixTransform, Transform
 from framework.io import (
     BatchSampler,
     DataLoader,
@@ -66,15 +67,15 @@ def jitter(sample: Item, rng: np.random.Generator) -> Item:
 
 
 @dataclass(frozen=True)
-class Blend:
+class Blend(MixTransform[Item]):
     extra: ClassVar[int] = 2
 
-    def __call__(self, sample: Item, rng: np.random.Generator, others: Sequence[Item]) -> Item:
+    def __call__(self, sample: Item, rng: np.random.Generator, others: Sequence[Item] = ()) -> Item:
         return Item(sample.value + sum(other.value for other in others) * rng.random(), sample.id)
 
 
 @dataclass(frozen=True)
-class Scale:
+class Scale(Transform[Item]):
     """One factor a batch, as a random size would be."""
 
     per_batch: ClassVar[bool] = True

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError, InputError, MissingExtraError, OarError, ShapeError
+from framework.core.transform import MixTransform, Transform
 from framework.io import Dataset, IterableDataset, default_collate
-from framework.io.recipe import END, Job, Reader, Recipe, named_error, rebuilt_error
+from framework.io.recipe import END, Job, Reader, Recipe, describe_error, rebuild_error
 from framework.vision.sample import Sample
 
 
@@ -56,7 +57,7 @@ def recipe(dataset: Any, *transforms: Any, **settings: Any) -> Recipe:
 
 
 def part(made: Recipe, index: int, epoch: int = 0, batch: int = 0) -> Any:
-    found = made.part(made.open(epoch, 0), Job(batch, epoch, [index]), index)
+    found = made.prepare(made.open(epoch, 0), Job(batch, epoch, [index]), index)
     assert found is not None
     return found
 
@@ -85,13 +86,13 @@ def test_a_sample_is_named_by_its_id() -> None:
 
 
 @dataclass(frozen=True)
-class Mix:
+class Mix(MixTransform[Any]):
     """Gathers what it got; `look` says how many of the others it looks at."""
 
     extra: ClassVar[int] = 2
     look: int = 2
 
-    def __call__(self, sample: Any, rng: np.random.Generator, others: Sequence[Any]) -> Any:
+    def __call__(self, sample: Any, rng: np.random.Generator, others: Sequence[Any] = ()) -> Any:
         assert len(others) == 2
         return sample, [others[place] for place in range(self.look)], int(rng.integers(1 << 60))
 
@@ -115,7 +116,7 @@ def test_what_mixing_does_not_look_at_is_not_read_and_changes_nothing() -> None:
 
 
 @dataclass(frozen=True)
-class OneSize:
+class OneSize(Transform[Any]):
     """Says what it drew."""
 
     per_batch: ClassVar[bool] = True
@@ -139,10 +140,10 @@ def test_further_samples_get_the_drawing_of_their_batch() -> None:
 
 
 @dataclass(frozen=True)
-class Slices:
+class Slices(MixTransform[Any]):
     extra: ClassVar[int] = 3
 
-    def __call__(self, sample: Any, rng: np.random.Generator, others: Sequence[Any]) -> Any:
+    def __call__(self, sample: Any, rng: np.random.Generator, others: Sequence[Any] = ()) -> Any:
         return list(others) == others[:] and others[-1] == others[2] and others[1:] == [others[1], others[2]]
 
 
@@ -197,14 +198,14 @@ def test_errors_name_dataset_pack_and_mixed_in_samples() -> None:
         def __getitem__(self, index: int) -> int:
             return 1 // (index == 5)
 
-    with pytest.raises(InputError, match=r"^sample 5 of Rotten, Mix, its further sample \d+: "):
+    with pytest.raises(InputError, match=r"^sample 5 of Rotten, Mix, its other sample \d+: "):
         part(recipe(Rotten(), Mix()), 5)
 
 
 def test_errors_with_a_constructor_of_their_own() -> None:
-    error = named_error(MissingExtraError("x", "nlp", "y"), "sample 1", "unused")
+    error = describe_error(MissingExtraError("x", "nlp", "y"), "sample 1", "unused")
     assert isinstance(error, MissingExtraError) and error.where == "sample 1"
-    again = rebuilt_error(type(error), error.problem, error.where, None, None, error.fix)
+    again = rebuild_error(type(error), error.problem, error.where, None, None, error.fix)
     assert str(again) == str(error) and isinstance(again, OarError)
 
 

@@ -1,22 +1,19 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
 
 import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError
+from framework.core.transform import WindowTransform
 from framework.io.device import without_texts
 from framework.io.windows import WindowedDataset, split_windows
 
 
-class Letters:
-    def divide(self, word: str) -> list[str]:
+class Letters(WindowTransform[str]):
+    def split_windows(self, word: str) -> list[str]:
         return list(word) or [""]
-
-    def __call__(self, word: str, rng: Any) -> str:
-        return self.divide(word)[0]
 
 
 WORDS = ["ab", "", "c", "def"]
@@ -36,7 +33,7 @@ def test_parts_of_samples() -> None:
 def test_other_transforms_are_left_alone() -> None:
     assert split_windows(WORDS, (str.upper,)) == (WORDS, (str.upper,))
     assert split_windows(WORDS, ()) == (WORDS, ())
-    with pytest.raises(ConfigError, match=r"(?s)stands first.*Letters behind str"):
+    with pytest.raises(ConfigError, match=r"(?s)comes first.*Letters behind str"):
         split_windows(WORDS, ("x", Letters()))
 
 

@@ -38,7 +38,7 @@ def words(sample: TextSample) -> list[str]:
 )
 def test_windows_overlap(vocabulary: str, length: int, stride: int, found: list[str]) -> None:
     sample = TextSample(TEXT, pair="who is?", answers=((0, 1),), id=3)
-    windows = QuestionWindows(vocabulary, length, stride).divide(sample)
+    windows = QuestionWindows(vocabulary, length, stride).split_windows(sample)
     tokenizer = Tokenizer.from_file(vocabulary)
     assert ["".join(words(window)) for window in windows] == found
     for window, text in zip(windows, found):
@@ -53,7 +53,7 @@ def test_windows_overlap(vocabulary: str, length: int, stride: int, found: list[
 
 def test_long_questions_and_empty_texts(vocabulary: str) -> None:
     windows = QuestionWindows(vocabulary, 12, 4, question_length=2)
-    (row,) = windows.divide(TextSample("", pair="who is who is who?"))
+    (row,) = windows.split_windows(TextSample("", pair="who is who is who?"))
     assert row.ids is not None and len(row.ids) == 5 and words(row) == []
     first = windows(TextSample(TEXT, pair="who?"), np.random.default_rng(0))
     assert "".join(words(first)) == "abcdefg"
@@ -64,7 +64,9 @@ def test_an_artifact_carries_the_vocabulary(vocabulary: str, tmp_path: Path) -> 
     kept, files = windows.pack_assets()
     assert kept.tokenizer in files and vocabulary not in repr(kept)
     sample = TextSample(TEXT, pair="who?")
-    for ours, theirs in zip(windows.divide(sample), kept.load_assets(files).divide(sample), strict=True):
+    for ours, theirs in zip(
+        windows.split_windows(sample), kept.load_assets(files).split_windows(sample), strict=True
+    ):
         assert np.array_equal(ours.ids, theirs.ids)  # type: ignore[arg-type]
     with pytest.raises(FormatError, match="lacks its tokenizer"):
         kept.load_assets({})
@@ -74,6 +76,6 @@ def test_errors(vocabulary: str) -> None:
     with pytest.raises(ConfigError, match="these are no lengths"):
         QuestionWindows(vocabulary, doc_stride=0)
     with pytest.raises(InputError, match="the text has no question"):
-        QuestionWindows(vocabulary).divide(TextSample("a"))
+        QuestionWindows(vocabulary).split_windows(TextSample("a"))
     with pytest.raises(ConfigError, match=r"(?s)no room for a window.*6 or more"):
-        QuestionWindows(vocabulary, 5, 2).divide(TextSample("a", pair="who is"))
+        QuestionWindows(vocabulary, 5, 2).split_windows(TextSample("a", pair="who is"))

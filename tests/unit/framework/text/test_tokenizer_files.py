@@ -97,11 +97,11 @@ def test_the_librarys_own_file(tmp_path: Path) -> None:
 
 def test_what_is_put_around_must_be_readable(tmp_path: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")
-    from framework.text.tokenizer_files import _frames
+    from framework.text.tokenizer_files import _read_frames
 
     assert tokenizers
     with pytest.raises(FormatError, match=r"put around texts[\s\S]*TemplateProcessing"):
-        _frames({"type": "TemplateProcessing"}, "tokenizer.json")
+        _read_frames({"type": "TemplateProcessing"}, "tokenizer.json")
 
 
 @pytest.mark.parametrize("role", ["[PAD]", "[UNK]", "[CLS]", "[SEP]"])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from framework.text.words import continued, find_words, pieces, split_characters, split_words
+from framework.text.words import find_continuations, find_words, pieces, split_characters, split_words
 
 
 @pytest.mark.parametrize(
@@ -65,4 +65,6 @@ def test_pieces_end_with_sentences_and_are_the_text() -> None:
 def test_tokens_that_go_on_with_a_word(
     text: str, offsets: list[tuple[int, int]], expected: list[int]
 ) -> None:
-    assert continued(text, np.array(offsets, np.int32).reshape(-1, 2)).tolist() == list(map(bool, expected))
+    assert find_continuations(text, np.array(offsets, np.int32).reshape(-1, 2)).tolist() == list(
+        map(bool, expected)
+    )

@@ -5,13 +5,13 @@ import pytest
 
 from framework.core.errors import ShapeError
 from framework.vision.contours import (
-    contours,
     cut_quads,
+    find_contours,
     means_inside,
     min_area_rects,
     order_corners,
     quad_sizes,
-    simplified,
+    simplify,
 )
 
 
@@ -19,7 +19,7 @@ def test_outlines_are_pixel_indices_lowest_region_first():
     mask = np.zeros((10, 12), bool)
     mask[1:3, 2:6] = True
     mask[5:9, 7:8] = True
-    low, high = contours(mask)
+    low, high = find_contours(mask)
     assert low.dtype == np.int32
     assert sorted(map(tuple, low.tolist())) == [(7, 5), (7, 8)]
     assert sorted(map(tuple, high.tolist())) == [(2, 1), (2, 2), (5, 1), (5, 2)]
@@ -28,29 +28,29 @@ def test_outlines_are_pixel_indices_lowest_region_first():
 def test_holes_have_outlines_too():
     mask = np.ones((7, 7), bool)
     mask[3, 3] = False
-    assert len(contours(mask)) == 2
+    assert len(find_contours(mask)) == 2
 
 
 def test_dilation_spreads_right_and_down():
     mask = np.zeros((5, 5), bool)
     mask[1, 1] = True
-    (points,) = contours(mask, dilate=True)
+    (points,) = find_contours(mask, dilate=True)
     assert sorted(map(tuple, points.tolist())) == [(1, 1), (1, 2), (2, 1), (2, 2)]
 
 
 def test_outlines_of_nothing_of_one_pixel_and_of_a_view():
-    assert contours(np.zeros((4, 4), bool)) == []
-    assert contours(np.zeros((0, 4), bool)) == []
-    (points,) = contours(np.ones((1, 1), bool))
+    assert find_contours(np.zeros((4, 4), bool)) == []
+    assert find_contours(np.zeros((0, 4), bool)) == []
+    (points,) = find_contours(np.ones((1, 1), bool))
     assert points.tolist() == [[0, 0]]
-    (points,) = contours(np.ones((8, 8), bool)[::2, :3])
+    (points,) = find_contours(np.ones((8, 8), bool)[::2, :3])
     assert points.max(axis=0).tolist() == [2, 3]
 
 
 @pytest.mark.parametrize("mask", [np.zeros((2, 2), np.uint8), np.zeros((2, 2, 1), bool)])
 def test_outlines_take_bool_masks_alone(mask):
     with pytest.raises(ShapeError, match=r"this is no mask[\s\S]*bool \[H, W\]"):
-        contours(mask)
+        find_contours(mask)
 
 
 def test_min_area_rects_are_ordered():
@@ -94,7 +94,7 @@ def test_simplified_drops_points_within_the_tolerance():
         ]
     ).astype(np.int32)
     square[50, 1] = 1  # a dent of one pixel; the tolerance is 0.01 * 400
-    assert len(simplified(square, 0.01)) == 4
+    assert len(simplify(square, 0.01)) == 4
 
 
 def test_means_include_the_pixels_under_the_outline():

@@ -1,11 +1,10 @@
-"""framework.vision.masks: COCO run lengths by hand and from pycocotools, outlines that fill back exactly."""
+"""framework.vision.masks: COCO run lengths by hand and from pycocotools."""
 
-import cv2
 import numpy as np
 import pytest
 
 from framework.core.errors import FormatError, ShapeError
-from framework.vision import masks, polygons
+from framework.vision import masks
 
 RNG = np.random.default_rng(0)
 SMALL = np.array([[0, 0, 1], [1, 0, 0]], bool)  # down the columns: 0 1 0 0 1 0
@@ -59,32 +58,6 @@ def test_rle_errors():
         masks.encode_rle(np.zeros((1, 2, 2)))
 
 
-def test_to_polygons_by_hand():
-    mask = np.zeros((5, 6), bool)
-    mask[1:3, 2:5] = True
-    (outline,) = masks.to_polygons(mask)
-    assert sorted(map(tuple, outline.tolist())) == [(2, 1), (2, 3), (5, 1), (5, 3)]
-    (pixel,) = masks.to_polygons(np.ones((1, 1)))
-    assert sorted(map(tuple, pixel.tolist())) == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert masks.to_polygons(np.zeros((3, 3))) == []
-    assert masks.to_polygons(np.zeros((0, 3))) == []
-
-
-def test_polygons_of_masks_fill_back_exactly():
-    """Regions of all kinds: noise (holes, single pixels, diagonal contacts), blobs, rings within rings."""
-    for trial in range(100):
-        height, width = RNG.integers(1, 40, 2)
-        mask = RNG.random((height, width)) < (0.1, 0.5, 0.8)[trial % 3]
-        if trial % 2:
-            mask = cv2.GaussianBlur(mask.astype(np.float32), (0, 0), 2) > 0.4
-        outlines = masks.to_polygons(mask)
-        np.testing.assert_array_equal(polygons.fill(outlines, mask.shape), mask)
-        assert sum(map(polygons.area, outlines)) == pytest.approx(mask.sum())
-    y, x = np.mgrid[:41, :41] - 20
-    rings = np.hypot(x, y).astype(int) % 8 < 4
-    np.testing.assert_array_equal(polygons.fill(masks.to_polygons(rings), rings.shape), rings)
-
-
 def test_to_boxes():
     many = np.zeros((3, 5, 6), bool)
     many[0, 1:3, 2:5] = many[2, 4, 0] = True
@@ -92,18 +65,6 @@ def test_to_boxes():
     assert masks.to_boxes(many[:0]).shape == (0, 4)
     with pytest.raises(ShapeError, match="these are no masks"):
         masks.to_boxes(many[0])
-
-
-def test_dilate():
-    mask = np.zeros((5, 5), bool)
-    mask[2, 2] = True
-    grown = masks.dilate(mask, (3, 1))
-    assert grown.dtype == np.bool_ and np.argwhere(grown).tolist() == [[1, 2], [2, 2], [3, 2]]
-    assert np.argwhere(masks.dilate(mask, (2, 2))).tolist() == [[2, 2], [2, 3], [3, 2], [3, 3]]
-    assert masks.dilate(mask.astype(np.uint8) * 7, (1, 1))[2, 2] == 7
-    assert masks.dilate(mask[:0], (3, 3)).shape == (0, 5)
-    with pytest.raises(ShapeError, match="this is no mask"):
-        masks.dilate(np.zeros((2, 2, 2)), (3, 3))
 
 
 def test_colors_are_stable_and_apart():

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from framework.core.errors import FormatError
-from framework.io.interop.pickled import NUMPY, plain
-from framework.io.interop.pickles import Machine
+from framework.io.interop.pickled import NUMPY, to_plain
+from framework.io.interop.pickles import PickleReader
 
 
 @pytest.fixture
 def load(source):
     def load(content: bytes):
         made = source(content)
-        return plain(made, Machine(made, NUMPY, fix="resave").run()[0])
+        return to_plain(made, PickleReader(made, NUMPY, fix="resave").run()[0])
 
     return load
 
@@ -38,7 +38,7 @@ def test_numpy_1_and_2_name_their_functions_differently(load):
 
 def test_an_array_is_a_view_of_the_file(load, source):
     made = source(pickle.dumps(np.arange(100, dtype="f4"), 4))
-    array = plain(made, Machine(made, NUMPY, fix="").run()[0])
+    array = to_plain(made, PickleReader(made, NUMPY, fix="").run()[0])
     assert np.shares_memory(array, np.frombuffer(made.data, np.uint8))
 
 

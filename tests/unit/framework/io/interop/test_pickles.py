@@ -5,19 +5,19 @@ import struct
 import pytest
 
 from framework.core.errors import FormatError
-from framework.io.interop.pickled import CONTAINERS, NUMPY, plain
-from framework.io.interop.pickles import Machine
+from framework.io.interop.pickled import CONTAINERS, NUMPY, to_plain
+from framework.io.interop.pickles import PickleReader
 
 
 @pytest.fixture
 def load(source):
     def load(content: bytes, allowed=None, **options):
         made = source(content)
-        value, end = Machine(
+        value, end = PickleReader(
             made, {**NUMPY, **CONTAINERS} if allowed is None else allowed, fix="resave", **options
         ).run()
         assert end == len(content)
-        return plain(made, value)
+        return to_plain(made, value)
 
     return load
 
@@ -88,7 +88,7 @@ def test_nothing_runs(load, tmp_path):
         (b"\x80\x02i.", "a pickle opcode that no weight file needs(.|\n)*opcode 0x69"),
         (b"\x80\x05\x96", "unknown pickle protocol"),
         (b"\x80\x02\x81.", "opcode 0x81"),
-        (b"\x80\x02\x8b\x00\x00\x00\x40.", "absurdly long(.|\n)*at most 64 bytes"),
+        (b"\x80\x02\x8b\x00\x00\x00\x40.", "too long(.|\n)*at most 64 bytes"),
         (b"\x80\x02cos", "a name in the pickle does not end(.|\n)*at most 512 bytes"),
         (b"\x80\x02NQ.", "refers to data outside of itself"),
         (b"\x80\x02.", "not a valid pickle of weights(.|\n)*opcode 0x2e: IndexError"),

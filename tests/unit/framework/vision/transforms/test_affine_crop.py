@@ -6,7 +6,7 @@ import pytest
 from framework.core.errors import ConfigError, ShapeError
 from framework.vision.sample import Sample
 from framework.vision.transforms import CropToObject, RandomCropToObject, RandomFrame
-from framework.vision.transforms.affine_crop import framed
+from framework.vision.transforms.affine_crop import plan_frame
 
 IMAGE = np.arange(40 * 60, dtype=np.uint32).astype(np.uint8).reshape(40, 60)[..., None].repeat(3, axis=2)
 PLAIN = {"scale": 0.0, "degrees": 0.0, "p_flip": 0.0, "p_half_body": 0.0}
@@ -29,16 +29,16 @@ def person(**changes) -> Sample:
 
 
 def test_framed():
-    warp = framed((40, 60), np.array([30.0, 20.0]), np.array([10.0, 20.0]), (40, 20))
+    warp = plan_frame((40, 60), np.array([30.0, 20.0]), np.array([10.0, 20.0]), (40, 20))
     assert warp.size_hw == (40, 20) and warp.source_hw == (40, 60)
     assert warp.points(np.array([[30.0, 20], [25, 10], [35, 30]])).tolist() == [[10, 20], [0, 0], [20, 40]]
-    wide = framed((40, 60), np.array([30.0, 20.0]), np.array([40.0, 20.0]), (40, 20))
+    wide = plan_frame((40, 60), np.array([30.0, 20.0]), np.array([40.0, 20.0]), (40, 20))
     assert wide.points(np.array([[10.0, 20], [30, 0]])).tolist() == [[0, 20], [10, 10]]  # half the scale
-    turned = framed((40, 60), np.array([30.0, 20.0]), np.array([10.0, 20.0]), (40, 20), degrees=90)
+    turned = plan_frame((40, 60), np.array([30.0, 20.0]), np.array([10.0, 20.0]), (40, 20), degrees=90)
     np.testing.assert_allclose(turned.points(np.array([[31.0, 20]])), [[10, 22]], atol=1e-9)  # clockwise
-    mirror = framed((40, 60), np.array([30.0, 20.0]), np.array([10.0, 20.0]), (40, 20), mirrored=True)
+    mirror = plan_frame((40, 60), np.array([30.0, 20.0]), np.array([10.0, 20.0]), (40, 20), mirrored=True)
     np.testing.assert_allclose(mirror.points(np.array([[31.0, 20], [30, 21]])), [[8, 20], [10, 22]])
-    point = framed((40, 60), np.array([30.0, 20.0]), np.array([0.0, 0.0]), (40, 20))  # one pixel at least
+    point = plan_frame((40, 60), np.array([30.0, 20.0]), np.array([0.0, 0.0]), (40, 20))  # one pixel at least
     assert point.points(np.array([[30.5, 20.0]])).tolist() == [[20, 20]]
 
 
