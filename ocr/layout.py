@@ -1,6 +1,6 @@
 """Where text stands on the page: reading order, columns and rows, words from characters.
 
-Pure functions of polygons as `ocr.results` defines them: image pixels, clockwise from the text's own top-left corner.
+Pure functions of polygons as `ocr.lines` defines them: image pixels, clockwise from the text's own top-left corner.
 
 A page is first turned upright, by the direction in which most of its text runs, so a skewed or rotated page is read
 like a straight one. Pages of vertical text (Japanese, Chinese) are turned a quarter more: a column read from top to
@@ -21,7 +21,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ocr.results import Char, Line, Word, as_polygon
+from ocr.lines import Char, Line, Word, as_polygon
 
 Row = list[int]
 Region = list[Row]

@@ -11,130 +11,17 @@ Text is kept as it was recognised: no space is added, dropped or folded at any l
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from framework.core.errors import FormatError, InputError, OarError, ShapeError
+from framework.core.errors import FormatError, OarError, ShapeError
 from framework.workflow.result import ImageResult, Json, Result
-
-Polygon = tuple[tuple[float, float], ...]
-
-_FROM_GEOMETRY: Any = None
-
-
-def as_polygon(points: ArrayLike) -> Polygon:
-    """Points [P, 2] as nested tuples of Python floats.
-
-    Raises: ShapeError unless the array is [P >= 4, 2]; InputError when a coordinate is NaN or infinite.
-    """
-    array = np.asarray(points, dtype=np.float64)
-    if array.ndim != 2 or array.shape[1] != 2 or len(array) < 4:
-        raise ShapeError(
-            "not a polygon",
-            where="ocr.results",
-            received=f"an array of shape {list(array.shape)}",
-            allowed="[P, 2] with P >= 4: xy points, clockwise from the text's own top-left corner",
-        )
-    if not np.isfinite(array).all():
-        raise InputError(
-            "a polygon has a coordinate that is not finite",
-            where="ocr.results",
-            received=array.tolist(),
-            allowed="finite pixel coordinates",
-            fix="drop the detection, or look for a division by zero in the step that made it",
-        )
-    return tuple((x, y) for x, y in array.tolist())
-
-
-def _freeze(item: Char | Word | Line) -> None:
-    """Plain Python values instead of numpy ones, so that == and hash work."""
-    object.__setattr__(item, "score", float(item.score))
-    if not math.isfinite(item.score):
-        raise InputError(
-            "a score is not finite", where=f"{type(item).__name__} {item.text!r}", received=item.score
-        )
-    object.__setattr__(item, "polygon", as_polygon(item.polygon))
-
-
-@dataclass(frozen=True)
-class Char:
-    """One recognised character (a code point, or a cluster that the vocabulary treats as one). Score in [0, 1]."""
-
-    text: str
-    score: float
-    polygon: Polygon
-
-    def __post_init__(self) -> None:
-        _freeze(self)
-
-
-@dataclass(frozen=True)
-class Word:
-    """A run of characters without a space. `chars` is empty when the recogniser gives no character positions."""
-
-    text: str
-    score: float
-    polygon: Polygon
-    chars: tuple[Char, ...] = ()
-
-    def __post_init__(self) -> None:
-        _freeze(self)
-        object.__setattr__(self, "chars", tuple(self.chars))
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of text, or one column of vertical text.
-
-    `orientation` is how far the text is turned clockwise from upright: 0, 90, 180 or 270 degrees. `vertical` says that
-    upright characters follow one another from top to bottom, as in a Japanese or Chinese column. Both follow from the
-    geometry and are worked out from it when they are not given.
-    """
-
-    text: str
-    score: float
-    polygon: Polygon
-    words: tuple[Word, ...] = ()
-    orientation: int = _FROM_GEOMETRY
-    vertical: bool = _FROM_GEOMETRY
-
-    def __post_init__(self) -> None:
-        _freeze(self)
-        object.__setattr__(self, "words", tuple(self.words))
-        if self.orientation is None:
-            object.__setattr__(self, "orientation", _orientation(self.polygon))
-        if self.vertical is None:
-            object.__setattr__(self, "vertical", _is_vertical(self))
-
-
-def _upper_edge(polygon: Polygon) -> complex:
-    """The way the upper edge runs, as x + iy. Of P points the first half is the upper edge."""
-    return complex(*polygon[(len(polygon) + 1) // 2 - 1]) - complex(*polygon[0])
-
-
-def _orientation(polygon: Polygon) -> int:
-    right = _upper_edge(polygon)
-    return round(math.degrees(math.atan2(right.imag, right.real)) / 90) * 90 % 360
-
-
-def _is_vertical(line: Line) -> bool:
-    pieces: Sequence[Word | Char] = [char for word in line.words for char in word.chars] or line.words
-    right = _upper_edge(line.polygon)
-    if len(pieces) > 1 and right:  # from the first to the last piece, seen with the text upright
-        first, last = (np.mean(piece.polygon, axis=0) for piece in (pieces[0], pieces[-1]))
-        advance = complex(*(last - first)) / right
-        return abs(advance.imag) > abs(advance.real)
-    if len(line.polygon) != 4 or len(line.text) < 2:
-        return False
-    width, height = abs(right), math.dist(line.polygon[1], line.polygon[2])
-    return height > 1.5 * width
+from ocr.lines import Char, Line, Polygon, Word
 
 
 @dataclass(frozen=True)

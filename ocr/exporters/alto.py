@@ -17,7 +17,8 @@ from ocr.exporters._xml import blocks_of, serialise, xml_text
 from ocr.layout import bounds_of, quad_of, spaced_words
 
 if TYPE_CHECKING:
-    from ocr.results import Char, Document, Line, Page, Word
+    from ocr.lines import Char, Line, Word
+    from ocr.results import Document, Page
 
 _NAMESPACE = "http://www.loc.gov/standards/alto/ns-v4#"
 

@@ -13,7 +13,8 @@ from framework.vision.warp import Warp
 from ocr.layout import quad_of
 
 if TYPE_CHECKING:
-    from ocr.results import Line, Page
+    from ocr.lines import Line
+    from ocr.results import Page
 
 READABLE = 18.0  # height in pixels to which small lines are enlarged
 LARGEST_ZOOM = 4.0

@@ -16,7 +16,8 @@ from ocr.exporters._xml import blocks_of, pixel_box, serialise, xml_text
 from ocr.layout import quad_of, spaced_words
 
 if TYPE_CHECKING:
-    from ocr.results import Document, Line, Page
+    from ocr.lines import Line
+    from ocr.results import Document, Page
 
 _DOCTYPE = (
     '<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Transitional//EN" '

@@ -30,7 +30,8 @@ from ocr.exporters._xml import xml_text
 from ocr.layout import quad_of, spaced_words
 
 if TYPE_CHECKING:
-    from ocr.results import Document, Page, Polygon
+    from ocr.lines import Polygon
+    from ocr.results import Document, Page
 
 POINTS_PER_INCH = 72.0
 
