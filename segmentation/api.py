@@ -30,9 +30,9 @@ from framework.vision.sample import Sample
 from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize
 from segmentation import palettes
 from segmentation.background import Background, read_background
-from segmentation.inference import TestTimeAugmentation
 from segmentation.restore import labels_at_source, resize_to_source
 from segmentation.results import OPACITY, Segmentation
+from segmentation.test_time_augmentation import TestTimeAugmentation
 from zoo.api import find_artifact, image_predictor
 
 CONFIGS = ROOT / "configs" / "segmentation"

@@ -17,7 +17,7 @@ from framework.engine.task import Batch, Losses, Metric, check_classes
 from framework.nn.layer import Layer
 from framework.vision import draw
 from framework.vision.sample import Sample
-from segmentation.inference import TestTimeAugmentation
+from segmentation.test_time_augmentation import TestTimeAugmentation
 from zoo.layers.normalize import Normalize
 
 

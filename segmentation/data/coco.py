@@ -13,12 +13,12 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError, InputError
+from framework.io.dataset import LazyDataset
 from framework.vision import masks, polygons
 from framework.vision.image import check_file
 from framework.vision.sample import Sample
 from segmentation import palettes
 from segmentation.data.records import Pair, check_files, read_image, sample_of, some
-from zoo.classification.data import LazyDataset
 
 
 class _ImageRecord(NamedTuple):

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from framework.core.errors import InputError
+from framework.io.dataset import LazyDataset
 from framework.vision import image, raw_images
 from framework.vision.sample import Sample
 from segmentation.data.label_map import LabelMap
-from zoo.classification.data import LazyDataset
 
 _SHOWN = 5
 

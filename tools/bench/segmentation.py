@@ -29,8 +29,8 @@ from framework.config import build
 from framework.export import TensorSpec, lower_layer
 from framework.inference import Engine, keep_memory
 from framework.io.named_weights import named_weights
-from segmentation.inference import best_class
 from segmentation.models.pp_liteseg import VARIANTS, PPLiteSegConfig
+from segmentation.test_time_augmentation import best_class
 from zoo.layers.conv_bn import fold_norms
 
 

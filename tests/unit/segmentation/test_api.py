@@ -17,8 +17,8 @@ from framework.vision.transforms.crop import CenterCrop
 from framework.vision.transforms.pad import PadToMultiple
 from framework.vision.transforms.resize import Resize
 from segmentation import api, palettes
-from segmentation.inference import Slide, TestTimeAugmentation
 from segmentation.tasks import SemanticSegmentation
+from segmentation.test_time_augmentation import Slide, TestTimeAugmentation
 from zoo.export import with_input_shape
 
 RNG = np.random.default_rng(0)

@@ -9,8 +9,8 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError, InputError
 from framework.vision.sample import Sample
-from segmentation.inference import TestTimeAugmentation
 from segmentation.tasks import SemanticSegmentation, WeightedLoss
+from segmentation.test_time_augmentation import TestTimeAugmentation
 from zoo.layers.normalize import Normalize
 
 PLAIN = Normalize((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
