@@ -11,16 +11,32 @@ from framework.config import build
 
 
 class Feature(NamedTuple):
-    """A map that a backbone gives: [N, ceil(H / stride), ceil(W / stride), channels]."""
+    """A map that a backbone gives: [N, ceil(H / stride), ceil(W / stride), channels].
+
+    `stride` is a pair (vertical, horizontal) where the two differ, as in networks for text lines: a line 48 pixels high
+    becomes one row at (48, 8). It is 0 where the map is pooled over the whole image: [N, 1, 1, channels].
+    """
 
     channels: int
-    stride: int
+    stride: int | tuple[int, int]
+
+
+class BackboneConfig(Protocol):
+    """The frozen dataclass that a backbone is built from, and what a model's config takes for its backbone.
+
+    `variant` is a key of the module's table `VARIANTS`, whose rows have the published number of parameters, `params`.
+    It may have `num_classes`, where 0 leaves the classifier out, and `deploy`, which builds the re-parameterised form.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field]]
+
+    @property
+    def variant(self) -> str: ...
 
 
 class Backbone(Protocol):
-    """An image network that classifies, or gives its maps to a neck.
+    """An image network that classifies, or gives its maps to a neck. It is built from a `BackboneConfig`.
 
-    Its config has `variant`, a key of the module's table `VARIANTS`, and `num_classes`: 0 leaves the classifier out.
     Images are [N, H, W, 3] float32, normalised as its weights expect.
     """
 
@@ -30,9 +46,11 @@ class Backbone(Protocol):
         """The maps of `features`, finest first."""
         ...
 
-    def forward(self, x: jax.Array) -> Any:
+    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
         """Logits [N, num_classes]; without classes, what `forward_features` gives."""
         ...
+
+    def __call__(self, x: jax.Array) -> Any: ...
 
 
 class Encoded(NamedTuple):
@@ -61,6 +79,11 @@ class TextEncoder(Protocol):
         ...
 
 
-def build_backbone(config: Any) -> Any:
-    """The backbone of a config without its classifier: what necks and heads are built on."""
-    return build(dataclasses.replace(config, num_classes=0))
+def build_backbone(config: BackboneConfig, deploy: bool | None = None) -> Backbone:
+    """The backbone of a config without its classifier: what necks and heads are built on.
+
+    A model in two forms hands its own `deploy` on, which then counts and not that of `config`.
+    """
+    changes = {"num_classes": 0} if deploy is None else {"num_classes": 0, "deploy": deploy}
+    fields = config.__dataclass_fields__
+    return build(dataclasses.replace(config, **{key: v for key, v in changes.items() if key in fields}))

@@ -20,6 +20,7 @@ from framework.nn import functional as F
 _STEM = 32
 _WIDTHS, _DILATIONS, _REDUCTIONS = (64, 128), (2, 4), (8, 16)  # of the stages at strides 4 and 8
 _EPSILON = 1e-3  # of the normalisations
+PARAMS = 496_306  # of the default config; the paper, table 8, has 0.5 million
 
 
 @dataclass(frozen=True)
