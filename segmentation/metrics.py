@@ -85,7 +85,7 @@ class ConfusionCollector:
                     where="MeanIoU",
                     received=f"{values.min()} to {values.max()}",
                     allowed=f"0 to {classes - 1}, or {self._ignore_index} in labels to ignore",
-                    fix="look the data over: python -m segmentation.data check -c <config.yml>",
+                    fix="check the data: python -m segmentation.data check -c <config.yml>",
                 )
         pairs = np.bincount(truth * classes + found, minlength=classes**2)
         self.confusion += pairs.reshape(classes, classes)
@@ -98,7 +98,7 @@ class ConfusionCollector:
                 "the evaluation data has no pixel with a class",
                 where="MeanIoU",
                 received=f"masks of nothing but {self._ignore_index}",
-                fix="look the data over: python -m segmentation.data check -c <config.yml>",
+                fix="check the data: python -m segmentation.data check -c <config.yml>",
             )
         rows = self.by_class()
         right = np.trace(self.confusion) / total

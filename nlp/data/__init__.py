@@ -1,1 +1,1 @@
-"""Data sets of texts. `python -m nlp.data check <file>` looks one over."""
+"""Data sets of texts. `python -m nlp.data check <file>` checks one."""

@@ -42,7 +42,7 @@ class ADE20K(MaskDataset):
     def palette(self) -> np.ndarray:
         return palettes.ADE20K
 
-    def find(self) -> list[Pair]:
+    def find_pairs(self) -> list[Pair]:
         folder = Path(self.root) / "images" / self.split
         masks = Path(self.root) / "annotations" / self.split
         images = sorted(folder.glob("*.jpg"))
@@ -55,9 +55,6 @@ class ADE20K(MaskDataset):
             )
         return [Pair(image, masks / f"{image.stem}.png") for image in images]
 
-    def coding(self, mask: Path) -> LabelMap:
-        return self._coding
-
     @cached_property
-    def _coding(self) -> LabelMap:
+    def _label_map(self) -> LabelMap:
         return LabelMap(len(CLASSES), values={0: 255, **{index + 1: index for index in range(len(CLASSES))}})

@@ -42,16 +42,13 @@ class CamVid(MaskDataset):
     def palette(self) -> np.ndarray:
         return palettes.CAMVID
 
-    def find(self) -> list[Pair]:
+    def find_pairs(self) -> list[Pair]:
         root = Path(self.root)
         pairs = read_pairs(root / f"{self.split}.txt", Path())
         return [Pair(*(root / _from_root(path) for path in pair)) for pair in pairs]
 
-    def coding(self, mask: Path) -> LabelMap:
-        return self._coding
-
     @cached_property
-    def _coding(self) -> LabelMap:
+    def _label_map(self) -> LabelMap:
         return LabelMap(len(CAMVID), values={11: 255}, colors=CAMVID_COLORS)
 
 

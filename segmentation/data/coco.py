@@ -13,12 +13,12 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError, InputError
-from framework.io.dataset import LazyDataset
 from framework.vision import masks, polygons
+from framework.vision.dataset_files import abbreviate, read_image
 from framework.vision.image import check_file
 from framework.vision.sample import Sample
 from segmentation import palettes
-from segmentation.data.records import Pair, check_files, read_image, sample_of, some
+from segmentation.data.records import Pair, SegmentationDataset, check_files, make_sample
 
 
 class _ImageRecord(NamedTuple):
@@ -34,7 +34,7 @@ class _Records(NamedTuple):
 
 @register("dataset")
 @dataclass(frozen=True)
-class CocoMasks(LazyDataset):
+class CocoMasks(SegmentationDataset):
     """The outlines and run lengths of a COCO file, drawn into one mask of classes for each image.
 
     `annotations` and the folder `images` of the images are relative to `root`. The classes are the categories in the
@@ -71,22 +71,18 @@ class CocoMasks(LazyDataset):
     def palette(self) -> np.ndarray:
         return palettes.of_classes(len(self.class_names))
 
-    @property
-    def ignore_index(self) -> int:
-        return 255
-
     def __len__(self) -> int:
         return len(self._records.images)
 
     def __getitem__(self, index: int) -> Sample:
         image = self._records.images[index]
-        pixels = read_image(image.path, None)
+        pixels = read_image(image.path, image.path)
         size_hw = pixels.shape[0], pixels.shape[1]
         mask = np.full(size_hw, self.ignore_index if self.background is None else 0, np.uint8)
         drawn = [(label, self._region(one, name, size_hw, image.path)) for label, one, name in image.objects]
         for label, region in sorted(drawn, key=lambda one: -np.count_nonzero(one[1])):
             mask[region] = label
-        return sample_of(pixels, mask, Pair(image.path, self._file))
+        return make_sample(pixels, mask, Pair(image.path, self._file))
 
     @property
     def _file(self) -> Path:
@@ -160,7 +156,7 @@ class CocoMasks(LazyDataset):
             raise InputError(
                 f"{len(wrong)} of {len(data['annotations'])} annotations cannot be drawn",
                 where=self._file,
-                received=some(wrong, "; "),
+                received=abbreviate(wrong, "; "),
                 allowed="ids of the same file, and a list of polygons [x, y, x, y, x, y, ...] or run lengths",
                 fix="annotations of boxes alone have no masks; correct or remove the others",
             )
