@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -13,10 +13,11 @@ import numpy as np
 
 from framework.config import Kind, register
 from framework.core.errors import ConfigError, InputError
-from framework.engine.task import Batch, Losses, Metric, check_classes
+from framework.engine.task import Batch, Losses, Metric, Task, check_classes
 from framework.nn.layer import Layer
 from framework.vision import draw
 from framework.vision.sample import Sample
+from segmentation.contracts import Loss, MetricConfig
 from segmentation.test_time_augmentation import TestTimeAugmentation
 from zoo.layers.normalize import Normalize
 
@@ -25,13 +26,13 @@ from zoo.layers.normalize import Normalize
 class WeightedLoss:
     """The loss of one output of the model, and its share in the sum."""
 
-    loss: Annotated[Any, Kind("loss")]
+    loss: Annotated[Loss, Kind("loss")]
     weight: float = 1.0
 
 
 @register("task")
 @dataclass(frozen=True)
-class SemanticSegmentation:
+class SemanticSegmentation(Task):
     """Trains and runs a model that keeps to `segmentation.contracts.Segmenter`.
 
     Attributes:
@@ -42,7 +43,7 @@ class SemanticSegmentation:
     normalize: Normalize = field(default_factory=Normalize)
     losses: tuple[WeightedLoss, ...] = ()
     inference: TestTimeAugmentation = field(default_factory=TestTimeAugmentation)
-    metric: Annotated[Any, Kind("metric")] | None = None
+    metric: Annotated[MetricConfig, Kind("metric")] | None = None
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
         if sample.mask is None or sample.mask.ndim != 2:

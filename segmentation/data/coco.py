@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -20,10 +20,12 @@ from framework.vision.sample import Sample
 from segmentation import palettes
 from segmentation.data.records import Pair, SegmentationDataset, check_files, make_sample
 
+_Outline = Mapping[str, Any] | list[list[float]]  # run lengths, or polygons [x, y, x, y, ...]
+
 
 class _ImageRecord(NamedTuple):
     path: Path
-    objects: list[tuple[int, Any, str]]
+    objects: list[tuple[int, _Outline, str]]
     """Class, COCO's `segmentation`, and what to call it in messages."""
 
 
@@ -88,7 +90,7 @@ class CocoMasks(SegmentationDataset):
     def _file(self) -> Path:
         return Path(self.root) / self.annotations
 
-    def _region(self, one: Any, name: str, size_hw: tuple[int, int], image: Path) -> np.ndarray:
+    def _region(self, one: _Outline, name: str, size_hw: tuple[int, int], image: Path) -> np.ndarray:
         """[H, W] bool."""
         if not isinstance(one, Mapping):
             found = np.zeros(size_hw, bool)
@@ -164,7 +166,7 @@ class CocoMasks(SegmentationDataset):
         return _Records(tuple(names), list(images.values()))
 
 
-def _is_mask(one: Any) -> bool:
+def _is_mask(one: object) -> TypeGuard[_Outline]:
     if isinstance(one, Mapping):
         return {"size", "counts"} <= set(one)
     return (
