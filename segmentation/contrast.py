@@ -88,9 +88,9 @@ class PixelContrast:
                 allowed="Embedded with logits [N, h, w, C] and embedding [N, h, w, D], labels [N, H, W]",
                 fix="give this loss the place of the output that HRNetW48Contrast has for it",
             )
-        return self.between(output, labels, jax.random.bits(next_key(), output.logits.shape[:3]))
+        return self.compute(output, labels, jax.random.bits(next_key(), output.logits.shape[:3]))
 
-    def between(self, output: Embedded, labels: jax.Array, order: jax.Array) -> jax.Array:
+    def compute(self, output: Embedded, labels: jax.Array, order: jax.Array) -> jax.Array:
         """The loss where, of equal pixels, those come first whose `order` [N, h, w] is least."""
         logits, embedding = output
         size_hw = logits.shape[1:3]

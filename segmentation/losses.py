@@ -47,11 +47,11 @@ class CrossEntropy:
         _check_range(0 < self.hardest <= 1, "CrossEntropy.hardest", self.hardest, "above 0, up to 1")
 
     def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
-        logits, valid = _check(output, labels, self.ignore_index)
+        logits, valid = _check_shapes(output, labels, self.ignore_index)
         losses = _entropies(logits, labels, self.ignore_index)
         weights = jnp.ones_like(losses)
         if self.weight is not None:
-            weights = _by_class(_weights(self.weight, logits, "CrossEntropy.weight"), labels, valid)
+            weights = _weigh_pixels(_check_weights(self.weight, logits, "CrossEntropy.weight"), labels, valid)
         losses, kept = losses * weights, valid
         if self.hardest < 1:
             kept = _largest(lax.stop_gradient(losses), max(1, int(self.hardest * losses.size)))
@@ -81,7 +81,7 @@ class OhemCrossEntropy:
         _check_range(self.min_kept >= 1, "OhemCrossEntropy.min_kept", self.min_kept, "1 or more")
 
     def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
-        logits, valid = _check(output, labels, self.ignore_index)
+        logits, valid = _check_shapes(output, labels, self.ignore_index)
         losses = _entropies(logits, labels, self.ignore_index)
         # Pixels are told apart by their loss, which falls as the probability grows; ignored ones have 0, the least.
         costs = lax.stop_gradient(losses)
@@ -109,7 +109,7 @@ class Focal:
     ignore_index: int = 255
 
     def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
-        logits, valid = _check(output, labels, self.ignore_index)
+        logits, valid = _check_shapes(output, labels, self.ignore_index)
         losses = _entropies(logits, labels, self.ignore_index)
         # A root of 0 has no finite slope, which a gamma below 1 would ask for.
         missing = jnp.maximum(-jnp.expm1(-losses), 1e-30)
@@ -131,13 +131,13 @@ class Dice:
     smooth: float = 1.0
 
     def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
-        logits, valid = _check(output, labels, self.ignore_index)
+        logits, valid = _check_shapes(output, labels, self.ignore_index)
         scores = jax.nn.softmax(logits) * valid[..., None]
         truth = _one_hot(logits, labels) * valid[..., None]
         common, total = (scores * truth).sum((1, 2)), (scores + truth).sum((1, 2))
         losses = 1 - (2 * common + self.smooth) / (total + self.smooth + 1e-8)
         if self.weight is not None:
-            losses = losses * _weights(self.weight, logits, "Dice.weight")
+            losses = losses * _check_weights(self.weight, logits, "Dice.weight")
         return losses.mean()
 
 
@@ -152,7 +152,7 @@ class LovaszSoftmax:
     ignore_index: int = 255
 
     def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
-        logits, valid = _check(output, labels, self.ignore_index)
+        logits, valid = _check_shapes(output, labels, self.ignore_index)
         # Ignored pixels have an error of 0: they come last and weigh nothing.
         truth = _one_hot(logits, labels) * valid[..., None]
         errors = jnp.abs(truth - jax.nn.softmax(logits)) * valid[..., None]
@@ -193,7 +193,7 @@ def _check_range(holds: bool, where: str, received: float, allowed: str) -> None
         raise ConfigError("this is out of range", where=where, received=received, allowed=allowed)
 
 
-def _check(output: Output, labels: jax.Array, ignore_index: int) -> tuple[jax.Array, jax.Array]:
+def _check_shapes(output: Output, labels: jax.Array, ignore_index: int) -> tuple[jax.Array, jax.Array]:
     """Logits and whether a pixel counts, both float32."""
     shape = () if isinstance(output, tuple) else output.shape
     fits = len(shape) == 4 and shape[:-1] == labels.shape and jnp.issubdtype(labels.dtype, jnp.integer)
@@ -216,7 +216,7 @@ def _one_hot(logits: jax.Array, labels: jax.Array) -> jax.Array:
     return (labels[..., None] == jnp.arange(logits.shape[-1])).astype(jnp.float32)
 
 
-def _weights(weight: tuple[float, ...], logits: jax.Array, where: str) -> jax.Array:
+def _check_weights(weight: tuple[float, ...], logits: jax.Array, where: str) -> jax.Array:
     if len(weight) != logits.shape[-1]:
         raise ConfigError(
             "weights do not fit the classes",
@@ -227,7 +227,7 @@ def _weights(weight: tuple[float, ...], logits: jax.Array, where: str) -> jax.Ar
     return jnp.asarray(weight, jnp.float32)
 
 
-def _by_class(weight: jax.Array, labels: jax.Array, valid: jax.Array) -> jax.Array:
+def _weigh_pixels(weight: jax.Array, labels: jax.Array, valid: jax.Array) -> jax.Array:
     """The weight of each pixel's class; an ignored pixel has that of class 0, which only `hardest` can see."""
     return weight[jnp.where(valid > 0, labels, 0)]
 

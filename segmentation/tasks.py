@@ -66,9 +66,9 @@ class SemanticSegmentation(Task):
             )
         values = [one.loss(output, batch["mask"]) for one, output in zip(self.losses, outputs)]
         total = sum((one.weight * value for one, value in zip(self.losses, values)), jnp.float32(0))
-        return Losses(jnp.asarray(total), dict(zip(self._names(), values)))
+        return Losses(jnp.asarray(total), dict(zip(self._name_losses(), values)))
 
-    def _names(self) -> list[str]:
+    def _name_losses(self) -> list[str]:
         """Of the losses, numbered where one comes twice."""
         names = [type(one.loss).__name__ for one in self.losses]
         count, seen = Counter(names), Counter[str]()

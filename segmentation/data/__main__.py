@@ -63,7 +63,7 @@ def _make_dataset(name: str, settings: Sequence[str]) -> Dataset:
 
 
 def _read_config(path: str, overrides: Sequence[str], part: str | None) -> dict[str, Dataset]:
-    """The data sets of a file by their part; its other sections are not looked at."""
+    """The data sets of a file by their part; its other sections are not read."""
     tree = load(path, overrides)
     data = tree.value["data"].value if "data" in tree.value else {}
     wanted = [name for name in (_PARTS if part is None else (part,)) if data.get(name) is not None]

@@ -6,19 +6,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from framework.config.registry import register
 from framework.core.errors import InputError
 from segmentation import palettes
 from segmentation.data.classes import ADE20K as CLASSES
 from segmentation.data.label_map import LabelMap
-from segmentation.data.records import MaskDataset, Pair
+from segmentation.data.records import BenchmarkDataset, Pair
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class ADE20K(MaskDataset):
+class ADE20K(BenchmarkDataset):
     """150 classes: the values 1 to 150 of the masks; 0, which stands for anything else, is 255.
 
     Images are `<root>/images/<split>/*.jpg`, masks `<root>/annotations/<split>/*.png` of the same names; the splits
@@ -34,13 +32,8 @@ class ADE20K(MaskDataset):
     root: Path
     split: str = "training"
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        return CLASSES
-
-    @property
-    def palette(self) -> np.ndarray:
-        return palettes.ADE20K
+    _names = CLASSES
+    _colors = palettes.ADE20K
 
     def find_pairs(self) -> list[Pair]:
         folder = Path(self.root) / "images" / self.split

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from framework.config.registry import register
 from framework.core.errors import InputError
 from segmentation import palettes
 from segmentation.data.classes import CITYSCAPES, CITYSCAPES_IDS
 from segmentation.data.label_map import LabelMap
-from segmentation.data.records import MaskDataset, Pair, read_list, read_pairs
+from segmentation.data.records import BenchmarkDataset, Pair, read_list, read_pairs
 
 _IMAGE = "_leftImg8bit.png"
 _KINDS = ("labelTrainIds", "labelIds")
@@ -21,7 +19,7 @@ _KINDS = ("labelTrainIds", "labelIds")
 
 @register("dataset")
 @dataclass(frozen=True)
-class Cityscapes(MaskDataset):
+class Cityscapes(BenchmarkDataset):
     """The 19 classes of Cityscapes that are evaluated; everything else is 255.
 
     Without a list, the images are `<root>/leftImg8bit/<split>/<city>/*_leftImg8bit.png` and their masks
@@ -45,13 +43,8 @@ class Cityscapes(MaskDataset):
     annotations: str = "gtFine"
     list_file: Path | None = None
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        return CITYSCAPES
-
-    @property
-    def palette(self) -> np.ndarray:
-        return palettes.CITYSCAPES
+    _names = CITYSCAPES
+    _colors = palettes.CITYSCAPES
 
     def find_pairs(self) -> list[Pair]:
         root = Path(self.root)

@@ -15,7 +15,7 @@ from framework.vision import raw_images
 from framework.vision.dataset_files import abbreviate
 from framework.vision.image import SUFFIXES
 from segmentation import palettes
-from segmentation.data.label_map import Color, LabelMap, classes_of
+from segmentation.data.label_map import Color, LabelMap, name_classes
 from segmentation.data.records import MaskDataset, Pair, read_pairs
 
 _SAMPLED = 8  # masks, to find out whether the second class is stored as 255
@@ -55,7 +55,7 @@ class _CustomDataset(MaskDataset):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        return classes_of(self.classes, self._name)
+        return name_classes(self.classes, self._name)
 
     @property
     def palette(self) -> np.ndarray:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from framework.config.registry import register
 from segmentation import palettes
 from segmentation.data.classes import PASCAL_VOC
-from segmentation.data.records import MaskDataset, Pair, read_list, read_pairs
+from segmentation.data.records import BenchmarkDataset, Pair, read_list, read_pairs
 
 _MASKS = ("SegmentationClass", "SegmentationClassAug")
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class PascalVOC(MaskDataset):
+class PascalVOC(BenchmarkDataset):
     """20 classes and the background, which is class 0; edges of objects are 255.
 
     `<root>/ImageSets/Segmentation/<split>.txt` lists names of images in `<root>/JPEGImages`, whose masks are in
@@ -35,13 +33,8 @@ class PascalVOC(MaskDataset):
     root: Path
     split: str = "train"
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        return PASCAL_VOC
-
-    @property
-    def palette(self) -> np.ndarray:
-        return palettes.PASCAL_VOC
+    _names = PASCAL_VOC
+    _colors = palettes.PASCAL_VOC
 
     def find_pairs(self) -> list[Pair]:
         return [pair for split in self.split.split("+") for pair in self._read_split(split)]

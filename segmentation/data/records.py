@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -79,6 +79,21 @@ class MaskDataset(SegmentationDataset):
         image, mask = self.pairs[index]
         label_map = self.find_label_map(mask)
         return make_sample(read_image(image, image, self.channels), label_map.read(mask), self.pairs[index])
+
+
+class BenchmarkDataset(MaskDataset):
+    """A public data set, whose classes and their colours are known."""
+
+    _names: ClassVar[tuple[str, ...]]
+    _colors: ClassVar[np.ndarray]
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self._names
+
+    @property
+    def palette(self) -> np.ndarray:
+        return self._colors
 
 
 def make_sample(pixels: np.ndarray, mask: np.ndarray, pair: Pair) -> Sample:

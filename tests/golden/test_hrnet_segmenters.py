@@ -26,7 +26,7 @@ from segmentation.models.fcn import FCN, FCNConfig
 from segmentation.models.hrnet_w48_contrast import HRNetW48Contrast, HRNetW48ContrastConfig
 from segmentation.models.ocrnet import OCRNet, OCRNetConfig
 from tests.golden.parity import KEPT
-from tools.golden.hrnet_segmenters_cases import CASES, CONTRASTS, contrast_inputs, damped, images, labels
+from tools.golden.hrnet_segmenters_cases import CASES, CONTRASTS, contrast_inputs, damp, images, labels
 
 DATA = Path(__file__).parent / "data" / "hrnet_segmenters"
 SLOW = {name for name in CASES if "w48" in name or "full" in name or name.endswith("_w18")}
@@ -54,9 +54,9 @@ def build(name: str) -> nn.Layer:
     return HRNetW48Contrast(HRNetW48ContrastConfig(variant, dropout=0.0))
 
 
-def loaded(name: str) -> nn.Layer:
+def load_model(name: str) -> nn.Layer:
     model = build(name)
-    assert model.set_state_dict(damped(named_weights(reference(name)[0]))) == ([], [])  # missing, unexpected
+    assert model.set_state_dict(damp(named_weights(reference(name)[0]))) == ([], [])  # missing, unexpected
     return model
 
 
@@ -74,7 +74,7 @@ def compare(ours: Mapping[str, Any], want: Mapping[str, np.ndarray]) -> None:
 def test_outputs_match_paddleseg_s(name: str) -> None:
     """Nothing is jitted: the many equal layers compile once each, while the whole takes several times as long."""
     case, want = CASES[name], reference(name)[1]
-    model, x = loaded(name).eval(), images(case).transpose(0, 2, 3, 1)
+    model, x = load_model(name).eval(), images(case).transpose(0, 2, 3, 1)
     found: dict[str, jax.Array] = {}
     for watched, layer in model.named_sublayers():
         if watched in case.watched:
@@ -98,7 +98,7 @@ def check_training(model: nn.Layer, want: dict[str, np.ndarray], x: np.ndarray, 
     logits, embedded = outputs
     compare({"train.0": logits, "train.seg": embedded.logits, "train.embed": embedded.embedding}, want)
     in_place = jnp.zeros(embedded.logits.shape[:3], jnp.uint32)
-    losses = CrossEntropy()(logits, truth), PixelContrast().between(embedded, truth, in_place)
+    losses = CrossEntropy()(logits, truth), PixelContrast().compute(embedded, truth, in_place)
     np.testing.assert_allclose(losses, want["losses"], rtol=1e-4)
 
 
@@ -125,7 +125,7 @@ def test_contrast_and_its_gradient(name: str) -> None:
     in_place = jnp.zeros(logits.shape[:3], jnp.uint32)
 
     def run(vectors: jax.Array) -> jax.Array:
-        return loss.between(Embedded(jnp.asarray(logits), vectors), jnp.asarray(truth, jnp.int32), in_place)
+        return loss.compute(Embedded(jnp.asarray(logits), vectors), jnp.asarray(truth, jnp.int32), in_place)
 
     value, gradient = jax.jit(jax.value_and_grad(run))(vectors)
     want = reference_contrast()

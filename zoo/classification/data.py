@@ -10,6 +10,7 @@ import os
 import threading
 import zipfile
 import zlib
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,9 +44,25 @@ class _Index(NamedTuple):
     class_names: tuple[str, ...]
 
 
+class _ImageFiles(LazyDataset):
+    """Images by name; what a data set adds is where they are."""
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes by index."""
+        return self._index.class_names
+
+    def __len__(self) -> int:
+        return len(self._index.names)
+
+    @cached_property
+    @abstractmethod
+    def _index(self) -> _Index: ...
+
+
 @register("dataset")
 @dataclass(frozen=True)
-class ImageFolder(LazyDataset):
+class ImageFolder(_ImageFiles):
     """Images at `<root>/<split>/<class>/.../x.jpg`; the folder's name is the class.
 
     `root` or `<root>/<split>.zip` may be a zip of class folders, which is read where it is. Classes are numbered in
@@ -72,14 +89,6 @@ class ImageFolder(LazyDataset):
                 received=self.extensions,
                 allowed='one or more, each with its dot: ".jpg"',
             )
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The names of the classes by index."""
-        return self._index.class_names
-
-    def __len__(self) -> int:
-        return len(self._index.names)
 
     def __getitem__(self, index: int) -> Sample:
         name, label = self._index.names[index], self._index.labels[index]
@@ -116,7 +125,7 @@ class ImageFolder(LazyDataset):
             found = _walk(self._place)
         else:
             inside = self._place == Path(self.root) and self.split
-            found = self._archive.members(f"{self.split.strip('/')}/" if inside else "")
+            found = self._archive.list_members(f"{self.split.strip('/')}/" if inside else "")
         suffixes = tuple(suffix.lower() for suffix in self.extensions)
         images = {
             name: [file for file in found[name] if file.lower().endswith(suffixes)] for name in sorted(found)
@@ -169,7 +178,7 @@ class ImageFolder(LazyDataset):
 
 @register("dataset")
 @dataclass(frozen=True)
-class ListFile(LazyDataset):
+class ListFile(_ImageFiles):
     """Images named in a text file, a line each: `path label`, as PaddleClas' train_list.txt.
 
     Paths are relative to `root`; labels are class indices from 0. What follows the last `separator` of a line is the
@@ -192,14 +201,6 @@ class ListFile(LazyDataset):
             raise ConfigError(
                 "the separator is empty", where="ListFile.separator", allowed="a blank, a tab, ..."
             )
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The names of the classes by index."""
-        return self._index.class_names
-
-    def __len__(self) -> int:
-        return len(self._index.names)
 
     def __getitem__(self, index: int) -> Sample:
         where = Path(self.root) / self._index.names[index]
@@ -282,7 +283,7 @@ class _Archive:
                 "the archive is damaged", where=path, received=error, fix=_GET_ZIP_AGAIN
             ) from error
 
-    def members(self, prefix: str) -> dict[str, list[str]]:
+    def list_members(self, prefix: str) -> dict[str, list[str]]:
         """The files below `prefix` by their class folder."""
         found: dict[str, list[str]] = {}
         for entry in sorted(self._file.namelist()):

@@ -235,12 +235,12 @@ def test_errors(make: Any, message: str) -> None:
 def test_the_slope_of_the_strongest_channel_where_it_is_computed_again() -> None:
     """At this level XLA computes the resized map twice, and no channel equals the largest."""
 
-    def weighed(x: jax.Array) -> jax.Array:
+    def weigh(x: jax.Array) -> jax.Array:
         largest = _strongest(F.interpolate(x, (8, 12), mode="bilinear"))
         return (largest * jnp.sin(jnp.arange(largest.size, dtype=jnp.float32)).reshape(largest.shape)).sum()
 
     x = np.random.RandomState(0).standard_normal((2, 4, 6, 16)).astype(np.float32)
-    slopes = jax.jit(jax.grad(weighed)).lower(x).compile(compiler_options=QUICK)(x)
+    slopes = jax.jit(jax.grad(weigh)).lower(x).compile(compiler_options=QUICK)(x)
     # The weights of bilinear resizing add up to 1: all slopes together are those of the outputs.
     np.testing.assert_allclose(np.sum(slopes), np.sin(np.arange(192)).sum(), rtol=1e-3)
 
