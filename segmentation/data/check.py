@@ -27,7 +27,7 @@ class ClassCount:
 
 @dataclass(frozen=True)
 class Report(data_check.Report):
-    """What `validate` found. Absent classes are told, and are no fault: a small part may lack some."""
+    """What `validate` found. Absent classes are named, and are no fault: a small part may lack some."""
 
     images: int
     classes: tuple[ClassCount, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -183,10 +183,10 @@ def _hex(code: int) -> str:
     return f"#{code:06x}"
 
 
-def _count_values(values: np.ndarray, name: object) -> str:
+def _count_values(values: np.ndarray, name: Callable[[int], str]) -> str:
     """The most frequent of `values` with how often they come."""
     found, counts = np.unique(values, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    lines = [f"{name(found[i])}: {counts[i]:,} pixels" for i in order[:_SHOWN]]  # pyright: ignore[reportCallIssue]
+    lines = [f"{name(int(found[i]))}: {counts[i]:,} pixels" for i in order[:_SHOWN]]
     more = f", and {len(found) - _SHOWN} more values" if len(found) > _SHOWN else ""
     return ", ".join(lines) + more
