@@ -26,7 +26,7 @@ COLOURS = {
 
 @dataclass(frozen=True, eq=False)
 class Background:
-    """What stands behind the classes that are no background: `image` [H, W, 3] uint8 RGB, `colour`, else a blur."""
+    """What replaces the background class: `image` [H, W, 3] uint8 RGB, `colour`, else the image itself, blurred."""
 
     colour: tuple[int, int, int] | None = None
     image: np.ndarray | None = field(default=None, repr=False)
@@ -38,13 +38,13 @@ class Background:
         if self.colour is not None:
             other = np.broadcast_to(np.array(self.colour, np.uint8), image.shape)
         elif self.image is not None:
-            other = self._filling(size_hw)
+            other = self._fit_image(size_hw)
         else:
             other = compose.blur(image, max(1, min(size_hw) // 24))
         return compose.compose(image, other, kept)
 
-    def _filling(self, size_hw: tuple[int, int]) -> np.ndarray:
-        """The image as large as it must be to fill `size_hw`, its middle."""
+    def _fit_image(self, size_hw: tuple[int, int]) -> np.ndarray:
+        """The image, scaled until it covers `size_hw`, and its middle."""
         assert self.image is not None
         kept = self._fitted.get(size_hw)  # the frames of a video are of one size
         if kept is not None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import jax
+
+from framework.engine.task import Metric
 
 
 class Embedded(NamedTuple):
@@ -34,4 +37,12 @@ class Loss(Protocol):
 
     def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
         """A float32 scalar of one output of the model and `labels` [N, H, W] int32; `ignore_index` is left out."""
+        ...
+
+
+class MetricConfig(Protocol):
+    """A frozen dataclass of the kind "metric"."""
+
+    def start(self, class_names: Sequence[str]) -> Metric:
+        """A metric that has seen nothing yet. Outputs have `labels` [N, H, W] or `scores` [N, H, W, C]."""
         ...

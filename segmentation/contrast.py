@@ -11,7 +11,7 @@ Differs: anchors stand in a buffer of `max_samples` rows, filled as far as upstr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from framework.config import register
 from framework.core.errors import ConfigError, ShapeError
 from framework.core.rng import next_key
 from framework.nn import functional as F
-from segmentation.contracts import Embedded
+from segmentation.contracts import Embedded, Output
 
 
 class Anchors(NamedTuple):
@@ -77,7 +77,7 @@ class PixelContrast:
                     allowed=allowed,
                 )
 
-    def __call__(self, output: Any, labels: jax.Array) -> jax.Array:
+    def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
         """`labels` are [N, H, W] int32 of any size; those nearest to the embeddings count."""
         if not isinstance(output, Embedded) or labels.ndim != 3 or len(output.embedding) != len(labels):
             received = [list(x.shape) for x in jax.tree.leaves((output, labels))]
@@ -88,9 +88,9 @@ class PixelContrast:
                 allowed="Embedded with logits [N, h, w, C] and embedding [N, h, w, D], labels [N, H, W]",
                 fix="give this loss the place of the output that HRNetW48Contrast has for it",
             )
-        return self.between(output, labels, jax.random.bits(next_key(), output.logits.shape[:3]))
+        return self.compute(output, labels, jax.random.bits(next_key(), output.logits.shape[:3]))
 
-    def between(self, output: Embedded, labels: jax.Array, order: jax.Array) -> jax.Array:
+    def compute(self, output: Embedded, labels: jax.Array, order: jax.Array) -> jax.Array:
         """The loss where, of equal pixels, those come first whose `order` [N, h, w] is least."""
         logits, embedding = output
         size_hw = logits.shape[1:3]

@@ -31,10 +31,10 @@ from framework.workflow.image_runner import open_runner
 from framework.workflow.options import check_range
 from segmentation import palettes
 from segmentation.background import Background, read_background
-from segmentation.inference import TestTimeAugmentation
 from segmentation.restore import resize_to_source
 from segmentation.results import OPACITY, Segmentation
 from segmentation.segmenter import Appearance, Segmenter, WindowSegmenter
+from segmentation.test_time_augmentation import TestTimeAugmentation
 
 if TYPE_CHECKING:
     from segmentation.tasks import SemanticSegmentation

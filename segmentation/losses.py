@@ -12,7 +12,7 @@ Raises, each when it is called:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,7 @@ from jax import lax
 from framework.config import Kind, register
 from framework.core.errors import ConfigError, ShapeError
 from framework.nn import functional as F
+from segmentation.contracts import Loss, Output
 
 
 @register("loss")
@@ -45,11 +46,12 @@ class CrossEntropy:
     def __post_init__(self) -> None:
         _check_range(0 < self.hardest <= 1, "CrossEntropy.hardest", self.hardest, "above 0, up to 1")
 
-    def __call__(self, output: Any, labels: jax.Array) -> jax.Array:
-        losses, valid = _entropies(output, labels, self.ignore_index)
+    def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
+        logits, valid = _check_shapes(output, labels, self.ignore_index)
+        losses = _entropies(logits, labels, self.ignore_index)
         weights = jnp.ones_like(losses)
         if self.weight is not None:
-            weights = _by_class(_weights(self.weight, output, "CrossEntropy.weight"), labels, valid)
+            weights = _weigh_pixels(_check_weights(self.weight, logits, "CrossEntropy.weight"), labels, valid)
         losses, kept = losses * weights, valid
         if self.hardest < 1:
             kept = _largest(lax.stop_gradient(losses), max(1, int(self.hardest * losses.size)))
@@ -78,8 +80,9 @@ class OhemCrossEntropy:
         _check_range(0 < self.thresh < 1, "OhemCrossEntropy.thresh", self.thresh, "between 0 and 1")
         _check_range(self.min_kept >= 1, "OhemCrossEntropy.min_kept", self.min_kept, "1 or more")
 
-    def __call__(self, output: Any, labels: jax.Array) -> jax.Array:
-        losses, valid = _entropies(output, labels, self.ignore_index)
+    def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
+        logits, valid = _check_shapes(output, labels, self.ignore_index)
+        losses = _entropies(logits, labels, self.ignore_index)
         # Pixels are told apart by their loss, which falls as the probability grows; ignored ones have 0, the least.
         costs = lax.stop_gradient(losses)
         limit = -jnp.log(jnp.float32(self.thresh))
@@ -105,8 +108,9 @@ class Focal:
     gamma: float = 2.0
     ignore_index: int = 255
 
-    def __call__(self, output: Any, labels: jax.Array) -> jax.Array:
-        losses, valid = _entropies(output, labels, self.ignore_index)
+    def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
+        logits, valid = _check_shapes(output, labels, self.ignore_index)
+        losses = _entropies(logits, labels, self.ignore_index)
         # A root of 0 has no finite slope, which a gamma below 1 would ask for.
         missing = jnp.maximum(-jnp.expm1(-losses), 1e-30)
         return self.alpha * (missing**self.gamma * losses).mean() / (valid.mean() + 1e-10)
@@ -126,14 +130,14 @@ class Dice:
     weight: tuple[float, ...] | None = None
     smooth: float = 1.0
 
-    def __call__(self, output: Any, labels: jax.Array) -> jax.Array:
-        logits, valid = _checked(output, labels, self.ignore_index)
+    def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
+        logits, valid = _check_shapes(output, labels, self.ignore_index)
         scores = jax.nn.softmax(logits) * valid[..., None]
         truth = _one_hot(logits, labels) * valid[..., None]
         common, total = (scores * truth).sum((1, 2)), (scores + truth).sum((1, 2))
         losses = 1 - (2 * common + self.smooth) / (total + self.smooth + 1e-8)
         if self.weight is not None:
-            losses = losses * _weights(self.weight, output, "Dice.weight")
+            losses = losses * _check_weights(self.weight, logits, "Dice.weight")
         return losses.mean()
 
 
@@ -147,8 +151,8 @@ class LovaszSoftmax:
 
     ignore_index: int = 255
 
-    def __call__(self, output: Any, labels: jax.Array) -> jax.Array:
-        logits, valid = _checked(output, labels, self.ignore_index)
+    def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
+        logits, valid = _check_shapes(output, labels, self.ignore_index)
         # Ignored pixels have an error of 0: they come last and weigh nothing.
         truth = _one_hot(logits, labels) * valid[..., None]
         errors = jnp.abs(truth - jax.nn.softmax(logits)) * valid[..., None]
@@ -167,7 +171,7 @@ class Mixed:
         ConfigError: there is not one weight for each loss.
     """
 
-    losses: tuple[Annotated[Any, Kind("loss")], ...]
+    losses: tuple[Annotated[Loss, Kind("loss")], ...]
     weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
@@ -179,7 +183,7 @@ class Mixed:
                 allowed="one weight for each loss",
             )
 
-    def __call__(self, output: Any, labels: jax.Array) -> jax.Array:
+    def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
         terms = [weight * loss(output, labels) for loss, weight in zip(self.losses, self.weights)]
         return jnp.stack(terms).sum()
 
@@ -189,10 +193,11 @@ def _check_range(holds: bool, where: str, received: float, allowed: str) -> None
         raise ConfigError("this is out of range", where=where, received=received, allowed=allowed)
 
 
-def _checked(output: Any, labels: jax.Array, ignore_index: int) -> tuple[jax.Array, jax.Array]:
+def _check_shapes(output: Output, labels: jax.Array, ignore_index: int) -> tuple[jax.Array, jax.Array]:
     """Logits and whether a pixel counts, both float32."""
-    shape = getattr(output, "shape", ())
-    if len(shape) != 4 or shape[:-1] != labels.shape or not jnp.issubdtype(labels.dtype, jnp.integer):
+    shape = () if isinstance(output, tuple) else output.shape
+    fits = len(shape) == 4 and shape[:-1] == labels.shape and jnp.issubdtype(labels.dtype, jnp.integer)
+    if isinstance(output, tuple) or not fits:
         raise ShapeError(
             "the loss does not take these",
             where="output and labels",
@@ -202,28 +207,27 @@ def _checked(output: Any, labels: jax.Array, ignore_index: int) -> tuple[jax.Arr
     return output.astype(jnp.float32), (labels != ignore_index).astype(jnp.float32)
 
 
-def _entropies(output: Any, labels: jax.Array, ignore_index: int) -> tuple[jax.Array, jax.Array]:
-    """The cross entropy of each pixel, 0 where it is ignored, and whether it counts."""
-    logits, valid = _checked(output, labels, ignore_index)
-    return F.cross_entropy(logits, labels, ignore_index=ignore_index, reduction="none"), valid
+def _entropies(logits: jax.Array, labels: jax.Array, ignore_index: int) -> jax.Array:
+    """The cross entropy of each pixel, 0 where it is ignored."""
+    return F.cross_entropy(logits, labels, ignore_index=ignore_index, reduction="none")
 
 
 def _one_hot(logits: jax.Array, labels: jax.Array) -> jax.Array:
     return (labels[..., None] == jnp.arange(logits.shape[-1])).astype(jnp.float32)
 
 
-def _weights(weight: tuple[float, ...], output: jax.Array, where: str) -> jax.Array:
-    if len(weight) != output.shape[-1]:
+def _check_weights(weight: tuple[float, ...], logits: jax.Array, where: str) -> jax.Array:
+    if len(weight) != logits.shape[-1]:
         raise ConfigError(
             "weights do not fit the classes",
             where=where,
             received=f"{len(weight)} weights",
-            allowed=f"one for each of the {output.shape[-1]} classes",
+            allowed=f"one for each of the {logits.shape[-1]} classes",
         )
     return jnp.asarray(weight, jnp.float32)
 
 
-def _by_class(weight: jax.Array, labels: jax.Array, valid: jax.Array) -> jax.Array:
+def _weigh_pixels(weight: jax.Array, labels: jax.Array, valid: jax.Array) -> jax.Array:
     """The weight of each pixel's class; an ignored pixel has that of class 0, which only `hardest` can see."""
     return weight[jnp.where(valid > 0, labels, 0)]
 

@@ -27,16 +27,6 @@ class ClassScore(NamedTuple):
     recall: float | None
 
 
-def class_table(rows: Sequence[ClassScore]) -> str:
-    """The rows as lines of text: name, labelled pixels, and the scores in per cent."""
-    width = max(len("class"), *(len(row.name) for row in rows))
-    lines = [f"{'class':<{width}}        pixels     IoU    Dice  precision  recall"]
-    for name, pixels, *scores in rows:
-        iou, dice, precision, recall = ("-" if one is None else f"{100 * one:.2f}" for one in scores)
-        lines.append(f"{name:<{width}}  {pixels:12d}  {iou:>6}  {dice:>6}  {precision:>9}  {recall:>6}")
-    return "\n".join(lines)
-
-
 @register("metric")
 @dataclass(frozen=True)
 class MeanIoU:
@@ -85,7 +75,7 @@ class ConfusionCollector:
                     where="MeanIoU",
                     received=f"{values.min()} to {values.max()}",
                     allowed=f"0 to {classes - 1}, or {self._ignore_index} in labels to ignore",
-                    fix="look the data over: python -m segmentation.data check -c <config.yml>",
+                    fix="check the data: python -m segmentation.data check -c <config.yml>",
                 )
         pairs = np.bincount(truth * classes + found, minlength=classes**2)
         self.confusion += pairs.reshape(classes, classes)
@@ -98,9 +88,9 @@ class ConfusionCollector:
                 "the evaluation data has no pixel with a class",
                 where="MeanIoU",
                 received=f"masks of nothing but {self._ignore_index}",
-                fix="look the data over: python -m segmentation.data check -c <config.yml>",
+                fix="check the data: python -m segmentation.data check -c <config.yml>",
             )
-        rows = self.by_class()
+        rows = self.score_classes()
         right = np.trace(self.confusion) / total
         # In floats: products of pixel counts overflow whole numbers from some thousand images on.
         chance = float((self.confusion.sum(0) / total) @ (self.confusion.sum(1) / total))
@@ -112,7 +102,7 @@ class ConfusionCollector:
             **{f"iou/{row.name}": row.iou for row in rows if row.iou is not None},
         }
 
-    def by_class(self) -> list[ClassScore]:
+    def score_classes(self) -> list[ClassScore]:
         """The scores of each class, in the order of the labels."""
         common, found, truth = np.diag(self.confusion), self.confusion.sum(0), self.confusion.sum(1)
         rows = []
@@ -121,10 +111,10 @@ class ConfusionCollector:
                 ClassScore(
                     name,
                     int(labelled),
-                    _share(both, predicted + labelled - both),
-                    _share(2 * both, predicted + labelled),
-                    _share(both, predicted),
-                    _share(both, labelled),
+                    _divide(both, predicted + labelled - both),
+                    _divide(2 * both, predicted + labelled),
+                    _divide(both, predicted),
+                    _divide(both, labelled),
                 )
             )
         return rows
@@ -134,5 +124,5 @@ class ConfusionCollector:
         return sum(there) / (len(there) if self._absent == "skip" else len(scores))
 
 
-def _share(part: int, whole: int) -> float | None:
+def _divide(part: int, whole: int) -> float | None:
     return float(part / whole) if whole else None

@@ -17,9 +17,9 @@ from framework.workflow.image_runner import ImageRunner, Transform
 from framework.workflow.predictor import ImageSource
 from framework.workflow.samples import apply_transforms
 from segmentation.background import Background
-from segmentation.inference import TestTimeAugmentation
 from segmentation.restore import labels_at_source
 from segmentation.results import Segmentation
+from segmentation.test_time_augmentation import TestTimeAugmentation
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -13,25 +13,26 @@ import numpy as np
 
 from framework.config import Kind, register
 from framework.core.errors import ConfigError, InputError
-from framework.engine.task import Batch, Losses, Metric, check_classes
+from framework.engine.task import Batch, Losses, Metric, Task, check_classes
 from framework.nn.layer import Layer
 from framework.vision import draw
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
-from segmentation.inference import TestTimeAugmentation
+from segmentation.contracts import Loss, MetricConfig
+from segmentation.test_time_augmentation import TestTimeAugmentation
 
 
 @dataclass(frozen=True)
 class WeightedLoss:
     """The loss of one output of the model, and its share in the sum."""
 
-    loss: Annotated[Any, Kind("loss")]
+    loss: Annotated[Loss, Kind("loss")]
     weight: float = 1.0
 
 
 @register("task")
 @dataclass(frozen=True)
-class SemanticSegmentation:
+class SemanticSegmentation(Task):
     """Trains and runs a model that keeps to `segmentation.contracts.Segmenter`.
 
     Attributes:
@@ -42,7 +43,7 @@ class SemanticSegmentation:
     normalize: Normalize = field(default_factory=Normalize)
     losses: tuple[WeightedLoss, ...] = ()
     inference: TestTimeAugmentation = field(default_factory=TestTimeAugmentation)
-    metric: Annotated[Any, Kind("metric")] | None = None
+    metric: Annotated[MetricConfig, Kind("metric")] | None = None
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
         if sample.mask is None or sample.mask.ndim != 2:
@@ -65,9 +66,9 @@ class SemanticSegmentation:
             )
         values = [one.loss(output, batch["mask"]) for one, output in zip(self.losses, outputs)]
         total = sum((one.weight * value for one, value in zip(self.losses, values)), jnp.float32(0))
-        return Losses(jnp.asarray(total), dict(zip(self._names(), values)))
+        return Losses(jnp.asarray(total), dict(zip(self._name_losses(), values)))
 
-    def _names(self) -> list[str]:
+    def _name_losses(self) -> list[str]:
         """Of the losses, numbered where one comes twice."""
         names = [type(one.loss).__name__ for one in self.losses]
         count, seen = Counter(names), Counter[str]()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from detection.data.check import open_dataset, validate
-from framework.core.errors import OarError
+from framework.io.data_check import Report, print_reports
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: nothing to complain of; 1: there is; 2: the data set cannot be read."""
+    """The exit status, see `print_reports`."""
     parser = argparse.ArgumentParser(prog="python -m detection.data", description=__doc__)
     commands = parser.add_subparsers(required=True)
     check = commands.add_parser("check", help="count the classes and find what is broken")
@@ -22,13 +22,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--images", default="", help="where the images of a COCO file are, seen from its folder"
     )
     chosen = parser.parse_args(arguments)
-    try:
-        report = validate(open_dataset(chosen.path, chosen.split, chosen.images))
-    except OarError as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(report)
-    return 0 if report.is_clean else 1
+
+    def reports() -> Iterator[tuple[str, Report]]:
+        yield "", validate(open_dataset(chosen.path, chosen.split, chosen.images))
+
+    return print_reports(reports())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""A look over a data set before it is trained on: how its classes are balanced, and what is broken."""
+"""The check of a data set before it is trained on: how its classes are balanced, and what is broken."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,15 +10,15 @@ import numpy as np
 
 from detection.data.coco import CocoDetection
 from detection.data.voc import VocDetection
-from framework.core.errors import InputError, OarError
+from framework.core.errors import InputError
+from framework.io import data_check
+from framework.io.data_check import format_table, read_samples
 from framework.vision import boxes as box_ops
-
-_SHOWN = 10
 
 
 @dataclass(frozen=True)
-class Report:
-    """What `validate` found. `str` makes a page of it."""
+class Report(data_check.Report):
+    """What `validate` found."""
 
     images: int
     classes: tuple[tuple[str, int, int], ...]
@@ -35,32 +36,27 @@ class Report:
     left_out: tuple[str, ...]
     """Boxes without an area."""
 
-    @property
-    def is_clean(self) -> bool:
-        return not (self.outside or self.broken or self.left_out)
-
-    def __str__(self) -> str:
+    def summary(self) -> list[str]:
         objects = sum(count for _, count, _ in self.classes)
-        width = max(len("class"), *(len(name) for name, _, _ in self.classes))
-        lines = [
+        return [
             f"{self.images} images, {self.without} of them without objects",
             f"{objects} objects: {self.sizes[0]} small, {self.sizes[1]} medium, {self.sizes[2]} large; "
             f"{self.ignored} more to ignore (crowds, difficult ones)",
-            f"{'class':<{width}}  objects  share  images",
-            *(
-                f"{name:<{width}}  {count:7d}  {count / max(1, objects):5.1%}  {images:8d}"
-                for name, count, images in sorted(self.classes, key=lambda row: -row[1])
+            *format_table(
+                {"objects": 7, "share": 5, "images": 8},
+                [
+                    (name, str(count), f"{count / max(1, objects):.1%}", str(images))
+                    for name, count, images in sorted(self.classes, key=lambda row: -row[1])
+                ],
             ),
         ]
-        for title, found in (
-            ("images that cannot be used", self.broken),
-            ("images with boxes beyond their edges", self.outside),
-            ("boxes without an area, which are left out", self.left_out),
-        ):
-            lines.append(f"{len(found)} {title}")
-            lines += [f"  {line}" for line in found[:_SHOWN]]
-            lines += [f"  ... and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-        return "\n".join(lines)
+
+    def faults(self) -> Mapping[str, Sequence[str]]:
+        return {
+            "images that cannot be used": self.broken,
+            "images with boxes beyond their edges": self.outside,
+            "boxes without an area, which are left out": self.left_out,
+        }
 
 
 def open_dataset(path: Path, split: str = "", images: str = "") -> CocoDetection | VocDetection:
@@ -92,12 +88,7 @@ def validate(dataset: CocoDetection | VocDetection) -> Report:
     ignored = without = 0
     areas: list[np.ndarray] = []
     outside, broken = [], []
-    for index in range(len(dataset)):
-        try:
-            sample = dataset[index]
-        except OarError as error:
-            broken.append(f"{error.where}: {error.problem}")
-            continue
+    for sample in read_samples(dataset, broken):
         assert sample.boxes is not None and sample.labels is not None and sample.valid is not None
         labels = sample.labels[sample.valid]
         counts = np.bincount(labels, minlength=len(names))

@@ -16,10 +16,10 @@ from detection.data.coco import annotated_box, coco_records, count_keypoints, lo
 from detection.data.records import Records
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
+from framework.io.dataset import LazyDataset
 from framework.vision import masks, polygons
 from framework.vision.sample import Sample
 from framework.vision.transforms import keep_objects
-from zoo.classification.data import LazyDataset
 
 _log = logging.getLogger("oar")
 

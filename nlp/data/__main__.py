@@ -1,4 +1,4 @@
-"""Check a file of texts, or train a tokenizer.
+"""Check a file of texts, or make a tokenizer from texts.
 
 python -m nlp.data check train.tsv --format table
 python -m nlp.data tokenizer --kind unigram --vocab_size 8000 --input train.en train.de --output tokenizer.json
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 from framework.core.errors import FormatError, OarError
+from framework.io.data_check import Report, print_reports
 from framework.text.lines import read_lines
 from framework.text.segmenter import Kind
 from framework.text.tokenizer import Tokenizer
@@ -21,7 +22,7 @@ from nlp.data.lines import column, read_table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: done, and nothing to complain of; 1: a checked file has something; 2: a file cannot be read or used."""
+    """The exit status: of a check that of `print_reports`; else 0, or 2 where a file cannot be read or used."""
     parser = argparse.ArgumentParser(
         prog="python -m nlp.data",
         description=__doc__,
@@ -45,19 +46,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     train.add_argument("--lower", action="store_true", help="put texts into lower case")
     train.add_argument("--output", type=Path, required=True, help="the tokenizer.json to write")
     chosen = parser.parse_args(arguments)
+    if chosen.command == "check":
+        return print_reports(_reports(chosen))
     try:
-        if chosen.command == "tokenizer":
-            texts = _texts(chosen.input, chosen.column)
-            made = Tokenizer.train(chosen.kind, texts, chosen.vocab_size, chosen.lower)
-            print(f"{made.save(chosen.output)}: {made.vocab_size} tokens")
-            return 0
-        columns = Columns(chosen.text, chosen.label, chosen.word, chosen.tag, chosen.separator, chosen.header)
-        report = validate(chosen.path, chosen.format, columns)
+        texts = _texts(chosen.input, chosen.column)
+        made = Tokenizer.train(chosen.kind, texts, chosen.vocab_size, chosen.lower)
+        print(f"{made.save(chosen.output)}: {made.vocab_size} tokens")
     except OarError as error:
         print(error, file=sys.stderr)
         return 2
-    print(report)
-    return 0 if report.is_clean else 1
+    return 0
+
+
+def _reports(chosen: argparse.Namespace) -> Iterator[tuple[str, Report]]:
+    columns = Columns(chosen.text, chosen.label, chosen.word, chosen.tag, chosen.separator, chosen.header)
+    yield "", validate(chosen.path, chosen.format, columns)
 
 
 def _column(text: str) -> int | str:

@@ -1,22 +1,24 @@
-"""Check a file of texts before it is trained on: how its classes are balanced, and what is broken."""
+"""The check of a file of texts before it is trained on: how its classes are balanced, and what is broken."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from framework.core.errors import FormatError, InputError, OarError
+from framework.io import data_check
+from framework.io.data_check import format_table
 from nlp.data.lines import column
 
 Format = Literal["lines", "table", "tagged"]
 _TAGGED = (".conllu", ".conll", ".bio", ".bmes")
-_SHOWN, _CLASSES, _WIDTH = 10, 100, 40
+_CLASSES, _WIDTH = 100, 40
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,8 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What `validate` found. `str` makes a page of it."""
+class Report(data_check.Report):
+    """What `validate` found."""
 
     texts: int
     unit: Literal["characters", "words"]
@@ -51,33 +53,27 @@ class Report:
     broken: tuple[str, ...]
     """Lines that cannot be read, and why."""
 
-    @property
-    def is_clean(self) -> bool:
-        return not (self.duplicates or self.contradictory or self.empty or self.broken)
-
-    def __str__(self) -> str:
+    def summary(self) -> list[str]:
         total = sum(count for _, count in self.classes)
-        shown = [(name[:_WIDTH], count) for name, count in self.classes[:_CLASSES]]
-        width = max([len("class"), *(len(name) for name, _ in shown)])
+        shown = self.classes[:_CLASSES]
         shortest, median, most, longest = self.lengths
         lines = [
             f"{self.texts} texts of {shortest} to {longest} {self.unit}; half have up to {median}, 95% up to {most}"
         ]
         if self.classes:
-            lines.append(f"{'class':<{width}}    count  share")
-            lines += [f"{name:<{width}}  {count:7d}  {count / total:5.1%}" for name, count in shown]
+            rows = [(name[:_WIDTH], str(count), f"{count / total:.1%}") for name, count in shown]
+            lines += format_table({"count": 7, "share": 5}, rows)
             hidden = len(self.classes) - len(shown)
             lines += [f"... and {hidden} more classes"] if hidden else []
-        for title, found in (
-            ("lines that cannot be read", self.broken),
-            ("blank texts", self.empty),
-            ("texts that are there before", self.duplicates),
-            ("texts that are there before with another class", self.contradictory),
-        ):
-            lines.append(f"{len(found)} {title}")
-            lines += [f"  {line}" for line in found[:_SHOWN]]
-            lines += [f"  ... and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
-        return "\n".join(lines)
+        return lines
+
+    def faults(self) -> Mapping[str, Sequence[str]]:
+        return {
+            "lines that cannot be read": self.broken,
+            "blank texts": self.empty,
+            "texts that are there before": self.duplicates,
+            "texts that are there before with another class": self.contradictory,
+        }
 
 
 def validate(path: Path, form: Format | None = None, columns: Columns | None = None) -> Report:
@@ -95,7 +91,7 @@ def validate(path: Path, form: Format | None = None, columns: Columns | None = N
         form = "tagged" if path.suffix in _TAGGED else "lines" if path.suffix == ".txt" else "table"
     broken: list[str] = []
     rows = _sentences if form == "tagged" else _rows
-    seen: dict[str, tuple[Any, int]] = {}
+    seen: dict[str, tuple[str | tuple[str, ...] | None, int]] = {}
     counts: Counter[str] = Counter()
     lengths, duplicates, contradictory, empty = [], [], [], []
     for number, text, found in rows(path, form, columns, broken):

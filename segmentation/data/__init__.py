@@ -1,1 +1,1 @@
-"""Data sets of images with a class for every pixel. `python -m segmentation.data check` looks one over."""
+"""Data sets of images with a class for every pixel. `python -m segmentation.data check` checks one."""

@@ -6,19 +6,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from framework.config.registry import register
 from framework.core.errors import InputError
 from segmentation import palettes
 from segmentation.data.classes import ADE20K as CLASSES
 from segmentation.data.label_map import LabelMap
-from segmentation.data.records import MaskDataset, Pair
+from segmentation.data.records import BenchmarkDataset, Pair
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class ADE20K(MaskDataset):
+class ADE20K(BenchmarkDataset):
     """150 classes: the values 1 to 150 of the masks; 0, which stands for anything else, is 255.
 
     Images are `<root>/images/<split>/*.jpg`, masks `<root>/annotations/<split>/*.png` of the same names; the splits
@@ -34,15 +32,10 @@ class ADE20K(MaskDataset):
     root: Path
     split: str = "training"
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        return CLASSES
+    _names = CLASSES
+    _colors = palettes.ADE20K
 
-    @property
-    def palette(self) -> np.ndarray:
-        return palettes.ADE20K
-
-    def find(self) -> list[Pair]:
+    def find_pairs(self) -> list[Pair]:
         folder = Path(self.root) / "images" / self.split
         masks = Path(self.root) / "annotations" / self.split
         images = sorted(folder.glob("*.jpg"))
@@ -55,9 +48,6 @@ class ADE20K(MaskDataset):
             )
         return [Pair(image, masks / f"{image.stem}.png") for image in images]
 
-    def coding(self, mask: Path) -> LabelMap:
-        return self._coding
-
     @cached_property
-    def _coding(self) -> LabelMap:
+    def _label_map(self) -> LabelMap:
         return LabelMap(len(CLASSES), values={0: 255, **{index + 1: index for index in range(len(CLASSES))}})

@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-import numpy as np
-
 from framework.config.registry import register
 from segmentation import palettes
 from segmentation.data.classes import CAMVID, CAMVID_COLORS
 from segmentation.data.label_map import LabelMap
-from segmentation.data.records import MaskDataset, Pair, read_pairs
+from segmentation.data.records import BenchmarkDataset, Pair, read_pairs
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class CamVid(MaskDataset):
+class CamVid(BenchmarkDataset):
     """The 11 classes of CamVid that are compared, as SegNet takes them together; everything else is 255.
 
     `<root>/<split>.txt` has a line a sample: the image and its mask, relative to `root`, or with the folders of
@@ -34,24 +32,16 @@ class CamVid(MaskDataset):
     root: Path
     split: str = "train"
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        return CAMVID
+    _names = CAMVID
+    _colors = palettes.CAMVID
 
-    @property
-    def palette(self) -> np.ndarray:
-        return palettes.CAMVID
-
-    def find(self) -> list[Pair]:
+    def find_pairs(self) -> list[Pair]:
         root = Path(self.root)
         pairs = read_pairs(root / f"{self.split}.txt", Path())
         return [Pair(*(root / _from_root(path) for path in pair)) for pair in pairs]
 
-    def coding(self, mask: Path) -> LabelMap:
-        return self._coding
-
     @cached_property
-    def _coding(self) -> LabelMap:
+    def _label_map(self) -> LabelMap:
         return LabelMap(len(CAMVID), values={11: 255}, colors=CAMVID_COLORS)
 
 

@@ -1,16 +1,18 @@
-"""A look over a data set before it is trained on: how its classes are balanced, and what is broken."""
+"""The check of a data set before it is trained on: how its classes are balanced, and what is broken."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from framework.core.errors import ConfigError, OarError
-
-_SHOWN = 10
+from framework.core.errors import ConfigError
+from framework.io import data_check
+from framework.io.data_check import SHOWN, format_table, read_samples
+from framework.io.dataset import Dataset
+from segmentation.data.records import SegmentationDataset
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,8 @@ class ClassCount:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What `validate` found. `str` makes a page of it."""
+class Report(data_check.Report):
+    """What `validate` found. Absent classes are named, and are no fault: a small part may lack some."""
 
     images: int
     classes: tuple[ClassCount, ...]
@@ -41,68 +43,58 @@ class Report:
         """Classes without a pixel."""
         return tuple(one.name for one in self.classes if not one.pixels)
 
-    @property
-    def is_clean(self) -> bool:
-        """Whether every file can be used. Absent classes are told, and are no fault: a small part may lack some."""
-        return not self.broken
-
-    def __str__(self) -> str:
+    def summary(self) -> list[str]:
         labelled = sum(one.pixels for one in self.classes)
         total = max(1, labelled + self.ignored)
-        width = max(len("class"), *(len(one.name) for one in self.classes))
         lines = [
             f"{self.images} images: "
             + "; ".join(f"{count} of {size}" for size, count in self.sizes[:5])
             + (f"; {len(self.sizes) - 5} other sizes" if len(self.sizes) > 5 else ""),
             f"{labelled:,} pixels with a class, {self.ignored:,} without ({self.ignored / total:.1%})",
-            f"{'class':<{width}}          pixels   share  images",
-            *(
-                f"{one.name:<{width}}  {one.pixels:14,d}  {one.pixels / max(1, labelled):6.2%}  {one.images:8d}"
-                for one in sorted(self.classes, key=lambda one: -one.pixels)
+            *format_table(
+                {"pixels": 14, "share": 6, "images": 8},
+                [
+                    (one.name, f"{one.pixels:,d}", f"{one.pixels / max(1, labelled):.2%}", str(one.images))
+                    for one in sorted(self.classes, key=lambda one: -one.pixels)
+                ],
             ),
         ]
         if self.absent:
             lines.append(
-                f"{len(self.absent)} classes without a pixel: {', '.join(self.absent[:_SHOWN])}"
-                + (" ..." if len(self.absent) > _SHOWN else "")
+                f"{len(self.absent)} classes without a pixel: {', '.join(self.absent[:SHOWN])}"
+                + (" ..." if len(self.absent) > SHOWN else "")
             )
-        lines.append(f"{len(self.broken)} images that cannot be used")
-        lines += [f"  {line}" for line in self.broken[:_SHOWN]]
-        lines += [f"  ... and {len(self.broken) - _SHOWN} more"] if len(self.broken) > _SHOWN else []
-        return "\n".join(lines)
+        return lines
+
+    def faults(self) -> Mapping[str, Sequence[str]]:
+        return {"images that cannot be used": self.broken}
 
 
-def validate(dataset: Any) -> Report:
-    """Reads every image and mask of a data set of this package.
+def validate(dataset: Dataset) -> Report:
+    """Reads every image and mask.
 
     Raises:
-        ConfigError: it is a data set without masks of classes.
+        ConfigError: it is no SegmentationDataset.
         OarError: the list of its files itself cannot be had.
     """
-    if not hasattr(dataset, "ignore_index"):
+    if not isinstance(dataset, SegmentationDataset):
         raise ConfigError(
             "this data set has no classes of pixels",
             received=type(dataset).__name__,
-            allowed="a data set of segmentation.data, such as MaskFolder or MaskListFile",
+            allowed="a SegmentationDataset of segmentation.data, such as MaskFolder or MaskListFile",
         )
     names = dataset.class_names
     pixels, images = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
     sizes: Counter[str] = Counter()
     ignored, broken = 0, []
-    for index in range(len(dataset)):
-        try:
-            sample = dataset[index]
-        except OarError as error:
-            received = "" if error.received is None else f" ({error.received})"
-            broken.append(f"{error.where}: {error.problem}{received}")
-            continue
+    for sample in read_samples(dataset, broken):
         height, width, channels = sample.image.shape
         sizes[f"{width} x {height}, {channels} channels of {sample.image.dtype}"] += 1
-        mask = sample.mask
-        counted = mask != dataset.ignore_index
-        counts = np.bincount(mask[counted], minlength=len(names))
+        assert sample.mask is not None
+        counted = sample.mask[sample.mask != dataset.ignore_index]
+        counts = np.bincount(counted, minlength=len(names))
         pixels += counts
         images += counts > 0
-        ignored += mask.size - int(counts.sum())
+        ignored += sample.mask.size - counted.size
     rows = (ClassCount(*row) for row in zip(names, pixels.tolist(), images.tolist()))
     return Report(len(dataset), tuple(rows), ignored, tuple(sizes.most_common()), tuple(broken))

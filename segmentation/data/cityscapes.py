@@ -6,22 +6,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import numpy as np
-
 from framework.config.registry import register
 from framework.core.errors import InputError
 from segmentation import palettes
 from segmentation.data.classes import CITYSCAPES, CITYSCAPES_IDS
 from segmentation.data.label_map import LabelMap
-from segmentation.data.records import MaskDataset, Pair, read_lines, read_pairs
+from segmentation.data.records import BenchmarkDataset, Pair, read_list, read_pairs
 
-_PICTURE = "_leftImg8bit.png"
+_IMAGE = "_leftImg8bit.png"
 _KINDS = ("labelTrainIds", "labelIds")
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class Cityscapes(MaskDataset):
+class Cityscapes(BenchmarkDataset):
     """The 19 classes of Cityscapes that are evaluated; everything else is 255.
 
     Without a list, the images are `<root>/leftImg8bit/<split>/<city>/*_leftImg8bit.png` and their masks
@@ -45,43 +43,34 @@ class Cityscapes(MaskDataset):
     annotations: str = "gtFine"
     list_file: Path | None = None
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        return CITYSCAPES
+    _names = CITYSCAPES
+    _colors = palettes.CITYSCAPES
 
-    @property
-    def palette(self) -> np.ndarray:
-        return palettes.CITYSCAPES
-
-    def find(self) -> list[Pair]:
+    def find_pairs(self) -> list[Pair]:
         root = Path(self.root)
         if self.list_file is not None:
-            commas = all("," in line for line in read_lines(Path(self.list_file)))
+            commas = all("," in line for line in read_list(Path(self.list_file)))
             return read_pairs(Path(self.list_file), root, "," if commas else None)
         folder = root / "leftImg8bit" / self.split
-        images = sorted(folder.glob(f"*/*{_PICTURE}"))
+        images = sorted(folder.glob(f"*/*{_IMAGE}"))
         if not images:
             raise InputError(
                 "there are no images",
                 where=folder,
-                allowed=f"<city>/*{_PICTURE}",
+                allowed=f"<city>/*{_IMAGE}",
                 fix=f"check root and split, or set list_file; the current folder is {Path.cwd()}",
             )
-        return [Pair(image, self._mask(image)) for image in images]
+        return [Pair(image, self._find_mask(image)) for image in images]
 
-    def _mask(self, image: Path) -> Path:
+    def _find_mask(self, image: Path) -> Path:
         folder = Path(self.root) / self.annotations / self.split / image.parent.name
-        name = image.name.removesuffix(_PICTURE)
+        name = image.name.removesuffix(_IMAGE)
         masks = [folder / f"{name}_{self.annotations}_{kind}.png" for kind in _KINDS]
         return next((mask for mask in masks if mask.is_file()), masks[-1])
 
-    def coding(self, mask: Path) -> LabelMap:
-        return self._of_ids if mask.stem.endswith("labelIds") else self._of_classes
+    def find_label_map(self, mask: Path) -> LabelMap:
+        return self._id_map if mask.stem.endswith("labelIds") else self._label_map
 
     @cached_property
-    def _of_ids(self) -> LabelMap:
+    def _id_map(self) -> LabelMap:
         return LabelMap(len(CITYSCAPES), values=dict(enumerate(CITYSCAPES_IDS)))
-
-    @cached_property
-    def _of_classes(self) -> LabelMap:
-        return LabelMap(len(CITYSCAPES))

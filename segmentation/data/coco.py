@@ -7,23 +7,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.vision import masks, polygons
+from framework.vision.dataset_files import abbreviate, read_image
 from framework.vision.image import check_file
 from framework.vision.sample import Sample
 from segmentation import palettes
-from segmentation.data.records import Pair, check_files, read_image, sample_of, some
-from zoo.classification.data import LazyDataset
+from segmentation.data.records import Pair, SegmentationDataset, check_files, make_sample
+
+_Outline = Mapping[str, Any] | list[list[float]]  # run lengths, or polygons [x, y, x, y, ...]
 
 
 class _ImageRecord(NamedTuple):
     path: Path
-    objects: list[tuple[int, Any, str]]
+    objects: list[tuple[int, _Outline, str]]
     """Class, COCO's `segmentation`, and what to call it in messages."""
 
 
@@ -34,13 +36,13 @@ class _Records(NamedTuple):
 
 @register("dataset")
 @dataclass(frozen=True)
-class CocoMasks(LazyDataset):
+class CocoMasks(SegmentationDataset):
     """The outlines and run lengths of a COCO file, drawn into one mask of classes for each image.
 
     `annotations` and the folder `images` of the images are relative to `root`. The classes are the categories in the
     order of their ids. With a `background` that is class 0, and stands for what no object covers; null leaves such
-    pixels to be ignored (255), as fits annotations of stuff. Of objects that overlap the smaller one is seen; crowds
-    are drawn too. Images come in the order of their ids, also those without objects.
+    pixels to be ignored (255), as fits annotations of stuff. Of objects that overlap the smallest is drawn last;
+    crowds are drawn too. Images come in the order of their ids, also those without objects.
 
     Raises:
         InputError: at the first use, there are no such files, annotations name an unknown image or category or have
@@ -71,28 +73,24 @@ class CocoMasks(LazyDataset):
     def palette(self) -> np.ndarray:
         return palettes.of_classes(len(self.class_names))
 
-    @property
-    def ignore_index(self) -> int:
-        return 255
-
     def __len__(self) -> int:
         return len(self._records.images)
 
     def __getitem__(self, index: int) -> Sample:
         image = self._records.images[index]
-        pixels = read_image(image.path, None)
+        pixels = read_image(image.path, image.path)
         size_hw = pixels.shape[0], pixels.shape[1]
         mask = np.full(size_hw, self.ignore_index if self.background is None else 0, np.uint8)
         drawn = [(label, self._region(one, name, size_hw, image.path)) for label, one, name in image.objects]
         for label, region in sorted(drawn, key=lambda one: -np.count_nonzero(one[1])):
             mask[region] = label
-        return sample_of(pixels, mask, Pair(image.path, self._file))
+        return make_sample(pixels, mask, Pair(image.path, self._file))
 
     @property
     def _file(self) -> Path:
         return Path(self.root) / self.annotations
 
-    def _region(self, one: Any, name: str, size_hw: tuple[int, int], image: Path) -> np.ndarray:
+    def _region(self, one: _Outline, name: str, size_hw: tuple[int, int], image: Path) -> np.ndarray:
         """[H, W] bool."""
         if not isinstance(one, Mapping):
             found = np.zeros(size_hw, bool)
@@ -160,7 +158,7 @@ class CocoMasks(LazyDataset):
             raise InputError(
                 f"{len(wrong)} of {len(data['annotations'])} annotations cannot be drawn",
                 where=self._file,
-                received=some(wrong, "; "),
+                received=abbreviate(wrong, "; "),
                 allowed="ids of the same file, and a list of polygons [x, y, x, y, x, y, ...] or run lengths",
                 fix="annotations of boxes alone have no masks; correct or remove the others",
             )
@@ -168,7 +166,7 @@ class CocoMasks(LazyDataset):
         return _Records(tuple(names), list(images.values()))
 
 
-def _is_mask(one: Any) -> bool:
+def _is_mask(one: object) -> TypeGuard[_Outline]:
     if isinstance(one, Mapping):
         return {"size", "counts"} <= set(one)
     return (

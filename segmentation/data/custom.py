@@ -1,4 +1,4 @@
-"""Data sets of one's own: images and masks in folders, or named in a list."""
+"""Custom data sets: images and masks in folders, or named in a list."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ import numpy as np
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
 from framework.vision import raw_images
+from framework.vision.dataset_files import abbreviate
 from framework.vision.image import SUFFIXES
 from segmentation import palettes
-from segmentation.data.label_map import Color, LabelMap, classes_of
-from segmentation.data.records import MaskDataset, Pair, read_pairs, some
+from segmentation.data.label_map import Color, LabelMap, name_classes
+from segmentation.data.records import MaskDataset, Pair, read_pairs
 
-_LOOKED_AT = 8  # masks, to find out whether the second class is stored as 255
+_SAMPLED = 8  # masks, to find out whether the second class is stored as 255
 
 
 @dataclass(frozen=True)
-class _Own(MaskDataset):
+class _CustomDataset(MaskDataset):
     """The settings that both have."""
 
     root: Path
@@ -46,7 +47,7 @@ class _Own(MaskDataset):
                 received=self.channels,
                 allowed="1 or more, or null for 8-bit RGB",
             )
-        _ = self._coding
+        _ = self._label_map
 
     @property
     def _name(self) -> str:
@@ -54,7 +55,7 @@ class _Own(MaskDataset):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        return classes_of(self.classes, self._name)
+        return name_classes(self.classes, self._name)
 
     @property
     def palette(self) -> np.ndarray:
@@ -64,7 +65,7 @@ class _Own(MaskDataset):
         return palettes.of_classes(len(self.class_names))
 
     @cached_property
-    def _coding(self) -> LabelMap:
+    def _label_map(self) -> LabelMap:
         values = None
         if self.label_map is not None:
             texts = [str(text) for text in self.label_map]
@@ -79,16 +80,13 @@ class _Own(MaskDataset):
         colors = tuple((color, index) for index, color in enumerate(self.colors or ()))
         return LabelMap(len(self.class_names), self.ignore_index, values, colors)
 
-    def coding(self, mask: Path) -> LabelMap:
-        return self._coding
-
-    def find(self) -> list[Pair]:
-        pairs = self._named()
+    def find_pairs(self) -> list[Pair]:
+        pairs = self._list_pairs()
         self._check_second_class([pair.mask for pair in pairs if pair.mask.is_file()])
         return pairs
 
     @abstractmethod
-    def _named(self) -> list[Pair]: ...
+    def _list_pairs(self) -> list[Pair]: ...
 
     def _check_second_class(self, masks: list[Path]) -> None:
         """Raises: InputError where the masks hold 0 and 255 alone, and 255 is not the second class but ignored."""
@@ -96,11 +94,11 @@ class _Own(MaskDataset):
             len(self.class_names) != 2
             or self.colors
             or self.ignore_index != 255
-            or 255 in (self._coding.values or {})
+            or 255 in (self._label_map.values or {})
         ):
             return
         seen: set[int] = set()
-        for mask in masks[:: max(1, len(masks) // _LOOKED_AT)][:_LOOKED_AT]:
+        for mask in masks[:: max(1, len(masks) // _SAMPLED)][:_SAMPLED]:
             values = raw_images.read_labels(mask)
             seen |= set(np.unique(values).tolist())
         if seen == {0, 255}:
@@ -115,11 +113,11 @@ class _Own(MaskDataset):
 
 @register("dataset")
 @dataclass(frozen=True)
-class MaskFolder(_Own):
+class MaskFolder(_CustomDataset):
     """Each image in `<root>/<images>` has a mask in `<root>/<masks>` of the same name up to the suffix.
 
     The name of a mask may have `mask_suffix` at its end: `a.jpg` and `a_mask.png` with "_mask". Folders inside the two
-    are looked through too, and must be the same in both. Images without a mask are an error, masks without an image
+    are searched too, and must be the same in both. Images without a mask are an error, masks without an image
     are not. Files whose names begin with a dot are left out.
 
     Attributes:
@@ -140,9 +138,9 @@ class MaskFolder(_Own):
     masks: str = "masks"
     mask_suffix: str = ""
 
-    def _named(self) -> list[Pair]:
+    def _list_pairs(self) -> list[Pair]:
         root = Path(self.root)
-        images, masks = _files(root / self.images, "images"), _files(root / self.masks, "masks")
+        images, masks = _find_files(root / self.images, "images"), _find_files(root / self.masks, "masks")
         ending = self.mask_suffix
         by_name = {
             path.relative_to(root / self.masks).with_name(path.stem.removesuffix(ending)): path
@@ -154,7 +152,7 @@ class MaskFolder(_Own):
             raise InputError(
                 f"{len(missing)} of {len(images)} images have no mask",
                 where=root / self.masks,
-                received=some(missing),
+                received=abbreviate(missing),
                 allowed=f"<name of the image>{ending}.png",
                 fix="set mask_suffix, add the masks, or take the images out",
             )
@@ -163,7 +161,7 @@ class MaskFolder(_Own):
 
 @register("dataset")
 @dataclass(frozen=True)
-class MaskListFile(_Own):
+class MaskListFile(_CustomDataset):
     """Images and masks named in a text file, a line each: `image mask`, as PaddleSeg's train.txt.
 
     Paths are relative to `root`, that of the list to the current folder. Without a `separator` columns are separated
@@ -187,11 +185,11 @@ class MaskListFile(_Own):
                 allowed="a comma, a tab, ..., or null for blanks",
             )
 
-    def _named(self) -> list[Pair]:
+    def _list_pairs(self) -> list[Pair]:
         return read_pairs(Path(self.list_file), Path(self.root), self.separator)
 
 
-def _files(folder: Path, what: str) -> list[Path]:
+def _find_files(folder: Path, what: str) -> list[Path]:
     """All images and arrays in a folder and its folders, sorted by name."""
     found = sorted(
         path

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ Color = tuple[int, int, int]
 _SHOWN = 8
 
 
-def classes_of(classes: int | Sequence[str], where: str) -> tuple[str, ...]:
+def name_classes(classes: int | Sequence[str], where: str) -> tuple[str, ...]:
     """The names of the classes; of a number the numbers themselves.
 
     Raises:
@@ -93,7 +93,7 @@ class LabelMap:
             InputError: it cannot be read, or has values or colours that stand for nothing; the message counts them.
         """
         raw = raw_images.read_labels(path)
-        return self._of_colors(raw, path) if raw.ndim == 3 else self._of_values(raw, path)
+        return self._map_colors(raw, path) if raw.ndim == 3 else self._map_values(raw, path)
 
     @cached_property
     def _dtype(self) -> type[np.generic]:
@@ -111,24 +111,24 @@ class LabelMap:
 
     @cached_property
     def _small_tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of bytes: the class, and whether there is one; a mask of them is looked up in a quarter of the time."""
+        """Of bytes: the class, and whether there is one; a mask of them is mapped in a quarter of the time."""
         table = self._table[:256]
         return table.astype(self._dtype), table >= 0
 
-    def _of_values(self, raw: np.ndarray, path: Path) -> np.ndarray:
+    def _map_values(self, raw: np.ndarray, path: Path) -> np.ndarray:
         if raw.dtype == np.uint8:
             table, known = self._small_tables
             if not known[raw].all():
-                raise self._unknown(raw, ~known[raw], path)
+                raise self._unknown_values(raw, ~known[raw], path)
             return table[raw]
         out_of_range = (raw < 0) | (raw > 65535)
         found = self._table[np.where(out_of_range, 0, raw)]
         wrong = out_of_range | (found < 0)
         if wrong.any():
-            raise self._unknown(raw, wrong, path)
+            raise self._unknown_values(raw, wrong, path)
         return found.astype(self._dtype)
 
-    def _unknown(self, raw: np.ndarray, wrong: np.ndarray, path: Path) -> InputError:
+    def _unknown_values(self, raw: np.ndarray, wrong: np.ndarray, path: Path) -> InputError:
         fix = "correct the mask, set num_classes and classes, or say with label_map what the values stand for"
         if self.num_classes == 2 and set(np.unique(raw).tolist()) <= {0, 255}:
             fix = "if 255 is the second class, set label_map: {255: 1}"
@@ -137,34 +137,34 @@ class LabelMap:
         return InputError(
             "the mask has values outside the classes",
             where=path,
-            received=_counted(raw[wrong], str),
+            received=_count_values(raw[wrong], str),
             allowed=f"0 to {self.num_classes - 1}, {self.ignore_index} to ignore"
             + (f", and {', '.join(map(str, sorted(self.values)))}" if self.values else ""),
             fix=fix,
         )
 
-    def _of_colors(self, raw: np.ndarray, path: Path) -> np.ndarray:
+    def _map_colors(self, raw: np.ndarray, path: Path) -> np.ndarray:
         if not self.colors:
             if (raw[..., :1] == raw).all():
-                return self._of_values(raw[..., 0], path)
+                return self._map_values(raw[..., 0], path)
             raise InputError(
                 "the mask holds colours, and nothing says what they stand for",
                 where=path,
-                received=_counted(_packed(raw).ravel(), _hex),
+                received=_count_values(_pack_colors(raw).ravel(), _hex),
                 allowed="class indices, one number a pixel",
                 fix="set colors: a list of [red, green, blue], one a class",
             )
-        keys = _packed(np.array([color for color, _ in self.colors], np.uint8))
+        keys = _pack_colors(np.array([color for color, _ in self.colors], np.uint8))
         order = np.argsort(keys)
         keys, indices = keys[order], np.array([index for _, index in self.colors])[order]
-        codes = _packed(raw)
+        codes = _pack_colors(raw)
         places = np.minimum(np.searchsorted(keys, codes), len(keys) - 1)
         wrong = keys[places] != codes
         if wrong.any():
             raise InputError(
                 "the mask has colours that stand for no class",
                 where=path,
-                received=_counted(codes[wrong], _hex),
+                received=_count_values(codes[wrong], _hex),
                 allowed=", ".join(_hex(key) for key in keys[:_SHOWN])
                 + (" ..." if len(keys) > _SHOWN else ""),
                 fix="JPEG changes colours: save masks as PNG"
@@ -174,7 +174,7 @@ class LabelMap:
         return indices[places].astype(self._dtype)
 
 
-def _packed(rgb: np.ndarray) -> np.ndarray:
+def _pack_colors(rgb: np.ndarray) -> np.ndarray:
     """[..., 3] as one number a colour."""
     return (rgb.astype(np.int32) * (65536, 256, 1)).sum(-1, dtype=np.int32)
 
@@ -183,10 +183,10 @@ def _hex(code: int) -> str:
     return f"#{code:06x}"
 
 
-def _counted(values: np.ndarray, name: object) -> str:
+def _count_values(values: np.ndarray, name: Callable[[int], str]) -> str:
     """The most frequent of `values` with how often they come."""
     found, counts = np.unique(values, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    lines = [f"{name(found[i])}: {counts[i]:,} pixels" for i in order[:_SHOWN]]  # pyright: ignore[reportCallIssue]
+    lines = [f"{name(int(found[i]))}: {counts[i]:,} pixels" for i in order[:_SHOWN]]
     more = f", and {len(found) - _SHOWN} more values" if len(found) > _SHOWN else ""
     return ", ".join(lines) + more

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-
-import numpy as np
 
 from framework.config.registry import register
 from segmentation import palettes
 from segmentation.data.classes import PASCAL_VOC
-from segmentation.data.label_map import LabelMap
-from segmentation.data.records import MaskDataset, Pair, read_lines, read_pairs
+from segmentation.data.records import BenchmarkDataset, Pair, read_list, read_pairs
 
 _MASKS = ("SegmentationClass", "SegmentationClassAug")
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class PascalVOC(MaskDataset):
+class PascalVOC(BenchmarkDataset):
     """20 classes and the background, which is class 0; edges of objects are 255.
 
     `<root>/ImageSets/Segmentation/<split>.txt` lists names of images in `<root>/JPEGImages`, whose masks are in
@@ -37,34 +33,22 @@ class PascalVOC(MaskDataset):
     root: Path
     split: str = "train"
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        return PASCAL_VOC
+    _names = PASCAL_VOC
+    _colors = palettes.PASCAL_VOC
 
-    @property
-    def palette(self) -> np.ndarray:
-        return palettes.PASCAL_VOC
+    def find_pairs(self) -> list[Pair]:
+        return [pair for split in self.split.split("+") for pair in self._read_split(split)]
 
-    def find(self) -> list[Pair]:
-        return [pair for split in self.split.split("+") for pair in self._listed(split)]
-
-    def _listed(self, split: str) -> list[Pair]:
+    def _read_split(self, split: str) -> list[Pair]:
         root = Path(self.root)
         file = root / "ImageSets" / "Segmentation" / f"{split}.txt"
-        lines = read_lines(file)
+        lines = read_list(file)
         if len(lines[0].split()) == 2:
             # The leading slash stands for root.
             pairs = read_pairs(file, Path())
             return [Pair(*(root / path.as_posix().lstrip("/") for path in pair)) for pair in pairs]
-        return [Pair(root / "JPEGImages" / f"{name}.jpg", self._mask(name)) for name in lines]
+        return [Pair(root / "JPEGImages" / f"{name}.jpg", self._find_mask(name)) for name in lines]
 
-    def _mask(self, name: str) -> Path:
+    def _find_mask(self, name: str) -> Path:
         masks = [Path(self.root) / folder / f"{name}.png" for folder in _MASKS]
         return next((mask for mask in masks if mask.is_file()), masks[0])
-
-    def coding(self, mask: Path) -> LabelMap:
-        return self._coding
-
-    @cached_property
-    def _coding(self) -> LabelMap:
-        return LabelMap(len(PASCAL_VOC))

@@ -20,6 +20,7 @@ from framework.nn import functional as F
 _STEM = 32
 _WIDTHS, _DILATIONS, _REDUCTIONS = (64, 128), (2, 4), (8, 16)  # of the stages at strides 4 and 8
 _EPSILON = 1e-3  # of the normalisations
+PARAMS = 496_306  # of the default config; the paper, table 8, has 0.5 million
 
 
 @dataclass(frozen=True)
@@ -139,10 +140,10 @@ class CGNet(nn.Layer):
         self.classifier = nn.Sequential(nn.Sequential(("conv", _conv(2 * wide, config.num_classes, 1))))
 
     def forward(self, images: jax.Array) -> tuple[jax.Array, ...]:
-        half = _halved(images)
+        half = _halve(images)
         x = self.level1_2(self.level1_1(self.level1_0(images)))
         first = self.level2_0(self.b1(jnp.concatenate([x, half], axis=-1)))  # [N, H/4, W/4, 64]
-        x = jnp.concatenate([self.level2(first), first, _halved(half)], axis=-1)
+        x = jnp.concatenate([self.level2(first), first, _halve(half)], axis=-1)
         first = self.level3_0(self.bn_prelu_2(x))  # [N, H/8, W/8, 128]
         x = self.bn_prelu_3(jnp.concatenate([first, self.level3(first)], axis=-1))
         logits = self.classifier(x).astype(jnp.float32)
@@ -153,6 +154,6 @@ def _blocks(count: int, channels: int, dilation: int, reduction: int) -> nn.Sequ
     return nn.Sequential(*(ContextGuidedBlock(channels, dilation, reduction) for _ in range(count)))
 
 
-def _halved(x: jax.Array) -> jax.Array:
+def _halve(x: jax.Array) -> jax.Array:
     """Rounded up, as the convolutions do it; what is filled in counts as 0."""
     return F.avg_pool2d(x, 3, stride=2, padding=1, exclusive=False)

@@ -10,29 +10,35 @@ Weights: `state_dict()` has upstream's names, those of the backbone in the spell
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.config import register
+from framework.config import Kind, register
 from framework.core.errors import ConfigError
 from framework.nn import functional as F
+from segmentation.layers.backbone import build_backbone
 from segmentation.layers.conv_bn import conv_bn, conv_bn_relu
-from zoo.contracts import build_backbone
+from zoo.contracts import BackboneConfig
 from zoo.layers.variants import check_variant
 from zoo.vision.resnet import ResNetConfig
 
 
 class Size(NamedTuple):
-    """Backbone."""
+    """Backbone, and trained parameters with 19 classes."""
 
-    backbone: str
+    backbone: ResNetConfig
+    params: int
 
 
-# configs/deeplabv3p
-VARIANTS: dict[str, Size] = {"resnet50": Size("resnet50_vd"), "resnet101": Size("resnet101_vd")}
+# configs/deeplabv3p, parameters counted on PaddleSeg 2.8. `multi_grid` are factors of the dilation in the three blocks
+# of the last stage.
+VARIANTS: dict[str, Size] = {
+    "resnet50": Size(ResNetConfig("resnet50_vd", output_stride=8, multi_grid=(1, 2, 4)), 26_723_395),
+    "resnet101": Size(ResNetConfig("resnet101_vd", output_stride=8, multi_grid=(1, 2, 4)), 45_715_523),
+}
 SMALL = "resnet50"
 
 # By output stride. Paper on DeepLabV3, https://arxiv.org/abs/1706.05587, section 3.3
@@ -42,23 +48,15 @@ _WIDTH, _FINE_WIDTH, _DROPOUT = 256, 48, 0.1
 
 @dataclass(frozen=True)
 class DeepLabV3PConfig:
-    """The backbones are ResNet-vd. `output_stride` 16 takes less memory; `multi_grid` are the factors of the dilation
-    in the three blocks of the last stage."""
+    """`backbone` takes the place of the variant's; the stride of its last map is 8, or 16, which takes less memory."""
 
     variant: str = "resnet50"
     num_classes: int = 19
     in_channels: int = 3
-    output_stride: int = 8
-    multi_grid: tuple[int, int, int] = (1, 2, 4)
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
 
     def __post_init__(self) -> None:
         check_variant("DeepLabV3P", self.variant, VARIANTS)
-        if self.output_stride not in _DILATIONS:
-            raise ConfigError(
-                "DeepLabV3P has no such output stride",
-                received=self.output_stride,
-                allowed=", ".join(map(str, _DILATIONS)),
-            )
 
 
 class SeparableConv(nn.Layer):
@@ -126,21 +124,26 @@ class Head(nn.Layer):
 
 @register("model", config=DeepLabV3PConfig)
 class DeepLabV3P(nn.Layer):
-    """Segmenter of segmentation/contracts.py, of one output."""
+    """Segmenter of segmentation/contracts.py, of one output.
+
+    Raises:
+        ConfigError: the last map of the backbone has another stride than 8 and 16.
+    """
 
     def __init__(self, config: DeepLabV3PConfig) -> None:
         super().__init__()
         self.config = config
-        backbone = ResNetConfig(
-            VARIANTS[config.variant].backbone,
-            output_stride=config.output_stride,
-            multi_grid=config.multi_grid,
-            in_channels=config.in_channels,
-        )
-        self.backbone = build_backbone(backbone)
+        default = VARIANTS[config.variant].backbone
+        self.backbone = build_backbone(config.backbone or default, config.in_channels)
         fine, *_, coarse = self.backbone.features
-        dilations = _DILATIONS[config.output_stride]
-        self.head = Head(fine.channels, coarse.channels, dilations, config.num_classes)
+        if coarse.stride not in _DILATIONS:
+            raise ConfigError(
+                "DeepLabV3P has no such output stride",
+                where="model.backbone",
+                received=coarse.stride,
+                allowed=", ".join(map(str, _DILATIONS)),
+            )
+        self.head = Head(fine.channels, coarse.channels, _DILATIONS[coarse.stride], config.num_classes)
 
     def forward(self, images: jax.Array) -> tuple[jax.Array, ...]:
         fine, *_, coarse = self.backbone.forward_features(images)

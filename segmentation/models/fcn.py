@@ -9,20 +9,23 @@ Weights: PaddleSeg's load with 0 missing and 0 extra; in `state_dict()` the back
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.config import register
+from framework.config import Kind, register
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from segmentation.layers.backbone import build_hrnet, concat_maps, count_channels, hrnet_sizes
 from segmentation.layers.conv_bn import NAMES
-from segmentation.layers.hrnet import BACKBONES, JoinedHRNet
+from zoo.contracts import BackboneConfig
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.variants import check_variant
 
-VARIANTS = BACKBONES  # configs/fcn/fcn_hrnetw{18,48}_*.yml
+# PaddleSeg, configs/fcn; the parameters of the smallest are counted here
+VARIANTS = hrnet_sizes(w18_small_v1=1_540_819, w18=9_641_119, w48=65_859_379)
 SMALL = "hrnet_w18_small_v1"
 
 _START = I.Normal(0.0, 0.001)
@@ -30,12 +33,13 @@ _START = I.Normal(0.0, 0.001)
 
 @dataclass(frozen=True)
 class FCNConfig:
-    """`variant` is the backbone. `align_corners` belongs to images with sides such as 769."""
+    """`variant` names the backbone; `backbone` takes its place. `align_corners` belongs to sides such as 769."""
 
     variant: str = "hrnet_w18"
     num_classes: int = 19
     in_channels: int = 3
     align_corners: bool = False
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
 
     def __post_init__(self) -> None:
         check_variant("FCN", self.variant, VARIANTS)
@@ -62,10 +66,11 @@ class FCN(nn.Layer):
     def __init__(self, config: FCNConfig) -> None:
         super().__init__()
         self.config = config
-        self.backbone = JoinedHRNet(config.variant, config.in_channels, config.align_corners)
-        self.head = FCNHead(self.backbone.channels, config.num_classes)
+        size = VARIANTS[config.variant]
+        self.backbone = build_hrnet(config.backbone, size, config.in_channels, config.align_corners)
+        self.head = FCNHead(count_channels(self.backbone), config.num_classes)
 
     def forward(self, images: jax.Array) -> tuple[jax.Array, ...]:
-        logits = self.head(self.backbone(images))
         align = self.config.align_corners
+        logits = self.head(concat_maps(self.backbone.forward_features(images), align))
         return (F.interpolate(logits, images.shape[1:3], mode="bilinear", align_corners=align),)

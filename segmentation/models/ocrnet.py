@@ -9,20 +9,23 @@ Weights: PaddleSeg's load with 0 missing and 0 extra; in `state_dict()` the back
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.config import register
+from framework.config import Kind, register
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from segmentation.layers.backbone import build_hrnet, concat_maps, count_channels, hrnet_sizes
 from segmentation.layers.conv_bn import NAMES
-from segmentation.layers.hrnet import BACKBONES, JoinedHRNet
+from zoo.contracts import BackboneConfig
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.variants import check_variant
 
-VARIANTS = BACKBONES  # configs/ocrnet/ocrnet_hrnetw{18,48}_*.yml
+# PaddleSeg, configs/ocrnet; the parameters of the smallest are counted here
+VARIANTS = hrnet_sizes(w18_small_v1=3_844_582, w18=12_083_122, w48=70_374_982)
 SMALL = "hrnet_w18_small_v1"
 
 _WIDTH, _KEY_WIDTH = 512, 256  # section 4.2
@@ -31,13 +34,17 @@ _START = I.Normal(0.0, 0.001)
 
 @dataclass(frozen=True)
 class OCRNetConfig:
-    """`variant` is the backbone. `align_corners` belongs to images with sides such as 769; `dropout` is of channels."""
+    """`variant` names the backbone; `backbone` takes its place. `align_corners` belongs to sides such as 769.
+
+    `dropout` is of channels.
+    """
 
     variant: str = "hrnet_w18"
     num_classes: int = 19
     in_channels: int = 3
     align_corners: bool = False
     dropout: float = 0.1
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
 
     def __post_init__(self) -> None:
         check_variant("OCRNet", self.variant, VARIANTS)
@@ -119,11 +126,12 @@ class OCRNet(nn.Layer):
     def __init__(self, config: OCRNetConfig) -> None:
         super().__init__()
         self.config = config
-        self.backbone = JoinedHRNet(config.variant, config.in_channels, config.align_corners)
-        self.head = OCRHead(self.backbone.channels, config.num_classes, config.dropout)
+        size = VARIANTS[config.variant]
+        self.backbone = build_hrnet(config.backbone, size, config.in_channels, config.align_corners)
+        self.head = OCRHead(count_channels(self.backbone), config.num_classes, config.dropout)
 
     def forward(self, images: jax.Array) -> tuple[jax.Array, ...]:
-        logits, coarse = self.head(self.backbone(images))
-        outputs = (logits, coarse) if self.training else (logits,)
         size_hw, align = images.shape[1:3], self.config.align_corners
+        logits, coarse = self.head(concat_maps(self.backbone.forward_features(images), align))
+        outputs = (logits, coarse) if self.training else (logits,)
         return tuple(F.interpolate(x, size_hw, mode="bilinear", align_corners=align) for x in outputs)

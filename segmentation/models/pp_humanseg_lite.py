@@ -22,6 +22,7 @@ from segmentation.layers.conv_bn import conv_bn, conv_bn_relu
 
 _STEM, _SHORTCUT, _DECODER = 36, 18, 64
 _WIDTHS, _DEPTHS = (72, 144), (4, 8)  # at strides 8 and 16
+PARAMS = 226_806  # of the default config, counted on PaddleSeg 2.8
 
 
 @dataclass(frozen=True)

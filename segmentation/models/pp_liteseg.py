@@ -11,49 +11,59 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from framework import nn
-from framework.config import register
+from framework.config import Kind, register
 from framework.nn import functional as F
+from segmentation.layers.backbone import build_backbone, find_strides
 from segmentation.layers.conv_bn import conv_bn, conv_bn_relu
-from zoo.contracts import build_backbone
+from zoo.contracts import BackboneConfig
 from zoo.layers.variants import check_variant
 from zoo.vision.stdc import STDCConfig
 
 
 class Size(NamedTuple):
-    """Backbone, and the widths of the fusions and of the heads at strides 8, 16 and 32, of backbone and context."""
+    """Backbone, the widths of the fusions and of the heads at strides 8, 16 and 32, and that of the context.
 
-    backbone: str
+    `params` are trained, with 19 classes.
+    """
+
+    backbone: STDCConfig
     fusion_widths: tuple[int, int, int]
     head_widths: tuple[int, int, int]
-    backbone_width: int = 64
-    context_width: int = 128
+    context_width: int
+    params: int
 
 
-# Paper, section 4.1; configs/pp_liteseg/pp_liteseg_stdc{1,2}_*.yml. `xt` is ours: T at half of all widths.
+# Paper, section 4.1; configs/pp_liteseg/pp_liteseg_stdc{1,2}_*.yml, parameters counted on PaddleSeg 2.8. `xt` is ours:
+# T at half of all widths.
 VARIANTS: dict[str, Size] = {
-    "xt": Size("stdc1", (16, 32, 64), (16, 32, 32), 32, 64),
-    "t": Size("stdc1", (32, 64, 128), (32, 64, 64)),
-    "b": Size("stdc2", (64, 96, 128), (64, 64, 64)),
+    "xt": Size(STDCConfig("stdc1", width=32), (16, 32, 64), (16, 32, 32), 64, 2_041_632),
+    "t": Size(STDCConfig("stdc1"), (32, 64, 128), (32, 64, 64), 128, 8_141_600),
+    "b": Size(STDCConfig("stdc2"), (64, 96, 128), (64, 64, 64), 128, 12_366_464),
 }
 SMALL = "xt"
 
 _CONTEXT_BINS = (1, 2, 4)
+_STRIDES = (8, 16, 32)
 
 
 @dataclass(frozen=True)
 class PPLiteSegConfig:
-    """`t` is PP-LiteSeg-T, on STDC1, and `b` PP-LiteSeg-B, on STDC2; `xt` is a quarter of T."""
+    """`t` is PP-LiteSeg-T, on STDC1, and `b` PP-LiteSeg-B, on STDC2; `xt` is a quarter of T.
+
+    `backbone` takes the place of the variant's; it has maps at strides 8, 16 and 32.
+    """
 
     variant: str = "t"
     num_classes: int = 19
     in_channels: int = 3
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
 
     def __post_init__(self) -> None:
         check_variant("PPLiteSeg", self.variant, VARIANTS)
@@ -162,16 +172,17 @@ class PPLiteSeg(nn.Layer):
     def __init__(self, config: PPLiteSegConfig) -> None:
         super().__init__()
         self.config, size = config, VARIANTS[config.variant]
-        backbone = STDCConfig(size.backbone, in_channels=config.in_channels, width=size.backbone_width)
-        self.backbone = build_backbone(backbone)
-        in_channels = [feature.channels for feature in self.backbone.features[2:]]
+        self.backbone = build_backbone(config.backbone or size.backbone, config.in_channels)
+        self.places = find_strides(self.backbone, _STRIDES)
+        in_channels = [self.backbone.features[place].channels for place in self.places]
         self.ppseg_head = Decoder(in_channels, size.fusion_widths, size.context_width)
         self.seg_heads = nn.LayerList(
             [Head(*widths, config.num_classes) for widths in zip(size.fusion_widths, size.head_widths)]
         )
 
     def forward(self, images: jax.Array) -> tuple[jax.Array, ...]:
-        maps = self.ppseg_head(self.backbone.forward_features(images)[2:])  # strides 8, 16, 32
+        features = self.backbone.forward_features(images)
+        maps = self.ppseg_head([features[place] for place in self.places])  # strides 8, 16, 32
         outputs = len(maps) if self.training else 1
         logits = [head(x) for head, x in zip(self.seg_heads, maps[:outputs])]
         return tuple(F.interpolate(x, images.shape[1:3], mode="bilinear") for x in logits)

@@ -9,35 +9,38 @@ Weights: `state_dict()` has upstream's names.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.config import register
+from framework.config import Kind, register
 from framework.nn import functional as F
+from segmentation.layers.backbone import build_backbone
 from segmentation.layers.conv_bn import conv_bn_relu
-from zoo.contracts import build_backbone
+from zoo.contracts import BackboneConfig
 from zoo.layers.variants import check_variant
 from zoo.vision.mit import MixVisionTransformerConfig
 
 
 class Size(NamedTuple):
-    """Encoder, and width of the decoder."""
+    """Encoder, width of the decoder, and trained parameters with 19 classes."""
 
-    backbone: str
+    backbone: MixVisionTransformerConfig
     width: int
+    params: int
 
 
-# Paper, table 6; configs/segformer/segformer_b{0..5}_cityscapes_1024x1024_160k.yml
+# Paper, table 6; configs/segformer/segformer_b{0..5}_cityscapes_1024x1024_160k.yml; parameters as counted on
+# PaddleSeg 2.8. In millions table 1a of the paper has 3.8, 13.7, 27.5, 47.3, 64.1 and 84.7.
 VARIANTS: dict[str, Size] = {
-    "b0": Size("mit_b0", 256),
-    "b1": Size("mit_b1", 256),
-    "b2": Size("mit_b2", 768),
-    "b3": Size("mit_b3", 768),
-    "b4": Size("mit_b4", 768),
-    "b5": Size("mit_b5", 768),
+    "b0": Size(MixVisionTransformerConfig("mit_b0"), 256, 3_719_027),
+    "b1": Size(MixVisionTransformerConfig("mit_b1"), 256, 13_682_131),
+    "b2": Size(MixVisionTransformerConfig("mit_b2"), 768, 27_361_235),
+    "b3": Size(MixVisionTransformerConfig("mit_b3"), 768, 47_237_075),
+    "b4": Size(MixVisionTransformerConfig("mit_b4"), 768, 64_007_635),
+    "b5": Size(MixVisionTransformerConfig("mit_b5"), 768, 84_607_955),
 }
 SMALL = "b0"
 
@@ -46,12 +49,12 @@ _DROPOUT = 0.1
 
 @dataclass(frozen=True)
 class SegFormerConfig:
-    """`drop_path_rate` is that of the encoder's last block; the others' rise to it from 0."""
+    """`backbone` takes the place of the variant's encoder."""
 
     variant: str = "b0"
     num_classes: int = 19
     in_channels: int = 3
-    drop_path_rate: float = 0.1
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
 
     def __post_init__(self) -> None:
         check_variant("SegFormer", self.variant, VARIANTS)
@@ -75,10 +78,7 @@ class SegFormer(nn.Layer):
     def __init__(self, config: SegFormerConfig) -> None:
         super().__init__()
         self.config, size = config, VARIANTS[config.variant]
-        backbone = MixVisionTransformerConfig(
-            size.backbone, drop_path_rate=config.drop_path_rate, in_channels=config.in_channels
-        )
-        self.backbone = build_backbone(backbone)
+        self.backbone = build_backbone(config.backbone or size.backbone, config.in_channels)
         self.levels = range(len(self.backbone.features), 0, -1)
         for level in self.levels:
             channels = self.backbone.features[level - 1].channels

@@ -19,10 +19,10 @@ from framework.config import Kind, available, bind
 from framework.engine.task import Losses
 from framework.io.checkpoint import flatten, unflatten
 from framework.vision.sample import Sample
-from segmentation.inference import Slide, TestTimeAugmentation
 from segmentation.losses import CrossEntropy, OhemCrossEntropy
 from segmentation.metrics import MeanIoU
 from segmentation.tasks import SemanticSegmentation, WeightedLoss
+from segmentation.test_time_augmentation import Slide, TestTimeAugmentation
 from zoo.classification.tasks import ImageClassification
 
 PACKAGES = ("ocr", "detection", "segmentation", "nlp", "zoo", "framework")

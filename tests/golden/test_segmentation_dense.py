@@ -54,7 +54,7 @@ def test_stages_and_logits(name: str) -> None:
     config, size_hw, train, gain = CASES[name]
     with np.load(DATA / f"{name}.npz") as data:
         reference = {key: data[key] for key in data.files}
-    shapes, _ = recorded(reference.pop("keys")), reference.pop("count")
+    shapes, _ = parse_shapes(reference.pop("keys")), reference.pop("count")
     model = build(config)
     weights = {key: w * gain if w.ndim == 4 else w for key, w in named_weights(shapes).items()}
     model.set_state_dict(weights)  # strict: none is missing, none is left over
@@ -90,7 +90,7 @@ def compare(model: nn.Layer, wanted: list[np.ndarray], x: np.ndarray) -> None:
         np.testing.assert_allclose(flat[:: -(-flat.size // KEPT)], want, rtol=0, atol=limit)
 
 
-def recorded(keys: np.ndarray) -> dict[str, tuple[int, ...]]:
+def parse_shapes(keys: np.ndarray) -> dict[str, tuple[int, ...]]:
     lines = (line.partition(" ") for line in bytes(keys).decode().splitlines())
     return {key: tuple(map(int, shape.split("x"))) for key, _, shape in lines}
 
@@ -100,7 +100,7 @@ def test_names_and_counts(name: str) -> None:
     model = build(CASES[name][0])
     with np.load(DATA / f"{name}.npz") as data:
         assert sum(p.size for p in model.parameters()) == int(data["count"])
-        shapes = recorded(data["keys"])
+        shapes = parse_shapes(data["keys"])
         if name in RENAMED:
             shapes = dict(model._without_aliases(shapes))
     assert spelled(model.state_shapes()) == spelled(shapes)

@@ -38,7 +38,7 @@ def test_scores_of_a_confusion_matrix() -> None:
     want = {name[8:]: value for name, value in reference().items() if name.startswith("metrics/")}
     metric = MeanIoU(absent="zero").start(tuple(map(str, range(CLASSES))))
     metric.update({"labels": predictions()}, {"mask": labels("absent")})
-    result, rows = metric.result(), metric.by_class()
+    result, rows = metric.result(), metric.score_classes()
     for ours, theirs in (
         ("mIoU", "miou"),
         ("accuracy", "accuracy"),

@@ -30,8 +30,8 @@ from framework.export import TensorSpec, lower_layer
 from framework.inference import XLAEngine, keep_memory
 from framework.io.named_weights import named_weights
 from framework.nn.reparam import fold_norms
-from segmentation.inference import best_class
 from segmentation.models.pp_liteseg import VARIANTS, PPLiteSegConfig
+from segmentation.test_time_augmentation import best_class
 
 
 class Labels(nn.Layer):

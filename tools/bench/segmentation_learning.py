@@ -87,8 +87,8 @@ class PPLiteSeg(nn.Module):
     def __init__(self, variant: str, classes: int) -> None:
         super().__init__()
         size = VARIANTS[variant]
-        blocks = {"stdc1": (2, 2, 2), "stdc2": (4, 5, 3)}[size.backbone]
-        base, context = size.backbone_width, size.context_width
+        blocks = {"stdc1": (2, 2, 2), "stdc2": (4, 5, 3)}[size.backbone.variant]
+        base, context = size.backbone.width, size.context_width
         self.stem = nn.Sequential(conv(3, base // 2, 3, 2), conv(base // 2, base, 3, 2))
         widths = (base * 4, base * 8, base * 16)
         self.stages = nn.ModuleList()

@@ -2,7 +2,7 @@
 
     python tools/golden/hrnet_segmenters.py [case ...]        needs: paddlepaddle 2.6, paddleseg 2.8, scikit-learn
 
-Every entry of a state dict is drawn from its name, see `damped` of the cases. Written to
+Every entry of a state dict is drawn from its name, see `damp` of the cases. Written to
 tests/golden/data/hrnet_segmenters/<case>.npz: names and shapes, the number of trained parameters and, thinned, what
 watched sublayers and the model give in evaluation and what the model gives in training without dropout. The contrast's
 cases have the losses of training, too, and contrast.npz has its loss and gradient; there `paddle.randperm` leaves
@@ -22,7 +22,7 @@ import sklearn  # noqa: F401  (paddleseg imports it; loaded after paddle it cras
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import paddle
 from hrnet import named_weights, thin
-from hrnet_segmenters_cases import CASES, CONTRASTS, Case, contrast_inputs, damped, images, labels
+from hrnet_segmenters_cases import CASES, CONTRASTS, Case, contrast_inputs, damp, images, labels
 from paddleseg.models import FCN, HRNetW48Contrast, OCRNet
 from paddleseg.models.backbones import hrnet
 from paddleseg.models.losses import CrossEntropyLoss, PixelContrastCrossEntropyLoss
@@ -39,7 +39,7 @@ def build(case: Case) -> paddle.nn.Layer:
     return model(19, backbone, [0], align_corners=case.align_corners)
 
 
-def evaluated(model: paddle.nn.Layer, case: Case) -> dict[str, np.ndarray]:
+def evaluate(model: paddle.nn.Layer, case: Case) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
 
     def keep(name: str) -> Callable[..., None]:
@@ -57,7 +57,7 @@ def evaluated(model: paddle.nn.Layer, case: Case) -> dict[str, np.ndarray]:
     return found
 
 
-def trained(model: paddle.nn.Layer, case: Case) -> dict[str, np.ndarray]:
+def train(model: paddle.nn.Layer, case: Case) -> dict[str, np.ndarray]:
     model.train()
     for layer in model.sublayers():
         if isinstance(layer, paddle.nn.Dropout2D):
@@ -75,9 +75,9 @@ def trained(model: paddle.nn.Layer, case: Case) -> dict[str, np.ndarray]:
 def run(name: str, case: Case) -> None:
     model = build(case)
     shapes = {key: tuple(value.shape) for key, value in model.state_dict().items()}
-    model.set_state_dict(damped(named_weights(shapes)))
+    model.set_state_dict(damp(named_weights(shapes)))
     with paddle.no_grad():
-        found = evaluated(model, case) | (trained(model, case) if case.train else {})
+        found = evaluate(model, case) | (train(model, case) if case.train else {})
     for watched, out in found.items():
         print(f"{name:20} {watched:34} {out.shape!s:20} max |x| {np.abs(out).max():.4f}, std {out.std():.4f}")
     count = sum(int(np.prod(p.shape)) for p in model.parameters() if not p.stop_gradient)

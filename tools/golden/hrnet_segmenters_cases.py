@@ -41,7 +41,7 @@ CASES: dict[str, Case] = {
 _BRANCHES = re.compile(r"(\.conv[23]|\.residual_\w+)\._batch_norm\.weight$")
 
 
-def damped(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def damp(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Weights by PaddleSeg's names, those that end a residual branch or an exchange being smaller.
 
     Else activations grow to 1e5 in the larger networks, and OCRNet's softmaxes choose single pixels.

@@ -10,6 +10,7 @@ import os
 import threading
 import zipfile
 import zlib
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError
 from framework.io.dataset import LazyDataset
 from framework.vision import image
+from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines
 from framework.vision.sample import Sample
 
 _ZIP_ERRORS = (
@@ -34,7 +36,6 @@ _ZIP_ERRORS = (
 _GET_ZIP_AGAIN = "test the archive with a zip program, and copy or download it again"
 _SPLITS = {"train", "val", "valid", "validation", "test"}
 _MAX_UNNAMED = 1_000_000  # classes without a file of names; a greater label is a slip
-_SHOWN = 5  # of a long list of bad entries, a message names so many
 
 
 class _Index(NamedTuple):
@@ -43,9 +44,25 @@ class _Index(NamedTuple):
     class_names: tuple[str, ...]
 
 
+class _ImageFiles(LazyDataset):
+    """Images by name; what a data set adds is where they are."""
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes by index."""
+        return self._index.class_names
+
+    def __len__(self) -> int:
+        return len(self._index.names)
+
+    @cached_property
+    @abstractmethod
+    def _index(self) -> _Index: ...
+
+
 @register("dataset")
 @dataclass(frozen=True)
-class ImageFolder(LazyDataset):
+class ImageFolder(_ImageFiles):
     """Images at `<root>/<split>/<class>/.../x.jpg`; the folder's name is the class.
 
     `root` or `<root>/<split>.zip` may be a zip of class folders, which is read where it is. Classes are numbered in
@@ -73,18 +90,12 @@ class ImageFolder(LazyDataset):
                 allowed='one or more, each with its dot: ".jpg"',
             )
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The names of the classes by index."""
-        return self._index.class_names
-
-    def __len__(self) -> int:
-        return len(self._index.names)
-
     def __getitem__(self, index: int) -> Sample:
         name, label = self._index.names[index], self._index.labels[index]
         where = self._place / name
-        source_image = _read(where if self._archive is None else self._archive.read(name), where, "delete it")
+        source_image = read_image(
+            where if self._archive is None else self._archive.read(name), where, otherwise="delete it"
+        )
         return Sample(source_image, labels=np.asarray(label), id=str(where))
 
     @cached_property
@@ -114,7 +125,7 @@ class ImageFolder(LazyDataset):
             found = _walk(self._place)
         else:
             inside = self._place == Path(self.root) and self.split
-            found = self._archive.members(f"{self.split.strip('/')}/" if inside else "")
+            found = self._archive.list_members(f"{self.split.strip('/')}/" if inside else "")
         suffixes = tuple(suffix.lower() for suffix in self.extensions)
         images = {
             name: [file for file in found[name] if file.lower().endswith(suffixes)] for name in sorted(found)
@@ -132,7 +143,7 @@ class ImageFolder(LazyDataset):
             raise InputError(
                 f"{len(empty)} of {len(images)} class folders hold no image",
                 where=self._place,
-                received=_some(empty),
+                received=abbreviate(empty),
                 allowed=f"files that end in {', '.join(self.extensions)}",
                 fix="remove the folders, or set extensions",
             )
@@ -140,7 +151,7 @@ class ImageFolder(LazyDataset):
             raise InputError(
                 "the class folders have the names of parts of a data set",
                 where=self._place,
-                received=_some(list(images)),
+                received=abbreviate(list(images)),
                 allowed="<root>/<split>/<class>/<image>",
                 fix=f"set split, for example to {next(iter(images))!r}",
             )
@@ -160,14 +171,14 @@ class ImageFolder(LazyDataset):
             raise InputError(
                 "labels_file names a class twice" if twice else "there are folders of unknown classes",
                 where=self.labels_file if twice else self._place,
-                received=_some(twice or unknown),
+                received=abbreviate(twice or unknown),
                 allowed="one class a line, each once" if twice else f"the classes in {self.labels_file}",
             )
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class ListFile(LazyDataset):
+class ListFile(_ImageFiles):
     """Images named in a text file, a line each: `path label`, as PaddleClas' train_list.txt.
 
     Paths are relative to `root`; labels are class indices from 0. What follows the last `separator` of a line is the
@@ -191,17 +202,9 @@ class ListFile(LazyDataset):
                 "the separator is empty", where="ListFile.separator", allowed="a blank, a tab, ..."
             )
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The names of the classes by index."""
-        return self._index.class_names
-
-    def __len__(self) -> int:
-        return len(self._index.names)
-
     def __getitem__(self, index: int) -> Sample:
         where = Path(self.root) / self._index.names[index]
-        source_image = _read(where, where, f"take it out of {self.list_file}")
+        source_image = read_image(where, where, otherwise=f"take it out of {self.list_file}")
         return Sample(source_image, labels=np.asarray(self._index.labels[index]), id=str(where))
 
     @cached_property
@@ -209,7 +212,7 @@ class ListFile(LazyDataset):
         class_names = None if self.labels_file is None else read_class_names(self.labels_file)
         limit = _MAX_UNNAMED if class_names is None else len(class_names)
         names, labels, bad = [], [], []
-        for number, line in enumerate(_lines(self.list_file, "list of images"), start=1):
+        for number, line in enumerate(read_lines(self.list_file, "list of images"), start=1):
             if not line.strip():
                 continue
             name, separator, text = line.strip().rpartition(self.separator)
@@ -224,7 +227,7 @@ class ListFile(LazyDataset):
         if bad:
             raise InputError(
                 f"{len(bad)} lines of the list cannot be used",
-                received=_some(bad, "\n    "),
+                received=abbreviate(bad, "\n    "),
                 allowed=f"path, {self.separator!r}, label 0 to {limit - 1}"
                 + (f" (the classes in {self.labels_file})" if self.labels_file else ""),
                 fix="set separator if the columns are separated by something else, or correct the lines",
@@ -237,21 +240,12 @@ class ListFile(LazyDataset):
         return _Index(names, np.array(labels, np.int32), class_names)
 
     def _check_files(self, names: list[str]) -> None:
-        # One listing a folder: asking for each of a million files would take minutes on a network drive.
-        listings: dict[str, set[str]] = {}
-        missing = []
-        for name in names:
-            folder, file = os.path.split(os.path.join(self.root, name))
-            if folder not in listings:
-                listings[folder] = set(os.listdir(folder)) if os.path.isdir(folder) else set()
-            # Some file systems take a name in another case than they list it in.
-            if file not in listings[folder] and not os.path.isfile(os.path.join(folder, file)):
-                missing.append(name)
+        missing = find_missing(os.path.join(self.root, name) for name in names)
         if missing:
             raise InputError(
                 f"{len(missing)} of the {len(names)} images in {self.list_file} are not there",
                 where=self.root,
-                received=_some(missing),
+                received=abbreviate([names[number] for number in missing]),
                 fix="check root, unpack the images, or take the lines out of the list",
             )
 
@@ -262,7 +256,7 @@ def read_class_names(path: Path) -> tuple[str, ...]:
     Raises:
         InputError: the file cannot be read, is empty, or has an empty line between others.
     """
-    names = [line.strip() for line in _lines(path, "list of classes")]
+    names = [line.strip() for line in read_lines(path, "list of classes")]
     while names and not names[-1]:
         names.pop()
     if not names or not all(names):
@@ -289,7 +283,7 @@ class _Archive:
                 "the archive is damaged", where=path, received=error, fix=_GET_ZIP_AGAIN
             ) from error
 
-    def members(self, prefix: str) -> dict[str, list[str]]:
+    def list_members(self, prefix: str) -> dict[str, list[str]]:
         """The files below `prefix` by their class folder."""
         found: dict[str, list[str]] = {}
         for entry in sorted(self._file.namelist()):
@@ -327,30 +321,3 @@ def _walk(root: Path) -> dict[str, list[str]]:
             inside = os.path.relpath(folder, root)
             files += [os.path.join(inside, file) for file in sorted(file_names) if file[0] != "."]
     return found
-
-
-def _read(source: Path | bytes, where: Path, way_out: str) -> np.ndarray:
-    try:
-        return image.read(source)
-    except InputError as error:
-        raise InputError(
-            f"an image of the data set cannot be read: {error.problem}",
-            where=where,
-            received=error.received,
-            allowed=error.allowed,
-            fix=f"repair the file, or {way_out}",
-        ) from error
-
-
-def _lines(path: Path, what: str) -> list[str]:
-    try:
-        return image.check_file(path, what).read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"the {what} is not UTF-8", where=path, received=error.reason, fix="save it as UTF-8"
-        ) from error
-
-
-def _some(names: Sequence[str], separator: str = ", ") -> str:
-    more = f"{separator}and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return separator.join(names[:_SHOWN]) + more

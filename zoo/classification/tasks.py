@@ -13,7 +13,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
 from framework.core.rng import next_key
-from framework.engine.task import Batch, Losses, Metric, check_classes
+from framework.engine.task import Batch, Losses, Metric, Task, check_classes
 from framework.metric import top_k_correct
 from framework.nn import functional as F
 from framework.vision.normalize import Normalize
@@ -23,7 +23,7 @@ from zoo.classification.results import Classification, best_classes
 
 @register("task")
 @dataclass(frozen=True)
-class ImageClassification:
+class ImageClassification(Task):
     """Cross-entropy on the logits [N, num_classes] of a model.
 
     Attributes:
@@ -66,7 +66,7 @@ class ImageClassification:
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
         images, target = self.normalize(batch["image"]), None
         if self.mixup or self.cutmix:
-            images, other, share = self._mixed(images)
+            images, other, share = self._mix(images)
             logits = model(images)
             label = batch["label"]
             target = share * self._loss(logits, label) + (1 - share) * self._loss(logits, label[other])
@@ -79,7 +79,7 @@ class ImageClassification:
     def _loss(self, logits: jax.Array, label: jax.Array) -> jax.Array:
         return F.cross_entropy(logits, label, label_smoothing=self.label_smoothing)
 
-    def _mixed(self, images: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def _mix(self, images: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """(images, index of the other one of each pair, share [] of the first)."""
         key = next_key()
         order, beta, where, choice = jax.random.split(key, 4)

@@ -13,44 +13,44 @@ from segmentation.contrast import Anchors, PixelContrast
 X, Y = (1.0, 0.0), (0.0, 1.0)
 
 
-def embedded(vectors: object, num_classes: int = 2) -> Embedded:
+def embed(vectors: object, num_classes: int = 2) -> Embedded:
     embedding = jnp.asarray(vectors, jnp.float32)
     return Embedded(jnp.zeros((*embedding.shape[:3], num_classes)), embedding)
 
 
-_between = jax.jit(PixelContrast.between, static_argnums=0)
+_compute = jax.jit(PixelContrast.compute, static_argnums=0)
 _sample = jax.jit(PixelContrast.sample, static_argnums=(0, 4))
 
 
-def between(loss: PixelContrast, output: Embedded, labels: jax.Array) -> jax.Array:
-    return _between(loss, output, labels, jnp.zeros(output.logits.shape[:3], jnp.uint32))
+def contrast(loss: PixelContrast, output: Embedded, labels: jax.Array) -> jax.Array:
+    return _compute(loss, output, labels, jnp.zeros(output.logits.shape[:3], jnp.uint32))
 
 
 def test_two_classes_by_hand() -> None:
     # Three pixels of each class give two anchors: one other of the class at cosine 1, two others at cosine 0.
-    output, labels = embedded([[[X, X, X], [Y, Y, Y]]]), jnp.array([[[0, 0, 0], [1, 1, 1]]])
+    output, labels = embed([[[X, X, X], [Y, Y, Y]]]), jnp.array([[[0, 0, 0], [1, 1, 1]]])
     loss = PixelContrast(temperature=1.0, base_temperature=0.5, max_views=2)
     want = 2 * (math.log(math.e + 2) - 1)
-    assert between(loss, output, labels) == pytest.approx(want, rel=1e-6)
+    assert contrast(loss, output, labels) == pytest.approx(want, rel=1e-6)
     with rng_scope(jax.random.key(0)):
         assert loss(output, labels) == pytest.approx(want, rel=1e-6)
 
 
 def test_classes_meet_over_the_images_of_a_batch() -> None:
     # One anchor of each class and image. Class 1 has one alone, so it only pushes.
-    output = embedded([[[X, X, X, X]], [[Y, Y, X, X]]])
+    output = embed([[[X, X, X, X]], [[Y, Y, X, X]]])
     labels = jnp.array([[[0, 0, 255, 255]], [[0, 0, 1, 1]]])
     loss = PixelContrast(temperature=1.0, base_temperature=1.0, max_views=1)
     want = (math.log(1 + math.e) + math.log(2)) / 2
-    assert between(loss, output, labels) == pytest.approx(want, rel=1e-6)
+    assert contrast(loss, output, labels) == pytest.approx(want, rel=1e-6)
 
 
 def test_labels_are_those_nearest_to_the_embeddings() -> None:
-    output, small = embedded([[[X, X, X], [Y, Y, X]]]), jnp.array([[[0, 0, 0], [1, 1, 1]]])
+    output, small = embed([[[X, X, X], [Y, Y, X]]]), jnp.array([[[0, 0, 0], [1, 1, 1]]])
     large = small.repeat(3, 1).repeat(2, 2).at[:, 1::3].set(7).at[:, :, 1::2].set(255)
     loss = PixelContrast(max_views=2)
-    value = between(loss, output, small)
-    assert value > 0 and between(loss, output, large) == value
+    value = contrast(loss, output, small)
+    assert value > 0 and contrast(loss, output, large) == value
 
 
 @pytest.mark.parametrize(
@@ -102,9 +102,9 @@ def test_more_classes_than_samples() -> None:
     loss = PixelContrast(max_samples=2, max_views=2)
     anchors = anchors_of(loss, [[[0, 0, 0, 1, 1, 1, 2, 2, 2]]], 3)
     assert anchors.pixels.tolist() == [0, 3] and anchors.valid.all()
-    output = embedded([[[X, X, X, Y, Y, Y, Y, Y, Y]]], 3)
+    output = embed([[[X, X, X, Y, Y, Y, Y, Y, Y]]], 3)
     labels = jnp.array([[[0, 0, 0, 1, 1, 1, 2, 2, 2]]])
-    assert between(loss, output, labels) == 0  # nothing has another of its class
+    assert contrast(loss, output, labels) == 0  # nothing has another of its class
 
 
 @pytest.mark.parametrize("labels", [[[255, 255, 255, 255]], [[0, 1, 0, 1]], [[0, 0, 0, 0]], [[0]]])
@@ -114,8 +114,8 @@ def test_nothing_to_compare_costs_nothing(labels: list) -> None:
     loss = PixelContrast(temperature=0.001, max_views=2)
 
     def run(vectors: jax.Array) -> jax.Array:
-        output = embedded(vectors)
-        return between(loss, output, given)
+        output = embed(vectors)
+        return contrast(loss, output, given)
 
     value, gradient = jax.value_and_grad(run)(vectors)
     assert value == 0 and (gradient == 0).all()
@@ -124,7 +124,7 @@ def test_nothing_to_compare_costs_nothing(labels: list) -> None:
 def test_anchors_are_drawn_with_the_scope_s_key() -> None:
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((2, 8, 8, 4))
-    output = embedded(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
+    output = embed(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
     labels = jnp.asarray(rng.integers(0, 2, (2, 8, 8)), jnp.int32)
     loss = PixelContrast(max_views=5)
 
@@ -140,11 +140,11 @@ def test_anchors_are_drawn_with_the_scope_s_key() -> None:
 
 
 def test_low_precision_is_taken_as_float32() -> None:
-    output = embedded([[[X, X, X], [Y, Y, Y]]])
+    output = embed([[[X, X, X], [Y, Y, Y]]])
     low = Embedded(output.logits.astype(jnp.bfloat16), output.embedding.astype(jnp.bfloat16))
     labels, loss = jnp.array([[[0, 0, 0], [1, 1, 1]]]), PixelContrast(max_views=2)
-    value = between(loss, low, labels)
-    assert value.dtype == jnp.float32 and value == between(loss, output, labels)
+    value = contrast(loss, low, labels)
+    assert value.dtype == jnp.float32 and value == contrast(loss, output, labels)
 
 
 @pytest.mark.parametrize("name", ["temperature", "base_temperature", "max_samples", "max_views"])

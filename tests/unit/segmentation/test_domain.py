@@ -17,9 +17,10 @@ from framework.vision.transforms.crop import CenterCrop
 from framework.vision.transforms.pad import PadToMultiple
 from framework.vision.transforms.resize import Resize
 from framework.workflow.export import with_input_shape
-from segmentation import api, palettes
-from segmentation.inference import Slide, TestTimeAugmentation
+from segmentation import domain as api
+from segmentation import palettes
 from segmentation.tasks import SemanticSegmentation
+from segmentation.test_time_augmentation import Slide, TestTimeAugmentation
 
 RNG = np.random.default_rng(0)
 WHOLE, FILL = TestTimeAugmentation(), (PadToMultiple(32),)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError, InputError, ShapeError
-from segmentation.metrics import ConfusionCollector, MeanIoU, class_table
+from segmentation.metrics import ConfusionCollector, MeanIoU
 
 NAMES = ("sky", "road", "car", "boat")
 
 
-def judged(labels: list[int], truth: list[int], **options: object) -> ConfusionCollector:
+def judge(labels: list[int], truth: list[int], **options: object) -> ConfusionCollector:
     metric = MeanIoU(**options).start(NAMES)  # pyright: ignore[reportArgumentType]
     metric.update({"labels": np.array([[labels]], np.int32)}, {"mask": np.array([[truth]], np.int32)})
     return metric
@@ -17,7 +17,7 @@ def judged(labels: list[int], truth: list[int], **options: object) -> ConfusionC
 
 def test_scores_by_hand() -> None:
     # Pairs (label, found): 0-0, 0-0, 0-1, 1-1, 2-1; the last pixel is ignored; class 3 is nowhere.
-    metric = judged([0, 0, 1, 1, 1, 2], [0, 0, 0, 1, 2, 255])
+    metric = judge([0, 0, 1, 1, 1, 2], [0, 0, 0, 1, 2, 255])
     result = metric.result()
     assert metric.higher_is_better and next(iter(result)) == "mIoU"
     assert result["iou/sky"] == pytest.approx(2 / 3)
@@ -32,13 +32,13 @@ def test_scores_by_hand() -> None:
 
 
 def test_an_absent_class_counts_as_zero_where_asked() -> None:
-    result = judged([0, 0, 1, 1, 1], [0, 0, 0, 1, 2], absent="zero").result()
+    result = judge([0, 0, 1, 1, 1], [0, 0, 0, 1, 2], absent="zero").result()
     assert result["mIoU"] == pytest.approx(1 / 4)
     assert result["mDice"] == pytest.approx((4 / 5 + 2 / 4) / 4)
 
 
 def test_batches_add_up_and_scores_are_taken_too() -> None:
-    metric = judged([0, 1], [0, 1])
+    metric = judge([0, 1], [0, 1])
     scores = np.zeros((1, 1, 2, 4), np.float32)
     scores[0, 0, 0, 3] = scores[0, 0, 1, 2] = 1
     metric.update({"scores": scores}, {"mask": np.array([[[3, 3]]])})
@@ -46,7 +46,7 @@ def test_batches_add_up_and_scores_are_taken_too() -> None:
 
 
 def test_one_class_alone_is_perfect() -> None:
-    assert judged([1, 1], [1, 1]).result() == {
+    assert judge([1, 1], [1, 1]).result() == {
         "mIoU": 1.0,
         "accuracy": 1.0,
         "kappa": 1.0,
@@ -62,25 +62,26 @@ def test_bytes_do_not_overflow() -> None:
     assert metric.confusion[149, 149] == 1
 
 
-def test_the_table_by_class() -> None:
-    lines = class_table(judged([0, 0, 1, 1, 1], [0, 0, 0, 1, 2]).by_class()).splitlines()
-    assert lines[1].split() == ["sky", "3", "66.67", "80.00", "100.00", "66.67"]
-    assert lines[4].split() == ["boat", "0", "-", "-", "-", "-"]
+def test_the_scores_of_each_class() -> None:
+    first, *_, last = judge([0, 0, 1, 1, 1], [0, 0, 0, 1, 2]).score_classes()
+    assert (first.name, first.pixels, first.precision) == ("sky", 3, 1.0)
+    assert (first.iou, first.dice, first.recall) == pytest.approx((2 / 3, 4 / 5, 2 / 3))
+    assert last == ("boat", 0, None, None, None, None)
 
 
 def test_nothing_to_judge() -> None:
     with pytest.raises(InputError, match="no pixel with a class"):
-        judged([0], [255]).result()
+        judge([0], [255]).result()
 
 
 def test_classes_that_are_not_there() -> None:
     with pytest.raises(ConfigError, match="the labels have classes that are not there") as caught:
-        judged([0, 0], [0, 4])
+        judge([0, 0], [0, 4])
     assert "0 to 4" in str(caught.value) and "0 to 3" in str(caught.value)
     with pytest.raises(ConfigError, match="the predictions have classes"):
-        judged([-1, 0], [0, 3])
+        judge([-1, 0], [0, 3])
 
 
 def test_other_sizes() -> None:
     with pytest.raises(ShapeError, match="different sizes"):
-        judged([0, 0], [0])
+        judge([0, 0], [0])

@@ -10,8 +10,8 @@ from framework import nn
 from framework.core.errors import ConfigError, InputError
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
-from segmentation.inference import TestTimeAugmentation
 from segmentation.tasks import SemanticSegmentation, WeightedLoss
+from segmentation.test_time_augmentation import TestTimeAugmentation
 
 PLAIN = Normalize((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 

@@ -14,7 +14,7 @@ from segmentation.data.coco import CocoMasks
 SQUARE = [[0.0, 0.0, 4.0, 0.0, 4.0, 4.0, 0.0, 4.0]]
 
 
-def written(folder: Path, *annotations: dict[str, Any], **changes: Any) -> Path:
+def write_coco(folder: Path, *annotations: dict[str, Any], **changes: Any) -> Path:
     for number in (1, 2):
         image.write(folder / "val" / f"{number}.png", np.zeros((4, 6, 3), np.uint8))
     data = {
@@ -42,7 +42,7 @@ def run_lengths(compressed: bool) -> dict[str, Any]:
 def test_the_smaller_object_is_seen(tmp_path: Path, compressed: bool) -> None:
     small = {"category_id": 3, "segmentation": run_lengths(compressed), "iscrowd": 1}
     large = {"category_id": 17, "segmentation": SQUARE}
-    data = CocoMasks(written(tmp_path, small, large), Path("val.json"), "val")
+    data = CocoMasks(write_coco(tmp_path, small, large), Path("val.json"), "val")
     assert (
         data.class_names == ("background", "car", "cat") and len(data) == 2 and data.palette.shape == (3, 3)
     )
@@ -52,7 +52,7 @@ def test_the_smaller_object_is_seen(tmp_path: Path, compressed: bool) -> None:
 
 
 def test_without_a_background(tmp_path: Path) -> None:
-    root = written(tmp_path, {"category_id": 17, "segmentation": SQUARE})
+    root = write_coco(tmp_path, {"category_id": 17, "segmentation": SQUARE})
     data = CocoMasks(root, Path("val.json"), "val", background=None)
     assert data.class_names == ("car", "cat") and mask(data)[0] == [1, 1, 1, 1, 255, 255]
     with pytest.raises(ConfigError, match="the background has no name"):
@@ -60,7 +60,7 @@ def test_without_a_background(tmp_path: Path) -> None:
 
 
 def test_parts_that_overlap_are_one_object(tmp_path: Path) -> None:
-    root = written(tmp_path, {"category_id": 3, "segmentation": SQUARE * 2})
+    root = write_coco(tmp_path, {"category_id": 3, "segmentation": SQUARE * 2})
     assert mask(CocoMasks(root, Path("val.json"), "val"))[0] == [1, 1, 1, 1, 0, 0]
 
 
@@ -76,7 +76,7 @@ def test_parts_that_overlap_are_one_object(tmp_path: Path) -> None:
 )
 def test_annotations_that_cannot_be_drawn(tmp_path: Path, annotation: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match="1 of 1 annotations cannot be drawn") as caught:
-        len(CocoMasks(written(tmp_path, annotation), Path("val.json"), "val"))
+        len(CocoMasks(write_coco(tmp_path, annotation), Path("val.json"), "val"))
     assert message in str(caught.value) and "val.json" in str(caught.value)
 
 
@@ -86,7 +86,9 @@ def test_damaged_run_lengths(tmp_path: Path) -> None:
         ({"size": [4, 6], "counts": None}, "a mask is damaged"),
         ({"size": [6, 4], "counts": [24]}, "another size than its image"),
     ):
-        data = CocoMasks(written(tmp_path, {"category_id": 3, "segmentation": one}), Path("val.json"), "val")
+        data = CocoMasks(
+            write_coco(tmp_path, {"category_id": 3, "segmentation": one}), Path("val.json"), "val"
+        )
         with pytest.raises(InputError, match=message) as caught:
             _ = data[0]
         assert "annotation 0" in str(caught.value)
@@ -100,15 +102,15 @@ def test_files_of_other_formats(tmp_path: Path) -> None:
         {"images": [{"id": 1}] * 2},
     ):
         with pytest.raises(FormatError, match="not in COCO's format"):
-            len(CocoMasks(written(tmp_path, **changes), Path("val.json"), "val"))
+            len(CocoMasks(write_coco(tmp_path, **changes), Path("val.json"), "val"))
     (tmp_path / "val.json").write_text("{", encoding="utf-8")
     with pytest.raises(FormatError, match="not JSON"):
         len(CocoMasks(tmp_path, Path("val.json"), "val"))
 
 
 def test_classes_and_files_that_do_not_fit(tmp_path: Path) -> None:
-    root = written(tmp_path, categories=[{"id": 3, "name": "background"}])
+    root = write_coco(tmp_path, categories=[{"id": 3, "name": "background"}])
     with pytest.raises(InputError, match="these are no classes"):
         len(CocoMasks(root, Path("val.json"), "val"))
     with pytest.raises(InputError, match="2 of 2 files of the data set are not there"):
-        len(CocoMasks(written(tmp_path), Path("val.json")))
+        len(CocoMasks(write_coco(tmp_path), Path("val.json")))

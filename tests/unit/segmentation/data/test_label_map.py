@@ -8,13 +8,13 @@ import pytest
 from PIL import Image
 
 from framework.core.errors import ConfigError, InputError
-from segmentation.data.label_map import LabelMap, classes_of
+from segmentation.data.label_map import LabelMap, name_classes
 
 RGB = (((255, 0, 0), 0), ((0, 0, 255), 1), ((0, 0, 0), 255))
 
 
 @pytest.fixture
-def saved(tmp_path: Path):
+def save(tmp_path: Path):
     def save(values: object, name: str = "a.png") -> Path:
         Image.fromarray(np.asarray(values)).save(tmp_path / name)
         return tmp_path / name
@@ -26,26 +26,26 @@ def u8(*rows: list[int]) -> np.ndarray:
     return np.array(rows, np.uint8)
 
 
-def test_values_are_classes_or_ignored(saved) -> None:
-    mask = LabelMap(3).read(saved(u8([0, 1], [2, 255])))
+def test_values_are_classes_or_ignored(save) -> None:
+    mask = LabelMap(3).read(save(u8([0, 1], [2, 255])))
     assert mask.dtype == np.uint8 and mask.tolist() == [[0, 1], [2, 255]]
 
 
-def test_values_that_stand_for_others(saved) -> None:
-    coding = LabelMap(3, values={0: 255, 1: 0, 2: 1, 3: 2})
-    assert coding.read(saved(u8([0, 1, 2, 3]))).tolist() == [[255, 0, 1, 2]]
+def test_values_that_stand_for_others(save) -> None:
+    label_map = LabelMap(3, values={0: 255, 1: 0, 2: 1, 3: 2})
+    assert label_map.read(save(u8([0, 1, 2, 3]))).tolist() == [[255, 0, 1, 2]]
 
 
-def test_sixteen_bits(saved) -> None:
-    coding = LabelMap(300, ignore_index=65535, values={1000: 299})
-    mask = coding.read(saved(np.array([[0, 299], [65535, 1000]], np.uint16)))
+def test_sixteen_bits(save) -> None:
+    label_map = LabelMap(300, ignore_index=65535, values={1000: 299})
+    mask = label_map.read(save(np.array([[0, 299], [65535, 1000]], np.uint16)))
     assert mask.dtype == np.int32 and mask.tolist() == [[0, 299], [65535, 299]]
-    mask = LabelMap(3).read(saved(np.array([[0, 2], [255, 1]], np.uint16)))
+    mask = LabelMap(3).read(save(np.array([[0, 2], [255, 1]], np.uint16)))
     assert mask.dtype == np.uint8 and mask.tolist() == [[0, 2], [255, 1]]
 
 
-def test_values_outside_are_counted(saved) -> None:
-    path = saved(u8([0, 7, 7], [7, 9, 255]))
+def test_values_outside_are_counted(save) -> None:
+    path = save(u8([0, 7, 7], [7, 9, 255]))
     with pytest.raises(InputError, match="values outside the classes") as caught:
         LabelMap(3, values={8: 0}).read(path)
     text = str(caught.value)
@@ -64,33 +64,33 @@ def test_wide_values_outside_are_counted(tmp_path: Path, dtype: type) -> None:
     assert dtype == np.uint16 or "-1: 1 pixels, 70000: 1 pixels" in str(caught.value)
 
 
-def test_many_values_are_cut(saved) -> None:
+def test_many_values_are_cut(save) -> None:
     with pytest.raises(InputError, match="and 92 more values"):
-        LabelMap(2).read(saved(np.arange(100, 200, dtype=np.uint8)[None]))
+        LabelMap(2).read(save(np.arange(100, 200, dtype=np.uint8)[None]))
 
 
-def test_what_to_do_is_told(saved, tmp_path: Path) -> None:
+def test_what_to_do_is_told(save, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"label_map: \{255: 1\}"):
-        LabelMap(2, ignore_index=100).read(saved(u8([0, 255])))
+        LabelMap(2, ignore_index=100).read(save(u8([0, 255])))
     noise = np.random.default_rng(0).integers(0, 2, (16, 16)).astype(np.uint8) * 100
     with pytest.raises(InputError, match="JPEG changes values"):
-        LabelMap(2, values={100: 1}).read(saved(noise, "a.jpg"))
+        LabelMap(2, values={100: 1}).read(save(noise, "a.jpg"))
 
 
-def test_colours(saved) -> None:
+def test_colours(save) -> None:
     pixels = np.array([[[255, 0, 0], [0, 0, 255]], [[0, 0, 0], [0, 0, 255]]], np.uint8)
-    assert LabelMap(2, colors=RGB).read(saved(pixels)).tolist() == [[0, 1], [255, 1]]
+    assert LabelMap(2, colors=RGB).read(save(pixels)).tolist() == [[0, 1], [255, 1]]
     pixels[0, 0] = (0, 255, 0)
     with pytest.raises(InputError, match="colours that stand for no class") as caught:
-        LabelMap(2, colors=RGB).read(saved(pixels))
+        LabelMap(2, colors=RGB).read(save(pixels))
     assert "#00ff00: 1 pixels" in str(caught.value) and "#000000, #0000ff, #ff0000" in str(caught.value)
     with pytest.raises(InputError, match="nothing says what they stand for") as caught:
-        LabelMap(2).read(saved(pixels))
+        LabelMap(2).read(save(pixels))
     assert "#0000ff: 2 pixels" in str(caught.value)
 
 
-def test_grey_that_is_stored_as_colours(saved) -> None:
-    assert LabelMap(3).read(saved(np.repeat(u8([0, 2], [1, 255])[..., None], 3, axis=2))).tolist() == [
+def test_grey_that_is_stored_as_colours(save) -> None:
+    assert LabelMap(3).read(save(np.repeat(u8([0, 2], [1, 255])[..., None], 3, axis=2))).tolist() == [
         [0, 2],
         [1, 255],
     ]
@@ -119,10 +119,10 @@ def test_settings_that_do_not_fit() -> None:
 
 
 def test_names() -> None:
-    assert classes_of(3, "X") == ("0", "1", "2") and classes_of(["a", "b"], "X") == ("a", "b")
+    assert name_classes(3, "X") == ("0", "1", "2") and name_classes(["a", "b"], "X") == ("a", "b")
     for classes in (1, ["a"], 0):
         with pytest.raises(ConfigError, match="cannot be told from any other") as caught:
-            classes_of(classes, "X")
+            name_classes(classes, "X")
         assert "X.classes" in str(caught.value) and "[background, object]" in str(caught.value)
     with pytest.raises(ConfigError, match="same name"):
-        classes_of(["a", "b", "a"], "X")
+        name_classes(["a", "b", "a"], "X")

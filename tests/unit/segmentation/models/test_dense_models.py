@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -16,27 +17,39 @@ from framework.export import TensorSpec, lower_layer
 from framework.inference import XLAEngine
 from framework.io.named_weights import named_weights
 from framework.nn import functional as F
-from segmentation.models import deeplabv3p, pp_liteseg, segformer
+from segmentation.models import (
+    cgnet,
+    deeplabv3p,
+    fcn,
+    hrnet_w48_contrast,
+    ocrnet,
+    pp_humanseg_lite,
+    pp_liteseg,
+    segformer,
+)
+from segmentation.models.cgnet import CGNetConfig
 from segmentation.models.deeplabv3p import DeepLabV3PConfig
+from segmentation.models.fcn import FCNConfig
+from segmentation.models.hrnet_w48_contrast import HRNetW48ContrastConfig
+from segmentation.models.ocrnet import OCRNetConfig
 from segmentation.models.pp_humanseg_lite import PPHumanSegLiteConfig, ShuffleBlock
 from segmentation.models.pp_liteseg import PPLiteSegConfig, SpatialFusion, _strongest
 from segmentation.models.segformer import SegFormerConfig
+from zoo.vision.resnet import ResNet, ResNetConfig
 
-# Trained parameters, counted on PaddleSeg 2.8 with 19 classes (2 for people). In millions the paper on SegFormer,
-# table 1a, has 3.8, 13.7, 27.5, 47.3, 64.1 and 84.7. PP-LiteSeg xt is ours: half the widths, a quarter of T's numbers.
+TABLES: tuple[tuple[Any, Any], ...] = (
+    (PPLiteSegConfig, pp_liteseg),
+    (SegFormerConfig, segformer),
+    (DeepLabV3PConfig, deeplabv3p),
+    (FCNConfig, fcn),
+    (OCRNetConfig, ocrnet),
+    (HRNetW48ContrastConfig, hrnet_w48_contrast),
+)
+# Trained parameters.
 COUNTS: dict[Any, int] = {
-    PPLiteSegConfig("xt"): 2_041_632,
-    PPLiteSegConfig("t"): 8_141_600,
-    PPLiteSegConfig("b"): 12_366_464,
-    SegFormerConfig("b0"): 3_719_027,
-    SegFormerConfig("b1"): 13_682_131,
-    SegFormerConfig("b2"): 27_361_235,
-    SegFormerConfig("b3"): 47_237_075,
-    SegFormerConfig("b4"): 64_007_635,
-    SegFormerConfig("b5"): 84_607_955,
-    DeepLabV3PConfig("resnet50"): 26_723_395,
-    DeepLabV3PConfig("resnet101"): 45_715_523,
-    PPHumanSegLiteConfig(): 226_806,
+    **{make(name): size.params for make, module in TABLES for name, size in module.VARIANTS.items()},
+    PPHumanSegLiteConfig(): pp_humanseg_lite.PARAMS,
+    CGNetConfig(): cgnet.PARAMS,
 }
 ENTRIES = {
     PPLiteSegConfig("xt"): 250,
@@ -70,10 +83,14 @@ def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("config", COUNTS, ids=name)
-def test_parameters_and_shapes(config: Any) -> None:
+def test_published_number_of_parameters(config: Any) -> None:
+    assert sum(parameter.size for parameter in build(config).parameters()) == COUNTS[config]
+
+
+@pytest.mark.parametrize("config", ENTRIES, ids=name)
+def test_entries_and_shapes(config: Any) -> None:
     model = build(config)
-    assert sum(parameter.size for parameter in model.parameters()) == COUNTS[config]
-    assert len(model.state_shapes()) == ENTRIES.get(config, len(model.state_shapes()))
+    assert len(model.state_shapes()) == ENTRIES[config]
     classes = config.num_classes
     outputs = 3 if isinstance(config, PPLiteSegConfig) else 1
     for h, w in ((512, 1024), (97, 131)):
@@ -81,12 +98,14 @@ def test_parameters_and_shapes(config: Any) -> None:
         assert shapes(model.train(), (2, h, w, 3)) == [(2, h, w, classes)] * outputs
 
 
-def test_tables_are_complete() -> None:
-    variants = {
-        (type(config), config.variant) for config in COUNTS if not isinstance(config, PPHumanSegLiteConfig)
-    }
-    tables = ((PPLiteSegConfig, pp_liteseg), (SegFormerConfig, segformer), (DeepLabV3PConfig, deeplabv3p))
-    assert variants == {(config, variant) for config, module in tables for variant in module.VARIANTS}
+@pytest.mark.parametrize(("make", "module"), TABLES, ids=[make.__name__ for make, _ in TABLES])
+def test_another_backbone(make: Any, module: Any) -> None:
+    """What has maps at the strides that a model reads can stand in for its paper's backbone."""
+    backbone = ResNetConfig("resnet18", output_stride=16 if make is DeepLabV3PConfig else 32)
+    backbone = replace(backbone, multi_grid=(1, 2)) if make is DeepLabV3PConfig else backbone
+    model = build(make(module.SMALL, 5, backbone=backbone))
+    assert shapes(model.eval(), (1, 64, 96, 3)) == [(1, 64, 96, 5)]
+    assert type(model.backbone) is ResNet
 
 
 @pytest.mark.parametrize("config", SMALL, ids=name)
@@ -178,7 +197,8 @@ def test_a_shuffle_block_keeps_half_and_interleaves() -> None:
 
 @pytest.mark.parametrize("stride", [8, 16])
 def test_the_output_stride_sets_the_dilations(stride: int) -> None:
-    model: Any = build(DeepLabV3PConfig(output_stride=stride))
+    backbone = ResNetConfig("resnet50_vd", output_stride=stride, multi_grid=(1, 2, 4))
+    model: Any = build(DeepLabV3PConfig(backbone=backbone))
     assert [feature.stride for feature in model.backbone.features] == [4, 8, min(stride, 16), stride]
     blocks = model.backbone.blocks
     last = 2 if stride == 16 else 4
@@ -202,7 +222,7 @@ def test_smallest_images() -> None:
         (lambda: SegFormerConfig("b6"), "unknown variant of SegFormer"),
         (lambda: DeepLabV3PConfig("resnet34"), "unknown variant of DeepLabV3P"),
         (
-            lambda: DeepLabV3PConfig(output_stride=32),
+            lambda: build(DeepLabV3PConfig(backbone=ResNetConfig("resnet50_vd"))),
             r"no such output stride\s+received: 32\s+allowed: 8, 16",
         ),
     ],
@@ -215,12 +235,12 @@ def test_errors(make: Any, message: str) -> None:
 def test_the_slope_of_the_strongest_channel_where_it_is_computed_again() -> None:
     """At this level XLA computes the resized map twice, and no channel equals the largest."""
 
-    def weighed(x: jax.Array) -> jax.Array:
+    def weigh(x: jax.Array) -> jax.Array:
         largest = _strongest(F.interpolate(x, (8, 12), mode="bilinear"))
         return (largest * jnp.sin(jnp.arange(largest.size, dtype=jnp.float32)).reshape(largest.shape)).sum()
 
     x = np.random.RandomState(0).standard_normal((2, 4, 6, 16)).astype(np.float32)
-    slopes = jax.jit(jax.grad(weighed)).lower(x).compile(compiler_options=QUICK)(x)
+    slopes = jax.jit(jax.grad(weigh)).lower(x).compile(compiler_options=QUICK)(x)
     # The weights of bilinear resizing add up to 1: all slopes together are those of the outputs.
     np.testing.assert_allclose(np.sum(slopes), np.sin(np.arange(192)).sum(), rtol=1e-3)
 

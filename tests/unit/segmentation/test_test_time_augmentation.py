@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError
-from segmentation.inference import Slide, TestTimeAugmentation, best_class, resize_channels
+from segmentation.test_time_augmentation import Slide, TestTimeAugmentation, best_class, resize_channels
 
 RNG = np.random.default_rng(0)
 

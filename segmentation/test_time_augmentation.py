@@ -1,4 +1,4 @@
-"""How an image is shown to a segmentation network: at which scales, mirrored, whole or window by window.
+"""How an image is given to a segmentation network: at which scales, mirrored, whole or window by window.
 
 One algorithm for the device, where sizes are fixed while tracing, and for the host, which brings images of any size
 to a program of one size. Source: Chen et al., "DeepLab" (scales), PaddleSeg's test-time augmentation (logits averaged).
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -20,10 +20,11 @@ from framework.nn import functional as F
 from framework.nn.functional.lowering import choose, platform
 from framework.vision import image as vision_image
 
-Size = tuple[Any, Any]
-Forward = Callable[[Any], Any]
-_UNROLLED = 64  # classes; a longer program takes longer to compile
+Size = tuple[int, int]  # (height, width); jax types symbolic sizes as int too
+Forward = Callable[[jax.Array], jax.Array]
 Stream = Callable[[Iterable[np.ndarray]], Iterator[np.ndarray]]
+_UNROLLED = 64  # classes; a longer program takes longer to compile
+_Array = TypeVar("_Array", jax.Array, np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,14 @@ class TestTimeAugmentation:
 
     Attributes:
         scales: Of the image's sides; the logits are brought back to its own size.
-        slide: Look at windows instead of the whole image.
+        slide: Windows instead of the whole image.
         output: "labels", or "scores": the averaged logits. Export chooses it; leave it at "labels".
 
     Raises:
         ConfigError: there is no scale, or one is not above 0.
     """
+
+    __test__: ClassVar[bool] = False  # to pytest its name looks like that of a test
 
     scales: tuple[float, ...] = (1.0,)
     flip: bool = False
@@ -96,7 +99,7 @@ class TestTimeAugmentation:
             forward: Logits [N, h, w, num_classes] of images [N, h, w, C] of any size. Pure.
             images: [N, H, W, C]; sizes may be symbolic unless there is a `slide`.
         """
-        scores = self._scores(forward, images, _Device())
+        scores = self._scores(images, _Device(forward))
         if self.output == "scores":
             return {"scores": scores}
         return {"labels": best_class(scores)}
@@ -107,33 +110,32 @@ class TestTimeAugmentation:
         Args:
             forward: Logits [h, w, num_classes] of each image [h, w, C], in order; with a `slide` of each window.
         """
+        return self._scores(image[None], _Host(forward))[0]
 
-        def batched(images: np.ndarray) -> np.ndarray:
-            return next(iter(forward([images[0]])))[None]
-
-        return self._scores(batched if self.slide is None else forward, image[None], _Host())[0]
-
-    def _scores(self, forward: Forward, images: Any, how: _How) -> Any:
-        size_hw, total, count = images.shape[1:3], None, 0
+    def _scores(self, images: _Array, steps: _Steps[_Array]) -> _Array:
+        size_hw = _size(images)
+        total, count = None, 0
         for scale in self.scales:
-            scaled = images if scale == 1 else how.resize(images, _scaled(size_hw, scale))
+            scaled = images if scale == 1 else steps.resize(images, _scale(size_hw, scale))
             for mirrored in (False, True) if self.flip else (False,):
-                seen = self._seen(forward, scaled[:, :, ::-1] if mirrored else scaled, how)
-                seen = how.resize(seen[:, :, ::-1] if mirrored else seen, size_hw)
-                total, count = seen if total is None else total + seen, count + 1
-        return total if count == 1 else total / count  # type: ignore[operator]
+                logits = self._logits(scaled[:, :, ::-1] if mirrored else scaled, steps)
+                logits = steps.resize(logits[:, :, ::-1] if mirrored else logits, size_hw)
+                total, count = logits if total is None else total + logits, count + 1
+        assert total is not None
+        return total if count == 1 else total / count
 
-    def _seen(self, forward: Forward, images: Any, how: _How) -> Any:
-        """Logits of the images, whole or by windows."""
+    def _logits(self, images: _Array, steps: _Steps[_Array]) -> _Array:
+        """Of the images, whole or by windows."""
         if self.slide is None:
-            return forward(images)
+            return steps.run(images)
         crop_h, crop_w = self.slide.crop_hw
-        height, width = images.shape[1:3]
-        images = how.extend(images, (max(height, crop_h), max(width, crop_w)))
-        corners = self.slide.corners(images.shape[1:3])
+        height, width = _size(images)
+        images = steps.extend(images, (max(height, crop_h), max(width, crop_w)))
+        size_hw = _size(images)
+        corners = self.slide.corners(size_hw)
         windows = [images[:, top : top + crop_h, left : left + crop_w] for top, left in corners]
-        total = how.sum(how.each(forward, windows), corners, images.shape[1:3])
-        return (total / _hits((crop_h, crop_w), corners, total.shape[1:3]))[:, :height, :width]
+        total = steps.sum(steps.run_each(windows), corners, size_hw)
+        return (total / _hits((crop_h, crop_w), corners, size_hw))[:, :height, :width]
 
 
 def best_class(scores: jax.Array) -> jax.Array:
@@ -159,29 +161,47 @@ def best_class(scores: jax.Array) -> jax.Array:
     return plain(scores) if count > _UNROLLED else choose(platform(), by_class, plain, scores)
 
 
-def _scaled(size_hw: Size, scale: float) -> Size:
+def _scale(size_hw: Size, scale: float) -> Size:
     """Rounded to whole pixels; symbolic sizes stay products where they can, which models can reason about."""
     exact = Fraction(scale).limit_denominator(1000)
     above, below = exact.numerator, exact.denominator
 
-    def side(size: Any) -> Any:
-        if isinstance(size, int):
+    def side(size: int) -> int:
+        if isinstance(size, int):  # else symbolic
             return max(1, (2 * size * above + below) // (2 * below))
         return size * above // below
 
     return side(size_hw[0]), side(size_hw[1])
 
 
-class _How(Protocol):
-    """The steps that device and host write differently; arrays are [N, H, W, C]."""
+def _size(images: jax.Array | np.ndarray) -> Size:
+    return images.shape[1], images.shape[2]
 
-    def resize(self, x: Any, size_hw: Size) -> Any: ...
-    def extend(self, x: Any, size_hw: Size) -> Any: ...
-    def each(self, forward: Forward, windows: list[Any]) -> Iterable[Any]: ...
-    def sum(self, found: Iterable[Any], corners: list[tuple[int, int]], size_hw: tuple[int, int]) -> Any: ...
+
+class _Steps(Protocol[_Array]):
+    """What device and host write differently; arrays are [N, H, W, C]."""
+
+    def run(self, images: _Array, /) -> _Array:
+        """Logits of the whole images."""
+        ...
+
+    def run_each(self, windows: list[_Array]) -> Iterable[_Array]:
+        """Logits of each window."""
+        ...
+
+    def resize(self, x: _Array, size_hw: Size) -> _Array: ...
+    def extend(self, x: _Array, size_hw: Size) -> _Array: ...
+    def sum(self, found: Iterable[_Array], corners: list[tuple[int, int]], size_hw: Size) -> _Array: ...
 
 
 class _Device:
+    def __init__(self, forward: Forward) -> None:
+        self.run = forward
+
+    def run_each(self, windows: list[jax.Array]) -> Iterable[jax.Array]:
+        """One after the other: all at once would take the memory of all."""
+        return self.run(windows[0])[None] if len(windows) == 1 else jax.lax.map(self.run, jnp.stack(windows))
+
     def resize(self, x: jax.Array, size_hw: Size) -> jax.Array:
         if size_hw == x.shape[1:3]:
             return x
@@ -191,13 +211,7 @@ class _Device:
         below, right = size_hw[0] - x.shape[1], size_hw[1] - x.shape[2]
         return jnp.pad(x, ((0, 0), (0, below), (0, right), (0, 0)), mode="edge") if below or right else x
 
-    def each(self, forward: Forward, windows: list[jax.Array]) -> Iterable[jax.Array]:
-        """One after the other: all at once would take the memory of all."""
-        return forward(windows[0])[None] if len(windows) == 1 else jax.lax.map(forward, jnp.stack(windows))
-
-    def sum(
-        self, found: Iterable[jax.Array], corners: list[tuple[int, int]], size_hw: tuple[int, int]
-    ) -> jax.Array:
+    def sum(self, found: Iterable[jax.Array], corners: list[tuple[int, int]], size_hw: Size) -> jax.Array:
         total = jnp.zeros(())
         for scores, (top, left) in zip(found, corners):
             count, height, width, classes = scores.shape
@@ -208,6 +222,15 @@ class _Device:
 
 
 class _Host:
+    def __init__(self, forward: Stream) -> None:
+        self.forward = forward
+
+    def run(self, images: np.ndarray) -> np.ndarray:
+        return next(iter(self.forward([images[0]])))[None]
+
+    def run_each(self, windows: list[np.ndarray]) -> Iterable[np.ndarray]:
+        return self.forward(window[0] for window in windows)
+
     def resize(self, x: np.ndarray, size_hw: Size) -> np.ndarray:
         if size_hw == x.shape[1:3]:
             return x
@@ -217,12 +240,7 @@ class _Host:
         below, right = size_hw[0] - x.shape[1], size_hw[1] - x.shape[2]
         return np.pad(x, ((0, 0), (0, below), (0, right), (0, 0)), mode="edge") if below or right else x
 
-    def each(self, forward: Forward, windows: list[np.ndarray]) -> Iterable[np.ndarray]:
-        return forward(window[0] for window in windows)
-
-    def sum(
-        self, found: Iterable[np.ndarray], corners: list[tuple[int, int]], size_hw: tuple[int, int]
-    ) -> np.ndarray:
+    def sum(self, found: Iterable[np.ndarray], corners: list[tuple[int, int]], size_hw: Size) -> np.ndarray:
         total = np.zeros(())
         for scores, (top, left) in zip(found, corners):
             height, width, classes = scores.shape

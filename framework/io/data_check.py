@@ -1,0 +1,83 @@
+"""The check of a data set before it is trained on: what the reports and commands of all domains have in common."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from framework.core.errors import OarError
+
+SHOWN = 10  # of a list of faults
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+class Samples(Protocol[_T_co]):
+    """Samples by their index."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int, /) -> _T_co: ...
+
+
+class Report(ABC):
+    """What a check found. `str` makes a page of it."""
+
+    @abstractmethod
+    def summary(self) -> list[str]:
+        """The lines above the faults."""
+
+    @abstractmethod
+    def faults(self) -> Mapping[str, Sequence[str]]:
+        """What is wrong with the data, by the title of its list; all titles are shown, with their numbers."""
+
+    @property
+    def is_clean(self) -> bool:
+        return not any(self.faults().values())
+
+    def __str__(self) -> str:
+        lines = self.summary()
+        for title, found in self.faults().items():
+            lines.append(f"{len(found)} {title}")
+            lines += [f"  {line}" for line in found[:SHOWN]]
+            lines += [f"  ... and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+        return "\n".join(lines)
+
+
+def format_table(columns: Mapping[str, int], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a table: names to the left, and to their right the `columns`, each with its width, of texts."""
+    lines = [("class", *columns), *rows]
+    width = max(len(name) for name, *_ in lines)
+    return [
+        f"{name:<{width}}" + "".join(f"  {cell:>{size}}" for cell, size in zip(cells, columns.values()))
+        for name, *cells in lines
+    ]
+
+
+def read_samples(dataset: Samples[_T_co], broken: list[str]) -> Iterator[_T_co]:
+    """The samples that can be read; a line about each of the others is added to `broken`."""
+    for index in range(len(dataset)):
+        try:
+            sample = dataset[index]
+        except OarError as error:
+            received = "" if error.received is None else f" ({error.received})"
+            broken.append(f"{error.where}: {error.problem}{received}")
+        else:
+            yield sample
+
+
+def print_reports(reports: Iterable[tuple[str, Report]]) -> int:
+    """Prints each report, below its title unless that is empty, and gives the exit status of the command.
+
+    0: the data have no fault; 1: they have; 2: they cannot be read, so that making a report raised an OarError.
+    """
+    clean = True
+    try:
+        for title, report in reports:
+            print(f"== {title}\n{report}" if title else report)
+            clean &= report.is_clean
+    except OarError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0 if clean else 1

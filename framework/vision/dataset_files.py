@@ -1,0 +1,89 @@
+"""Files of a data set: images, lists of them, and what is said of those that cannot be used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from framework.core.errors import InputError
+from framework.vision import image, raw_images
+
+_SHOWN = 5  # of a long list, a message names so many
+
+
+def read_image(
+    source: Path | bytes,
+    where: Path,
+    channels: int | None = None,
+    otherwise: str = "take it out of the data set",
+) -> np.ndarray:
+    """The image as 8-bit RGB, or as it is stored with that many channels.
+
+    Args:
+        where: The file in messages. `otherwise` is what to do there with one that cannot be repaired.
+
+    Raises:
+        InputError: it cannot be read, or has another number of channels.
+    """
+    try:
+        pixels = image.read(source) if channels is None else raw_images.read_channels(where)
+    except InputError as error:
+        raise InputError(
+            f"an image of the data set cannot be read: {error.problem}",
+            where=where,
+            received=error.received,
+            allowed=error.allowed,
+            fix=f"repair the file, or {otherwise}",
+        ) from error
+    if channels is not None and pixels.shape[2] != channels:
+        first = pixels.shape[0] == channels
+        raise InputError(
+            "an image has another number of channels than the data set says",
+            where=where,
+            received=f"{pixels.dtype} {list(pixels.shape)}",
+            allowed=f"{channels} channels",
+            fix="channels come last: save array.transpose(1, 2, 0)"
+            if first
+            else "set channels, or correct the file",
+        )
+    return pixels
+
+
+def read_lines(path: Path, what: str) -> list[str]:
+    """All lines of a text file, empty ones too; `what` names it in messages.
+
+    Raises:
+        InputError: there is no such file, or it is not UTF-8.
+    """
+    try:
+        return image.check_file(path, what).read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"the {what} is not UTF-8", where=path, received=error.reason, fix="save it as UTF-8"
+        ) from error
+
+
+def find_missing(paths: Iterable[str | Path]) -> list[int]:
+    """The numbers of the files that are not there.
+
+    One listing a folder: asking for each of a million files would take minutes on a network drive.
+    """
+    listings: dict[str, set[str]] = {}
+    missing = []
+    for number, path in enumerate(paths):
+        folder, file = os.path.split(path)
+        if folder not in listings:
+            listings[folder] = set(os.listdir(folder)) if os.path.isdir(folder) else set()
+        # Some file systems take a name in another case than they list it in.
+        if file not in listings[folder] and not os.path.isfile(path):
+            missing.append(number)
+    return missing
+
+
+def abbreviate(names: Sequence[str], separator: str = ", ") -> str:
+    """The first few of a list and how many more there are."""
+    more = f"{separator}and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return separator.join(names[:_SHOWN]) + more

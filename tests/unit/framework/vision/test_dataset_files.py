@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from framework.core.errors import InputError
+from framework.vision import image
+from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines
+
+
+def test_images(tmp_path: Path) -> None:
+    pixels = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
+    image.write(tmp_path / "a.png", pixels)
+    np.testing.assert_array_equal(read_image(tmp_path / "a.png", tmp_path / "a.png"), pixels)
+    np.testing.assert_array_equal(read_image((tmp_path / "a.png").read_bytes(), tmp_path), pixels)
+    np.save(tmp_path / "a.npy", np.zeros((5, 4, 3)))
+    assert read_image(tmp_path / "a.npy", tmp_path / "a.npy", 3).shape == (5, 4, 3)
+    with pytest.raises(
+        InputError, match=r"another number of channels[\s\S]*allowed: 5 channels[\s\S]*come last"
+    ):
+        read_image(tmp_path / "a.npy", tmp_path / "a.npy", 5)
+    with pytest.raises(InputError, match=r"cannot be read[\s\S]*repair the file, or delete it"):
+        read_image(b"", tmp_path / "b.png", otherwise="delete it")
+
+
+def test_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfa b\r\n\nc")
+    assert read_lines(tmp_path / "a.txt", "list") == ["a b", "", "c"]
+    (tmp_path / "a.txt").write_bytes(b"\xff")
+    with pytest.raises(InputError, match="the list is not UTF-8"):
+        read_lines(tmp_path / "a.txt", "list")
+    with pytest.raises(InputError):
+        read_lines(tmp_path / "none.txt", "list")
+
+
+def test_missing_files(tmp_path: Path) -> None:
+    (tmp_path / "a.png").touch()
+    (tmp_path / "sub").mkdir()
+    paths = [tmp_path / "a.png", tmp_path / "b.png", str(tmp_path / "none" / "a.png")]
+    assert find_missing(paths) == [1, 2]
+    assert find_missing([]) == []
+
+
+def test_long_lists() -> None:
+    assert abbreviate(list("abcde")) == "a, b, c, d, e"
+    assert abbreviate(list("abcdefg"), "; ") == "a; b; c; d; e; and 2 more"
