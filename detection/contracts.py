@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import jax
+import numpy as np
 
-from framework.engine.task import Losses
+from framework import nn
+from framework.engine.task import Losses, Metric
+from zoo.contracts import Backbone
+from zoo.layers.reparam import Arrays, deploy_state, prefixed, reparameterize
 
 
 class Targets(NamedTuple):
@@ -33,14 +38,32 @@ class Detections(NamedTuple):
     """[N, K] int32"""
 
 
-class Detector(Protocol):
-    """A Layer on normalised images [N, H, W, 3] float32. `loss` and `detect` are pure and of fixed shapes."""
+class BackboneModel(nn.Layer):
+    """A network on a backbone, for normalised images [N, H, W, 3] float32."""
 
-    def forward(self, images: jax.Array) -> Any: ...
+    training_only: tuple[str, ...] = ()
+    backbone: Backbone
 
-    def loss(self, images: jax.Array, targets: Targets) -> Losses: ...
+    def deploy_state(self) -> Arrays:
+        """A backbone of one form keeps its arrays: the detector's deploy form holds that same backbone."""
+        state: Arrays = {}
+        for name, child in self.named_children():
+            if child is self.backbone:
+                arrays = {key: np.asarray(value) for key, value in reparameterize(child).state_dict().items()}
+            else:
+                arrays = deploy_state(child)
+            state |= prefixed(name, arrays)
+        return state
 
-    def detect(self, images: jax.Array) -> Detections: ...
+
+class Detector(BackboneModel):
+    """`loss` and `detect` are pure and of fixed shapes."""
+
+    def loss(self, images: jax.Array, targets: Targets) -> Losses:
+        raise NotImplementedError
+
+    def detect(self, images: jax.Array) -> Detections:
+        raise NotImplementedError
 
 
 class PoseTargets(NamedTuple):
@@ -65,11 +88,17 @@ class Poses(NamedTuple):
     """[N, K] float32 in [0, 1]"""
 
 
-class PoseEstimator(Protocol):
-    """A Layer on normalised images [N, H, W, 3] float32. `loss` and `detect` are pure and of fixed shapes."""
+class PoseEstimator(BackboneModel):
+    """`loss` and `detect` are pure and of fixed shapes."""
 
-    def forward(self, images: jax.Array) -> Any: ...
+    def loss(self, images: jax.Array, targets: PoseTargets) -> Losses:
+        raise NotImplementedError
 
-    def loss(self, images: jax.Array, targets: PoseTargets) -> Losses: ...
+    def detect(self, images: jax.Array) -> Poses:
+        raise NotImplementedError
 
-    def detect(self, images: jax.Array) -> Poses: ...
+
+class MetricConfig(Protocol):
+    """A registered metric: a frozen dataclass that starts the Metric of an evaluation."""
+
+    def start(self, class_names: Sequence[str]) -> Metric: ...

@@ -8,13 +8,12 @@ import jax
 import jax.numpy as jnp
 
 from detection.assigners.hungarian import MatchingCosts, match, matching_costs
-from detection.contracts import Detections, Targets
+from detection.contracts import Detections, Detector, Targets
 from detection.layers.deformable_attention import ShapesHW
 from detection.layers.denoising import DenoisingQueries, denoising_queries, draw_noise
 from detection.layers.detr import to_centers, to_corners
 from detection.layers.query_transformer import QueryTransformer, Selection
 from detection.set_losses import QueryTargets, loss_parts, matched_targets, set_losses
-from framework import nn
 from framework.core.rng import next_key
 from framework.engine.task import Losses
 
@@ -28,7 +27,7 @@ class QueryOutputs(NamedTuple):
     """[1 + layers, N, Q, num_classes]"""
 
 
-class QueryDetector(nn.Layer):
+class QueryDetector(Detector):
     """Subclasses set `transformer`, and `memory` gives what it decodes."""
 
     transformer: QueryTransformer

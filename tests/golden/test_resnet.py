@@ -83,7 +83,7 @@ def test_csp_resnet_matches_the_reference_in_both_forms() -> None:
     model.set_state_dict(weights)
     alphas = [float(value[0]) for name, value in weights.items() if name.endswith("alpha")]
     assert len(alphas) == 6 and min(alphas) < 0 < max(alphas)
-    deployed = CSPResNet(CSPResNetConfig("s"), deploy=True).eval()
+    deployed = CSPResNet(CSPResNetConfig("s", deploy=True)).eval()
     deployed.set_state_dict(deploy_state(model))
     for form in (model, deployed):
         check_stages(form, reference, image(), 1e-5)  # the values are a tenth of the other networks'

@@ -48,11 +48,15 @@ SMALL = "s"
 
 @dataclass(frozen=True)
 class CSPResNetConfig:
-    """`use_alpha` weighs the 1x1 branches with a learned number: PP-YOLOE+ has it, PP-YOLOE has not."""
+    """`use_alpha` weighs the 1x1 branches with a learned number: PP-YOLOE+ has it, PP-YOLOE has not.
+
+    `deploy` folds branches and normalisations into convolutions.
+    """
 
     variant: str = "s"
     num_classes: int = 0
     use_alpha: bool = True
+    deploy: bool = False
 
 
 class RepVGGBlock(nn.Layer):
@@ -144,10 +148,10 @@ class CSPResNet(nn.Layer):
         ConfigError: the variant is unknown.
     """
 
-    def __init__(self, config: CSPResNetConfig, deploy: bool = False) -> None:
+    def __init__(self, config: CSPResNetConfig) -> None:
         super().__init__()
         check_variant("CSPResNet", config.variant, VARIANTS)
-        self.config, size = config, VARIANTS[config.variant]
+        self.config, size, deploy = config, VARIANTS[config.variant], config.deploy
         channels, *widths = (round(width * size.width) for width in (STEM_WIDTH, *WIDTHS))
         self.stem = nn.Sequential(
             ("conv1", ConvBN(3, channels // 2, 3, 2, act=F.silu, deploy=deploy)),
