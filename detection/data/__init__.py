@@ -1,1 +1,1 @@
-"""Data sets of objects on images. `python -m detection.data check <folder or file>` looks one over."""
+"""Data sets of objects on images. `python -m detection.data check <folder or file>` checks one."""

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 
 from detection.contracts import PoseEstimator, Poses, PoseTargets
 from detection.layers.backbone import build_backbone
-from detection.layers.heatmap import draw_gaussians, flip_permutation, mirrored
+from detection.layers.heatmap import draw_gaussians, flip_permutation, mirror_maps
 from detection.layers.tag_grouping import group_by_tags
 from framework import nn
 from framework.config import Kind, register
@@ -130,10 +130,10 @@ class HigherHRNet(PoseEstimator):
         super().__init__()
         self.config = config
         self.backbone = build_backbone(config.backbone or VARIANTS[config.variant].backbone, strides=(4,))
-        self.hrhrnet_head = HrHRNetHead(self.backbone.features[0].channels, config.num_keypoints)
+        self.hrhrnet_head = HrHRNetHead(self.backbone.features[-1].channels, config.num_keypoints)
 
     def forward(self, images: jax.Array) -> Maps:
-        return self.hrhrnet_head(self.backbone.forward_features(images)[0])
+        return self.hrhrnet_head(self.backbone.forward_features(images)[-1])
 
     def loss(self, images: jax.Array, targets: PoseTargets) -> Losses:
         """Source: section 3.3; the losses of tags are those of Associative Embedding, section 3.2."""
@@ -157,7 +157,7 @@ class HigherHRNet(PoseEstimator):
 
     def detect(self, images: jax.Array) -> Poses:
         heat, tags = self.heatmaps(images)
-        heat, *tags = (_doubled(x) for x in (heat, *tags))  # [N, H, W, J]
+        heat, *tags = (_double_size(x) for x in (heat, *tags))  # [N, H, W, J]
         config = self.config
         return group_by_tags(heat, tags, config.max_people, config.heat_threshold, config.tag_threshold)
 
@@ -174,14 +174,14 @@ class HigherHRNet(PoseEstimator):
         both = self._concat_outputs(jnp.concatenate([images, images[:, :, ::-1]]))
         n = images.shape[0]
         (heat, other), (tags, theirs) = ((x[:n], x[n:]) for x in both)
-        return (heat + mirrored(other, order)) / 2, [tags, mirrored(theirs, order)]
+        return (heat + mirror_maps(other, order)) / 2, [tags, mirror_maps(theirs, order)]
 
     def _concat_outputs(self, images: jax.Array) -> tuple[jax.Array, jax.Array]:
         maps = self(images)
-        return (_doubled(maps.coarse) + maps.fine) / 2, _doubled(maps.tags)
+        return (_double_size(maps.coarse) + maps.fine) / 2, _double_size(maps.tags)
 
 
-def _doubled(x: jax.Array) -> jax.Array:
+def _double_size(x: jax.Array) -> jax.Array:
     return F.interpolate(x, (2 * x.shape[1], 2 * x.shape[2]), mode="bilinear")
 
 

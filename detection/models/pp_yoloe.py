@@ -155,7 +155,7 @@ class PPYOLOEHead(nn.Layer):
         return Level(classes.astype(jnp.float32), distances.astype(jnp.float32))
 
 
-class Flat(NamedTuple):
+class FlatOutputs(NamedTuple):
     """The raw outputs of all maps side by side."""
 
     grid: Grid
@@ -186,19 +186,19 @@ class PPYOLOE(Detector):
     def forward(self, images: jax.Array) -> tuple[Level, ...]:
         return self.yolo_head(self.neck(self.backbone.forward_features(images)[-3:]))
 
-    def flat(self, images: jax.Array) -> Flat:
+    def flatten(self, images: jax.Array) -> FlatOutputs:
         levels = self(images)
         grid = make_grid([level.classes for level in levels], STRIDES)
         distances = flatten_maps([level.distances for level in levels])
         boxes = distances_to_boxes(grid.points, self.yolo_head.proj_conv(distances) * grid.strides)
-        return Flat(grid, flatten_maps([level.classes for level in levels]), distances, boxes)
+        return FlatOutputs(grid, flatten_maps([level.classes for level in levels]), distances, boxes)
 
     def detect(self, images: jax.Array) -> Detections:
-        found = self.flat(images)
+        found = self.flatten(images)
         return multiclass_nms(found.boxes, jax.nn.sigmoid(found.classes), self.config.nms)
 
     def loss(self, images: jax.Array, targets: Targets) -> Losses:
-        found = self.flat(images)
+        found = self.flatten(images)
         scores = jax.nn.sigmoid(found.classes)
         assigned = assign_scheduled(found.grid, scores, found.boxes, targets, self.config.static_steps)
         quality = assigned.quality

@@ -13,7 +13,7 @@ from detection.layers.deformable_attention import ShapesHW
 from detection.layers.denoising import DenoisingQueries, denoising_queries, draw_noise
 from detection.layers.detr import to_centers, to_corners
 from detection.layers.query_transformer import QueryTransformer, Selection
-from detection.set_losses import QueryTargets, loss_parts, matched_targets, set_losses
+from detection.set_losses import QueryTargets, build_targets, loss_parts, set_losses
 from framework.core.rng import next_key
 from framework.engine.task import Losses
 
@@ -55,7 +55,7 @@ class QueryDetector(Detector):
         """
         height, width = images.shape[1:3]
         objects = to_centers(targets.boxes / jnp.asarray([width, height, width, height], jnp.float32))
-        noised = self._noised(objects, targets)
+        noised = self._make_denoising(objects, targets)
         memory, shapes = self.memory(images)
         selection = self.transformer.select(memory, shapes)
         extra = noised.box_logits.shape[1]
@@ -73,7 +73,7 @@ class QueryDetector(Detector):
         valid = jnp.broadcast_to(targets.valid, (layers, *targets.valid.shape))
         found = match(costs.reshape(layers * batch, number, -1), valid.reshape(layers * batch, -1))
         matches = jax.tree.map(lambda x: x.reshape(valid.shape), found)
-        learned = matched_targets(matches, number, count)
+        learned = build_targets(matches, number, count)
         parts = loss_parts(set_losses(*outputs, objects, targets.labels, learned, self.varifocal))
 
         count *= jnp.maximum(noised.groups, 1).astype(jnp.float32)
@@ -84,7 +84,7 @@ class QueryDetector(Detector):
         parts |= loss_parts(losses, "_dn")
         return Losses(sum(parts.values(), jnp.zeros(())), parts)
 
-    def _noised(self, objects: jax.Array, targets: Targets) -> DenoisingQueries:
+    def _make_denoising(self, objects: jax.Array, targets: Targets) -> DenoisingQueries:
         batch, most = targets.labels.shape
         classes = self.transformer.num_classes
         noise = draw_noise(next_key(), batch, 2 * max(self.num_denoising, most), classes)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from detection.contracts import PoseEstimator, Poses, PoseTargets
 from detection.layers.backbone import build_backbone
-from detection.layers.heatmap import draw_gaussians, flip_permutation, mirrored, refined_peaks
+from detection.layers.heatmap import draw_gaussians, flip_permutation, mirror_maps, refine_peaks
 from framework import nn
 from framework.config import Kind, register
 from framework.engine.task import Losses
@@ -79,12 +79,12 @@ class TopDownHRNet(PoseEstimator):
         super().__init__()
         self.config = config
         self.backbone = build_backbone(config.backbone or VARIANTS[config.variant].backbone, strides=(4,))
-        width = self.backbone.features[0].channels
+        width = self.backbone.features[-1].channels
         self.final_conv = nn.Conv2D(width, config.num_keypoints, 1, weight_attr=I.Normal(std=0.001))
 
     def forward(self, images: jax.Array) -> jax.Array:
         """Heatmaps [N, H / 4, W / 4, J] float32."""
-        return self.final_conv(self.backbone.forward_features(images)[0]).astype(jnp.float32)
+        return self.final_conv(self.backbone.forward_features(images)[-1]).astype(jnp.float32)
 
     def loss(self, images: jax.Array, targets: PoseTargets) -> Losses:
         """Mean square error of the heatmaps. Keypoints without label, or whose Gaussian is outside, cost nothing."""
@@ -102,7 +102,7 @@ class TopDownHRNet(PoseEstimator):
     def detect(self, images: jax.Array) -> Poses:
         """The score is the mean height of the peaks; a keypoint's own may be any number."""
         heatmaps = self.heatmaps(images)
-        places, heights = refined_peaks(heatmaps)
+        places, heights = refine_peaks(heatmaps)
         keypoints = jnp.concatenate([places * STRIDE, heights[..., None]], axis=-1)[:, None]
         return Poses(keypoints, jnp.clip(heights.mean(axis=1, keepdims=True), 0, 1))
 
@@ -113,7 +113,7 @@ class TopDownHRNet(PoseEstimator):
             return self(images)
         both = self(jnp.concatenate([images, images[:, :, ::-1]]))
         own, other = both[: images.shape[0]], both[images.shape[0] :]
-        other = mirrored(other, flip_permutation(config.num_keypoints, config.flip_pairs))
+        other = mirror_maps(other, flip_permutation(config.num_keypoints, config.flip_pairs))
         # A pixel to the right: keypoints are learned at the corners of pixels, and mirrored corners are one off.
         other = jnp.concatenate([other[:, :, :1], other[:, :, :-1]], axis=2)
         return (own + other) / 2

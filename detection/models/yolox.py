@@ -101,7 +101,7 @@ class Level(NamedTuple):
     """[N, H, W, 1] logits"""
 
 
-class Flat(NamedTuple):
+class FlatOutputs(NamedTuple):
     """The outputs of all maps side by side."""
 
     grid: Grid
@@ -186,12 +186,12 @@ class YOLOX(Detector):
     def forward(self, images: jax.Array) -> tuple[Level, ...]:
         return self.head(self.neck(self.backbone.forward_features(images)[-3:]))
 
-    def flat(self, images: jax.Array) -> Flat:
+    def flatten(self, images: jax.Array) -> FlatOutputs:
         levels = self(images)
         grid = make_grid([level.boxes for level in levels], STRIDES)
         raw = flatten_maps([level.boxes for level in levels])
         centre, half = raw[..., :2] + grid.points / grid.strides - 0.5, jnp.exp(raw[..., 2:]) / 2
-        return Flat(
+        return FlatOutputs(
             grid,
             flatten_maps([level.classes for level in levels]),
             jnp.concatenate([centre - half, centre + half], axis=-1),
@@ -199,11 +199,11 @@ class YOLOX(Detector):
         )
 
     def detect(self, images: jax.Array) -> Detections:
-        found = self.flat(images)
+        found = self.flatten(images)
         return multiclass_nms(found.boxes * found.grid.strides, found.scores(), self.config.nms)
 
     def loss(self, images: jax.Array, targets: Targets) -> Losses:
-        found = self.flat(images)
+        found = self.flatten(images)
         predicted = found.boxes * found.grid.strides
         assigned = simota_batch(found.grid, found.scores(), predicted, targets, varifocal=False)
         positive = assigned.positive[..., None]
