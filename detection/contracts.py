@@ -6,12 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import jax
-import numpy as np
 
-from framework import nn
+from detection.layers.backbone import BackboneModel
 from framework.engine.task import Losses, Metric
-from zoo.contracts import Backbone
-from zoo.layers.reparam import Arrays, deploy_state, prefixed, reparameterize
 
 
 class Targets(NamedTuple):
@@ -38,26 +35,8 @@ class Detections(NamedTuple):
     """[N, K] int32"""
 
 
-class BackboneModel(nn.Layer):
-    """A network on a backbone, for normalised images [N, H, W, 3] float32."""
-
-    training_only: tuple[str, ...] = ()
-    backbone: Backbone
-
-    def deploy_state(self) -> Arrays:
-        """A backbone of one form keeps its arrays: the detector's deploy form holds that same backbone."""
-        state: Arrays = {}
-        for name, child in self.named_children():
-            if child is self.backbone:
-                arrays = {key: np.asarray(value) for key, value in reparameterize(child).state_dict().items()}
-            else:
-                arrays = deploy_state(child)
-            state |= prefixed(name, arrays)
-        return state
-
-
 class Detector(BackboneModel):
-    """`loss` and `detect` are pure and of fixed shapes."""
+    """For normalised images [N, H, W, 3] float32. `loss` and `detect` are pure and of fixed shapes."""
 
     def loss(self, images: jax.Array, targets: Targets) -> Losses:
         raise NotImplementedError
@@ -89,7 +68,7 @@ class Poses(NamedTuple):
 
 
 class PoseEstimator(BackboneModel):
-    """`loss` and `detect` are pure and of fixed shapes."""
+    """For normalised images [N, H, W, 3] float32. `loss` and `detect` are pure and of fixed shapes."""
 
     def loss(self, images: jax.Array, targets: PoseTargets) -> Losses:
         raise NotImplementedError

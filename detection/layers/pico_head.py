@@ -16,7 +16,6 @@ import numpy as np
 
 from detection.boxes import boxes_to_distances, distances_to_boxes
 from detection.contracts import Detections, Detector
-from detection.layers.backbone import build_backbone
 from detection.layers.grid import Grid, flatten_maps, make_grid
 from detection.layers.integral import Integral
 from detection.layers.nms import NMS, multiclass_nms
@@ -154,16 +153,14 @@ class PicoDetector(Detector):
         nms: NMS,
         deploy: bool,
     ) -> None:
-        super().__init__()
+        super().__init__(backbone, deploy)
         self.nms = nms
-        self.backbone = build_backbone(backbone, deploy)
-        in_channels = [feature.channels for feature in self.backbone.features[-3:]]
-        self.neck = PicoPAN(in_channels, width, block, deploy)
+        self.neck = PicoPAN(self.in_channels, width, block, deploy)
         self.head = head
 
     def maps(self, images: jax.Array) -> tuple[jax.Array, ...]:
         """What the head reads, [N, H / stride, W / stride, width] at STRIDES."""
-        return self.neck(self.backbone.forward_features(images)[-3:])
+        return self.neck(self.extract(images))
 
     def detect(self, images: jax.Array) -> Detections:
         levels = self(images)

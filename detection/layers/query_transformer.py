@@ -15,6 +15,7 @@ import numpy as np
 
 from detection.layers.deformable_attention import ShapesHW
 from detection.layers.detr import MLP, PRIOR_BIAS, DecoderLayer, logit, uniform_linear
+from detection.layers.grid import flatten_maps
 from framework import nn
 from framework.core.errors import ShapeError
 from framework.nn import initializer as I
@@ -167,4 +168,4 @@ def flatten_levels(maps: list[jax.Array]) -> tuple[jax.Array, ShapesHW]:
             allowed="numbers for height and width, such as [n, 640, 640, 3]; the batch may be symbolic",
             fix="write the size into export.inputs",
         )
-    return jnp.concatenate([x.reshape(x.shape[0], -1, x.shape[-1]) for x in maps], axis=1), shapes
+    return flatten_maps(maps), shapes

@@ -10,15 +10,15 @@ Weights: those of PaddleDetection load with 0 missing and 0 extra. `state_dict()
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from detection.assigners.hungarian import MatchingCosts
-from detection.layers.backbone import build_backbone, set_param_groups
+from detection.layers.backbone import set_param_groups
 from detection.layers.deformable_attention import MSDeformableAttention, ShapesHW
 from detection.layers.detr import MLP, DecoderLayer
 from detection.layers.query_transformer import (
@@ -28,12 +28,11 @@ from detection.layers.query_transformer import (
     flatten_levels,
     pixel_centres,
 )
-from detection.models.query_detector import QueryDetector
+from detection.models.query_detector import QueryDetector, QueryDetectorConfig
 from framework import nn
-from framework.config import Kind, register
+from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import Backbone
 from zoo.layers.variants import check_variant
 from zoo.vision.resnet import ResNetConfig
 
@@ -66,18 +65,11 @@ _BACKBONE_RATE = 0.1
 
 
 @dataclass(frozen=True)
-class DINOConfig:
-    """`num_denoising`: about how many objects with noise train the decoder beside the queries; `top_k` detections.
-
-    The backbone is that of the variant where None.
-    """
+class DINOConfig(QueryDetectorConfig):
+    """Attributes: see QueryDetectorConfig."""
 
     variant: str = "r50_4scale"
-    num_classes: int = 80
-    backbone: Annotated[Backbone, Kind("backbone")] | None = None
     num_queries: int = 900
-    num_denoising: int = 100
-    top_k: int = 300
 
 
 class EncoderLayer(nn.Layer):
@@ -127,7 +119,7 @@ class Projection(nn.Layer):
 class DINOTransformer(QueryTransformer):
     """Four levels of the backbone's maps, an encoder over all of them, and a decoder with learned queries."""
 
-    def __init__(self, config: DINOConfig, in_channels: list[int]) -> None:
+    def __init__(self, config: DINOConfig, in_channels: Sequence[int]) -> None:
         size, position = VARIANTS[config.variant], MLP(2 * CHANNELS, CHANNELS, CHANNELS, 2)
         super().__init__(CHANNELS, config.num_classes, config.num_queries, size.decoder, position)
         projections = [Projection(number, 1, 1) for number in in_channels]
@@ -194,12 +186,10 @@ class DINO(QueryDetector):
 
     def __init__(self, config: DINOConfig) -> None:
         check_variant("DINO", config.variant, VARIANTS)
-        super().__init__(config.num_denoising, config.top_k, varifocal=False, costs=MatchingCosts())
-        self.config, size = config, VARIANTS[config.variant]
-        self.backbone = backbone = build_backbone(config.backbone or size.backbone)
-        set_param_groups(backbone, _BACKBONE_RATE, size.frozen, freeze_norms=True)
-        channels = [feature.channels for feature in backbone.features[-3:]]
-        self.transformer = DINOTransformer(config, channels)
+        size = VARIANTS[config.variant]
+        super().__init__(config, size.backbone, varifocal=False)
+        set_param_groups(self, _BACKBONE_RATE, size.frozen, freeze_norms=True)
+        self.transformer = DINOTransformer(config, self.in_channels)
 
     def memory(self, images: jax.Array) -> tuple[jax.Array, ShapesHW]:
-        return self.transformer.encode(self.backbone.forward_features(images)[-3:])
+        return self.transformer.encode(self.extract(images))

@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 
 from detection.contracts import PoseEstimator, Poses, PoseTargets
-from detection.layers.backbone import build_backbone
 from detection.layers.heatmap import draw_gaussians, flip_permutation, mirror_maps
 from detection.layers.tag_grouping import group_by_tags
 from framework import nn
@@ -127,13 +126,12 @@ class HigherHRNet(PoseEstimator):
     example_shape = (1, 512, 512, 3)
 
     def __init__(self, config: HigherHRNetConfig) -> None:
-        super().__init__()
+        super().__init__(config.backbone or VARIANTS[config.variant].backbone, strides=(4,))
         self.config = config
-        self.backbone = build_backbone(config.backbone or VARIANTS[config.variant].backbone, strides=(4,))
-        self.hrhrnet_head = HrHRNetHead(self.backbone.features[-1].channels, config.num_keypoints)
+        self.hrhrnet_head = HrHRNetHead(self.in_channels[0], config.num_keypoints)
 
     def forward(self, images: jax.Array) -> Maps:
-        return self.hrhrnet_head(self.backbone.forward_features(images)[-1])
+        return self.hrhrnet_head(self.extract(images)[0])
 
     def loss(self, images: jax.Array, targets: PoseTargets) -> Losses:
         """Source: section 3.3; the losses of tags are those of Associative Embedding, section 3.2."""

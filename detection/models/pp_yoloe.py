@@ -22,7 +22,6 @@ from detection.assigners.assignment import Assignment
 from detection.assigners.scheduled import assign_scheduled
 from detection.boxes import boxes_to_distances, distances_to_boxes
 from detection.contracts import Detections, Detector, Targets
-from detection.layers.backbone import build_backbone
 from detection.layers.custom_csp_pan import CustomCSPPAN
 from detection.layers.grid import Grid, flatten_maps, make_grid
 from detection.layers.nms import NMS, multiclass_nms
@@ -174,17 +173,16 @@ class PPYOLOE(Detector):
     example_shape = (1, 320, 320, 3)
 
     def __init__(self, config: PPYOLOEConfig) -> None:
-        super().__init__()
-        self.config, size = config, VARIANTS[config.variant]
-        self.backbone = build_backbone(config.backbone or size.backbone, config.deploy)
+        size = VARIANTS[config.variant]
+        super().__init__(config.backbone or size.backbone, config.deploy)
+        self.config = config
         widths = [max(round(width * size.width), 1) for width in NECK_WIDTHS]
         depth = max(round(NECK_DEPTH * size.depth), 1)
-        in_channels = [feature.channels for feature in self.backbone.features[-3:]]
-        self.neck = CustomCSPPAN(in_channels, widths, depth, config.deploy)
+        self.neck = CustomCSPPAN(self.in_channels, widths, depth, config.deploy)
         self.yolo_head = PPYOLOEHead(widths, config.num_classes, config.deploy)
 
     def forward(self, images: jax.Array) -> tuple[Level, ...]:
-        return self.yolo_head(self.neck(self.backbone.forward_features(images)[-3:]))
+        return self.yolo_head(self.neck(self.extract(images)))
 
     def flatten(self, images: jax.Array) -> FlatOutputs:
         levels = self(images)

@@ -11,20 +11,18 @@ Weights: those of PaddleDetection load with 0 missing and 0 extra. `state_dict()
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import jax
 
-from detection.assigners.hungarian import MatchingCosts
-from detection.layers.backbone import build_backbone, set_param_groups
+from detection.layers.backbone import set_param_groups
 from detection.layers.deformable_attention import ShapesHW
 from detection.layers.detr import MLP, DecoderLayer
 from detection.layers.hybrid_encoder import HybridEncoder
 from detection.layers.query_transformer import Decoder, QueryTransformer, Selection, flatten_levels
-from detection.models.query_detector import QueryDetector
+from detection.models.query_detector import QueryDetector, QueryDetectorConfig
 from framework import nn
-from framework.config import Kind, register
-from zoo.contracts import Backbone
+from framework.config import register
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.variants import check_variant
 from zoo.vision.pp_hgnet_v2 import PPHGNetV2Config
@@ -60,19 +58,10 @@ SMALL = "r18"
 
 
 @dataclass(frozen=True)
-class RTDETRConfig:
-    """`num_denoising`: about how many objects with noise train the decoder beside the queries; `top_k` detections.
-
-    `deploy` folds the normalisations into convolutions, where the backbone has such a form its own too. The backbone is
-    that of the variant where None.
-    """
+class RTDETRConfig(QueryDetectorConfig):
+    """`deploy` folds the normalisations into convolutions, where the backbone has such a form its own too."""
 
     variant: str = "r50"
-    num_classes: int = 80
-    backbone: Annotated[Backbone, Kind("backbone")] | None = None
-    num_queries: int = 300
-    num_denoising: int = 100
-    top_k: int = 300
     deploy: bool = False
 
 
@@ -107,13 +96,11 @@ class RTDETR(QueryDetector):
 
     def __init__(self, config: RTDETRConfig) -> None:
         check_variant("RTDETR", config.variant, VARIANTS)
-        super().__init__(config.num_denoising, config.top_k, varifocal=True, costs=MatchingCosts())
-        self.config, size = config, VARIANTS[config.variant]
-        self.backbone = backbone = build_backbone(config.backbone or size.backbone, config.deploy)
-        set_param_groups(backbone, size.rate, size.frozen, freeze_norms=bool(size.frozen))
-        channels = [feature.channels for feature in backbone.features[-3:]]
+        size = VARIANTS[config.variant]
+        super().__init__(config, size.backbone, True, config.deploy)
+        set_param_groups(self, size.rate, size.frozen, freeze_norms=bool(size.frozen))
         self.transformer = RTDETRTransformer(config, size.layers)
-        self.neck = HybridEncoder(channels, CHANNELS, HIDDEN, size.expansion, config.deploy)
+        self.neck = HybridEncoder(self.in_channels, CHANNELS, HIDDEN, size.expansion, config.deploy)
 
     def memory(self, images: jax.Array) -> tuple[jax.Array, ShapesHW]:
-        return self.transformer.encode(self.neck(self.backbone.forward_features(images)[-3:]))
+        return self.transformer.encode(self.neck(self.extract(images)))

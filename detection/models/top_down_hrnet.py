@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 
 from detection.contracts import PoseEstimator, Poses, PoseTargets
-from detection.layers.backbone import build_backbone
 from detection.layers.heatmap import draw_gaussians, flip_permutation, mirror_maps, refine_peaks
 from framework import nn
 from framework.config import Kind, register
@@ -76,15 +75,15 @@ class TopDownHRNet(PoseEstimator):
     example_shape = (1, 256, 192, 3)
 
     def __init__(self, config: TopDownHRNetConfig) -> None:
-        super().__init__()
+        super().__init__(config.backbone or VARIANTS[config.variant].backbone, strides=(4,))
         self.config = config
-        self.backbone = build_backbone(config.backbone or VARIANTS[config.variant].backbone, strides=(4,))
-        width = self.backbone.features[-1].channels
-        self.final_conv = nn.Conv2D(width, config.num_keypoints, 1, weight_attr=I.Normal(std=0.001))
+        self.final_conv = nn.Conv2D(
+            self.in_channels[0], config.num_keypoints, 1, weight_attr=I.Normal(std=0.001)
+        )
 
     def forward(self, images: jax.Array) -> jax.Array:
         """Heatmaps [N, H / 4, W / 4, J] float32."""
-        return self.final_conv(self.backbone.forward_features(images)[-1]).astype(jnp.float32)
+        return self.final_conv(self.extract(images)[0]).astype(jnp.float32)
 
     def loss(self, images: jax.Array, targets: PoseTargets) -> Losses:
         """Mean square error of the heatmaps. Keypoints without label, or whose Gaussian is outside, cost nothing."""

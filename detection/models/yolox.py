@@ -21,7 +21,6 @@ import numpy as np
 
 from detection.assigners.simota import simota_batch
 from detection.contracts import Detections, Detector, Targets
-from detection.layers.backbone import build_backbone
 from detection.layers.csp_blocks import YOLOCSPPAN, base_conv, spatial_conv
 from detection.layers.grid import Grid, flatten_maps, make_grid
 from detection.layers.nms import NMS, multiclass_nms
@@ -161,10 +160,9 @@ class YOLOX(Detector):
     example_shape = (1, 416, 416, 3)
 
     def __init__(self, config: YOLOXConfig) -> None:
-        super().__init__()
-        self.config, size = config, VARIANTS[config.variant]
-        self.backbone = build_backbone(config.backbone or size.backbone, config.deploy)
-        channels = tuple(feature.channels for feature in self.backbone.features[-3:])
+        size = VARIANTS[config.variant]
+        super().__init__(config.backbone or size.backbone, config.deploy)
+        self.config, channels = config, self.in_channels
         self.neck = YOLOCSPPAN(channels, size.depth, size.depthwise, config.deploy)
         width = int(HEAD_WIDTH * size.width)
         self.head = YOLOXHead(channels, width, config.num_classes, size.depthwise, config.deploy)
@@ -184,7 +182,7 @@ class YOLOX(Detector):
         return joined
 
     def forward(self, images: jax.Array) -> tuple[Level, ...]:
-        return self.head(self.neck(self.backbone.forward_features(images)[-3:]))
+        return self.head(self.neck(self.extract(images)))
 
     def flatten(self, images: jax.Array) -> FlatOutputs:
         levels = self(images)
