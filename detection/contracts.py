@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import jax
 
-from framework.engine.task import Losses
+from detection.layers.backbone import BackboneModel
+from framework.engine.task import Losses, Metric
 
 
 class Targets(NamedTuple):
@@ -33,14 +35,14 @@ class Detections(NamedTuple):
     """[N, K] int32"""
 
 
-class Detector(Protocol):
-    """A Layer on normalised images [N, H, W, 3] float32. `loss` and `detect` are pure and of fixed shapes."""
+class Detector(BackboneModel):
+    """For normalised images [N, H, W, 3] float32. `loss` and `detect` are pure and of fixed shapes."""
 
-    def forward(self, images: jax.Array) -> Any: ...
+    def loss(self, images: jax.Array, targets: Targets) -> Losses:
+        raise NotImplementedError
 
-    def loss(self, images: jax.Array, targets: Targets) -> Losses: ...
-
-    def detect(self, images: jax.Array) -> Detections: ...
+    def detect(self, images: jax.Array) -> Detections:
+        raise NotImplementedError
 
 
 class PoseTargets(NamedTuple):
@@ -65,11 +67,17 @@ class Poses(NamedTuple):
     """[N, K] float32 in [0, 1]"""
 
 
-class PoseEstimator(Protocol):
-    """A Layer on normalised images [N, H, W, 3] float32. `loss` and `detect` are pure and of fixed shapes."""
+class PoseEstimator(BackboneModel):
+    """For normalised images [N, H, W, 3] float32. `loss` and `detect` are pure and of fixed shapes."""
 
-    def forward(self, images: jax.Array) -> Any: ...
+    def loss(self, images: jax.Array, targets: PoseTargets) -> Losses:
+        raise NotImplementedError
 
-    def loss(self, images: jax.Array, targets: PoseTargets) -> Losses: ...
+    def detect(self, images: jax.Array) -> Poses:
+        raise NotImplementedError
 
-    def detect(self, images: jax.Array) -> Poses: ...
+
+class MetricConfig(Protocol):
+    """A registered metric: a frozen dataclass that starts the Metric of an evaluation."""
+
+    def start(self, class_names: Sequence[str]) -> Metric: ...

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from detection.data.keypoints import COCO_JOINTS, sigmas
+from detection.data.keypoints import COCO_KEYPOINTS, sigmas
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, MissingExtraError
 from framework.vision import boxes as box_ops
@@ -29,6 +29,14 @@ from framework.vision.warp import Warp
 
 _IGNORED = 2
 _Arrays = Mapping[str, np.ndarray]
+_Entry = dict[str, object]
+
+
+class _Evaluation(Protocol):
+    """What is used of faster-coco-eval's COCOeval."""
+
+    stats: np.ndarray
+    eval: Mapping[str, np.ndarray]
 
 
 class ClassScore(NamedTuple):
@@ -94,7 +102,7 @@ class CocoKeypoints:
             )
 
     def start(self, class_names: Sequence[str]) -> KeypointCollector:
-        found = self.sigmas or sigmas(class_names or COCO_JOINTS)
+        found = self.sigmas or sigmas(class_names or COCO_KEYPOINTS)
         if found is None:
             raise ConfigError(
                 "nobody knows how well these keypoints can be placed",
@@ -218,7 +226,7 @@ class CocoCollector(_BoxCollector):
     def __init__(self, class_names: Sequence[str]) -> None:
         super().__init__(class_names)
         _coco_eval()  # what is missing is told before an evaluation, not after it
-        self._evaluation: Any = None
+        self._evaluation: _Evaluation | None = None
 
     def update(self, outputs: _Arrays, batch: _Arrays) -> None:
         super().update(outputs, batch)
@@ -226,17 +234,17 @@ class CocoCollector(_BoxCollector):
 
     def result(self) -> dict[str, float]:
         """Raises InputError when there was no object to find."""
-        stats = self._evaluated().stats
+        stats = self._evaluate().stats
         sizes = ("small", "medium", "large")
         names = (
             *("AP", "AP50", "AP75", *(f"AP_{size}" for size in sizes)),
             *("AR_1", "AR_10", "AR_100", *(f"AR_{size}" for size in sizes)),
         )
-        return _scored(names, stats)
+        return _name_scores(names, stats)
 
     def by_class(self) -> list[ClassScore]:
         """AP and AP50 of each class, in the order of the labels."""
-        precision = self._evaluated().eval["precision"]  # [IoU, recall, class, area range, most boxes]
+        precision = self._evaluate().eval["precision"]  # [IoU, recall, class, area range, most boxes]
         rows = []
         for label, name in enumerate(self._class_names):
             ours = precision[:, :, label, 0, -1]
@@ -245,18 +253,18 @@ class CocoCollector(_BoxCollector):
             rows.append(ClassScore(name, self._count(label), *scores))
         return rows
 
-    def _evaluated(self) -> Any:
+    def _evaluate(self) -> _Evaluation:
         if self._evaluation is None:
             self._check_some()
-            truths: list[dict[str, Any]] = []
-            guesses: list[dict[str, Any]] = []
+            truths: list[_Entry] = []
+            guesses: list[_Entry] = []
             for image, (truth, found) in enumerate(self._images, start=1):
                 for box, label, ignored, area in zip(truth.boxes, truth.labels, truth.ignored, truth.areas):
                     truths.append(_entry(len(truths) + 1, image, box, int(label), bool(ignored), float(area)))
                 for box, label, score in zip(found.boxes, found.labels, found.scores):
                     guess = _entry(len(guesses) + 1, image, box, int(label))
                     guesses.append(guess | {"score": float(score)})
-            self._evaluation = _evaluation(len(self._images), self._class_names, truths, guesses, "bbox")
+            self._evaluation = _run_evaluation(len(self._images), self._class_names, truths, guesses, "bbox")
         return self._evaluation
 
 
@@ -269,8 +277,8 @@ class KeypointCollector:
         _coco_eval()
         self._sigmas = tuple(sigmas)
         self._images: dict[tuple[int, ...], int] = {}
-        self._truths: list[dict[str, Any]] = []
-        self._found: list[dict[str, Any]] = []
+        self._truths: list[_Entry] = []
+        self._found: list[_Entry] = []
 
     def update(self, outputs: _Arrays, batch: _Arrays) -> None:
         _check_room(batch, "max_people")
@@ -284,13 +292,15 @@ class KeypointCollector:
         for row, image_id in enumerate(batch["image_id"].tolist()):
             image = self._images.setdefault(tuple(image_id), len(self._images) + 1)
             truth, warp = _truth(batch, row), _to_source(batch, row)
-            true_points = _moved(batch["keypoints"][row][batch["kinds"][row] > 0], warp)
+            true_points = _move_points(batch["keypoints"][row][batch["kinds"][row] > 0], warp)
             for points, box, ignored, area in zip(true_points, truth.boxes, truth.ignored, truth.areas):
                 entry = _entry(len(self._truths) + 1, image, box, 0, bool(ignored), float(area))
                 entry["num_keypoints"] = int((points[:, 2] > 0).sum())
                 self._truths.append(entry | {"keypoints": points.ravel().tolist()})
             scores = outputs["scores"][row]
-            for points, score in zip(_moved(outputs["keypoints"][row][scores > 0], warp), scores[scores > 0]):
+            for points, score in zip(
+                _move_points(outputs["keypoints"][row][scores > 0], warp), scores[scores > 0]
+            ):
                 box = np.concatenate([points[:, :2].min(axis=0), points[:, :2].max(axis=0)])
                 entry = _entry(len(self._found) + 1, image, box, 0)
                 self._found.append(entry | {"score": float(score), "keypoints": points.ravel().tolist()})
@@ -298,11 +308,11 @@ class KeypointCollector:
     def result(self) -> dict[str, float]:
         """Raises InputError when there was no object to find."""
         _check_some(any(one["num_keypoints"] and not one["iscrowd"] for one in self._truths))
-        evaluation = _evaluation(
+        evaluation = _run_evaluation(
             len(self._images), ("object",), self._truths, self._found, "keypoints", self._sigmas
         )
         names = ("AP", "AP50", "AP75", "AP_medium", "AP_large", "AR", "AR50", "AR75", "AR_medium", "AR_large")
-        return _scored(names, evaluation.stats)
+        return _name_scores(names, evaluation.stats)
 
 
 class VocCollector(_BoxCollector):
@@ -328,7 +338,7 @@ class VocCollector(_BoxCollector):
 
     def _average_precision(self, label: int, count: int) -> float:
         scores, right, counted = (
-            np.concatenate(column) for column in zip(*(self._judged(label, *one) for one in self._images))
+            np.concatenate(column) for column in zip(*(self._judge(label, *one) for one in self._images))
         )
         order = np.argsort(-scores, kind="stable")
         right, counted = right[order], counted[order]
@@ -337,7 +347,7 @@ class VocCollector(_BoxCollector):
         recall, precision = hits / count, hits / np.arange(1, len(hits) + 1)
         return voc_ap(recall, precision, self._method)
 
-    def _judged(self, label: int, truth: _Truth, found: _Found) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _judge(self, label: int, truth: _Truth, found: _Found) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Of the boxes of a class on an image: scores, whether they are right, whether they count."""
         mine = found.labels == label
         order = np.argsort(-found.scores[mine], kind="stable")
@@ -369,7 +379,7 @@ def voc_ap(recall: np.ndarray, precision: np.ndarray, method: str = "area") -> f
 
 def _entry(
     number: int, image: int, box: np.ndarray, label: int, ignored: bool = False, area: float | None = None
-) -> dict[str, Any]:
+) -> _Entry:
     """An annotation as COCO's files have them, of a box xyxy."""
     x0, y0, x1, y1 = (float(side) for side in box)
     return {
@@ -382,7 +392,7 @@ def _entry(
     }
 
 
-def _moved(points: np.ndarray, warp: Warp) -> np.ndarray:
+def _move_points(points: np.ndarray, warp: Warp) -> np.ndarray:
     """[K, J, 2 or 3] in source pixels as [K, J, 3]."""
     third = points[..., 2:] if points.shape[-1] == 3 else np.ones((*points.shape[:-1], 1))
     return np.concatenate([warp.points(points[..., :2].astype(np.float64)), third], axis=-1)
@@ -397,7 +407,7 @@ def _check_some(any_object: bool) -> None:
         )
 
 
-def _scored(names: Sequence[str], stats: np.ndarray) -> dict[str, float]:
+def _name_scores(names: Sequence[str], stats: np.ndarray) -> dict[str, float]:
     """COCO says -1 where there is nothing to average."""
     return {name: float(value) for name, value in zip(names, stats, strict=True) if value > -1}
 
@@ -410,14 +420,14 @@ def _coco_eval() -> tuple[Any, Any]:
     return COCO, COCOeval_faster
 
 
-def _evaluation(
+def _run_evaluation(
     images: int,
     class_names: Sequence[str],
-    truths: list[dict[str, Any]],
-    found: list[dict[str, Any]],
+    truths: list[_Entry],
+    found: list[_Entry],
     kind: str,
     sigmas: Sequence[float] | None = None,
-) -> Any:
+) -> _Evaluation:
     coco, evaluator = _coco_eval()
     shared = {
         "images": [{"id": number} for number in range(1, images + 1)],

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import numpy as np
 
-from detection.contracts import PoseTargets
+from detection.contracts import MetricConfig, PoseTargets
+from detection.tasks import pack_objects, pad_rows
 from framework.config import Kind, register
 from framework.core.errors import ConfigError
-from framework.engine.task import Batch, Losses, Metric
+from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn.layer import Layer
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
-from framework.vision.warp import Warp
 
 # The models number pixels, as COCO's annotations and all published weights do; in our coordinates a pixel's centre is
 # half a pixel further to the right and down. Unlabelled keypoints are moved too: their visibility is what is read.
@@ -25,7 +25,7 @@ _CENTRE = np.array([0.5, 0.5, 0.0], np.float32)
 
 @register("task")
 @dataclass(frozen=True)
-class PoseEstimation:
+class PoseEstimation(Task):
     """Trains and runs a model that keeps to `detection.contracts.PoseEstimator`. Its classes are the keypoints.
 
     Attributes:
@@ -36,7 +36,7 @@ class PoseEstimation:
 
     normalize: Normalize = field(default_factory=Normalize)
     max_people: int = 30
-    metric: Annotated[Any, Kind("metric")] | None = None
+    metric: Annotated[MetricConfig, Kind("metric")] | None = None
 
     def __post_init__(self) -> None:
         if self.max_people < 1:
@@ -55,32 +55,13 @@ class PoseEstimation:
                 allowed="keypoints, boxes and images with numbers, as of CocoPose",
                 fix="dataset: {type: CocoPose, ...}",
             )
-        count, num_keypoints = sample.keypoints.shape[:2]
-        labelled = (sample.keypoints[..., 2] > 0).any(axis=1)
-        valid = np.ones(count, bool) if sample.valid is None else sample.valid
-        order = np.argsort(~(labelled & valid), kind="stable")[: self.max_people]
-        keypoints = np.zeros((self.max_people, num_keypoints, 3), np.float32)
-        boxes = np.zeros((self.max_people, 4), np.float32)
-        kinds = np.zeros(self.max_people, np.int8)  # 0 padding, 1 a person, 2 one to ignore
-        areas = np.zeros(self.max_people, np.float32)  # in source pixels
-        keypoints[: len(order)] = sample.keypoints[order]
-        boxes[: len(order)] = sample.boxes[order]
-        kinds[: len(order)] = np.where(valid[order], 1, 2)
-        if sample.areas is not None:
-            areas[: len(order)] = sample.areas[order]
-        warp = sample.warp or Warp.identity(sample.size_hw)
-        return {
-            "image": sample.image,
-            "keypoints": keypoints,
-            "boxes": boxes,
+        labelled = np.any(sample.keypoints[..., 2] > 0, axis=1)
+        rows, packed = pack_objects(sample, self.max_people, labelled)
+        return packed | {
+            "keypoints": pad_rows(sample.keypoints[rows], self.max_people),
             "labels": np.zeros(self.max_people, np.int32),
-            "kinds": kinds,
-            "left_out": np.asarray(count - len(order), np.int32),
-            **({} if sample.areas is None else {"areas": areas}),
             **({} if sample.mask is None else {"ignore": ~sample.mask.astype(bool)}),
             "image_id": np.array([sample.id >> 31, sample.id & (2**31 - 1)], np.int32),
-            "matrix": np.linalg.inv(warp.matrix).astype(np.float32),
-            "size": np.asarray(sample.source_size or sample.size_hw, np.int32),
         }
 
     def loss(self, model: Layer, batch: Batch) -> Losses:

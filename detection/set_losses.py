@@ -33,7 +33,7 @@ class QueryTargets(NamedTuple):
     """[] float32: what the sums are divided by, the number of objects"""
 
 
-def matched_targets(matches: Matches, queries: int, count: jax.Array) -> QueryTargets:
+def build_targets(matches: Matches, queries: int, count: jax.Array) -> QueryTargets:
     """The targets of `queries` queries from matches [L, N, M]."""
     layers, batch, objects = matches.query.shape
     query = jnp.where(matches.matched, matches.query, queries)  # out of range: dropped

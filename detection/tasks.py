@@ -4,24 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import numpy as np
 
-from detection.contracts import Targets
+from detection.contracts import MetricConfig, Targets
 from framework.config import Kind, register
 from framework.core.errors import ConfigError
-from framework.engine.task import Batch, Losses, Metric, check_classes
+from framework.engine.task import Batch, Losses, Metric, Task, check_classes
 from framework.nn.layer import Layer
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from framework.vision.warp import Warp
 
 
+def pad_rows(values: np.ndarray, room: int, dtype: type = np.float32) -> np.ndarray:
+    """[K, ...] to [room, ...], with zeros at the end."""
+    out = np.zeros((room, *values.shape[1:]), dtype)
+    out[: len(values)] = values
+    return out
+
+
+def pack_objects(
+    sample: Sample, room: int, preferred: np.ndarray | None = None
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """(rows of the objects for which there is room, arrays of image and objects).
+
+    Those that are `preferred` [K] bool and not to ignore come first. The arrays are all of a packed sample but the
+    labels and keypoints.
+    """
+    count = 0 if sample.boxes is None else len(sample.boxes)
+    valid = np.ones(count, bool) if sample.valid is None else sample.valid
+    rows = np.argsort(~(valid if preferred is None else valid & preferred), kind="stable")[:room]
+    boxes = np.zeros((0, 4)) if sample.boxes is None else sample.boxes[rows]
+    warp = sample.warp or Warp.identity(sample.size_hw)
+    return rows, {
+        "image": sample.image,
+        "boxes": pad_rows(boxes, room),
+        "kinds": pad_rows(
+            np.where(valid[rows], 1, 2), room, np.int8
+        ),  # 0 padding, 1 an object, 2 one to ignore
+        "left_out": np.asarray(count - len(rows), np.int32),
+        **({} if sample.areas is None else {"areas": pad_rows(sample.areas[rows], room)}),  # in source pixels
+        "matrix": np.linalg.inv(warp.matrix).astype(np.float32),
+        "size": np.asarray(sample.source_size or sample.size_hw, np.int32),
+    }
+
+
 @register("task")
 @dataclass(frozen=True)
-class ObjectDetection:
+class ObjectDetection(Task):
     """Trains and runs a model that keeps to `detection.contracts.Detector`.
 
     Attributes:
@@ -32,7 +65,7 @@ class ObjectDetection:
 
     normalize: Normalize = field(default_factory=Normalize)
     max_objects: int = 100
-    metric: Annotated[Any, Kind("metric")] | None = None
+    metric: Annotated[MetricConfig, Kind("metric")] | None = None
 
     def __post_init__(self) -> None:
         if self.max_objects < 1:
@@ -43,31 +76,9 @@ class ObjectDetection:
 
         `left_out` counts the objects for which there was no room.
         """
-        count = 0 if sample.boxes is None else len(sample.boxes)
-        valid = np.ones(count, bool) if sample.valid is None else sample.valid
-        order = np.argsort(~valid, kind="stable")[: self.max_objects]
-        boxes = np.zeros((self.max_objects, 4), np.float32)
-        labels = np.zeros(self.max_objects, np.int32)
-        kinds = np.zeros(self.max_objects, np.int8)  # 0 padding, 1 an object, 2 one to ignore
-        areas = np.zeros(self.max_objects, np.float32)  # in source pixels
-        if count:
-            assert sample.boxes is not None and sample.labels is not None
-            boxes[: len(order)] = sample.boxes[order]
-            labels[: len(order)] = sample.labels[order]
-            kinds[: len(order)] = np.where(valid[order], 1, 2)
-            if sample.areas is not None:
-                areas[: len(order)] = sample.areas[order]
-        warp = sample.warp or Warp.identity(sample.size_hw)
-        return {
-            "image": sample.image,
-            "boxes": boxes,
-            "labels": labels,
-            "kinds": kinds,
-            "left_out": np.asarray(count - len(order), np.int32),
-            **({} if sample.areas is None else {"areas": areas}),
-            "matrix": np.linalg.inv(warp.matrix).astype(np.float32),
-            "size": np.asarray(sample.source_size or sample.size_hw, np.int32),
-        }
+        rows, packed = pack_objects(sample, self.max_objects)
+        labels = np.zeros(0) if sample.labels is None else sample.labels[rows]
+        return packed | {"labels": pad_rows(labels, self.max_objects, np.int32)}
 
     def loss(self, model: Layer, batch: Batch) -> Losses:
         targets = Targets(batch["boxes"], batch["labels"], batch["kinds"] == 1, batch["step"])

@@ -45,7 +45,7 @@ def matching_costs(
     logits: jax.Array,
     object_boxes: jax.Array,
     labels: jax.Array,
-    weights: MatchingCosts,
+    weights: MatchingCosts = MatchingCosts(),
 ) -> jax.Array:
     """[..., Q, M] of queries with boxes [..., Q, 4] cxcywh and logits [..., Q, num_classes], and M objects."""
     at_labels = jnp.broadcast_to(labels[..., None, :], (*logits.shape[:-1], labels.shape[-1]))

@@ -6,11 +6,15 @@ Source: Ge et al. 2021 (YOLOX), https://arxiv.org/abs/2107.08430; PaddleDetectio
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
 from detection.assigners.assignment import Assignment, resolve
 from detection.boxes import centers, inside, pairwise_giou, pairwise_iou
+from detection.contracts import Targets
+from detection.layers.grid import Grid
 from detection.losses import binary_cross_entropy
 
 _FAR = 1e8  # what a cell costs that is not both in the object and near its centre
@@ -61,6 +65,21 @@ def simota(
     positive, index = matched.any(axis=0), matched.argmax(axis=0).astype(jnp.int32)
     quality = jnp.take_along_axis(ious, index[None, :], axis=0)[0]
     return Assignment(positive, index, jnp.where(positive, quality, 0))
+
+
+def simota_batch(
+    grid: Grid,
+    scores: jax.Array,
+    predictions: jax.Array,
+    targets: Targets,
+    varifocal: bool = True,
+    iou_weight: float = 3.0,
+) -> Assignment:
+    """`simota` of each image: scores [N, L, C], predictions [N, L, 4]. No gradient passes through it."""
+    scores, predictions = jax.lax.stop_gradient((scores, predictions))
+    assign = functools.partial(simota, varifocal=varifocal, iou_weight=iou_weight)
+    each = jax.vmap(assign, in_axes=(0, 0, None, None, 0, 0, 0))
+    return each(scores, predictions, grid.points, grid.strides, targets.boxes, targets.labels, targets.valid)
 
 
 def _class_cost(scores: jax.Array, labels: jax.Array, ious: jax.Array, varifocal: bool) -> jax.Array:

@@ -1,4 +1,4 @@
-"""The check of a data set before it is trained on: how its classes are balanced, and what is broken."""
+"""Checks a data set before training: how its classes are balanced, and what is broken."""
 
 from __future__ import annotations
 

@@ -10,17 +10,23 @@ from pathlib import Path
 from typing import Any, Literal
 
 from detection.data.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
-from detection.data.records import ImageRecord, Records, check_files, gathered, report_problems, some
+from detection.data.records import (
+    ImageRecord,
+    Records,
+    RecordsDataset,
+    build_records,
+    check_files,
+    report_problems,
+    some,
+)
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
-from framework.io.dataset import LazyDataset
 from framework.vision.image import check_file
-from framework.vision.sample import Sample
 
 
 @register("dataset")
 @dataclass(frozen=True)
-class CocoDetection(LazyDataset):
+class CocoDetection(RecordsDataset):
     """Objects on images, as COCO's instances_*.json and person_keypoints_*.json tell them.
 
     `annotations` and the folder `images` of the images are relative to `root`. Images come in the order of their
@@ -58,17 +64,6 @@ class CocoDetection(LazyDataset):
         """The categories' ids by class index: what result files name classes by."""
         return COCO_CATEGORY_IDS if self.classes == "coco" else self._records.category_ids
 
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """What was left out, a line each."""
-        return self._records.problems
-
-    def __len__(self) -> int:
-        return len(self._records.images)
-
-    def __getitem__(self, index: int) -> Sample:
-        return self._records.sample(index)
-
     @cached_property
     def _records(self) -> Records:
         file = Path(self.root) / self.annotations
@@ -99,7 +94,7 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
             what = "image_id" if one.get("image_id") not in found else "category_id"
             unknown.append(f"{name} has {what} {one.get(what)!r}")
             continue
-        x, y, width, height = box = annotated_box(one, points, name, file)
+        x, y, width, height = box = read_box(one, points, name, file)
         if width <= 0 or height <= 0:
             problems.append(f"{name} on image {one['image_id']!r}: box {one.get('bbox', box)} has no area")
             continue
@@ -123,7 +118,9 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
     check_files(source_images, file)
     names = [_text(one, "name", file) for _, one in categories]
     kept = report_problems(file, problems)
-    return gathered(source_images, names, list(found.values()), category_ids=tuple(number), problems=kept)
+    return build_records(
+        source_images, names, list(found.values()), category_ids=tuple(number), problems=kept
+    )
 
 
 def _as_coco(categories: list[dict[str, Any]], file: Path) -> list[dict[str, Any]]:
@@ -214,7 +211,7 @@ def _size(entry: dict[str, Any]) -> tuple[int, int] | None:
     return (int(height), int(width)) if height and width else None
 
 
-def annotated_box(entry: dict[str, Any], keypoints: int, name: str, file: Path) -> list[float]:
+def read_box(entry: dict[str, Any], keypoints: int, name: str, file: Path) -> list[float]:
     """[left, top, width, height] of an annotation; where it has no box, but keypoints, the bounds of the labelled
     ones."""
     if keypoints and "bbox" not in entry:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from detection.data import keypoints as keypoint_names
-from detection.data.coco import annotated_box, coco_records, count_keypoints, load_coco
+from detection.data.coco import coco_records, count_keypoints, load_coco, read_box
 from detection.data.records import Records
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
@@ -22,13 +22,15 @@ from framework.vision.sample import Sample
 from framework.vision.transforms import keep_objects
 
 _log = logging.getLogger("oar")
+_Region = Mapping[str, Any] | list[np.ndarray] | np.ndarray
+"""Run lengths, polygons [P, 2], or a box xyxy."""
 
 
 class _Poses(NamedTuple):
     records: Records
     keypoints: tuple[str, ...]
     skeleton: tuple[tuple[int, int], ...]
-    hidden: dict[int, list[Any]]
+    hidden: dict[int, list[_Region]]
     """By the place of an image, what of it no loss is taken of: a segmentation each, or a box xyxy."""
     people: np.ndarray
     """[P] rows of the records that are not crowds and have a labelled keypoint"""
@@ -66,7 +68,7 @@ class CocoPose(LazyDataset):
     @property
     def class_names(self) -> tuple[str, ...]:
         """The names of the keypoints by index."""
-        return self._stated or self._poses.keypoints
+        return self._stated_names or self._poses.keypoints
 
     @property
     def object_name(self) -> str:
@@ -101,11 +103,11 @@ class CocoPose(LazyDataset):
             )
         place = int(self._places[index])
         sample = records.sample(place)
-        return sample.replace(mask=_counted(sample, self._poses.hidden.get(place, [])))
+        return sample.replace(mask=_build_loss_mask(sample, self._poses.hidden.get(place, [])))
 
     @property
-    def _stated(self) -> tuple[str, ...]:
-        return keypoint_names.COCO_JOINTS if self.keypoints == "coco" else self.keypoints or ()
+    def _stated_names(self) -> tuple[str, ...]:
+        return keypoint_names.COCO_KEYPOINTS if self.keypoints == "coco" else self.keypoints or ()
 
     @cached_property
     def _places(self) -> np.ndarray:
@@ -124,7 +126,7 @@ class CocoPose(LazyDataset):
             )
         named = next((one for one in data["categories"] if one.get("keypoints")), {})
         names = tuple(map(str, named.get("keypoints", ())))
-        stated = self._stated
+        stated = self._stated_names
         names = names or stated or tuple(f"keypoint_{i}" for i in range(count_keypoints(data, file)))
         if stated and (names != stated or records.keypoints.shape[1] != len(stated)):
             raise InputError(
@@ -139,12 +141,14 @@ class CocoPose(LazyDataset):
             raise InputError(
                 "no object has keypoints", where=file, allowed="labelled keypoints on one object or more"
             )
-        hidden = {} if self.per_person else _hidden(data, records, labelled, file)
+        hidden = {} if self.per_person else _find_hidden(data, records, labelled, file)
         lines = _lines(named.get("skeleton"), names, file)
         return _Poses(records, names, lines, hidden, np.flatnonzero(labelled))
 
 
-def _lines(listed: Any, names: tuple[str, ...], file: Path) -> tuple[tuple[int, int], ...]:
+def _lines(
+    listed: list[tuple[int, int]] | None, names: tuple[str, ...], file: Path
+) -> tuple[tuple[int, int], ...]:
     """The lines of a category, which counts keypoints from 1."""
     known = keypoint_names.skeleton(names)
     if not listed:
@@ -157,25 +161,25 @@ def _lines(listed: Any, names: tuple[str, ...], file: Path) -> tuple[tuple[int, 
     return known
 
 
-def _hidden(
+def _find_hidden(
     data: dict[str, list[Any]], records: Records, labelled: np.ndarray, file: Path
-) -> dict[int, list[Any]]:
+) -> dict[int, list[_Region]]:
     """Segmentations, or boxes without one, of the objects that are not `labelled`, in the order of the records."""
     place_of = {image.id: place for place, image in enumerate(records.images)}
     at = records.starts[:-1].copy()
     keypoints = count_keypoints(data, file)
-    found: dict[int, list[Any]] = {}
+    found: dict[int, list[_Region]] = {}
     for one in data["annotations"]:
-        if min(annotated_box(one, keypoints, "an annotation", file)[2:]) <= 0:
+        if min(read_box(one, keypoints, "an annotation", file)[2:]) <= 0:
             continue  # left out of the records too
         place = place_of[one["image_id"]]
         row, at[place] = int(at[place]), at[place] + 1
         if not labelled[row]:
-            found.setdefault(place, []).append(_region(one.get("segmentation"), records.boxes[row]))
+            found.setdefault(place, []).append(_pack_region(one.get("segmentation"), records.boxes[row]))
     return found
 
 
-def _region(segmentation: Any, box: np.ndarray) -> Any:
+def _pack_region(segmentation: Mapping[str, Any] | list[list[float]] | None, box: np.ndarray) -> _Region:
     if isinstance(segmentation, Mapping):
         return segmentation
     if segmentation:  # far smaller as arrays than as lists
@@ -183,7 +187,7 @@ def _region(segmentation: Any, box: np.ndarray) -> Any:
     return box
 
 
-def _counted(sample: Sample, regions: list[Any]) -> np.ndarray:
+def _build_loss_mask(sample: Sample, regions: list[_Region]) -> np.ndarray:
     """[H, W] bool: False within one of the regions."""
     counted = np.ones(sample.size_hw, bool)
     for region in regions:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import InputError
+from framework.io.dataset import LazyDataset
 from framework.vision import image
 from framework.vision.sample import Sample
 
@@ -71,8 +72,31 @@ class Records:
         )
 
 
-def gathered(
-    images: Sequence[ImageRecord], class_names: Sequence[str], objects: Sequence[Sequence[Any]], **more: Any
+class RecordsDataset(LazyDataset):
+    """A data set whose annotations are read at the first use."""
+
+    @property
+    def _records(self) -> Records:
+        raise NotImplementedError
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What was left out, a line each."""
+        return self._records.problems
+
+    def __len__(self) -> int:
+        return len(self._records.images)
+
+    def __getitem__(self, index: int) -> Sample:
+        return self._records.sample(index)
+
+
+def build_records(
+    images: Sequence[ImageRecord],
+    class_names: Sequence[str],
+    objects: Sequence[Sequence[Any]],
+    problems: tuple[str, ...],
+    category_ids: tuple[int, ...] = (),
 ) -> Records:
     """Records of lists of (box, label, valid, ...) an image.
 
@@ -90,7 +114,8 @@ def gathered(
         np.array(valid, bool),
         **({"areas": np.array(areas, np.float32)} if areas else {}),
         **({"keypoints": np.array(keypoints, np.float32)} if keypoints else {}),
-        **more,
+        category_ids=category_ids,
+        problems=problems,
     )
 
 

@@ -7,13 +7,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from detection.data.records import ImageRecord, Records, check_files, gathered, report_problems, some
+from detection.data.records import (
+    ImageRecord,
+    Records,
+    RecordsDataset,
+    build_records,
+    check_files,
+    report_problems,
+    some,
+)
 from detection.data.voc_xml import VocAnnotation, read_voc
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, nearest
-from framework.io.dataset import LazyDataset
 from framework.vision.image import SUFFIXES, check_file
-from framework.vision.sample import Sample
 
 _FOLDERS = (("JPEGImages", "Annotations"), ("images", "annotations"), ("", ""))  # of images, of XML files
 _Pair = tuple[Path, Path]  # an image and its annotation
@@ -21,7 +27,7 @@ _Pair = tuple[Path, Path]  # an image and its annotation
 
 @register("dataset")
 @dataclass(frozen=True)
-class VocDetection(LazyDataset):
+class VocDetection(RecordsDataset):
     """Objects on images, told by an XML file an image.
 
     What `split` names is looked for in this order:
@@ -61,17 +67,6 @@ class VocDetection(LazyDataset):
         """The names of the classes by index."""
         return self._records.class_names
 
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """What was left out, a line each."""
-        return self._records.problems
-
-    def __len__(self) -> int:
-        return len(self._records.images)
-
-    def __getitem__(self, index: int) -> Sample:
-        return self._records.sample(index)
-
     @cached_property
     def _records(self) -> Records:
         pairs = self._pairs()
@@ -90,7 +85,7 @@ class VocDetection(LazyDataset):
             images.append(ImageRecord(image, str(image), read[xml].size_hw))
             found.append(_objects(read[xml], xml, number, problems))
         check_files(images, self._place)
-        return gathered(images, names, found, problems=report_problems(self._place, problems))
+        return build_records(images, names, found, problems=report_problems(self._place, problems))
 
     @property
     def _place(self) -> Path:
@@ -106,11 +101,11 @@ class VocDetection(LazyDataset):
         if self.split and self._list.is_file():
             names = [line.split()[0] for line in _lines(self._list)]
             folders = root / "JPEGImages", root / "Annotations"
-            pairs = _matched([folders[1] / f"{name}.xml" for name in names], folders[0])
+            pairs = _match_pairs([folders[1] / f"{name}.xml" for name in names], folders[0])
         elif self._place.is_dir() and (folders := _folders(self._place)):
-            pairs = _matched(sorted(folders[1].glob("*.xml")), folders[0])
+            pairs = _match_pairs(sorted(folders[1].glob("*.xml")), folders[0])
         elif self.split and pairs_file.is_file():
-            pairs = _listed(pairs_file, root)
+            pairs = _read_list(pairs_file, root)
         else:
             splits = [path.name for path in self._beside() if _folders(path)]
             raise InputError(
@@ -152,7 +147,7 @@ def _folders(place: Path) -> _Pair | None:
     return None
 
 
-def _matched(xmls: Sequence[Path], folder: Path) -> list[_Pair]:
+def _match_pairs(xmls: Sequence[Path], folder: Path) -> list[_Pair]:
     """Each with the image of its name; where there is none, with the one that should be there."""
     by_stem: dict[str, Path] = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -161,7 +156,7 @@ def _matched(xmls: Sequence[Path], folder: Path) -> list[_Pair]:
     return [(by_stem.get(xml.stem, folder / f"{xml.stem}.jpg"), xml) for xml in xmls]
 
 
-def _listed(file: Path, root: Path) -> list[_Pair]:
+def _read_list(file: Path, root: Path) -> list[_Pair]:
     pairs = []
     for line in _lines(file):
         columns = line.split()

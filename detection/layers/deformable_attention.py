@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +20,7 @@ from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
 
-ShapesHW = Sequence[tuple[Any, Any]]
+ShapesHW = Sequence[tuple[int, int]]
 """(height, width) of every level."""
 
 
@@ -66,7 +65,7 @@ def sample_levels(
     return total.reshape(batch, queries, heads * channels)
 
 
-def _neighbours(location: jax.Array, size: Any) -> tuple[tuple[jax.Array, jax.Array], ...]:
+def _neighbours(location: jax.Array, size: int) -> tuple[tuple[jax.Array, jax.Array], ...]:
     """(index, share) of the two pixels around a coordinate of 0 to 1; pixels outside have a share of 0."""
     place = location.astype(jnp.float32) * size - 0.5
     first = jnp.floor(place)

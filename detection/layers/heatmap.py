@@ -8,7 +8,6 @@ Reference: PaddlePaddle/PaddleDetection ppdet/data/transform/keypoint_operators.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,7 @@ _SMALLEST = 1e-10  # whose logarithm stands for what is not positive
 
 
 def draw_gaussians(
-    centers: jax.Array, shown: jax.Array, size_hw: tuple[Any, Any], sigma: float, radius: int
+    centers: jax.Array, shown: jax.Array, size_hw: tuple[int, int], sigma: float, radius: int
 ) -> jax.Array:
     """Maps [N, H, W, J] in 0 to 1: for each keypoint the largest of its people's Gaussians.
 
@@ -30,7 +29,7 @@ def draw_gaussians(
         radius: A Gaussian ends so many pixels beside, above and below its centre.
     """
 
-    def profile(at: jax.Array, size: Any) -> jax.Array:
+    def profile(at: jax.Array, size: int) -> jax.Array:
         distance = jnp.arange(size) - at[..., None]
         height = jnp.exp(-(distance.astype(jnp.float32) ** 2) / (2 * sigma**2))
         return jnp.where(jnp.abs(distance) <= radius, height, 0)
@@ -62,12 +61,12 @@ def flip_permutation(num_keypoints: int, pairs: Sequence[tuple[int, int]]) -> tu
     return tuple(order)
 
 
-def mirrored(maps: jax.Array, order: tuple[int, ...]) -> jax.Array:
+def mirror_maps(maps: jax.Array, order: tuple[int, ...]) -> jax.Array:
     """Maps [N, H, W, J] of a mirrored image as maps of the image; `order` is that of `flip_permutation`."""
     return maps[:, :, ::-1][..., jnp.asarray(order)]
 
 
-def refined_peaks(heatmaps: jax.Array) -> tuple[jax.Array, jax.Array]:
+def refine_peaks(heatmaps: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The highest point of each map, between the pixels: that of the Gaussian which the map's logarithm fits there.
 
     Args:
@@ -84,7 +83,7 @@ def refined_peaks(heatmaps: jax.Array) -> tuple[jax.Array, jax.Array]:
     columns, rows = (jnp.asarray(side, jnp.int32) for side in (width, height))
     x, y = index % columns, index // columns
 
-    logs = _log_blurred(heatmaps).reshape(n, height * width, keypoints)
+    logs = _blur_to_logs(heatmaps).reshape(n, height * width, keypoints)
 
     def at(dx: int, dy: int) -> jax.Array:
         near = jnp.clip(y + dy, 0, rows - 1) * columns + jnp.clip(x + dx, 0, columns - 1)
@@ -102,7 +101,7 @@ def refined_peaks(heatmaps: jax.Array) -> tuple[jax.Array, jax.Array]:
     return place + jnp.where(inner[..., None], step, 0), heights
 
 
-def _log_blurred(heatmaps: jax.Array) -> jax.Array:
+def _blur_to_logs(heatmaps: jax.Array) -> jax.Array:
     """Logarithms of maps smoothed by 1 2 1 both ways, and as high as before."""
     padded = jnp.pad(heatmaps, ((0, 0), (1, 1), (1, 1), (0, 0)))
     padded = (padded[:, :-2] + 2 * padded[:, 1:-1] + padded[:, 2:]) / 4

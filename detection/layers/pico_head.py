@@ -1,4 +1,4 @@
-"""What the heads of both versions of PicoDet are made of.
+"""What both versions of PicoDet share: the parts of the heads, and the detector around backbone, neck and head.
 
 Paper: Yu et al. 2021, https://arxiv.org/abs/2111.00902
 Reference: PaddlePaddle/PaddleDetection ppdet/modeling/heads/pico_head.py
@@ -7,7 +7,7 @@ Reference: PaddlePaddle/PaddleDetection ppdet/modeling/heads/pico_head.py
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -15,8 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from detection.boxes import boxes_to_distances, distances_to_boxes
+from detection.contracts import Detections, Detector
 from detection.layers.grid import Grid, flatten_maps, make_grid
 from detection.layers.integral import Integral
+from detection.layers.nms import NMS, multiclass_nms
+from detection.layers.pico_pan import PicoPAN
 from detection.losses import distribution_focal_loss, giou_loss
 from framework import nn
 from framework.nn import functional as F
@@ -134,3 +137,32 @@ def localisation_losses(
     # Upstream keeps the target a tenth below the greatest distance.
     sides = distribution_focal_loss(logits, jnp.clip(wanted, 0, REG_MAX - 0.1))  # [N, L, 4]
     return place, (sides.mean(axis=-1) * weights).sum()
+
+
+class PicoDetector(Detector):
+    """`backbone` is the config of one; `block` mixes two maps in the neck. Subclasses have `forward` and `loss`."""
+
+    example_shape = (1, 320, 320, 3)
+
+    def __init__(
+        self,
+        backbone: object,
+        width: int,
+        block: Callable[[int, int, bool], nn.Layer],
+        head: PicoHeadBase,
+        nms: NMS,
+        deploy: bool,
+    ) -> None:
+        super().__init__(backbone, deploy)
+        self.nms = nms
+        self.neck = PicoPAN(self.in_channels, width, block, deploy)
+        self.head = head
+
+    def maps(self, images: jax.Array) -> tuple[jax.Array, ...]:
+        """What the head reads, [N, H / stride, W / stride, width] at STRIDES."""
+        return self.neck(self.extract(images))
+
+    def detect(self, images: jax.Array) -> Detections:
+        levels = self(images)
+        _, boxes = decode(levels, self.head.distribution_project)
+        return multiclass_nms(boxes, flatten_maps([level.scores for level in levels]), self.nms)

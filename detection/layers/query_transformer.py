@@ -14,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from detection.layers.deformable_attention import ShapesHW
-from detection.layers.detr import MLP, PRIOR_BIAS, DecoderLayer, uniform_linear
+from detection.layers.detr import MLP, PRIOR_BIAS, DecoderLayer, logit, uniform_linear
+from detection.layers.grid import flatten_maps
 from framework import nn
 from framework.core.errors import ShapeError
 from framework.nn import initializer as I
@@ -57,17 +58,18 @@ def pixel_centres(height: int, width: int) -> np.ndarray:
 
 
 class Decoder(nn.Layer):
-    """The layers, and the norm behind each where there is one; the transformer that owns it runs them."""
+    """The layers, and DINO's norm behind each; the transformer that owns it runs them."""
 
     def __init__(self, layers: list[DecoderLayer], norm: nn.LayerNorm | None = None) -> None:
         super().__init__()
         self.layers = nn.LayerList(layers)
-        if norm is not None:
-            self.norm = norm
+        self.norm = norm
 
 
 class QueryTransformer(nn.Layer):
-    """Selection of queries, and heads for it and each of `num_layers` decoder layers."""
+    """Selection of queries, and heads for it and each of `num_layers` layers. Subclasses set `decoder`."""
+
+    decoder: Decoder
 
     def __init__(
         self, channels: int, num_classes: int, num_queries: int, num_layers: int, position: MLP
@@ -121,6 +123,10 @@ class QueryTransformer(nn.Layer):
         """What the decoder starts with, [N, Q, C]."""
         raise NotImplementedError
 
+    def embed_boxes(self, boxes: jax.Array) -> jax.Array:
+        """What `query_pos_head` reads of boxes [N, Q, 4] cxcywh: themselves, or their positions [N, Q, D]."""
+        return boxes
+
     def decode(
         self,
         queries: jax.Array,
@@ -130,10 +136,25 @@ class QueryTransformer(nn.Layer):
         mask: jax.Array | None,
     ) -> tuple[jax.Array, jax.Array]:
         """(boxes [layers, N, Q, 4] cxcywh in 0 to 1, logits [layers, N, Q, num_classes])."""
-        raise NotImplementedError
+        boxes, logits, norm = [], [], self.decoder.norm
+        x, before = queries, jax.nn.sigmoid(box_logits)
+        before_logits = (
+            logit(before) if norm is None else box_logits
+        )  # as upstream: RT-DETR's first ones are clipped
+        for layer, box_head, score_head in zip(self.decoder.layers, self.dec_bbox_head, self.dec_score_head):
+            start = jax.lax.stop_gradient(before)
+            x = layer(x, self.query_pos_head(self.embed_boxes(start)), start, memory, shapes_hw, mask)
+            out = x if norm is None else norm(x)
+            step = box_head(out)
+            # The loss of a layer reaches the layer before it too: "look forward twice" of DINO, section 3.5.
+            boxes.append(jax.nn.sigmoid(step + before_logits))
+            logits.append(score_head(out))
+            before = jax.nn.sigmoid((step if norm is None else box_head(x)) + logit(start))
+            before_logits = logit(before)
+        return jnp.stack(boxes), jnp.stack(logits)
 
 
-def flattened(maps: list[jax.Array]) -> tuple[jax.Array, ShapesHW]:
+def flatten_levels(maps: list[jax.Array]) -> tuple[jax.Array, ShapesHW]:
     """(pixels of all maps [N, S, C], their sizes).
 
     Raises:
@@ -147,4 +168,4 @@ def flattened(maps: list[jax.Array]) -> tuple[jax.Array, ShapesHW]:
             allowed="numbers for height and width, such as [n, 640, 640, 3]; the batch may be symbolic",
             fix="write the size into export.inputs",
         )
-    return jnp.concatenate([x.reshape(x.shape[0], -1, x.shape[-1]) for x in maps], axis=1), shapes
+    return flatten_maps(maps), shapes

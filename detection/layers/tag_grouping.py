@@ -77,12 +77,12 @@ def group_by_tags(
     def one(
         heights: jax.Array, places: jax.Array, own: jax.Array, maps: jax.Array, tags: list[jax.Array]
     ) -> Poses:
-        return _completed(_matched(heights, places, own, heat_threshold, tag_threshold), maps, tags)
+        return _complete_people(_match_peaks(heights, places, own, heat_threshold, tag_threshold), maps, tags)
 
     return jax.vmap(one)(heights, places, own, maps, tags)
 
 
-def _matched(
+def _match_peaks(
     heights: jax.Array, places: jax.Array, tags: jax.Array, heat_threshold: float, tag_threshold: float
 ) -> People:
     """One keypoint after the other: its peaks [J, P], highest first, go to the people found so far, or begin new
@@ -126,7 +126,7 @@ def _matched(
     return people
 
 
-def _completed(people: People, maps: jax.Array, tags: Sequence[jax.Array]) -> Poses:
+def _complete_people(people: People, maps: jax.Array, tags: Sequence[jax.Array]) -> Poses:
     """People on maps [J, H, W] and T tags [J, H, W]: missing keypoints are searched, places refined."""
     most, num_keypoints = people.heights.shape
     rows, columns = (jnp.asarray(side, jnp.int32) for side in maps.shape[1:])

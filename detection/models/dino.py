@@ -10,6 +10,7 @@ Weights: those of PaddleDetection load with 0 missing and 0 extra. `state_dict()
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,23 +18,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from detection.assigners.hungarian import MatchingCosts
+from detection.layers.backbone import set_param_groups
 from detection.layers.deformable_attention import MSDeformableAttention, ShapesHW
-from detection.layers.detr import MLP, DecoderLayer, logit
-from detection.layers.pretrained_backbone import set_param_groups
+from detection.layers.detr import MLP, DecoderLayer
 from detection.layers.query_transformer import (
     Decoder,
     QueryTransformer,
     Selection,
-    flattened,
+    flatten_levels,
     pixel_centres,
 )
-from detection.models.query_detector import QueryDetector
+from detection.models.query_detector import QueryDetector, QueryDetectorConfig
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import build_backbone
 from zoo.layers.variants import check_variant
 from zoo.vision.resnet import ResNetConfig
 
@@ -42,31 +41,35 @@ _IMAGE_TEMPERATURE, _QUERY_TEMPERATURE = 20.0, 10000.0
 
 
 class Size(NamedTuple):
-    """Layers of encoder and decoder; `frozen` are starts of the names of the backbone's first layers."""
+    """Layers of encoder and decoder; `frozen` are starts of the names of the backbone's first layers.
 
-    backbone: str
+    `entries` are those of the published state, and `params` its numbers without running statistics.
+    """
+
+    backbone: ResNetConfig
     encoder: int
     decoder: int
     frozen: tuple[str, ...]
+    entries: int
+    params: int
 
 
 # configs/dino/_base_/dino_r50.yml of the reference: stem and first stage do not learn
 VARIANTS: dict[str, Size] = {
-    "r50_4scale": Size("resnet50", 6, 6, ("stem", "blocks.0.", "blocks.1.", "blocks.2.")),
+    "r50_4scale": Size(
+        ResNetConfig("resnet50"), 6, 6, ("stem", "blocks.0.", "blocks.1.", "blocks.2."), 578, 47_703_436
+    ),
 }
 SMALL = "r50_4scale"
 _BACKBONE_RATE = 0.1
 
 
 @dataclass(frozen=True)
-class DINOConfig:
-    """`num_denoising`: about how many objects with noise train the decoder beside the queries; `top_k` detections."""
+class DINOConfig(QueryDetectorConfig):
+    """Attributes: see QueryDetectorConfig."""
 
     variant: str = "r50_4scale"
-    num_classes: int = 80
     num_queries: int = 900
-    num_denoising: int = 100
-    top_k: int = 300
 
 
 class EncoderLayer(nn.Layer):
@@ -116,7 +119,7 @@ class Projection(nn.Layer):
 class DINOTransformer(QueryTransformer):
     """Four levels of the backbone's maps, an encoder over all of them, and a decoder with learned queries."""
 
-    def __init__(self, config: DINOConfig, in_channels: list[int]) -> None:
+    def __init__(self, config: DINOConfig, in_channels: Sequence[int]) -> None:
         size, position = VARIANTS[config.variant], MLP(2 * CHANNELS, CHANNELS, CHANNELS, 2)
         super().__init__(CHANNELS, config.num_classes, config.num_queries, size.decoder, position)
         projections = [Projection(number, 1, 1) for number in in_channels]
@@ -129,7 +132,7 @@ class DINOTransformer(QueryTransformer):
 
     def encode(self, maps: tuple[jax.Array, ...]) -> tuple[jax.Array, ShapesHW]:
         levels = [project(x) for project, x in zip(self.input_proj, (*maps, maps[-1]), strict=True)]
-        x, shapes = flattened(levels)
+        x, shapes = flatten_levels(levels)
         positions = [
             image_positions(height, width) + self.level_embed.weight[level]
             for level, (height, width) in enumerate(shapes)
@@ -140,26 +143,8 @@ class DINOTransformer(QueryTransformer):
         learned = self.tgt_embed.weight[None]
         return jnp.broadcast_to(learned, (selection.features.shape[0], *learned.shape[1:]))
 
-    def decode(
-        self,
-        queries: jax.Array,
-        box_logits: jax.Array,
-        memory: jax.Array,
-        shapes_hw: ShapesHW,
-        mask: jax.Array | None,
-    ) -> tuple[jax.Array, jax.Array]:
-        boxes, logits = [], []
-        x, before, before_logits = queries, jax.nn.sigmoid(box_logits), box_logits
-        for layer, box_head, score_head in zip(self.decoder.layers, self.dec_bbox_head, self.dec_score_head):
-            start = jax.lax.stop_gradient(before)
-            x = layer(x, self.query_pos_head(box_positions(start)), start, memory, shapes_hw, mask)
-            out = self.decoder.norm(x)
-            # The loss of a layer reaches the layer before it too: "look forward twice", section 3.5.
-            boxes.append(jax.nn.sigmoid(box_head(out) + before_logits))
-            logits.append(score_head(out))
-            before = jax.nn.sigmoid(box_head(x) + logit(start))
-            before_logits = logit(before)
-        return jnp.stack(boxes), jnp.stack(logits)
+    def embed_boxes(self, boxes: jax.Array) -> jax.Array:
+        return box_positions(boxes)
 
 
 def _waves(x: jax.Array, count: int, temperature: float) -> jax.Array:
@@ -201,12 +186,10 @@ class DINO(QueryDetector):
 
     def __init__(self, config: DINOConfig) -> None:
         check_variant("DINO", config.variant, VARIANTS)
-        super().__init__(config.num_denoising, config.top_k, varifocal=False, costs=MatchingCosts())
-        self.config, size = config, VARIANTS[config.variant]
-        backbone = build_backbone(ResNetConfig(size.backbone))
-        set_param_groups(backbone, _BACKBONE_RATE, size.frozen, freeze_norms=True)
-        self.backbone = backbone
-        self.transformer = DINOTransformer(config, [feature.channels for feature in backbone.features[1:]])
+        size = VARIANTS[config.variant]
+        super().__init__(config, size.backbone, varifocal=False)
+        set_param_groups(self, _BACKBONE_RATE, size.frozen, freeze_norms=True)
+        self.transformer = DINOTransformer(config, self.in_channels)
 
     def memory(self, images: jax.Array) -> tuple[jax.Array, ShapesHW]:
-        return self.transformer.encode(self.backbone.forward_features(images)[1:])
+        return self.transformer.encode(self.extract(images))

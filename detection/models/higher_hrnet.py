@@ -10,26 +10,37 @@ Weights: PaddleDetection's names load through `state_renames` with 0 missing and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from detection.contracts import Poses, PoseTargets
-from detection.layers.heatmap import draw_gaussians, flip_permutation, mirrored
+from detection.contracts import PoseEstimator, Poses, PoseTargets
+from detection.layers.heatmap import draw_gaussians, flip_permutation, mirror_maps
 from detection.layers.tag_grouping import group_by_tags
 from framework import nn
-from framework.config import register
+from framework.config import Kind, register
 from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import build_backbone
+from zoo.contracts import Backbone
 from zoo.layers.variants import check_variant
 from zoo.vision.hrnet import BasicBlock, HRNetConfig
 
-# configs/keypoint/higherhrnet of the reference, and of the paper's table 1; the width of the finest map
-VARIANTS: dict[str, int] = {"w32": 32}
+
+class Size(NamedTuple):
+    """`entries` of the published state, `params` that it learns: counted in ppdet, its README gives none."""
+
+    backbone: HRNetConfig
+    entries: int
+    params: int
+
+
+# configs/keypoint/higherhrnet of the reference, and of the paper's table 1
+VARIANTS: dict[str, Size] = {
+    "w32": Size(HRNetConfig("w32", multi_scale_output=False), 1509, 28_645_331),
+}
 SMALL = "w32"
 
 SIGMA, RADIUS = 2, 7  # of the Gaussians, in pixels of each map
@@ -44,12 +55,14 @@ class HigherHRNetConfig:
     """`max_people`, `heat_threshold` and `tag_threshold` are those of detection/layers/tag_grouping.py.
 
     Attributes:
+        backbone: That of the variant where None.
         flip_pairs: The keypoints that change places in a mirrored image. Where they are given `detect` looks at the
             mirror image too, as in upstream's evaluation: for COCO [1, 2], [3, 4] … [15, 16].
     """
 
     variant: str = "w32"
     num_keypoints: int = 17
+    backbone: Annotated[Backbone, Kind("backbone")] | None = None
     max_people: int = 30
     heat_threshold: float = 0.1
     tag_threshold: float = 1.0
@@ -103,24 +116,22 @@ class HrHRNetHead(nn.Layer):
 
 
 @register("model", config=HigherHRNetConfig)
-class HigherHRNet(nn.Layer):
-    """PoseEstimator of detection/contracts.py; heights and widths are multiples of 32.
+class HigherHRNet(PoseEstimator):
+    """Heights and widths are multiples of 32.
 
     Raises:
         ConfigError: the variant is unknown, or `flip_pairs` are no pairs of the keypoints.
     """
 
-    training_only: tuple[str, ...] = ()
     example_shape = (1, 512, 512, 3)
 
     def __init__(self, config: HigherHRNetConfig) -> None:
-        super().__init__()
+        super().__init__(config.backbone or VARIANTS[config.variant].backbone, strides=(4,))
         self.config = config
-        self.backbone = build_backbone(HRNetConfig(config.variant, multi_scale_output=False))
-        self.hrhrnet_head = HrHRNetHead(self.backbone.features[0].channels, config.num_keypoints)
+        self.hrhrnet_head = HrHRNetHead(self.in_channels[0], config.num_keypoints)
 
     def forward(self, images: jax.Array) -> Maps:
-        return self.hrhrnet_head(self.backbone.forward_features(images)[0])
+        return self.hrhrnet_head(self.extract(images)[0])
 
     def loss(self, images: jax.Array, targets: PoseTargets) -> Losses:
         """Source: section 3.3; the losses of tags are those of Associative Embedding, section 3.2."""
@@ -144,7 +155,7 @@ class HigherHRNet(nn.Layer):
 
     def detect(self, images: jax.Array) -> Poses:
         heat, tags = self.heatmaps(images)
-        heat, *tags = (_doubled(x) for x in (heat, *tags))  # [N, H, W, J]
+        heat, *tags = (_double_size(x) for x in (heat, *tags))  # [N, H, W, J]
         config = self.config
         return group_by_tags(heat, tags, config.max_people, config.heat_threshold, config.tag_threshold)
 
@@ -161,14 +172,14 @@ class HigherHRNet(nn.Layer):
         both = self._concat_outputs(jnp.concatenate([images, images[:, :, ::-1]]))
         n = images.shape[0]
         (heat, other), (tags, theirs) = ((x[:n], x[n:]) for x in both)
-        return (heat + mirrored(other, order)) / 2, [tags, mirrored(theirs, order)]
+        return (heat + mirror_maps(other, order)) / 2, [tags, mirror_maps(theirs, order)]
 
     def _concat_outputs(self, images: jax.Array) -> tuple[jax.Array, jax.Array]:
         maps = self(images)
-        return (_doubled(maps.coarse) + maps.fine) / 2, _doubled(maps.tags)
+        return (_double_size(maps.coarse) + maps.fine) / 2, _double_size(maps.tags)
 
 
-def _doubled(x: jax.Array) -> jax.Array:
+def _double_size(x: jax.Array) -> jax.Array:
     return F.interpolate(x, (2 * x.shape[1], 2 * x.shape[2]), mode="bilinear")
 
 

@@ -12,67 +12,70 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from detection.assigners.assignment import Assignment
-from detection.assigners.atss import atss
-from detection.assigners.tal import task_aligned
-from detection.contracts import Detections, Targets
-from detection.layers.grid import Grid, flatten_maps
-from detection.layers.nms import NMS, multiclass_nms
+from detection.assigners.scheduled import assign_scheduled
+from detection.contracts import Targets
+from detection.layers.grid import flatten_maps
+from detection.layers.nms import NMS
 from detection.layers.pico_head import (
     REG_MAX,
     STRIDES,
     Level,
+    PicoDetector,
     PicoHeadBase,
     decode,
     localisation_losses,
     output_conv,
 )
-from detection.layers.pico_pan import PicoPAN, SpatialThenPointwise, lc_block
+from detection.layers.pico_pan import SpatialThenPointwise, lc_block
 from detection.losses import varifocal_loss
 from framework import nn
-from framework.config import register
+from framework.config import Kind, register
 from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.nn import functional as F
-from zoo.contracts import build_backbone
+from zoo.contracts import Backbone
 from zoo.layers.variants import check_variant
 from zoo.vision.pp_lcnet import PPLCNetConfig
 
 
 class Size(NamedTuple):
-    """Backbone, width of neck and head, depth of the head."""
+    """Width of neck and head, depth of the head; `params` are the numbers that the published network learns."""
 
-    backbone: str
+    backbone: PPLCNetConfig
     width: int
     convs: int
+    params: int
 
 
 # configs/picodet/picodet_{xs,s,m,l}_*_coco_lcnet.yml; input sizes of 320, 416 and 640 have the same networks.
+# The reference's README gives 0.70, 1.18, 3.46 and 5.80 million parameters.
 VARIANTS: dict[str, Size] = {
-    "picodet_xs": Size("pplcnet_x0_35", 96, 2),
-    "picodet_s": Size("pplcnet_x0_75", 96, 2),
-    "picodet_m": Size("pplcnet_x1_5", 128, 4),
-    "picodet_l": Size("pplcnet_x2_0", 160, 4),
+    "picodet_xs": Size(PPLCNetConfig("pplcnet_x0_35"), 96, 2, 704_254),
+    "picodet_s": Size(PPLCNetConfig("pplcnet_x0_75"), 96, 2, 1_186_492),
+    "picodet_m": Size(PPLCNetConfig("pplcnet_x1_5"), 128, 4, 3_465_316),
+    "picodet_l": Size(PPLCNetConfig("pplcnet_x2_0"), 160, 4, 5_804_500),
 }
 SMALL = "picodet_xs"
 
 
 @dataclass(frozen=True)
 class PicoDetConfig:
-    """`deploy` folds the normalisations into convolutions.
+    """`deploy` folds the normalisations into convolutions, those of the backbone too.
 
     Attributes:
+        backbone: That of the variant where None.
         static_steps: Training steps in which ATSS assigns, before the task-aligned assigner takes over, which needs
             predictions that mean something. The default is upstream's 100 of 300 epochs of COCO.
     """
 
     variant: str = "picodet_s"
     num_classes: int = 80
+    backbone: Annotated[Backbone, Kind("backbone")] | None = None
     static_steps: int = 61_000
     nms: NMS = field(default_factory=NMS)
     deploy: bool = False
@@ -118,35 +121,26 @@ class PicoHead(PicoHeadBase):
 
 
 @register("model", config=PicoDetConfig)
-class PicoDet(nn.Layer):
-    """Detector of detection/contracts.py; heights and widths are multiples of 32."""
-
-    training_only: tuple[str, ...] = ()
-    example_shape = (1, 320, 320, 3)
+class PicoDet(PicoDetector):
+    """Heights and widths are multiples of 32."""
 
     def __init__(self, config: PicoDetConfig) -> None:
-        super().__init__()
-        self.config = config
         size = VARIANTS[config.variant]
-        self.backbone = build_backbone(PPLCNetConfig(variant=size.backbone, deploy=config.deploy))
-        in_channels = [feature.channels for feature in self.backbone.features[1:]]
-        self.neck = PicoPAN(in_channels, size.width, lc_block, config.deploy)
-        self.head = PicoHead(size.width, size.convs, config.num_classes, config.deploy)
+        head = PicoHead(size.width, size.convs, config.num_classes, config.deploy)
+        super().__init__(
+            config.backbone or size.backbone, size.width, lc_block, head, config.nms, config.deploy
+        )
+        self.config = config
 
     def forward(self, images: jax.Array) -> tuple[Level, ...]:
-        return self.head(self.neck(self.backbone.forward_features(images)[1:]))
-
-    def detect(self, images: jax.Array) -> Detections:
-        levels = self(images)
-        _, boxes = decode(levels, self.head.distribution_project)
-        return multiclass_nms(boxes, flatten_maps([level.scores for level in levels]), self.config.nms)
+        return self.head(self.maps(images))
 
     def loss(self, images: jax.Array, targets: Targets) -> Losses:
         levels = self(images)
         project = self.head.distribution_project
         grid, boxes = decode(levels, project)
         scores = flatten_maps([level.scores for level in levels])
-        assigned = self._assign(grid, scores, boxes, targets)
+        assigned = assign_scheduled(grid, scores, boxes, targets, self.config.static_steps)
         wanted_scores = assigned.scores(targets.labels, self.config.num_classes)
         wanted_boxes = assigned.boxes(targets.boxes)
         total = jnp.maximum(assigned.quality.sum(), 1)
@@ -157,17 +151,3 @@ class PicoDet(nn.Layer):
             "loss_dfl": 0.5 * sides / total,
         }
         return Losses(sum(parts.values(), jnp.zeros(())), parts)
-
-    def _assign(self, grid: Grid, scores: jax.Array, boxes: jax.Array, targets: Targets) -> Assignment:
-        scores, boxes = jax.lax.stop_gradient((scores, boxes))
-        anchors = grid.anchors(5.0)
-
-        def static() -> Assignment:
-            one = lambda gt, valid, box: atss(gt, valid, anchors, grid.counts, box)  # noqa: E731
-            return jax.vmap(one)(targets.boxes, targets.valid, boxes)
-
-        def aligned() -> Assignment:
-            one = lambda score, box, gt, label, valid: task_aligned(score, box, grid.points, gt, label, valid)  # noqa: E731
-            return jax.vmap(one)(scores, boxes, targets.boxes, targets.labels, targets.valid)
-
-        return jax.lax.cond(targets.step < self.config.static_steps, static, aligned)

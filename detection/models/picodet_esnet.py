@@ -10,60 +10,60 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from detection.assigners.assignment import Assignment
-from detection.assigners.simota import simota
-from detection.contracts import Detections, Targets
-from detection.layers.esnet import ESNet
-from detection.layers.grid import Grid, flatten_maps
-from detection.layers.nms import NMS, multiclass_nms
+from detection.assigners.simota import simota_batch
+from detection.contracts import Targets
+from detection.layers.grid import flatten_maps
+from detection.layers.nms import NMS
 from detection.layers.pico_head import (
     REG_MAX,
     STRIDES,
     Level,
+    PicoDetector,
     PicoHeadBase,
     decode,
     localisation_losses,
     output_conv,
 )
-from detection.layers.pico_pan import CSPBlock, PicoPAN
+from detection.layers.pico_pan import CSPBlock
 from detection.losses import varifocal_loss
-from framework import nn
-from framework.config import register
+from detection.models.backbones.esnet import ESNetConfig
+from framework.config import Kind, register
 from framework.engine.task import Losses
 from framework.nn import functional as F
+from zoo.contracts import Backbone
 from zoo.layers.variants import check_variant
 
 
 class Size(NamedTuple):
-    """Width of the backbone and of its 13 blocks, width of neck and head, depth of the head."""
+    """Width of neck and head, depth of the head; `params` are the numbers that the published network learns."""
 
-    scale: float
-    ratios: tuple[float, ...]
+    backbone: ESNetConfig
     width: int
     convs: int
+    params: int
 
 
-_RATIOS = (0.875, 0.5, 1.0, 0.625, 0.5, 0.75, 0.625, 0.625, 0.5, 0.625, 1.0, 0.625, 0.75)
-# configs/picodet/legacy_model/picodet_{s,m,l}_*_coco.yml
+# configs/picodet/legacy_model/picodet_{s,m,l}_*_coco.yml; its README gives 0.99, 2.15 and 3.31 million parameters
 VARIANTS: dict[str, Size] = {
-    "picodet_s_esnet": Size(0.75, (0.875, 0.5, 0.5, 0.5, 0.625, 0.5, 0.625, *(0.5,) * 6), 96, 2),
-    "picodet_m_esnet": Size(1.0, _RATIOS, 128, 4),
-    "picodet_l_esnet": Size(1.25, _RATIOS, 160, 4),
+    "picodet_s_esnet": Size(ESNetConfig("esnet_x0_75"), 96, 2, 992_715),
+    "picodet_m_esnet": Size(ESNetConfig("esnet_x1_0"), 128, 4, 2_152_554),
+    "picodet_l_esnet": Size(ESNetConfig("esnet_x1_25"), 160, 4, 3_305_009),
 }
 SMALL = "picodet_s_esnet"
 
 
 @dataclass(frozen=True)
 class PicoDetESNetConfig:
-    """`deploy` folds the normalisations into convolutions."""
+    """`deploy` folds the normalisations into convolutions. The backbone is that of the variant where None."""
 
     variant: str = "picodet_s_esnet"
     num_classes: int = 80
+    backbone: Annotated[Backbone, Kind("backbone")] | None = None
     nms: NMS = field(default_factory=NMS)
     deploy: bool = False
 
@@ -91,40 +91,30 @@ class PicoSharedHead(PicoHeadBase):
 
 
 @register("model", config=PicoDetESNetConfig)
-class PicoDetESNet(nn.Layer):
-    """Detector of detection/contracts.py; heights and widths are multiples of 32."""
-
-    training_only: tuple[str, ...] = ()
-    example_shape = (1, 320, 320, 3)
+class PicoDetESNet(PicoDetector):
+    """Heights and widths are multiples of 32."""
 
     def __init__(self, config: PicoDetESNetConfig) -> None:
-        super().__init__()
-        self.config = config
         size = VARIANTS[config.variant]
-        self.backbone = ESNet(size.scale, size.ratios, config.deploy)
-        in_channels = [feature.channels for feature in self.backbone.features]
-        self.neck = PicoPAN(in_channels, size.width, CSPBlock, config.deploy)
-        self.head = PicoSharedHead(size.width, size.convs, config.num_classes, config.deploy)
+        head = PicoSharedHead(size.width, size.convs, config.num_classes, config.deploy)
+        super().__init__(
+            config.backbone or size.backbone, size.width, CSPBlock, head, config.nms, config.deploy
+        )
+        self.config = config
 
     def forward(self, images: jax.Array) -> tuple[Level, ...]:
-        return tuple(Level(F.sigmoid(logits), distances) for logits, distances in self._logits(images))
-
-    def _logits(self, images: jax.Array) -> tuple[tuple[jax.Array, jax.Array], ...]:
-        return self.head(self.neck(self.backbone.forward_features(images)))
-
-    def detect(self, images: jax.Array) -> Detections:
-        levels = self(images)
-        _, boxes = decode(levels, self.head.distribution_project)
-        return multiclass_nms(boxes, flatten_maps([level.scores for level in levels]), self.config.nms)
+        return tuple(
+            Level(F.sigmoid(logits), distances) for logits, distances in self.head(self.maps(images))
+        )
 
     def loss(self, images: jax.Array, targets: Targets) -> Losses:
-        outs = self._logits(images)
+        outs = self.head(self.maps(images))
         logits = flatten_maps([out[0] for out in outs])
         levels = [Level(*out) for out in outs]
         project = self.head.distribution_project
         grid, boxes = decode(levels, project)
         scores = jax.lax.stop_gradient(F.sigmoid(logits))
-        assigned = self._assign(grid, scores, jax.lax.stop_gradient(boxes), targets)
+        assigned = simota_batch(grid, scores, boxes, targets, iou_weight=6.0)
         count = jnp.maximum(assigned.positive.sum(dtype=jnp.float32), 1)
         weights = jnp.where(assigned.positive, scores.max(axis=-1), 0)
         total = jnp.maximum(weights.sum(), 1)
@@ -137,13 +127,3 @@ class PicoDetESNet(nn.Layer):
             "loss_dfl": 0.25 * sides / total,
         }
         return Losses(sum(parts.values(), jnp.zeros(())), parts)
-
-    def _assign(self, grid: Grid, scores: jax.Array, boxes: jax.Array, targets: Targets) -> Assignment:
-        def one(
-            scores: jax.Array, boxes: jax.Array, truth: jax.Array, labels: jax.Array, valid: jax.Array
-        ) -> Assignment:
-            return simota(
-                scores, boxes, grid.points, grid.strides, truth, labels, valid, iou_weight=6.0, topk=10
-            )
-
-        return jax.vmap(one)(scores, boxes, targets.boxes, targets.labels, targets.valid)

@@ -12,52 +12,71 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from detection.assigners.assignment import Assignment
-from detection.assigners.atss import atss
-from detection.assigners.tal import task_aligned
+from detection.assigners.scheduled import assign_scheduled
 from detection.boxes import boxes_to_distances, distances_to_boxes
-from detection.contracts import Detections, Targets
+from detection.contracts import Detections, Detector, Targets
 from detection.layers.custom_csp_pan import CustomCSPPAN
 from detection.layers.grid import Grid, flatten_maps, make_grid
 from detection.layers.nms import NMS, multiclass_nms
 from detection.losses import binary_cross_entropy_with_logits, distribution_focal_loss, giou_loss
 from framework import nn
-from framework.config import register
+from framework.config import Kind, register
 from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from zoo.contracts import Backbone
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.variants import check_variant
-from zoo.vision.csp_resnet import SMALL, VARIANTS, CSPResNet, CSPResNetConfig
-
-__all__ = ["PPYOLOE", "SMALL", "VARIANTS", "PPYOLOEConfig"]
+from zoo.vision.csp_resnet import CSPResNetConfig
 
 STRIDES = (32, 16, 8)  # coarsest first, as in upstream's names
 REG_MAX = 16
 NECK_WIDTHS, NECK_DEPTH = (768, 384, 192), 3  # at multipliers of 1
-ANCHOR_SCALE = 5.0
 CLASS_WEIGHT, IOU_WEIGHT, DFL_WEIGHT = 1.0, 2.5, 0.5
+
+
+class Size(NamedTuple):
+    """Multipliers of the neck's blocks and channels; entries of the published state, and numbers that it learns."""
+
+    backbone: CSPResNetConfig
+    depth: float
+    width: float
+    entries: int
+    params: int
+
+
+# depth_mult and width_mult of configs/ppyoloe of the reference. With the RepVGG branches folded the parameters are
+# the 7.93, 23.43, 52.20 and 98.42 million of its README.
+VARIANTS: dict[str, Size] = {
+    "s": Size(CSPResNetConfig("s"), 0.33, 0.5, 429, 8_084_594),
+    "m": Size(CSPResNetConfig("m"), 0.67, 0.75, 600, 24_134_904),
+    "l": Size(CSPResNetConfig("l"), 1.0, 1.0, 771, 54_078_574),
+    "x": Size(CSPResNetConfig("x"), 1.33, 1.25, 942, 102_331_508),
+}
+SMALL = "s"
 
 
 @dataclass(frozen=True)
 class PPYOLOEConfig:
-    """`variant` and `use_alpha` are those of CSPResNet; `deploy` folds branches and normalisations into convolutions.
+    """`deploy` folds branches and normalisations into convolutions, those of the backbone too.
 
     Attributes:
+        backbone: That of the variant where None.
         static_steps: Training steps in which ATSS assigns, before the task-aligned assigner takes over, which needs
             predictions that mean something. The default is upstream's 30 of 80 epochs of COCO in batches of 64.
     """
 
     variant: str = "s"
     num_classes: int = 80
-    use_alpha: bool = True
+    backbone: Annotated[Backbone, Kind("backbone")] | None = None
     static_steps: int = 54_960
     nms: NMS = field(default_factory=lambda: NMS(0.01, 0.7, 1000, 300))
     deploy: bool = False
@@ -135,7 +154,7 @@ class PPYOLOEHead(nn.Layer):
         return Level(classes.astype(jnp.float32), distances.astype(jnp.float32))
 
 
-class Flat(NamedTuple):
+class FlatOutputs(NamedTuple):
     """The raw outputs of all maps side by side."""
 
     grid: Grid
@@ -148,43 +167,38 @@ class Flat(NamedTuple):
 
 
 @register("model", config=PPYOLOEConfig)
-class PPYOLOE(nn.Layer):
-    """Detector of detection/contracts.py; heights and widths are multiples of 32.
+class PPYOLOE(Detector):
+    """Heights and widths are multiples of 32. `forward` gives the coarsest map first."""
 
-    `forward` gives the coarsest map first.
-    """
-
-    training_only: tuple[str, ...] = ()
     example_shape = (1, 320, 320, 3)
 
     def __init__(self, config: PPYOLOEConfig) -> None:
-        super().__init__()
-        self.config, size = config, VARIANTS[config.variant]
-        backbone = CSPResNetConfig(config.variant, use_alpha=config.use_alpha, deploy=config.deploy)
-        self.backbone = CSPResNet(backbone)
+        size = VARIANTS[config.variant]
+        super().__init__(config.backbone or size.backbone, config.deploy)
+        self.config = config
         widths = [max(round(width * size.width), 1) for width in NECK_WIDTHS]
         depth = max(round(NECK_DEPTH * size.depth), 1)
-        in_channels = [feature.channels for feature in self.backbone.features[1:]]
-        self.neck = CustomCSPPAN(in_channels, widths, depth, config.deploy)
+        self.neck = CustomCSPPAN(self.in_channels, widths, depth, config.deploy)
         self.yolo_head = PPYOLOEHead(widths, config.num_classes, config.deploy)
 
     def forward(self, images: jax.Array) -> tuple[Level, ...]:
-        return self.yolo_head(self.neck(self.backbone.forward_features(images)[1:]))
+        return self.yolo_head(self.neck(self.extract(images)))
 
-    def flat(self, images: jax.Array) -> Flat:
+    def flatten(self, images: jax.Array) -> FlatOutputs:
         levels = self(images)
         grid = make_grid([level.classes for level in levels], STRIDES)
         distances = flatten_maps([level.distances for level in levels])
         boxes = distances_to_boxes(grid.points, self.yolo_head.proj_conv(distances) * grid.strides)
-        return Flat(grid, flatten_maps([level.classes for level in levels]), distances, boxes)
+        return FlatOutputs(grid, flatten_maps([level.classes for level in levels]), distances, boxes)
 
     def detect(self, images: jax.Array) -> Detections:
-        found = self.flat(images)
+        found = self.flatten(images)
         return multiclass_nms(found.boxes, jax.nn.sigmoid(found.classes), self.config.nms)
 
     def loss(self, images: jax.Array, targets: Targets) -> Losses:
-        found = self.flat(images)
-        assigned = self._assign(found, targets)
+        found = self.flatten(images)
+        scores = jax.nn.sigmoid(found.classes)
+        assigned = assign_scheduled(found.grid, scores, found.boxes, targets, self.config.static_steps)
         quality = assigned.quality
         total = jnp.maximum(quality.sum(), 1)
         wanted = assigned.boxes(targets.boxes)
@@ -212,18 +226,3 @@ class PPYOLOE(nn.Layer):
         )
         weights = jnp.where(own, wanted, 0.75 * jax.nn.sigmoid(logits) ** 2)
         return (weights * binary_cross_entropy_with_logits(logits, wanted)).sum()
-
-    def _assign(self, found: Flat, targets: Targets) -> Assignment:
-        grid = found.grid
-        boxes, scores = jax.lax.stop_gradient((found.boxes, jax.nn.sigmoid(found.classes)))
-        anchors = grid.anchors(ANCHOR_SCALE)
-
-        def static() -> Assignment:
-            one = lambda gt, valid, box: atss(gt, valid, anchors, grid.counts, box)  # noqa: E731
-            return jax.vmap(one)(targets.boxes, targets.valid, boxes)
-
-        def aligned() -> Assignment:
-            one = lambda score, box, gt, label, valid: task_aligned(score, box, grid.points, gt, label, valid)  # noqa: E731
-            return jax.vmap(one)(scores, boxes, targets.boxes, targets.labels, targets.valid)
-
-        return jax.lax.cond(targets.step < self.config.static_steps, static, aligned)

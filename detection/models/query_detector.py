@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from detection.assigners.hungarian import MatchingCosts, match, matching_costs
-from detection.contracts import Detections, Targets
+from detection.assigners.hungarian import match, matching_costs
+from detection.contracts import Detections, Detector, Targets
 from detection.layers.deformable_attention import ShapesHW
 from detection.layers.denoising import DenoisingQueries, denoising_queries, draw_noise
 from detection.layers.detr import to_centers, to_corners
 from detection.layers.query_transformer import QueryTransformer, Selection
-from detection.set_losses import QueryTargets, loss_parts, matched_targets, set_losses
-from framework import nn
+from detection.set_losses import QueryTargets, build_targets, loss_parts, set_losses
+from framework.config import Kind
 from framework.core.rng import next_key
 from framework.engine.task import Losses
+from zoo.contracts import Backbone
 
 
 class QueryOutputs(NamedTuple):
@@ -28,15 +30,31 @@ class QueryOutputs(NamedTuple):
     """[1 + layers, N, Q, num_classes]"""
 
 
-class QueryDetector(nn.Layer):
+@dataclass(frozen=True)
+class QueryDetectorConfig:
+    """`num_denoising`: about how many objects with noise train the decoder beside the queries; `top_k` detections.
+
+    The backbone is that of the variant where None.
+    """
+
+    variant: str
+    num_classes: int = 80
+    backbone: Annotated[Backbone, Kind("backbone")] | None = None
+    num_queries: int = 300
+    num_denoising: int = 100
+    top_k: int = 300
+
+
+class QueryDetector(Detector):
     """Subclasses set `transformer`, and `memory` gives what it decodes."""
 
     transformer: QueryTransformer
 
-    def __init__(self, num_denoising: int, top_k: int, varifocal: bool, costs: MatchingCosts) -> None:
-        super().__init__()
-        self.num_denoising, self.top_k = num_denoising, top_k
-        self.varifocal, self.costs = varifocal, costs
+    def __init__(
+        self, config: QueryDetectorConfig, backbone: object, varifocal: bool, deploy: bool = False
+    ) -> None:
+        super().__init__(config.backbone or backbone, deploy)
+        self.config, self.varifocal = config, varifocal
 
     def memory(self, images: jax.Array) -> tuple[jax.Array, ShapesHW]:
         """(memory [N, S, C], sizes of the levels)."""
@@ -56,7 +74,7 @@ class QueryDetector(nn.Layer):
         """
         height, width = images.shape[1:3]
         objects = to_centers(targets.boxes / jnp.asarray([width, height, width, height], jnp.float32))
-        noised = self._noised(objects, targets)
+        noised = self._make_denoising(objects, targets)
         memory, shapes = self.memory(images)
         selection = self.transformer.select(memory, shapes)
         extra = noised.box_logits.shape[1]
@@ -70,11 +88,11 @@ class QueryDetector(nn.Layer):
 
         outputs = _concat_outputs(selection, boxes[:, :, extra:], logits[:, :, extra:])
         layers, batch, number = outputs.boxes.shape[:3]
-        costs = matching_costs(*outputs, objects[None], targets.labels[None], self.costs)
+        costs = matching_costs(*outputs, objects[None], targets.labels[None])
         valid = jnp.broadcast_to(targets.valid, (layers, *targets.valid.shape))
         found = match(costs.reshape(layers * batch, number, -1), valid.reshape(layers * batch, -1))
         matches = jax.tree.map(lambda x: x.reshape(valid.shape), found)
-        learned = matched_targets(matches, number, count)
+        learned = build_targets(matches, number, count)
         parts = loss_parts(set_losses(*outputs, objects, targets.labels, learned, self.varifocal))
 
         count *= jnp.maximum(noised.groups, 1).astype(jnp.float32)
@@ -85,11 +103,13 @@ class QueryDetector(nn.Layer):
         parts |= loss_parts(losses, "_dn")
         return Losses(sum(parts.values(), jnp.zeros(())), parts)
 
-    def _noised(self, objects: jax.Array, targets: Targets) -> DenoisingQueries:
+    def _make_denoising(self, objects: jax.Array, targets: Targets) -> DenoisingQueries:
         batch, most = targets.labels.shape
         classes = self.transformer.num_classes
-        noise = draw_noise(next_key(), batch, 2 * max(self.num_denoising, most), classes)
-        return denoising_queries(objects, targets.labels, targets.valid, noise, self.num_denoising, classes)
+        noise = draw_noise(next_key(), batch, 2 * max(self.config.num_denoising, most), classes)
+        return denoising_queries(
+            objects, targets.labels, targets.valid, noise, self.config.num_denoising, classes
+        )
 
     def detect(self, images: jax.Array) -> Detections:
         """The best pairs of a query and a class; a query may give several."""
@@ -97,7 +117,7 @@ class QueryDetector(nn.Layer):
         scores = jax.nn.sigmoid(outputs.logits[-1].astype(jnp.float32))
         classes = scores.shape[-1]
         flat = scores.reshape(scores.shape[0], -1)
-        best, index = jax.lax.top_k(flat, min(self.top_k, self.transformer.num_queries * classes))
+        best, index = jax.lax.top_k(flat, min(self.config.top_k, self.transformer.num_queries * classes))
         boxes = jnp.take_along_axis(outputs.boxes[-1], (index // classes)[..., None], axis=1)
         height, width = images.shape[1:3]
         scale = jnp.stack([jnp.asarray(side, jnp.float32) for side in (width, height, width, height)])

@@ -9,22 +9,36 @@ Weights: those of PaddleDetection load with 0 missing and 0 extra; `state_dict()
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from detection.contracts import Poses, PoseTargets
-from detection.layers.heatmap import draw_gaussians, flip_permutation, mirrored, refined_peaks
+from detection.contracts import PoseEstimator, Poses, PoseTargets
+from detection.layers.heatmap import draw_gaussians, flip_permutation, mirror_maps, refine_peaks
 from framework import nn
-from framework.config import register
+from framework.config import Kind, register
 from framework.engine.task import Losses
 from framework.nn import initializer as I
-from zoo.contracts import build_backbone
+from zoo.contracts import Backbone
 from zoo.layers.variants import check_variant
 from zoo.vision.hrnet import HRNetConfig
 
-# configs/keypoint/hrnet of the reference (w48 is in dark_hrnet_w48_256x192.yml); the width of the finest map
-VARIANTS: dict[str, int] = {"w32": 32, "w48": 48}
+
+class Size(NamedTuple):
+    """`entries` of the published state, `params` that it learns."""
+
+    backbone: HRNetConfig
+    entries: int
+    params: int
+
+
+# configs/keypoint/hrnet of the reference (w48 is in dark_hrnet_w48_256x192.yml). Its README gives 28.6 million
+# parameters for the w32, the paper 63.6 for the w48.
+VARIANTS: dict[str, Size] = {
+    "w32": Size(HRNetConfig("w32", multi_scale_output=False), 1462, 28_536_113),
+    "w48": Size(HRNetConfig("w48", multi_scale_output=False), 1462, 63_595_745),
+}
 SMALL = "w32"
 
 STRIDE = 4
@@ -35,12 +49,14 @@ _LOSS_SCALE = 0.5
 @dataclass(frozen=True)
 class TopDownHRNetConfig:
     """Attributes:
+    backbone: That of the variant where None.
     flip_pairs: The keypoints that change places in a mirrored image. Where they are given `detect` looks at the
         mirror image too, as in upstream's evaluation: for COCO [1, 2], [3, 4] … [15, 16].
     """
 
     variant: str = "w32"
     num_keypoints: int = 17
+    backbone: Annotated[Backbone, Kind("backbone")] | None = None
     flip_pairs: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
@@ -49,26 +65,25 @@ class TopDownHRNetConfig:
 
 
 @register("model", config=TopDownHRNetConfig)
-class TopDownHRNet(nn.Layer):
-    """PoseEstimator of detection/contracts.py with one person an image, K = M = 1; sides are multiples of 32.
+class TopDownHRNet(PoseEstimator):
+    """One person an image, K = M = 1; sides are multiples of 32.
 
     Raises:
         ConfigError: the variant is unknown, or `flip_pairs` are no pairs of the keypoints.
     """
 
-    training_only: tuple[str, ...] = ()
     example_shape = (1, 256, 192, 3)
 
     def __init__(self, config: TopDownHRNetConfig) -> None:
-        super().__init__()
+        super().__init__(config.backbone or VARIANTS[config.variant].backbone, strides=(4,))
         self.config = config
-        self.backbone = build_backbone(HRNetConfig(config.variant, multi_scale_output=False))
-        width = self.backbone.features[0].channels
-        self.final_conv = nn.Conv2D(width, config.num_keypoints, 1, weight_attr=I.Normal(std=0.001))
+        self.final_conv = nn.Conv2D(
+            self.in_channels[0], config.num_keypoints, 1, weight_attr=I.Normal(std=0.001)
+        )
 
     def forward(self, images: jax.Array) -> jax.Array:
         """Heatmaps [N, H / 4, W / 4, J] float32."""
-        return self.final_conv(self.backbone.forward_features(images)[0]).astype(jnp.float32)
+        return self.final_conv(self.extract(images)[0]).astype(jnp.float32)
 
     def loss(self, images: jax.Array, targets: PoseTargets) -> Losses:
         """Mean square error of the heatmaps. Keypoints without label, or whose Gaussian is outside, cost nothing."""
@@ -86,7 +101,7 @@ class TopDownHRNet(nn.Layer):
     def detect(self, images: jax.Array) -> Poses:
         """The score is the mean height of the peaks; a keypoint's own may be any number."""
         heatmaps = self.heatmaps(images)
-        places, heights = refined_peaks(heatmaps)
+        places, heights = refine_peaks(heatmaps)
         keypoints = jnp.concatenate([places * STRIDE, heights[..., None]], axis=-1)[:, None]
         return Poses(keypoints, jnp.clip(heights.mean(axis=1, keepdims=True), 0, 1))
 
@@ -97,7 +112,7 @@ class TopDownHRNet(nn.Layer):
             return self(images)
         both = self(jnp.concatenate([images, images[:, :, ::-1]]))
         own, other = both[: images.shape[0]], both[images.shape[0] :]
-        other = mirrored(other, flip_permutation(config.num_keypoints, config.flip_pairs))
+        other = mirror_maps(other, flip_permutation(config.num_keypoints, config.flip_pairs))
         # A pixel to the right: keypoints are learned at the corners of pixels, and mirrored corners are one off.
         other = jnp.concatenate([other[:, :, :1], other[:, :, :-1]], axis=2)
         return (own + other) / 2

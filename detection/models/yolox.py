@@ -13,25 +13,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from detection.assigners.assignment import Assignment
-from detection.assigners.simota import simota
-from detection.contracts import Detections, Targets
-from detection.layers.csp_darknet import YOLOCSPPAN, CSPDarkNet, base_conv, spatial_conv
+from detection.assigners.simota import simota_batch
+from detection.contracts import Detections, Detector, Targets
+from detection.layers.csp_blocks import YOLOCSPPAN, base_conv, spatial_conv
 from detection.layers.grid import Grid, flatten_maps, make_grid
 from detection.layers.nms import NMS, multiclass_nms
 from detection.losses import binary_cross_entropy_with_logits, iou_loss
+from detection.models.backbones.csp_darknet import CSPDarkNetConfig
 from framework import nn
-from framework.config import register
+from framework.config import Kind, register
 from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.io.interop.weighted import WeightedOp
 from framework.nn import initializer as I
+from zoo.contracts import Backbone
 from zoo.layers.variants import check_variant
 
 STRIDES = (8, 16, 32)
@@ -40,36 +41,44 @@ IOU_WEIGHT = 5.0
 
 
 class Size(NamedTuple):
-    """Multipliers of blocks and channels, and whether 3x3 convolutions are separable."""
+    """Multipliers of neck and head, and whether their 3x3 convolutions are separable.
 
+    `entries` are those of the published state, `params` the numbers that it learns.
+    """
+
+    backbone: CSPDarkNetConfig
     depth: float
     width: float
-    depthwise: bool = False
+    depthwise: bool
+    entries: int
+    params: int
 
 
-# configs/yolox of PaddleDetection; table 3 and 4 of the paper
+# configs/yolox of PaddleDetection; table 3 and 4 of the paper: 0.91, 5.06, 9.0, 25.3, 54.2 and 99.1 million parameters
 VARIANTS: dict[str, Size] = {
-    "nano": Size(0.33, 0.25, depthwise=True),
-    "tiny": Size(0.33, 0.375),
-    "s": Size(0.33, 0.5),
-    "m": Size(0.67, 0.75),
-    "l": Size(1.0, 1.0),
-    "x": Size(1.33, 1.25),
+    "nano": Size(CSPDarkNetConfig("nano"), 0.33, 0.25, True, 532, 912_159),
+    "tiny": Size(CSPDarkNetConfig("tiny"), 0.33, 0.375, False, 382, 5_055_855),
+    "s": Size(CSPDarkNetConfig("s"), 0.33, 0.5, False, 382, 8_968_255),
+    "m": Size(CSPDarkNetConfig("m"), 0.67, 0.75, False, 502, 25_326_495),
+    "l": Size(CSPDarkNetConfig("l"), 1.0, 1.0, False, 622, 54_208_895),
+    "x": Size(CSPDarkNetConfig("x"), 1.33, 1.25, False, 742, 99_071_455),
 }
 SMALL = "nano"
 
 
 @dataclass(frozen=True)
 class YOLOXConfig:
-    """`deploy` folds the normalisations into convolutions.
+    """`deploy` folds the normalisations into convolutions, those of the backbone too.
 
     Attributes:
+        backbone: That of the variant where None.
         l1_from: Training steps after which the distance of the sides is part of the loss, None for never. Upstream
             begins when it ends mosaic and mixup, 15 epochs before the last.
     """
 
     variant: str = "nano"
     num_classes: int = 80
+    backbone: Annotated[Backbone, Kind("backbone")] | None = None
     l1_from: int | None = None
     nms: NMS = field(default_factory=lambda: NMS(0.01, 0.65, 1000, 100))
     deploy: bool = False
@@ -91,7 +100,7 @@ class Level(NamedTuple):
     """[N, H, W, 1] logits"""
 
 
-class Flat(NamedTuple):
+class FlatOutputs(NamedTuple):
     """The outputs of all maps side by side."""
 
     grid: Grid
@@ -141,21 +150,19 @@ class YOLOXHead(nn.Layer):
 
 
 @register("model", config=YOLOXConfig)
-class YOLOX(nn.Layer):
-    """Detector of detection/contracts.py; heights and widths are multiples of 32.
+class YOLOX(Detector):
+    """Heights and widths are multiples of 32.
 
     Images keep their aspect when resized, are filled with 114 to the right and below, and have values of 0 to 255: BGR
     for the authors' weights, RGB for PaddleDetection's.
     """
 
-    training_only: tuple[str, ...] = ()
     example_shape = (1, 416, 416, 3)
 
     def __init__(self, config: YOLOXConfig) -> None:
-        super().__init__()
-        self.config, size = config, VARIANTS[config.variant]
-        self.backbone = CSPDarkNet(*size, deploy=config.deploy)
-        channels = self.backbone.out_channels
+        size = VARIANTS[config.variant]
+        super().__init__(config.backbone or size.backbone, config.deploy)
+        self.config, channels = config, self.in_channels
         self.neck = YOLOCSPPAN(channels, size.depth, size.depthwise, config.deploy)
         width = int(HEAD_WIDTH * size.width)
         self.head = YOLOXHead(channels, width, config.num_classes, size.depthwise, config.deploy)
@@ -175,14 +182,14 @@ class YOLOX(nn.Layer):
         return joined
 
     def forward(self, images: jax.Array) -> tuple[Level, ...]:
-        return self.head(self.neck(self.backbone(images)))
+        return self.head(self.neck(self.extract(images)))
 
-    def flat(self, images: jax.Array) -> Flat:
+    def flatten(self, images: jax.Array) -> FlatOutputs:
         levels = self(images)
         grid = make_grid([level.boxes for level in levels], STRIDES)
         raw = flatten_maps([level.boxes for level in levels])
         centre, half = raw[..., :2] + grid.points / grid.strides - 0.5, jnp.exp(raw[..., 2:]) / 2
-        return Flat(
+        return FlatOutputs(
             grid,
             flatten_maps([level.classes for level in levels]),
             jnp.concatenate([centre - half, centre + half], axis=-1),
@@ -190,12 +197,13 @@ class YOLOX(nn.Layer):
         )
 
     def detect(self, images: jax.Array) -> Detections:
-        found = self.flat(images)
+        found = self.flatten(images)
         return multiclass_nms(found.boxes * found.grid.strides, found.scores(), self.config.nms)
 
     def loss(self, images: jax.Array, targets: Targets) -> Losses:
-        found = self.flat(images)
-        assigned = self._assign(found, targets)
+        found = self.flatten(images)
+        predicted = found.boxes * found.grid.strides
+        assigned = simota_batch(found.grid, found.scores(), predicted, targets, varifocal=False)
         positive = assigned.positive[..., None]
         weights = positive.astype(jnp.float32)
         total = jnp.maximum(weights.sum(), 1)
@@ -216,18 +224,6 @@ class YOLOX(nn.Layer):
             parts["loss_l1"] = jnp.where(targets.step >= self.config.l1_from, sides, 0)
             loss += parts["loss_l1"]
         return Losses(loss, parts)
-
-    @staticmethod
-    def _assign(found: Flat, targets: Targets) -> Assignment:
-        grid = found.grid
-        scores, boxes = jax.lax.stop_gradient((found.scores(), found.boxes * grid.strides))
-
-        def one(
-            score: jax.Array, box: jax.Array, gt: jax.Array, label: jax.Array, valid: jax.Array
-        ) -> Assignment:
-            return simota(score, box, grid.points, grid.strides, gt, label, valid, varifocal=False)
-
-        return jax.vmap(one)(scores, boxes, targets.boxes, targets.labels, targets.valid)
 
 
 def _outputs(op: WeightedOp) -> int:

@@ -171,10 +171,10 @@ def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> Mot
             switches=switches,
             overlap=float(sum(overlap[i, j] for i, j in pairs)),
         )
-    return scores + MotScores(identified=_identified(together))
+    return scores + MotScores(identified=_match_identities(together))
 
 
-def _identified(together: Mapping[tuple[int, int], int]) -> int:
+def _match_identities(together: Mapping[tuple[int, int], int]) -> int:
     """The most frames that objects and tracks share when each object is given one track."""
     if not together:
         return 0

@@ -342,10 +342,13 @@ def test_nothing_is_left_to_do() -> None:
             for name in ("update", "accumulate", "reset")
         ),
         ("framework/optimizer/base.py", "Optimizer.rule"),
+        *(("detection/layers/query_transformer.py", f"QueryTransformer.{n}") for n in ("encode", "queries")),
         *(
-            ("detection/layers/query_transformer.py", f"QueryTransformer.{n}")
-            for n in ("encode", "queries", "decode")
+            ("detection/contracts.py", f"{base}.{method}")
+            for base in ("Detector", "PoseEstimator")
+            for method in ("loss", "detect")
         ),
+        ("detection/data/records.py", "RecordsDataset._records"),
         ("detection/models/query_detector.py", "QueryDetector.memory"),
         ("framework/optimizer/lr/base.py", "LRScheduler.rate"),
     }

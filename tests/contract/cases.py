@@ -294,7 +294,7 @@ _CLASSIFIERS: dict[str, dict[str, Any]] = {
     },
     # Smaller scales have two channels in the first squeeze: with these weights ReLU cuts both.
     "MobileNetV3": {"compiled": "mobilenetv3_small_x1_0"},
-    "PPLCNetV3Classifier": {"flat": (f"{_AFFINE}|{_STRIDED}", _NORMALISED_BRANCHES)},
+    "PPLCNetV3": {"flat": (f"{_AFFINE}|{_STRIDED}", _NORMALISED_BRANCHES)},
     # The number of windows is a number of the program.
     "SwinTransformer": {"other": (1, 64, 96, 3), "symbolic": ("n", 64, 96, 3)},
     "VisionTransformer": {

@@ -26,11 +26,12 @@ from detection.models import (
 )
 from framework import nn
 from framework.config import build
+from zoo.vision.resnet import ResNetConfig
 
 Shape = tuple[int, ...]
 CLASSES = 3
 # A structure that is quick to compile; the tests put it into DINO's table of variants.
-TINY_DINO = dino.VARIANTS["r50_4scale"]._replace(backbone="resnet18", encoder=1, decoder=2)
+TINY_DINO = dino.VARIANTS["r50_4scale"]._replace(backbone=ResNetConfig("resnet18"), encoder=1, decoder=2)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from detection.models.rt_detr import RTDETR, RTDETRConfig
 from framework import nn
 from framework.io.named_weights import named_weights
 from tests.golden.parity import KEPT
+from zoo.vision.resnet import ResNetConfig
 
 DATA = Path(__file__).parent / "data" / "detr"
 CALMED = ("sampling_offsets.weight", "layers.2.weight")  # as in tools/golden/detr.py
@@ -39,7 +40,7 @@ def small(case: str, monkeypatch: pytest.MonkeyPatch) -> QueryDetector:
     if case == "rt_detr_r18_small":
         monkeypatch.setitem(rt_detr.VARIANTS, "small", rt_detr.VARIANTS["r18"]._replace(layers=2))
         return RTDETR(RTDETRConfig("small", num_queries=20, num_denoising=SLOTS // 2))
-    size = dino.VARIANTS["r50_4scale"]._replace(backbone="resnet18", encoder=1, decoder=2)
+    size = dino.VARIANTS["r50_4scale"]._replace(backbone=ResNetConfig("resnet18"), encoder=1, decoder=2)
     monkeypatch.setitem(dino.VARIANTS, "small", size)
     return DINO(DINOConfig("small", num_queries=20, num_denoising=SLOTS // 2))
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from detection.contracts import Poses, PoseTargets
-from detection.layers.heatmap import refined_peaks
+from detection.layers.heatmap import refine_peaks
 from detection.layers.tag_grouping import group_by_tags
 from detection.models.higher_hrnet import HigherHRNet, HigherHRNetConfig
 from detection.models.top_down_hrnet import TopDownHRNet, TopDownHRNetConfig
@@ -155,7 +155,7 @@ def test_people_of_given_maps(name: str) -> None:
 def test_peaks_between_the_pixels() -> None:
     with np.load(DATA / "dark.npz") as data:
         want, scores = data["keypoints"], data["scores"]
-    places, heights = jax.jit(refined_peaks)(channels_last(peaks()))
+    places, heights = jax.jit(refine_peaks)(channels_last(peaks()))
     np.testing.assert_allclose(4 * places, want[..., :2], rtol=0, atol=1e-2)
     np.testing.assert_allclose(heights, want[..., 2], rtol=0, atol=1e-6)
     np.testing.assert_allclose(heights.mean(axis=1), scores[:, 0], rtol=0, atol=1e-6)

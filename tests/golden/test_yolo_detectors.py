@@ -92,7 +92,7 @@ def test_outputs_losses_and_gradients(case: str) -> None:
         losses = call(params, "loss", targets)
         return losses.total, losses.parts
 
-    found = jax.jit(lambda params: call(params, "flat"))(params)
+    found = jax.jit(lambda params: call(params, "flatten"))(params)
     if isinstance(model, PPYOLOE):
         scores = jax.nn.sigmoid(found.classes)
         places = boxes_to_distances(found.grid.points, found.boxes) / found.grid.strides  # upstream's output

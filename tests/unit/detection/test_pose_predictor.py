@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import detection
-from detection import api, pose_api
-from detection.data.keypoints import COCO_JOINTS
+from detection import domain as api
+from detection import pose_predictor as pose_api
+from detection.data.keypoints import COCO_KEYPOINTS
 from detection.pose_predictor import KeypointMeta, Pose
 from detection.results import DetectionResult
 from detection.slicing import Slicing
@@ -295,7 +296,7 @@ def test_keypoints():
     assert keypoints == KeypointMeta("person", ((0, 1), (0, 2), (1, 2)), ((1, 2),))
     artifact = Artifact({"pose": json.loads(json.dumps(keypoints.plain()))}, {}, {})
     assert KeypointMeta.of(artifact) == keypoints
-    assert len(KeypointMeta.named(COCO_JOINTS).skeleton) == 19 and KeypointMeta.named(()).skeleton == ()
+    assert len(KeypointMeta.named(COCO_KEYPOINTS).skeleton) == 19 and KeypointMeta.named(()).skeleton == ()
 
 
 @pytest.mark.parametrize("here", [False, True])

@@ -14,7 +14,7 @@ import pytest
 
 from detection.contracts import Poses, PoseTargets
 from detection.data.coco_pose import CocoPose
-from detection.data.keypoints import COCO_JOINTS
+from detection.data.keypoints import COCO_KEYPOINTS
 from detection.metrics import CocoKeypoints
 from detection.pose_tasks import PoseEstimation
 from framework import nn
@@ -202,7 +202,7 @@ def test_check():
 
 def test_sigmas_come_with_the_names():
     started = CocoKeypoints().start
-    assert started(())._sigmas == started(COCO_JOINTS)._sigmas and len(started(())._sigmas) == 17
+    assert started(())._sigmas == started(COCO_KEYPOINTS)._sigmas and len(started(())._sigmas) == 17
     assert started(NAMES)._sigmas == (0.026, 0.025, 0.025)
     assert CocoKeypoints((0.1, 0.2)).start(("thumb", "palm"))._sigmas == (0.1, 0.2)
     with pytest.raises(

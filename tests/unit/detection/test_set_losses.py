@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from detection.assigners.hungarian import Matches
-from detection.set_losses import QueryTargets, loss_parts, matched_targets, set_losses
+from detection.set_losses import QueryTargets, build_targets, loss_parts, set_losses
 
 OBJECT = jnp.asarray([[[0.5, 0.5, 0.2, 0.2]]])
 LABEL = jnp.zeros((1, 1), jnp.int32)
@@ -50,7 +50,7 @@ def test_negative_and_dead_queries() -> None:
 
 def test_targets_of_queries_from_matches() -> None:
     matches = Matches(jnp.asarray([[[2, 0, 0]]]), jnp.asarray([[[True, False, True]]]))
-    found = matched_targets(matches, 4, jnp.asarray(2.0))
+    found = build_targets(matches, 4, jnp.asarray(2.0))
     np.testing.assert_array_equal(found.positive[0, 0], [True, False, True, False])
     np.testing.assert_array_equal(found.index[0, 0, [0, 2]], [2, 0])
 

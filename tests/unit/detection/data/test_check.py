@@ -39,7 +39,7 @@ def test_report(tmp_path: Path) -> None:
         box(0, 2, 0, 0, 20, 20, iscrowd=1),
         box(1, 1, 290, 0, 12, 10),
         box(1, 1, 5, 5, 0, 9),
-        images=4,
+        source_images=4,
     )
     (tmp_path / "val" / "3.png").write_bytes(b"")
     report = validate(open_dataset(file, images="val"))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from detection.data.coco_pose import CocoPose
-from detection.data.keypoints import COCO_JOINTS
+from detection.data.keypoints import COCO_KEYPOINTS
 from framework.core.errors import FormatError, InputError
 from framework.vision import image
 
@@ -96,7 +96,7 @@ def test_one_sample_a_person(tmp_path: Path) -> None:
 def test_keypoints_may_be_stated_and_unnamed(tmp_path: Path) -> None:
     assert written(tmp_path, content(), keypoints=NAMES).class_names == NAMES
     absent = CocoPose(tmp_path, Path("elsewhere.json"), keypoints="coco")
-    assert absent.class_names == COCO_JOINTS  # without the file
+    assert absent.class_names == COCO_KEYPOINTS  # without the file
     with pytest.raises(InputError, match=r"elsewhere\.json"):
         len(absent)
     for stated in (("nose", "eye", "ear"), NAMES[:2], "coco"):

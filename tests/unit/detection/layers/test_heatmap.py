@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from detection.layers.heatmap import draw_gaussians, flip_permutation, mirrored, refined_peaks
+from detection.layers.heatmap import draw_gaussians, flip_permutation, mirror_maps, refine_peaks
 from framework.core.errors import ConfigError
 
 
@@ -37,7 +37,7 @@ def test_a_mirrored_map_is_the_keypoint_s_partner() -> None:
     order = flip_permutation(3, [(1, 2)])
     assert order == (0, 2, 1)
     maps = jnp.arange(6, dtype=jnp.float32).reshape(1, 1, 2, 3)
-    np.testing.assert_array_equal(mirrored(maps, order), [[[[3, 5, 4], [0, 2, 1]]]])
+    np.testing.assert_array_equal(mirror_maps(maps, order), [[[[3, 5, 4], [0, 2, 1]]]])
     assert flip_permutation(2, ()) == (0, 1)
 
 
@@ -55,11 +55,11 @@ def test_peaks() -> None:
     inside = 0.5 * np.exp(-((columns - 4.3) ** 2 + (rows - 6.8) ** 2) / 8)
     corner = np.exp(-((columns - 1.2) ** 2 + (rows - 10.4) ** 2) / 8)
     maps = np.stack([inside, corner, -inside, 0 * inside], axis=-1)[None].astype(np.float32)
-    xy, heights = jax.jit(refined_peaks)(jnp.asarray(maps))
+    xy, heights = jax.jit(refine_peaks)(jnp.asarray(maps))
     np.testing.assert_allclose(xy[0], [[4.3, 6.8], [1, 10], [0, 0], [0, 0]], rtol=0, atol=0.03)
     np.testing.assert_allclose(heights[0], maps.max(axis=(0, 1, 2)), rtol=1e-6)
 
 
 def test_a_map_of_one_pixel() -> None:
-    xy, heights = refined_peaks(jnp.full((1, 1, 1, 1), 0.7))
+    xy, heights = refine_peaks(jnp.full((1, 1, 1, 1), 0.7))
     np.testing.assert_allclose(np.append(xy, heights), [0, 0, 0.7], rtol=1e-6)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import math
+import dataclasses
 import os
 from pathlib import Path
 from typing import Any
@@ -23,17 +23,7 @@ from framework.nn.reparam import reparameterize
 from framework.workflow.weights import load_weights_into
 
 SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).resolve().parents[4].parent / "shared"))
-# Trainable parameters; upstream publishes 0.70, 1.18, 3.46 and 5.80 million, and 0.99, 2.15 and 3.31 of the first
-# version (configs/picodet/README.md, configs/picodet/legacy_model/README.md).
-COUNTS = {
-    "picodet_xs": 704_254,
-    "picodet_s": 1_186_492,
-    "picodet_m": 3_465_316,
-    "picodet_l": 5_804_500,
-    "picodet_s_esnet": 992_715,
-    "picodet_m_esnet": 2_152_554,
-    "picodet_l_esnet": 3_305_009,
-}
+VARIANTS = (*picodet.VARIANTS, *picodet_esnet.VARIANTS)
 SMALL = (PicoDetConfig("picodet_xs", 3), PicoDetESNetConfig("picodet_s_esnet", 3))
 
 
@@ -48,11 +38,9 @@ def targets(count: int, step: int = 0) -> Targets:
     return Targets(boxes, jnp.asarray([[0, 1, 2, 0]] * 2), valid, jnp.asarray(step, jnp.int32))
 
 
-@pytest.mark.parametrize("variant", COUNTS)
-def test_parameters_and_shapes(variant: str) -> None:
-    model = build(config(variant))
-    assert sum(math.prod(p.shape) for p in model.parameters()) == COUNTS[variant]
-    graphdef, params, buffers = nn.abstract(model)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_shapes(variant: str) -> None:
+    graphdef, params, buffers = nn.abstract(build(config(variant)))
     image = jax.ShapeDtypeStruct((1, 320, 416, 3), jnp.float32)
     levels = jax.eval_shape(lambda p, b, x: graphdef.bind(p, b)(x), params, buffers, image)
     assert [level.scores.shape for level in levels] == [
@@ -110,8 +98,7 @@ def test_deploy_form_computes_the_same(settings: Any) -> None:
 
 @pytest.mark.parametrize("settings", SMALL, ids=lambda c: c.variant)
 def test_detections(settings: Any) -> None:
-    model = build(settings).eval()
-    model.config = type(settings)(settings.variant, 3, nms=NMS(0.0, 0.6, 50, 10))
+    model = build(dataclasses.replace(settings, nms=NMS(0.0, 0.6, 50, 10))).eval()
     graphdef, params, buffers = nn.split(model)
     found = jax.jit(lambda x: graphdef.bind(params, buffers).detect(x))(jnp.ones((2, 64, 64, 3)))
     assert found.boxes.shape == (2, 10, 4)

@@ -13,7 +13,7 @@ from segmentation.layers.backbone import (
     hrnet_sizes,
 )
 from zoo.vision.hrnet import HRNet
-from zoo.vision.pp_lcnet import PPLCNetClassifierConfig
+from zoo.vision.pp_lcnet import PPLCNetConfig
 from zoo.vision.resnet import ResNetConfig
 from zoo.vision.stdc import STDCConfig
 
@@ -67,4 +67,4 @@ def test_places_of_strides() -> None:
 def test_other_channels() -> None:
     assert build_backbone(STDCConfig(in_channels=4), 3).config.in_channels == 4  # pyright: ignore
     with pytest.raises(ConfigError, match=r"3 channels alone[\s\S]*received: 4"):
-        build_backbone(PPLCNetClassifierConfig("pplcnet_x0_25"), 4)
+        build_backbone(PPLCNetConfig("pplcnet_x0_25"), 4)

@@ -2,25 +2,56 @@
 
 Paper: Yu et al. 2021, https://arxiv.org/abs/2111.00902, section 3.1
 Reference: PaddlePaddle/PaddleDetection ppdet/modeling/backbones/esnet.py
-Differs: nothing in the function computed.
+Differs: nothing in the function computed. It has no classifier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
+from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Feature
 from zoo.layers.conv_bn import Activation, ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
+from zoo.layers.variants import check_variant
 from zoo.layers.width import scaled_width
 
 STEM_WIDTH = 24
 STAGES = ((128, 3), (256, 7), (512, 3))  # width at scale 1, blocks
+
+
+class Size(NamedTuple):
+    """Multiplier of all widths, and the inner widths of the 13 blocks."""
+
+    scale: float
+    ratios: tuple[float, ...]
+
+
+_RATIOS = (0.875, 0.5, 1.0, 0.625, 0.5, 0.75, 0.625, 0.625, 0.5, 0.625, 1.0, 0.625, 0.75)
+# `scale` and `channel_ratio` of configs/picodet/legacy_model/picodet_{s,m,l}_*_coco.yml
+VARIANTS: dict[str, Size] = {
+    "esnet_x0_75": Size(0.75, (0.875, 0.5, 0.5, 0.5, 0.625, 0.5, 0.625, *(0.5,) * 6)),
+    "esnet_x1_0": Size(1.0, _RATIOS),
+    "esnet_x1_25": Size(1.25, _RATIOS),
+}
+SMALL = "esnet_x0_75"
+
+
+@dataclass(frozen=True)
+class ESNetConfig:
+    """`deploy` folds the normalisations into convolutions."""
+
+    variant: str = "esnet_x0_75"
+    deploy: bool = False
+
+    def __post_init__(self) -> None:
+        check_variant("ESNet", self.variant, VARIANTS)
 
 
 def _conv(
@@ -87,11 +118,14 @@ class HalvingBlock(nn.Layer):
         return self._conv_pw_mv1(self._conv_dw_mv1(jnp.concatenate([one, two], axis=-1)))
 
 
+@register("backbone", config=ESNetConfig)
 class ESNet(nn.Layer):
-    """[N, H, W, 3] -> the maps at strides 8, 16 and 32. `ratios` are the inner widths of the 13 blocks."""
+    """[N, H, W, 3] -> the maps at strides 8, 16 and 32."""
 
-    def __init__(self, scale: float, ratios: Sequence[float], deploy: bool = False) -> None:
+    def __init__(self, config: ESNetConfig) -> None:
         super().__init__()
+        self.config, deploy = config, config.deploy
+        scale, ratios = VARIANTS[config.variant]
         self._conv1 = _conv(3, STEM_WIDTH, 3, 2, deploy=deploy)
         ratio, width, features = iter(ratios), STEM_WIDTH, []
         for stage, (full, blocks) in enumerate(STAGES, start=2):
@@ -116,3 +150,6 @@ class ESNet(nn.Layer):
                 x = getattr(self, f"{stage}_{block}")(x)
             maps.append(x)
         return tuple(maps)  # [N, H/8, W/8, C1] to [N, H/32, W/32, C3]
+
+    def forward(self, x: jax.Array) -> tuple[jax.Array, ...]:
+        return self.forward_features(x)

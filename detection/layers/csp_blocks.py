@@ -1,7 +1,7 @@
-"""CSPDarkNet as YOLOX has it, and the blocks that its neck and head share.
+"""The blocks that YOLOX's backbone, neck and head share, and its neck.
 
 Paper: YOLOX, https://arxiv.org/abs/2107.08430
-Reference: PaddlePaddle/PaddleDetection ppdet/modeling/backbones/csp_darknet.py with arch X
+Reference: PaddlePaddle/PaddleDetection ppdet/modeling/backbones/csp_darknet.py, necks/yolo_fpn.py
 Differs: nothing in the function computed. Normalisations have the epsilon and momentum that upstream's trainer sets.
 """
 
@@ -17,15 +17,6 @@ from framework import nn
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.layers.conv_bn import ConvBN
-
-_POOLS = (5, 9, 13)
-# In and out channels at a multiplier of 1, blocks, residuals, pooling
-_STAGES = (
-    (64, 128, 3, True, False),
-    (128, 256, 9, True, False),
-    (256, 512, 9, True, False),
-    (512, 1024, 3, False, True),
-)
 
 
 def base_conv(
@@ -76,18 +67,6 @@ def spatial_conv(
     return base_conv(in_channels, out_channels, 3, stride, deploy=deploy)
 
 
-class Focus(nn.Layer):
-    """Each 2x2 pixels become one of four times the channels, then 3x3; odd sizes are an error of the caller."""
-
-    def __init__(self, in_channels: int, out_channels: int, deploy: bool) -> None:
-        super().__init__()
-        self.conv = base_conv(4 * in_channels, out_channels, 3, deploy=deploy)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        corners = [x[:, down::2, right::2] for right in (0, 1) for down in (0, 1)]
-        return self.conv(jnp.concatenate(corners, axis=-1))
-
-
 class Bottleneck(nn.Layer):
     """1x1 and 3x3 of equal width, beside a residual where `shortcut`."""
 
@@ -100,20 +79,6 @@ class Bottleneck(nn.Layer):
     def forward(self, x: jax.Array) -> jax.Array:
         y = self.conv2(self.conv1(x))
         return x + y if self.shortcut else y
-
-
-class SPPLayer(nn.Layer):
-    """1x1 to half of the channels, maxima over windows of 5, 9 and 13 beside that, 1x1."""
-
-    def __init__(self, channels: int, deploy: bool) -> None:
-        super().__init__()
-        self.conv1 = base_conv(channels, channels // 2, 1, deploy=deploy)
-        self.conv2 = base_conv(channels // 2 * (1 + len(_POOLS)), channels, 1, deploy=deploy)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        x = self.conv1(x)
-        pooled = (F.max_pool2d(x, size, 1, size // 2) for size in _POOLS)
-        return self.conv2(jnp.concatenate([x, *pooled], axis=-1))
 
 
 class CSPLayer(nn.Layer):
@@ -137,47 +102,8 @@ class CSPLayer(nn.Layer):
         return self.conv3(jnp.concatenate([self.bottlenecks(through), past], axis=-1))
 
 
-class CSPDarkNet(nn.Layer):
-    """[N, H, W, 3], even sizes -> maps at strides 8, 16 and 32 with `out_channels`."""
-
-    def __init__(self, depth: float, width: float, depthwise: bool, deploy: bool = False) -> None:
-        super().__init__()
-        self.stem = Focus(3, int(_STAGES[0][0] * width), deploy)
-        self.stages: tuple[tuple[str, ...], ...] = ()
-        self.out_channels: tuple[int, ...] = ()
-        number = 0
-        for stage, (inputs, outputs, blocks, shortcut, pooling) in enumerate(_STAGES, start=1):
-            inputs, outputs = int(inputs * width), int(outputs * width)
-            layers: list[tuple[str, nn.Layer]] = [
-                ("conv_layer", spatial_conv(inputs, outputs, 2, depthwise, deploy))
-            ]
-            if pooling:
-                layers.append(("spp_layer", SPPLayer(outputs, deploy)))
-            blocks = max(round(blocks * depth), 1)
-            layers.append(("csp_layer", CSPLayer(outputs, outputs, blocks, shortcut, depthwise, deploy)))
-            names = []
-            for name, layer in layers:
-                number += 1  # upstream counts through all stages
-                names.append(f"layers{number}.stage{stage}.{name}")
-                self.add_sublayer(names[-1], layer)
-            self.stages += (tuple(names),)
-            self.out_channels += (outputs,) if stage > 1 else ()
-
-    def forward(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        x = self.stem(x)
-        maps = []
-        for names in self.stages:
-            for name in names:
-                x = getattr(self, name)(x)
-            maps.append(x)
-        return tuple(maps[1:])
-
-
 class YOLOCSPPAN(nn.Layer):
-    """Maps at strides 8, 16 and 32 -> as many of the same channels, down the pyramid and up again.
-
-    Reference: PaddlePaddle/PaddleDetection ppdet/modeling/necks/yolo_fpn.py
-    """
+    """Maps at strides 8, 16 and 32 -> as many of the same channels, down the pyramid and up again."""
 
     def __init__(
         self, channels: tuple[int, ...], depth: float, depthwise: bool, deploy: bool = False
