@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from jax.typing import ArrayLike
 
 from framework.core.errors import ShapeError
 
@@ -205,7 +205,7 @@ class Bilinear(Initializer):
 class Assign(Initializer):
     """The given values."""
 
-    value: Any
+    value: ArrayLike
 
     def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
         value = np.asarray(self.value, np.float32)

@@ -5,6 +5,7 @@ Source: Vaswani et al. 2017. Sequences are [N, T, C].
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -16,8 +17,10 @@ from framework.nn import functional as F
 from framework.nn.common import Dropout, Linear
 from framework.nn.containers import LayerList
 from framework.nn.functional.attention import additive_mask
-from framework.nn.layer import Layer
+from framework.nn.layer import AttrLike, Layer
 from framework.nn.norm import LayerNorm
+
+Attrs = AttrLike | Sequence[AttrLike]  # one for all modules, or one for each
 
 _ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "tanh": F.tanh}
 
@@ -57,8 +60,8 @@ class MultiHeadAttention(Layer):
         kdim: int | None = None,
         vdim: int | None = None,
         need_weights: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
     ) -> None:
         super().__init__()
         if embed_dim % num_heads:
@@ -113,7 +116,7 @@ class MultiHeadAttention(Layer):
             k, v = jnp.concatenate([cache.k, k], 1), jnp.concatenate([cache.v, v], 1)
             cache = self.Cache(k, v)
         elif isinstance(cache, self.FixedCache):
-            cache, attn_mask = self._written(cache, k, v, attn_mask)
+            cache, attn_mask = self._write(cache, k, v, attn_mask)
             k, v, _ = cache
         weights = F.attention_weights(q, k, attn_mask)
         kept = F.dropout(weights, self.dropout, training=self.training)
@@ -122,7 +125,7 @@ class MultiHeadAttention(Layer):
         extra = ((weights,) if self.need_weights else ()) + ((cache,) if cache is not None else ())
         return (out, *extra) if extra else out
 
-    def _written(
+    def _write(
         self, cache: FixedCache, k: jax.Array, v: jax.Array, attn_mask: jax.Array | None
     ) -> tuple[FixedCache, jax.Array]:
         """The cache with these keys and values, and the mask that hides what stands behind each query."""
@@ -136,9 +139,9 @@ class MultiHeadAttention(Layer):
         return self.FixedCache(k, v, place + count), mask
 
 
-def _per_module(attr: Any, count: int) -> list[Any]:
+def _per_module(attr: Attrs, count: int) -> list[AttrLike]:
     """Paddle's weight_attr: one for all modules, or a list with one for each."""
-    if not isinstance(attr, (list, tuple)):
+    if attr is None or isinstance(attr, AttrLike):
         return [attr] * count
     if len(attr) != count:
         raise ShapeError("one attr for each module", received=f"{len(attr)} attrs", allowed=f"1 or {count}")
@@ -148,7 +151,7 @@ def _per_module(attr: Any, count: int) -> list[Any]:
 class _Block(Layer):
     """What encoder and decoder layers share: the feed-forward part and the residual order."""
 
-    def _setup(self, config: dict[str, Any], modules: int) -> tuple[list[Any], list[Any], float]:
+    def _setup(self, config: dict[str, Any], modules: int) -> tuple[list[AttrLike], list[AttrLike], float]:
         self._config = config
         activation = config["activation"]
         if activation not in _ACTIVATIONS:
@@ -166,13 +169,15 @@ class _Block(Layer):
         weights, biases = (_per_module(config[name], modules) for name in ("weight_attr", "bias_attr"))
         return weights, biases, attn_dropout
 
-    def _add_feed_forward(self, weight_attr: Any, bias_attr: Any) -> None:
+    def _add_feed_forward(self, weight_attr: AttrLike, bias_attr: AttrLike) -> None:
         d_model, width = self._config["d_model"], self._config["dim_feedforward"]
         self.linear1 = Linear(d_model, width, weight_attr, bias_attr)
         self.dropout = Dropout(self._act_dropout)
         self.linear2 = Linear(width, d_model, weight_attr, bias_attr)
 
-    def _residual(self, x: jax.Array, norm: Layer, dropout: Layer, inner: Any) -> jax.Array:
+    def _residual(
+        self, x: jax.Array, norm: Layer, dropout: Layer, inner: Callable[[jax.Array], jax.Array]
+    ) -> jax.Array:
         if self.normalize_before:
             return x + dropout(inner(norm(x)))
         return norm(x + dropout(inner(x)))
@@ -194,8 +199,8 @@ class TransformerEncoderLayer(_Block):
         attn_dropout: float | None = None,
         act_dropout: float | None = None,
         normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: Attrs = None,
+        bias_attr: Attrs = None,
     ) -> None:
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         super().__init__()
@@ -238,8 +243,8 @@ class TransformerDecoderLayer(_Block):
         attn_dropout: float | None = None,
         act_dropout: float | None = None,
         normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: Attrs = None,
+        bias_attr: Attrs = None,
     ) -> None:
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         super().__init__()
@@ -368,8 +373,8 @@ class Transformer(Layer):
         attn_dropout: float | None = None,
         act_dropout: float | None = None,
         normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: Attrs = None,
+        bias_attr: Attrs = None,
         custom_encoder: Layer | None = None,
         custom_decoder: Layer | None = None,
     ) -> None:

@@ -37,7 +37,7 @@ def _take(layer: Layer, name: str) -> Parameter:
 # -- weight norm --------------------------------------------------------------------------------------------------
 
 
-def _norm_except(array: Any, dim: _Axis) -> Any:
+def _norm_except(array: jax.Array | np.ndarray, dim: _Axis) -> Any:
     """The norm of each slice of `array` along `dim`, [n]; of the whole array when `dim` is None."""
     axes = None if dim is None else tuple(a for a in range(array.ndim) if a != dim)
     return (array * array).sum(axes) ** 0.5
@@ -110,7 +110,7 @@ def _spectral_normed(cls: type[Layer], name: str, iterations: int, eps: float, d
         u, v = getattr(self, f"{name}_u"), getattr(self, f"{name}_v")
         return F.spectral_norm(original, u, v, dim, 0, eps)[0]
 
-    def forward(self: Layer, *args: Any, **kwargs: Any) -> Any:
+    def forward(self: Layer, *args: object, **kwargs: object) -> Any:
         if self.training:
             original = getattr(self, f"{name}_orig")
             u, v = getattr(self, f"{name}_u"), getattr(self, f"{name}_v")

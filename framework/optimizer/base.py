@@ -35,6 +35,7 @@ from framework.optimizer.lr.base import Constant, LRScheduler, Rate
 from framework.optimizer.regularizer import WeightDecay
 
 Arrays = dict[str, jax.Array]
+RuleState = Any  # a pytree whose structure only the rule knows: a dict of its own, or what optax made
 
 _BLOCK = re.compile(r"^(.*?\.)?(blocks|layers?|stages)\.\d+(\.(blocks|layers?|stages)\.\d+)*(?=\.)")
 
@@ -110,7 +111,7 @@ class Optimizer:
         if not isinstance(self.learning_rate, LRScheduler) and self.learning_rate < 0:
             raise self.error("the learning rate is negative", self.learning_rate, "0 or more, or a schedule")
         for name in ("beta1", "beta2", "rho"):
-            if hasattr(self, name) and not 0 <= getattr(self, name) < 1:
+            if not 0 <= getattr(self, name, 0.0) < 1:
                 raise self.error(f"{name} is out of range", getattr(self, name), "from 0, below 1")
         for name in ("epsilon", "momentum"):
             if getattr(self, name, 0.0) < 0:
@@ -140,18 +141,18 @@ class Optimizer:
             f"{type(self).__name__} defines neither rule() nor init_rule() and deltas()"
         )
 
-    def init_rule(self, params: Arrays) -> Any:
+    def init_rule(self, params: Arrays) -> RuleState:
         """The state of the rule, for float32 parameters."""
         return self.rule().init(params)
 
     def deltas(
-        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
-    ) -> tuple[Arrays, Any]:
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, how: How
+    ) -> tuple[Arrays, RuleState]:
         """What is taken from each parameter, and the rule's new state; `rates` are the learning rates of each."""
         directions, state = self.directed(grads, state, params)
         return {n: rates[n] * (d + how[n].decoupled * params[n]) for n, d in directions.items()}, state
 
-    def directed(self, grads: Arrays, state: Any, params: Arrays) -> tuple[Arrays, Any]:
+    def directed(self, grads: Arrays, state: RuleState, params: Arrays) -> tuple[Arrays, RuleState]:
         """What `rule` makes of the gradients, and its new state."""
         with jax.numpy_dtype_promotion("standard"):  # optax mixes its integer counts with floats
             directions, state = self.rule().update(grads, state, params)
@@ -282,7 +283,7 @@ class Optimizer:
         return new, after, {"grad_norm": optax.global_norm(mean), "applied": last}
 
     def _apply(
-        self, grads: Arrays, state: dict[str, Any], params: Arrays, lr: Any, how: How
+        self, grads: Arrays, state: dict[str, Any], params: Arrays, lr: jax.Array | float, how: How
     ) -> tuple[Arrays, dict[str, Any]]:
         master = state.get("master", {})
         full = {name: master[name] if name in master else wide(params[name]) for name in how}
@@ -344,7 +345,7 @@ class Optimizer:
             raise self.error("get_lr needs a layer", f"{len(self._sessions)} layers that were stepped", "one")
         layer = layer if layer is not None else next(iter(self._sessions), None)
         session = self._sessions.get(layer) if layer is not None else None
-        return self.schedule.at(int(session.state["step"]) if session is not None else 0)
+        return float(self.schedule.at(int(session.state["step"]) if session is not None else 0))
 
     def state_dict(self, layer: Layer) -> dict[str, jax.Array]:
         """The state of a layer as a flat dict by path, such as "rule/mu/conv.weight"."""

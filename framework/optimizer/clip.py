@@ -21,7 +21,7 @@ class GradClip:
     Attributes:
         value: Every element is limited to [-value, value], or to [low, high] when two numbers are given.
         norm: Every gradient whose own L2 norm is larger is scaled down to it.
-        global_norm: All gradients are scaled by one factor when their keypoint L2 norm is larger.
+        global_norm: All gradients are scaled by one factor when their joint L2 norm is larger.
     """
 
     value: float | tuple[float, float] | None = None
@@ -72,5 +72,5 @@ def ClipGradByNorm(clip_norm: float) -> GradClip:
 
 
 def ClipGradByGlobalNorm(clip_norm: float) -> GradClip:
-    """Scales all gradients by one factor when their keypoint L2 norm is above `clip_norm`."""
+    """Scales all gradients by one factor when their joint L2 norm is above `clip_norm`."""
     return GradClip(global_norm=clip_norm)

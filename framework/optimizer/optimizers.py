@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import optax
 
 from framework.config.registry import register
-from framework.optimizer.base import Arrays, How, Optimizer
+from framework.optimizer.base import Arrays, How, Optimizer, RuleState
 from framework.optimizer.lr.base import Rate
 from framework.optimizer.regularizer import WeightDecay
 
@@ -44,10 +44,10 @@ def _one_minus_power(beta: float, time: jax.Array) -> jax.Array:
 def _adam(beta1: float, beta2: float, epsilon: float) -> optax.GradientTransformation:
     """The direction of Adam. optax takes 1 - beta2**t by a difference, which has five digits in the first steps."""
 
-    def init(params: Any) -> Any:
+    def init(params: Any) -> RuleState:
         return {"count": jnp.zeros((), jnp.int32), "moment1": _zeros(params), "moment2": _zeros(params)}
 
-    def update(updates: Any, state: Any, params: Any = None) -> Any:
+    def update(updates: Any, state: RuleState, params: object = None) -> tuple[Any, RuleState]:
         count = state["count"] + 1
         time = count.astype(jnp.float32)
         moment1 = _averaged(state["moment1"], updates, beta1)
@@ -139,12 +139,12 @@ class Adamax(Optimizer):
     beta2: float = 0.999
     epsilon: float = 1e-8
 
-    def init_rule(self, params: Arrays) -> Any:
+    def init_rule(self, params: Arrays) -> RuleState:
         return {"count": jnp.zeros((), jnp.int32), "moment": _zeros(params), "inf_norm": _zeros(params)}
 
     def deltas(
-        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
-    ) -> tuple[Arrays, Any]:
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, how: How
+    ) -> tuple[Arrays, RuleState]:
         count = state["count"] + 1
         moment = _averaged(state["moment"], grads, self.beta1)
         norm = {
@@ -167,12 +167,12 @@ class Adagrad(Optimizer):
     epsilon: float = 1e-6
     initial_accumulator_value: float = 0.0
 
-    def init_rule(self, params: Arrays) -> Any:
+    def init_rule(self, params: Arrays) -> RuleState:
         return {"moment": {n: jnp.full_like(p, self.initial_accumulator_value) for n, p in params.items()}}
 
     def deltas(
-        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
-    ) -> tuple[Arrays, Any]:
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, how: How
+    ) -> tuple[Arrays, RuleState]:
         moment = {n: state["moment"][n] + grads[n] ** 2 for n in grads}
         found = {n: rates[n] * grads[n] / (jnp.sqrt(moment[n]) + self.epsilon) for n in grads}
         return found, {"moment": moment}
@@ -210,12 +210,12 @@ class RMSProp(Optimizer):
         scale = optax.scale_by_stddev if self.centered else optax.scale_by_rms
         return scale(self.rho, self.epsilon)
 
-    def init_rule(self, params: Arrays) -> Any:
+    def init_rule(self, params: Arrays) -> RuleState:
         return {"scale": self.rule().init(params), "momentum": _zeros(params)}
 
     def deltas(
-        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
-    ) -> tuple[Arrays, Any]:
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, how: How
+    ) -> tuple[Arrays, RuleState]:
         steps, scale = self.directed(grads, state["scale"], params)
         moved = {n: self.momentum * state["momentum"][n] + rates[n] * steps[n] for n in grads}
         return moved, {"scale": scale, "momentum": moved}
@@ -257,13 +257,13 @@ class Lamb(Optimizer):
         return _adam(self.beta1, self.beta2, self.epsilon)
 
     def deltas(
-        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
-    ) -> tuple[Arrays, Any]:
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, how: How
+    ) -> tuple[Arrays, RuleState]:
         directions, state = self.directed(grads, state, params)
         found = {}
         for name, direction in directions.items():
             direction = direction + how[name].decoupled * params[name]
-            ratio: Any = 1.0
+            ratio = jnp.ones(())
             if how[name].decoupled or self.always_adapt:
                 own, step = jnp.linalg.norm(params[name].ravel()), jnp.linalg.norm(direction.ravel())
                 ratio = jnp.where((own > 0) & (step > 0), own / jnp.where(step > 0, step, 1), 1)
@@ -300,13 +300,13 @@ class NAdam(Optimizer):
     epsilon: float = 1e-8
     momentum_decay: float = 0.004
 
-    def init_rule(self, params: Arrays) -> Any:
+    def init_rule(self, params: Arrays) -> RuleState:
         zeros, product = jnp.zeros((), jnp.int32), jnp.ones((), jnp.float32)
         return {"count": zeros, "product": product, "moment1": _zeros(params), "moment2": _zeros(params)}
 
     def deltas(
-        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
-    ) -> tuple[Arrays, Any]:
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, how: How
+    ) -> tuple[Arrays, RuleState]:
         count = state["count"] + 1
         grown = lambda t: self.beta1 * (1 - 0.5 * jnp.exp(t * self.momentum_decay * math.log(0.96)))  # noqa: E731
         time = count.astype(jnp.float32)
@@ -335,12 +335,12 @@ class RAdam(Optimizer):
     beta2: float = 0.999
     epsilon: float = 1e-8
 
-    def init_rule(self, params: Arrays) -> Any:
+    def init_rule(self, params: Arrays) -> RuleState:
         return {"count": jnp.zeros((), jnp.int32), "moment1": _zeros(params), "moment2": _zeros(params)}
 
     def deltas(
-        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
-    ) -> tuple[Arrays, Any]:
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, how: How
+    ) -> tuple[Arrays, RuleState]:
         count = state["count"] + 1
         moment1 = _averaged(state["moment1"], grads, self.beta1)
         moment2 = _averaged(state["moment2"], grads, self.beta2, 2)

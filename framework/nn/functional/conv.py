@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +22,8 @@ from framework.nn.functional.products import add_bias, product
 
 Pair = tuple[int, int]
 Pads = tuple[Pair, Pair]
-Padding = int | str | Sequence[Any]
+Operands = tuple[jax.Array, jax.Array]  # x and the weight, or their derivatives
+Padding = int | str | Sequence[int] | Sequence[Sequence[int]]  # the forms that conv_padding lists
 
 SMALL_MAP = 200  # pixels of an image, see _depthwise_bwd
 
@@ -38,7 +38,7 @@ def pair(value: int | Sequence[int], name: str = "value") -> Pair:
 
 
 def conv_padding(
-    padding: Padding, kernel: tuple[int, ...], dilation: Pair, stride: Pair, size: tuple[Any, ...] | None
+    padding: Padding, kernel: tuple[int, ...], dilation: Pair, stride: Pair, size: tuple[int, ...] | None
 ) -> Pads:
     """Explicit ((top, bottom), (left, right)) from Paddle's forms: p, (ph, pw), [t, b, l, r], pairs, SAME, VALID.
 
@@ -65,12 +65,11 @@ def conv_padding(
         return (totals[0] // 2, totals[0] - totals[0] // 2), (totals[1] // 2, totals[1] - totals[1] // 2)
     if isinstance(padding, int):
         return (padding, padding), (padding, padding)
-    if len(padding) == 2 and all(isinstance(p, int) for p in padding):
-        return (padding[0], padding[0]), (padding[1], padding[1])
     if len(padding) == 2:
         return pair(padding[0], "padding"), pair(padding[1], "padding")
-    if len(padding) == 4 and all(isinstance(p, int) for p in padding):
-        return (padding[0], padding[1]), (padding[2], padding[3])
+    numbers = [p for p in padding if isinstance(p, int)]
+    if len(padding) == len(numbers) == 4:
+        return (numbers[0], numbers[1]), (numbers[2], numbers[3])
     raise ShapeError(
         "padding of a 2-D convolution",
         received=padding,
@@ -82,7 +81,7 @@ def conv_padding(
 
 
 def shifted(
-    x: jax.Array, kernel: tuple[int, ...], stride: Pair, dilation: Pair, out: tuple[Any, ...]
+    x: jax.Array, kernel: tuple[int, ...], stride: Pair, dilation: Pair, out: tuple[int, ...]
 ) -> list[jax.Array]:
     """The kh*kw shifted views of a padded [N, H, W, C] array, each [N, oh, ow, C]."""
     (sh, sw), (dh, dw) = stride, dilation
@@ -100,8 +99,8 @@ def shifted(
 
 
 def out_size(
-    size: tuple[Any, ...], kernel: tuple[int, ...], stride: Pair, dilation: Pair, pads: Pads
-) -> tuple[Any, Any]:
+    size: tuple[int, ...], kernel: tuple[int, ...], stride: Pair, dilation: Pair, pads: Pads
+) -> Pair:
     """(height, width) behind a convolution or pooling; sizes may be symbolic."""
     return tuple(  # type: ignore[return-value]
         (n + p[0] + p[1] - (k - 1) * d - 1) // s + 1
@@ -149,11 +148,13 @@ def _depthwise(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: P
     return functools.reduce(jnp.add, [view * taps[t] for t, view in enumerate(views)])
 
 
-def _depthwise_fwd(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair) -> Any:
+def _depthwise_fwd(
+    x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair
+) -> tuple[jax.Array, Operands]:
     return _depthwise(x, w, stride, pads, dilation), (x, w)
 
 
-def _depthwise_bwd(stride: Pair, pads: Pads, dilation: Pair, saved: Any, dy: jax.Array) -> Any:
+def _depthwise_bwd(stride: Pair, pads: Pads, dilation: Pair, saved: Operands, dy: jax.Array) -> Operands:
     x, w = saved
     kernel = w.shape[:2]
     size = x.shape[1:3]
@@ -180,7 +181,7 @@ def gather_taps(
     stride: Pair,
     pads: Pads,
     dilation: Pair,
-    size: Any,
+    size: tuple[int, ...],
 ) -> jax.Array:
     """The transpose of `shifted` for any stride: [N, *size, C], where a pixel sums its parts of all windows it is in.
 
@@ -291,7 +292,9 @@ def _3x3(x: jax.Array, w: jax.Array, pads: Pads) -> jax.Array:
 
 
 @_winograd.defjvp
-def _winograd_jvp(pads: Pads, at_once: int | None, primals: Any, tangents: Any) -> Any:
+def _winograd_jvp(
+    pads: Pads, at_once: int | None, primals: Operands, tangents: Operands
+) -> tuple[jax.Array, jax.Array]:
     return jax.jvp(lambda x, w: _3x3(x, w, pads), primals, tangents)
 
 

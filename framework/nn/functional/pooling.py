@@ -6,7 +6,7 @@ Source: paddle.nn.functional pooling; `exclusive=True` means that padding does n
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -60,7 +60,14 @@ def _check_rank(x: jax.Array) -> None:
         raise ShapeError("2-D pooling takes [N, H, W, C]", received=x.shape, allowed="4 axes")
 
 
-def _reduce(x: jax.Array, init: float, op: Any, kernel: Pair, stride: Pair, pads: Pads) -> jax.Array:
+def _reduce(
+    x: jax.Array,
+    init: float,
+    op: Callable[[jax.Array, jax.Array], jax.Array],
+    kernel: Pair,
+    stride: Pair,
+    pads: Pads,
+) -> jax.Array:
     # The initial value is a numpy constant: with a traced one JAX sees no maximum or sum and has no gradient.
     return lax.reduce_window(
         x, np.asarray(init, x.dtype), op, (1, *kernel, 1), (1, *stride, 1), ((0, 0), *pads, (0, 0))
@@ -78,7 +85,9 @@ def _max_of_views_fwd(x: jax.Array, kernel: Pair, stride: Pair) -> Any:
     return y, (x, y)
 
 
-def _max_of_views_bwd(kernel: Pair, stride: Pair, saved: Any, dy: jax.Array) -> Any:
+def _max_of_views_bwd(
+    kernel: Pair, stride: Pair, saved: tuple[jax.Array, jax.Array], dy: jax.Array
+) -> tuple[jax.Array]:
     x, y = saved
     views = shifted(x, kernel, stride, (1, 1), y.shape[1:3])
     first = jnp.full(y.shape, len(views) - 1, jnp.int32)

@@ -91,7 +91,7 @@ def _mixed(table: np.ndarray, arrays: Sequence[jax.Array]) -> jax.Array:
     return lax.optimization_barrier(functools.reduce(jnp.add, parts))
 
 
-def blocks_of(width: Any) -> Any:
+def blocks_of(width: int) -> int:
     """How many times OUTPUTS columns cover the width, which may be symbolic."""
     return (width + OUTPUTS - 1) // OUTPUTS
 

@@ -1,11 +1,12 @@
-"""What schedules share: `at`, `resolved`, the checks of their fields, and the constant one."""
+"""What schedules share: `at`, `resolved`, the checks of their fields; the constant one and the one a metric drives."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from types import ModuleType
+from typing import Annotated, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +15,7 @@ import numpy as np
 from framework.config.registry import Kind, register
 from framework.core.errors import ConfigError, TraceError
 
-if TYPE_CHECKING:
-    from framework.optimizer.lr.plateau import ReduceOnPlateau
+Number = float | jax.Array  # a number on the host, or a scalar under a trace
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class LRScheduler:
     counts: ClassVar[tuple[str, ...]] = ()
     whole: ClassVar[str | None] = None
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         """The learning rate after `step` optimizer steps; `xp` is numpy for an int, jax.numpy for an array."""
         raise NotImplementedError(f"{type(self).__name__} defines no rate")
 
-    def at(self, step: int | jax.Array) -> Any:
+    def at(self, step: int | jax.Array) -> float | jax.Array:
         """The learning rate of the next step when `step` steps are done: a float, or float32 [] for an array.
 
         Raises:
@@ -111,21 +111,55 @@ class Constant(LRScheduler):
 
     learning_rate: float
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         return self.learning_rate
 
 
-def power(base: float, exponent: Any, xp: Any) -> Any:
+@register("schedule")
+@dataclass(frozen=True)
+class ReduceOnPlateau(LRScheduler):
+    """Multiplies the rate by `factor` when a metric has not become better for more than `patience` observations.
+
+    `at` gives `learning_rate`; what the metric did to it is the factor of a PlateauState (below), with which the
+    caller multiplies the rate. Better is lower with mode "min", by `threshold` of the best value ("rel") or by
+    `threshold` ("abs"). After a reduction `cooldown` observations count for nothing. A reduction that is not above
+    `epsilon` is not made.
+    """
+
+    learning_rate: float
+    mode: Literal["min", "max"] = "min"
+    factor: float = 0.1
+    patience: int = 10
+    threshold: float = 1e-4
+    threshold_mode: Literal["rel", "abs"] = "rel"
+    cooldown: int = 0
+    min_lr: float = 0.0
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if not (0 < self.factor < 1 and self.learning_rate > 0):
+            received = f"factor {self.factor}, learning_rate {self.learning_rate}"
+            raise self.error("no rate can be reduced", received, "factor above 0, below 1; a positive rate")
+
+    def rate(self, step: Number, xp: ModuleType) -> Number:
+        return self.learning_rate
+
+    @property
+    def plateau(self) -> ReduceOnPlateau:
+        return self
+
+
+def power(base: float, exponent: Number, xp: ModuleType) -> Number:
     """base**exponent; float32 would keep too little of a base near 1."""
     return xp.exp(math.log(base) * exponent)
 
 
-def cosine(start: float, end: float, share: Any, xp: Any) -> Any:
+def cosine(start: float, end: float, share: Number, xp: ModuleType) -> Number:
     """From start (share 0) to end (share 1) along half a cosine."""
     return end + (start - end) * (1 + xp.cos(math.pi * share)) / 2
 
 
-def called(function: Callable[[Any], Any], value: Any) -> Any:
+def call(function: Callable[[Number], Number], value: Number) -> Number:
     """What a user's function of the step gives. Raises: TraceError when it asks for the value in a compiled program."""
     try:
         return function(value)
