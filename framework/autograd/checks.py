@@ -63,7 +63,7 @@ def check_loss(value: ArrayLike, where: str) -> jax.Array:
 
 
 @contextlib.contextmanager
-def explained_forward_mode(function: Callable[..., Any], arguments: tuple, where: str) -> Iterator[None]:
+def explain_forward_mode_errors(function: Callable[..., Any], arguments: tuple, where: str) -> Iterator[None]:
     """Turn jax's refusal of forward mode through a custom_vjp into an error that names the operations.
 
     Raises:

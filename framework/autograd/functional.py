@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from framework.autograd.checks import check_function, check_inputs, check_loss, explained_forward_mode
+from framework.autograd.checks import check_function, check_inputs, check_loss, explain_forward_mode_errors
 from framework.core.errors import ShapeError
 from framework.nn import functional_core
 from framework.nn.functional_core import conjugate
@@ -142,7 +142,7 @@ def jvp(func: Callable[..., Any], xs: Inputs, v: object = None) -> tuple[Any, An
     """
     check_function(func, "jvp")
     arguments, _ = _inputs(xs, "jvp")
-    with explained_forward_mode(func, arguments, "jvp"):
+    with explain_forward_mode_errors(func, arguments, "jvp"):
         return jax.jvp(func, arguments, _direction(v, arguments, "jvp"))
 
 

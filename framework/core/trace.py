@@ -21,7 +21,7 @@ _ASKED_FOR_A_VALUE = (
 
 
 @contextlib.contextmanager
-def explained_trace() -> Iterator[None]:
+def explain_trace_errors() -> Iterator[None]:
     """Turn the errors of a trace inside the block into a TraceError that names the user's line.
 
     Raises:
@@ -45,6 +45,9 @@ def explained_trace() -> Iterator[None]:
             allowed="questions that have one answer for every size",
             fix="give that size as a number in the input's shape, or write the model without the question",
         ) from error
+
+
+explained_trace = explain_trace_errors  # its name of the last release
 
 
 def user_line(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from framework.core.dtypes import narrow
 from framework.core.errors import InputError, ShapeError
 from framework.core.rng import next_key
-from framework.core.trace import explained_trace
+from framework.core.trace import explain_trace_errors
 from framework.export import Artifact, TensorSpec, load_artifact, lower_layer, size_fits
 from framework.inference.engine import Engine
 from framework.nn import functional_core
@@ -101,7 +101,7 @@ def _arrays(args: T) -> T:
 
 def _static_function(fn: Callable[P, T], specs: Sequence[InputSpec] | None) -> Callable[P, T]:
     @functools.partial(jax.jit, static_argnums=0)
-    def compiled(scopes: Scopes, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def run(scopes: Scopes, args: tuple, kwargs: dict[str, Any]) -> Any:
         return fn(*args, **kwargs)
 
     @functools.wraps(fn)
@@ -114,8 +114,8 @@ def _static_function(fn: Callable[P, T], specs: Sequence[InputSpec] | None) -> C
                 fix="take the decorator off the method and call to_static(layer)",
             )
         _check(specs, args)
-        with explained_trace():
-            return compiled(current_scopes(), *_arrays((args, kwargs)))
+        with explain_trace_errors():
+            return run(current_scopes(), *_arrays((args, kwargs)))
 
     return call
 
@@ -143,7 +143,7 @@ class _StaticLayer:
         _check(self._specs, args)
         graphdef, params, buffers = functional_core.split(self._layer)
         key = next_key() if self._layer.training else None
-        with explained_trace():
+        with explain_trace_errors():
             out, buffers = _apply(graphdef, current_scopes(), params, buffers, key, *_arrays((args, kwargs)))
         functional_core.update(self._layer, None, buffers)
         return out

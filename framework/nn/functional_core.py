@@ -147,7 +147,7 @@ def update(
 ) -> None:
     """Write arrays back into a layer by dotted name."""
     for arrays, registry in ((params or {}, "_parameters"), (buffers or {}, "_buffers")):
-        slots = {full: (owner, name) for full, owner, name in layer._named(registry)}
+        slots = {full: (owner, name) for full, owner, name in layer._slots(registry)}
         unknown = [key for key in arrays if key not in slots]
         if unknown:
             raise WeightError(

@@ -52,7 +52,7 @@ class ParamAttr:
     name: str | None = None
     initializer: I.Initializer | None = None
     learning_rate: float = 1.0
-    regularizer: Any = None
+    regularizer: object = None  # of the optimizer: a WeightDecay or a number
     trainable: bool = True
     need_clip: bool = True
 
@@ -265,21 +265,21 @@ class Layer:
     def named_children(self) -> Iterator[tuple[str, Layer]]:
         return iter(self._sub_layers.items())
 
-    def _named(self, registry: str) -> Iterator[tuple[str, Layer, str]]:
+    def _slots(self, registry: str) -> Iterator[tuple[str, Layer, str]]:
         for path, layer in self.named_sublayers(include_self=True):
             for name in layer.__dict__[registry]:
                 yield (f"{path}.{name}" if path else name), layer, name
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
         """Every parameter with its dotted name. BatchNorm's running statistics are buffers, not parameters."""
-        for full, layer, name in self._named("_parameters"):
+        for full, layer, name in self._slots("_parameters"):
             yield (f"{prefix}.{full}" if prefix else full), layer._parameters[name]
 
     def parameters(self) -> list[Parameter]:
         return [parameter for _, parameter in self.named_parameters()]
 
     def named_buffers(self) -> Iterator[tuple[str, jax.Array]]:
-        for full, layer, name in self._named("_buffers"):
+        for full, layer, name in self._slots("_buffers"):
             yield full, layer._buffers[name]
 
     def buffers(self) -> list[jax.Array]:

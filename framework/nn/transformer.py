@@ -118,9 +118,7 @@ class MultiHeadAttention(Layer):
         elif isinstance(cache, self.FixedCache):
             cache, attn_mask = self._write(cache, k, v, attn_mask)
             k, v, _ = cache
-        weights = F.attention_weights(q, k, attn_mask)
-        kept = F.dropout(weights, self.dropout, training=self.training)
-        mixed = F.attend(kept, v)
+        mixed, weights = F.attention_with_weights(q, k, v, attn_mask, self.dropout, training=self.training)
         out = self.out_proj(mixed.reshape(*mixed.shape[:2], self.embed_dim))
         extra = ((weights,) if self.need_weights else ()) + ((cache,) if cache is not None else ())
         return (out, *extra) if extra else out

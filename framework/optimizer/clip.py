@@ -51,13 +51,13 @@ class GradClip:
         if self.value is not None:
             return {name: jnp.clip(grad, *self.limits) for name, grad in grads.items()}
         if self.norm is not None:
-            return {name: _scaled(grad, optax.global_norm(grad), self.norm) for name, grad in grads.items()}
+            return {name: _scale(grad, optax.global_norm(grad), self.norm) for name, grad in grads.items()}
         assert self.global_norm is not None
         total = optax.global_norm(dict(grads))
-        return {name: _scaled(grad, total, self.global_norm) for name, grad in grads.items()}
+        return {name: _scale(grad, total, self.global_norm) for name, grad in grads.items()}
 
 
-def _scaled(grad: jax.Array, norm: jax.Array, limit: float) -> jax.Array:
+def _scale(grad: jax.Array, norm: jax.Array, limit: float) -> jax.Array:
     return grad * (limit / jnp.maximum(norm, limit))
 
 

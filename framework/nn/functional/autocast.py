@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 # fmt: off
 WHITE = frozenset((
-    "attend", "attention_weights", "scaled_dot_product_attention", "linear", "matmul", "rnn_cell", "rnn_scan",
+    "attention_with_weights", "scaled_dot_product_attention", "linear", "matmul", "rnn_cell", "rnn_scan",
     "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d",
 ))
 BLACK = frozenset((

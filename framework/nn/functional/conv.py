@@ -80,7 +80,7 @@ def conv_padding(
 # -- convolution --------------------------------------------------------------------------------------------------
 
 
-def shifted(
+def shift_views(
     x: jax.Array, kernel: tuple[int, ...], stride: Pair, dilation: Pair, out: tuple[int, ...]
 ) -> list[jax.Array]:
     """The kh*kw shifted views of a padded [N, H, W, C] array, each [N, oh, ow, C]."""
@@ -108,7 +108,7 @@ def out_size(
     )
 
 
-def padded(x: jax.Array, pads: Pads, value: float = 0.0) -> jax.Array:
+def pad_edges(x: jax.Array, pads: Pads, value: float = 0.0) -> jax.Array:
     """Zero-padded on H and W, behind a barrier: without it XLA recomputes the pad for every shifted view."""
     if pads == ((0, 0), (0, 0)):
         return x
@@ -143,7 +143,7 @@ def _depthwise(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: P
     """Depthwise convolution as a sum of shifted multiply-adds; w is [kh, kw, C]."""
     kernel = w.shape[:2]
     out = out_size(x.shape[1:3], kernel, stride, dilation, pads)
-    views = shifted(padded(x, pads), kernel, stride, dilation, out)
+    views = shift_views(pad_edges(x, pads), kernel, stride, dilation, out)
     taps = w.reshape(-1, w.shape[2])
     return functools.reduce(jnp.add, [view * taps[t] for t, view in enumerate(views)])
 
@@ -158,7 +158,7 @@ def _depthwise_bwd(stride: Pair, pads: Pads, dilation: Pair, saved: Operands, dy
     x, w = saved
     kernel = w.shape[:2]
     size = x.shape[1:3]
-    views = shifted(padded(x, pads), kernel, stride, dilation, dy.shape[1:3])
+    views = shift_views(pad_edges(x, pads), kernel, stride, dilation, dy.shape[1:3])
     wide = [(view * dy).astype(jnp.float32) for view in views]
     # One pass over large maps; small ones are in the cache, where fewer sums at a time run faster (7x7x960, 25 taps in
     # fives: 3.2 to 1.0 ms).
@@ -183,7 +183,7 @@ def gather_taps(
     dilation: Pair,
     size: tuple[int, ...],
 ) -> jax.Array:
-    """The transpose of `shifted` for any stride: [N, *size, C], where a pixel sums its parts of all windows it is in.
+    """The transpose of `shift_views` for any stride: [N, *size, C]; a pixel sums its parts of all windows it is in.
 
     `arrays` have one value for each window, [N, oh, ow, C]; `part(arrays, tap)` is what a window gives to its pixel at
     this tap, and 0 for a window of zeros, whatever else is in the arrays. Phase by phase, a phase being the pixels
@@ -204,7 +204,7 @@ def gather_taps(
     starts = [[start for phase in axis for _, start in phase] for axis in met]
     low = [max(-min(axis), 0) for axis in starts]
     high = [max(max(axis) + count - o, 0) for axis, count, o in zip(starts, counts, out)]
-    arrays = [padded(array, ((low[0], high[0]), (low[1], high[1]))) for array in arrays]
+    arrays = [pad_edges(array, ((low[0], high[0]), (low[1], high[1]))) for array in arrays]
 
     def phase(rows: list[tuple[int, int]], columns: list[tuple[int, int]]) -> jax.Array:
         total = jnp.zeros((n, *counts, c), arrays[0].dtype)
@@ -269,7 +269,7 @@ def _plain(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair,
 
 def _pointwise(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, low: bool) -> jax.Array:
     """A 1x1 convolution as a dot on [N*H*W, C]; a stride drops pixels first."""
-    x = padded(x, pads)
+    x = pad_edges(x, pads)
     if stride != (1, 1):
         x = x[:, :: stride[0], :: stride[1]]
     n, h, width, c = x.shape
@@ -283,7 +283,7 @@ def _winograd(x: jax.Array, w: jax.Array, pads: Pads, at_once: int | None) -> ja
     saves nothing."""
     height, width = out_size(x.shape[1:3], (3, 3), (1, 1), (1, 1), pads)
     fill = winograd.blocks_of(width) * winograd.OUTPUTS - width
-    x = padded(x, (pads[0], (pads[1][0], pads[1][1] + fill)))
+    x = pad_edges(x, (pads[0], (pads[1][0], pads[1][1] + fill)))
     return winograd.convolve(x, _hwio(w), (height, width), at_once)
 
 
@@ -298,7 +298,7 @@ def _winograd_jvp(
     return jax.jvp(lambda x, w: _3x3(x, w, pads), primals, tangents)
 
 
-def _halved(x: jax.Array, w: jax.Array, pads: Pads) -> jax.Array:
+def _conv_3x3(x: jax.Array, w: jax.Array, pads: Pads) -> jax.Array:
     """A 3x3 convolution of stride 1 with half of the multiplications where that is faster, and never in 16 bits, which
     have no digits to spare. Where sizes are symbolic both forms are in the program, and compiling chooses one."""
     images, pixels = x.shape[0], math.prod(out_size(x.shape[1:3], (3, 3), (1, 1), (1, 1), pads))
@@ -349,7 +349,7 @@ def _conv2d(
     elif plan == "space_to_depth":
         y = choose(on, lambda x, w: _space_to_depth(x, w, stride, pads, dilation), plain, x, weight)
     elif plan == "winograd":
-        y = choose(on, lambda x, w: _halved(x, w, pads), plain, x, weight)
+        y = choose(on, lambda x, w: _conv_3x3(x, w, pads), plain, x, weight)
     else:
         # bfloat16 convolutions are slow on a CPU: there only dots run in low precision.
         y = choose(on, lambda x, w: _plain(x, w, stride, pads, dilation, groups), plain, x, weight)

@@ -121,10 +121,10 @@ def _batch_norm_train(
     )
     mean, variance = lax.stop_gradient(mean), lax.stop_gradient(variance)
 
-    def moved(running: jax.Array, batch: jax.Array) -> jax.Array:
+    def average(running: jax.Array, batch: jax.Array) -> jax.Array:
         return (running.astype(jnp.float32) * momentum + batch * (1 - momentum)).astype(running.dtype)
 
-    return y, moved(running_mean, mean), moved(running_var, variance)
+    return y, average(running_mean, mean), average(running_var, variance)
 
 
 @functools.partial(jax.jit, static_argnames=("epsilon",))

@@ -24,7 +24,7 @@ from framework.nn.functional.conv import (
     gather_taps,
     out_size,
     pair,
-    shifted,
+    shift_views,
 )
 from framework.nn.functional.lowering import Platform, choose
 
@@ -77,7 +77,7 @@ def _reduce(
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
 def _max_of_views(x: jax.Array, kernel: Pair, stride: Pair) -> jax.Array:
     out = out_size(x.shape[1:3], kernel, stride, (1, 1), _NO_PADS)
-    return functools.reduce(jnp.maximum, shifted(x, kernel, stride, (1, 1), out))
+    return functools.reduce(jnp.maximum, shift_views(x, kernel, stride, (1, 1), out))
 
 
 def _max_of_views_fwd(x: jax.Array, kernel: Pair, stride: Pair) -> Any:
@@ -89,7 +89,7 @@ def _max_of_views_bwd(
     kernel: Pair, stride: Pair, saved: tuple[jax.Array, jax.Array], dy: jax.Array
 ) -> tuple[jax.Array]:
     x, y = saved
-    views = shifted(x, kernel, stride, (1, 1), y.shape[1:3])
+    views = shift_views(x, kernel, stride, (1, 1), y.shape[1:3])
     first = jnp.full(y.shape, len(views) - 1, jnp.int32)
     for tap in reversed(range(len(views) - 1)):
         first = jnp.where(views[tap] == y, tap, first)

@@ -1,4 +1,4 @@
-"""What schedules share: `at`, `resolved`, the checks of their fields; the constant one and the one a metric drives."""
+"""What schedules share: `at`, `resolve`, the checks of their fields; the constant one and the one a metric drives."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LRScheduler:
         """The learning rate of the next step when `step` steps are done: a float, or float32 [] for an array.
 
         Raises:
-            ConfigError: the schedule counts epochs or the whole training, and `resolved` was not called.
+            ConfigError: the schedule counts epochs or the whole training, and `resolve` was not called.
         """
         if found := self.open_ends():
             raise ConfigError(
@@ -44,7 +44,7 @@ class LRScheduler:
                 where=type(self).__name__,
                 received=", ".join(found),
                 allowed="counts in steps",
-                fix="call schedule.resolved(total_steps, steps_per_epoch) first, or give the counts in steps",
+                fix="call schedule.resolve(total_steps, steps_per_epoch) first, or give the counts in steps",
             )
         if isinstance(step, jax.Array):
             with jax.numpy_dtype_promotion("standard"):  # formulas mix the step, an integer, with floats
@@ -52,11 +52,11 @@ class LRScheduler:
         return float(self.rate(int(step), np))
 
     def open_ends(self) -> list[str]:
-        """What `resolved` has yet to fill in."""
+        """What `resolve` has yet to fill in."""
         found = ["by_epoch"] if getattr(self, "by_epoch", False) else []
         return found + ([self.whole] if self.whole and getattr(self, self.whole) is None else [])
 
-    def resolved(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
+    def resolve(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
         """The schedule in steps for a training of `total_steps`; epochs are `steps_per_epoch` steps.
 
         Raises:
@@ -78,6 +78,10 @@ class LRScheduler:
                 many = isinstance(value, tuple)
                 changes[name] = tuple(v * steps_per_epoch for v in value) if many else value * steps_per_epoch
         return replace(self, **changes, **({"by_epoch": False} if by_epoch else {}))
+
+    def resolved(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
+        """`resolve` under its name of the last release."""
+        return self.resolve(total_steps, steps_per_epoch)
 
     @property
     def plateau(self) -> ReduceOnPlateau | None:
@@ -143,6 +147,10 @@ class ReduceOnPlateau(LRScheduler):
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
         return self.learning_rate
+
+    def resolved(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
+        """`resolve` under its name of the last release."""
+        return self.resolve(total_steps, steps_per_epoch)
 
     @property
     def plateau(self) -> ReduceOnPlateau:

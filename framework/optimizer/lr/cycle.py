@@ -59,14 +59,12 @@ class LinearWarmup(LRScheduler):
     def open_ends(self) -> list[str]:
         return super().open_ends() + [f"learning_rate.{name}" for name in self.inner.open_ends()]
 
-    def resolved(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
-        own = super().resolved(total_steps, steps_per_epoch)
+    def resolve(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
+        own = super().resolve(total_steps, steps_per_epoch)
         assert isinstance(own, LinearWarmup)
         if not self.inner.open_ends():
             return own
-        return replace(
-            own, learning_rate=self.inner.resolved(total_steps - own.warmup_steps, steps_per_epoch)
-        )
+        return replace(own, learning_rate=self.inner.resolve(total_steps - own.warmup_steps, steps_per_epoch))
 
     @property
     def plateau(self) -> ReduceOnPlateau | None:

@@ -30,7 +30,7 @@ class PlateauState:
         Raises:
             InputError: the metric is no single number.
         """
-        how = self.schedule
+        schedule = self.schedule
         try:
             value = float(metric)
         except TypeError:
@@ -44,17 +44,17 @@ class PlateauState:
             self.best, self.bad = value, 0
         else:
             self.bad += 1
-        if self.bad > how.patience:
-            self.cooldown, self.bad = how.cooldown, 0
-            lower = max(self.rate * how.factor, how.min_lr)
-            if self.rate - lower > how.epsilon:
+        if self.bad > schedule.patience:
+            self.cooldown, self.bad = schedule.cooldown, 0
+            lower = max(self.rate * schedule.factor, schedule.min_lr)
+            if self.rate - lower > schedule.epsilon:
                 self.rate = lower
         return self.factor
 
     def _better(self, value: float, best: float) -> bool:
-        how = self.schedule
-        margin = how.threshold * (best if how.threshold_mode == "rel" else 1)
-        return value < best - margin if how.mode == "min" else value > best + margin
+        schedule = self.schedule
+        margin = schedule.threshold * (best if schedule.threshold_mode == "rel" else 1)
+        return value < best - margin if schedule.mode == "min" else value > best + margin
 
     def state_dict(self) -> dict[str, float | None]:
         return {key: getattr(self, key) for key in _KEYS}

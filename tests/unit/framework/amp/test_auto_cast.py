@@ -26,8 +26,7 @@ IMAGE, ROWS, HEADS = values(2, 6, 6, 4), values(3, 4), values(2, 5, 2, 4)
 LABEL = jnp.asarray([0, 3, 1])
 # One call of every operation of the two lists, on float32 inputs.
 CALLS = {
-    "attend": lambda c: F.attend(c(values(2, 2, 5, 5)), c(HEADS)),
-    "attention_weights": lambda c: F.attention_weights(c(HEADS), c(HEADS)),
+    "attention_with_weights": lambda c: F.attention_with_weights(c(HEADS), c(HEADS), c(HEADS))[0],
     "scaled_dot_product_attention": lambda c: F.scaled_dot_product_attention(c(HEADS), c(HEADS), c(HEADS)),
     "linear": lambda c: F.linear(c(ROWS), values(4, 2), values(2)),
     "matmul": lambda c: F.matmul(c(ROWS), values(4, 2)),
