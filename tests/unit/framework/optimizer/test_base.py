@@ -53,7 +53,7 @@ def grads_like(layer: nn.Layer, value: float = 1.0) -> dict[str, jax.Array]:
 
 def test_rates_of_patterns_multiply() -> None:
     how = SGD(lr_multipliers={"blocks": 0.5, r"^blocks\.2": 0.1, "norm": 2}).param_groups(Net())
-    rates = {name: treatment.rate for name, treatment in how.items()}
+    rates = {name: group.rate for name, group in how.items()}
     assert rates["blocks.0.weight"] == 0.5 and rates["blocks.2.weight"] == pytest.approx(0.05)
     assert rates["stem.weight"] == 1.0 and rates["norm.bias"] == 2.0
 
@@ -87,7 +87,7 @@ def test_what_is_not_trained() -> None:
 
 def test_layer_decay() -> None:
     how = SGD(layer_decay=0.5).param_groups(Net())
-    rates = {name: treatment.rate for name, treatment in how.items()}
+    rates = {name: group.rate for name, group in how.items()}
     assert rates == {
         "stem.weight": 0.0625,
         "stem.bias": 0.0625,
