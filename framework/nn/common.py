@@ -14,6 +14,8 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from framework.nn.layer import AttrLike, Layer
 
+Size = int | Sequence[int]  # of all axes, or of each
+
 _CHANNELS_LAST = ("NLC", "NHWC", "NDHWC")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -11,11 +10,9 @@ import jax
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from framework.nn.common import check_data_format
+from framework.nn.common import Size, check_data_format
 from framework.nn.functional.conv import Padding
 from framework.nn.layer import AttrLike, Layer
-
-Size = int | Sequence[int]
 
 
 def _kernel(kernel_size: Size, axes: int, where: str) -> tuple[int, ...]:

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 import jax
 
 from framework.nn import functional as F
-from framework.nn.common import check_data_format
+from framework.nn.common import Size, check_data_format
 from framework.nn.functional.conv import Padding
 from framework.nn.layer import Layer
-
-Size = int | Sequence[int]
 
 
 class _Pool(Layer):

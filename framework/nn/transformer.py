@@ -147,45 +147,9 @@ def _per_module(attr: Attrs, count: int) -> list[AttrLike]:
 
 
 class _Block(Layer):
-    """What encoder and decoder layers share: the feed-forward part and the residual order."""
+    """What encoder and decoder layers share: attentions and a feed-forward part, and the residual order."""
 
-    def _setup(self, config: dict[str, Any], modules: int) -> tuple[list[AttrLike], list[AttrLike], float]:
-        self._config = config
-        activation = config["activation"]
-        if activation not in _ACTIVATIONS:
-            raise ShapeError(
-                "unknown activation",
-                where=type(self).__name__,
-                received=repr(activation),
-                allowed=", ".join(_ACTIVATIONS),
-            )
-        self.activation = _ACTIVATIONS[activation]
-        self.normalize_before = config["normalize_before"]
-        dropout = config["dropout"]
-        attn_dropout = dropout if config["attn_dropout"] is None else config["attn_dropout"]
-        self._act_dropout = dropout if config["act_dropout"] is None else config["act_dropout"]
-        weights, biases = (_per_module(config[name], modules) for name in ("weight_attr", "bias_attr"))
-        return weights, biases, attn_dropout
-
-    def _add_feed_forward(self, weight_attr: AttrLike, bias_attr: AttrLike) -> None:
-        d_model, width = self._config["d_model"], self._config["dim_feedforward"]
-        self.linear1 = Linear(d_model, width, weight_attr, bias_attr)
-        self.dropout = Dropout(self._act_dropout)
-        self.linear2 = Linear(width, d_model, weight_attr, bias_attr)
-
-    def _residual(
-        self, x: jax.Array, norm: Layer, dropout: Layer, inner: Callable[[jax.Array], jax.Array]
-    ) -> jax.Array:
-        if self.normalize_before:
-            return x + dropout(inner(norm(x)))
-        return norm(x + dropout(inner(x)))
-
-    def _feed_forward(self, x: jax.Array) -> jax.Array:
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
-
-
-class TransformerEncoderLayer(_Block):
-    """Self-attention and a feed-forward part, each with a residual; `normalize_before` puts the norms first."""
+    _attentions: tuple[str, ...]
 
     def __init__(
         self,
@@ -202,11 +166,44 @@ class TransformerEncoderLayer(_Block):
     ) -> None:
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         super().__init__()
-        weights, biases, attn = self._setup(config, 2)
-        self.self_attn = MultiHeadAttention(d_model, nhead, attn, weight_attr=weights[0], bias_attr=biases[0])
-        self._add_feed_forward(weights[1], biases[1])
-        self.norm1, self.norm2 = LayerNorm(d_model), LayerNorm(d_model)
-        self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
+        self._config = config
+        if activation not in _ACTIVATIONS:
+            raise ShapeError(
+                "unknown activation",
+                where=type(self).__name__,
+                received=repr(activation),
+                allowed=", ".join(_ACTIVATIONS),
+            )
+        self.activation, self.normalize_before = _ACTIVATIONS[activation], normalize_before
+        parts = len(self._attentions) + 1
+        weights, biases = _per_module(weight_attr, parts), _per_module(bias_attr, parts)
+        attn = dropout if attn_dropout is None else attn_dropout
+        for name, weight, bias in zip(self._attentions, weights, biases):
+            attention = MultiHeadAttention(d_model, nhead, attn, weight_attr=weight, bias_attr=bias)
+            self.add_sublayer(name, attention)
+        self.linear1 = Linear(d_model, dim_feedforward, weights[-1], biases[-1])
+        self.dropout = Dropout(dropout if act_dropout is None else act_dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, weights[-1], biases[-1])
+        for number in range(1, parts + 1):
+            self.add_sublayer(f"norm{number}", LayerNorm(d_model))
+        for number in range(1, parts + 1):
+            self.add_sublayer(f"dropout{number}", Dropout(dropout))
+
+    def _residual(
+        self, x: jax.Array, norm: Layer, dropout: Layer, inner: Callable[[jax.Array], jax.Array]
+    ) -> jax.Array:
+        if self.normalize_before:
+            return x + dropout(inner(norm(x)))
+        return norm(x + dropout(inner(x)))
+
+    def _feed_forward(self, x: jax.Array) -> jax.Array:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+
+class TransformerEncoderLayer(_Block):
+    """Self-attention and a feed-forward part, each with a residual; `normalize_before` puts the norms first."""
+
+    _attentions = ("self_attn",)
 
     def forward(self, src: jax.Array, src_mask: jax.Array | None = None, cache: Any = None) -> Any:
         """src [N, T, d_model]; with a cache the result is (output, new cache)."""
@@ -231,29 +228,7 @@ class TransformerEncoderLayer(_Block):
 class TransformerDecoderLayer(_Block):
     """Self-attention, attention over the encoder's output and a feed-forward part, each with a residual."""
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
-        normalize_before: bool = False,
-        weight_attr: Attrs = None,
-        bias_attr: Attrs = None,
-    ) -> None:
-        config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-        super().__init__()
-        weights, biases, attn = self._setup(config, 3)
-        self.self_attn = MultiHeadAttention(d_model, nhead, attn, weight_attr=weights[0], bias_attr=biases[0])
-        self.cross_attn = MultiHeadAttention(
-            d_model, nhead, attn, weight_attr=weights[1], bias_attr=biases[1]
-        )
-        self._add_feed_forward(weights[2], biases[2])
-        self.norm1, self.norm2, self.norm3 = LayerNorm(d_model), LayerNorm(d_model), LayerNorm(d_model)
-        self.dropout1, self.dropout2, self.dropout3 = Dropout(dropout), Dropout(dropout), Dropout(dropout)
+    _attentions = ("self_attn", "cross_attn")
 
     def forward(
         self,

@@ -192,7 +192,7 @@ class Optimizer:
         found = {}
         for name, parameter in named.items():
             group = self._param_group(name, parameter.attr, len(parameter.shape), depth.get(name, 1.0))
-            if parameter.trainable and group.rate != 0 and not _found(self.frozen, name):
+            if parameter.trainable and group.rate != 0 and not _matches(self.frozen, name):
                 found[name] = group
         if not found:
             raise self.error("nothing is left to train", type(layer).__name__, "a trainable parameter")
@@ -206,7 +206,7 @@ class Optimizer:
         rate *= attr.learning_rate * self.ratio(name)
         for pattern, factor in self.lr_multipliers.items():
             rate *= factor if re.search(pattern, name) else 1.0
-        spared = _found(self.no_decay, name) or (rank < 2 and not self.decay_norm_and_bias)
+        spared = _matches(self.no_decay, name) or (rank < 2 and not self.decay_norm_and_bias)
         own = self.own_decay if self.decays(name) and not spared else WeightDecay()
         coupled = WeightDecay.of(attr.regularizer if attr.regularizer is not None or self.decoupled else own)
         return ParamGroup(rate, coupled, own.l2 if self.decoupled else 0.0, attr.need_clip)
@@ -378,7 +378,7 @@ class Optimizer:
         return replace(self, learning_rate=self.schedule.resolve(total_steps, steps_per_epoch))
 
 
-def _found(patterns: tuple[str, ...], name: str) -> bool:
+def _matches(patterns: tuple[str, ...], name: str) -> bool:
     return any(re.search(pattern, name) for pattern in patterns)
 
 

@@ -148,10 +148,6 @@ class ReduceOnPlateau(LRScheduler):
     def rate(self, step: Number, xp: ModuleType) -> Number:
         return self.learning_rate
 
-    def resolved(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
-        """`resolve` under its name of the last release."""
-        return self.resolve(total_steps, steps_per_epoch)
-
     @property
     def plateau(self) -> ReduceOnPlateau:
         return self

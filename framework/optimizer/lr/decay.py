@@ -97,10 +97,9 @@ class StepDecay(LRScheduler):
         return self.learning_rate * power(self.gamma, step // self.step_size, xp)
 
 
-@register("schedule")
 @dataclass(frozen=True)
-class NaturalExpDecay(LRScheduler):
-    """`lr * exp(-gamma * t)` with `t = step // every`; with `by_epoch` t counts epochs."""
+class _PeriodicDecay(LRScheduler):
+    """What falls by the count of periods of `every` steps, or of `every` epochs with `by_epoch`."""
 
     learning_rate: float
     gamma: float
@@ -111,20 +110,20 @@ class NaturalExpDecay(LRScheduler):
     def __post_init__(self) -> None:
         self.check(gamma=0, every=0)
 
+
+@register("schedule")
+@dataclass(frozen=True)
+class NaturalExpDecay(_PeriodicDecay):
+    """`lr * exp(-gamma * t)` with `t = step // every`; with `by_epoch` t counts epochs."""
+
     def rate(self, step: Number, xp: ModuleType) -> Number:
         return self.learning_rate * xp.exp(-self.gamma * (step // self.every))
 
 
 @register("schedule")
 @dataclass(frozen=True)
-class ExponentialDecay(LRScheduler):
+class ExponentialDecay(_PeriodicDecay):
     """`lr * gamma**t` with `t = step // every`; with `by_epoch` t counts epochs."""
-
-    learning_rate: float
-    gamma: float
-    every: int = 1
-    by_epoch: bool = False
-    counts: ClassVar = ("every",)
 
     def __post_init__(self) -> None:
         self.check(every=0)
@@ -136,17 +135,8 @@ class ExponentialDecay(LRScheduler):
 
 @register("schedule")
 @dataclass(frozen=True)
-class InverseTimeDecay(LRScheduler):
+class InverseTimeDecay(_PeriodicDecay):
     """`lr / (1 + gamma * t)` with `t = step // every`; with `by_epoch` t counts epochs."""
-
-    learning_rate: float
-    gamma: float
-    every: int = 1
-    by_epoch: bool = False
-    counts: ClassVar = ("every",)
-
-    def __post_init__(self) -> None:
-        self.check(gamma=0, every=0)
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
         return self.learning_rate / (1 + self.gamma * (step // self.every))
