@@ -270,43 +270,51 @@ def _copies(layer: _Block, count: int) -> LayerList:
     return LayerList([layer, *(type(layer)(**layer._config) for _ in range(count - 1))])
 
 
-class TransformerEncoder(Layer):
+class _Stack(Layer):
+    """What the two stacks of layers share."""
+
+    def __init__(self, layer: _Block, num_layers: int, norm: Layer | None) -> None:
+        super().__init__()
+        self.layers = _copies(layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def _run(self, x: jax.Array, inputs: tuple[jax.Array | None, ...], cache: Any) -> Any:
+        caches = []
+        for i, layer in enumerate(self.layers):
+            if cache is None:
+                x = layer(x, *inputs)
+            else:
+                x, new = layer(x, *inputs, cache[i])
+                caches.append(new)
+        x = x if self.norm is None else self.norm(x)
+        return x if cache is None else (x, caches)
+
+    def gen_cache(self, x: jax.Array) -> list[Any]:
+        """A cache for each layer, of the encoder's input or the decoder's memory."""
+        return [layer.gen_cache(x) for layer in self.layers]
+
+
+class TransformerEncoder(_Stack):
     """`num_layers` encoder layers and an optional norm."""
 
     def __init__(
         self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Layer | None = None
     ) -> None:
-        super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
-        self.num_layers = num_layers
-        self.norm = norm
+        super().__init__(encoder_layer, num_layers, norm)
 
     def forward(self, src: jax.Array, src_mask: jax.Array | None = None, cache: Any = None) -> Any:
         """src [N, T, d_model]; with a list of caches the result is (output, new caches)."""
-        caches = []
-        for i, layer in enumerate(self.layers):
-            if cache is None:
-                src = layer(src, src_mask)
-            else:
-                src, new = layer(src, src_mask, cache[i])
-                caches.append(new)
-        src = src if self.norm is None else self.norm(src)
-        return src if cache is None else (src, caches)
-
-    def gen_cache(self, src: jax.Array) -> list[Any]:
-        return [layer.gen_cache(src) for layer in self.layers]
+        return self._run(src, (src_mask,), cache)
 
 
-class TransformerDecoder(Layer):
+class TransformerDecoder(_Stack):
     """`num_layers` decoder layers and an optional norm."""
 
     def __init__(
         self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Layer | None = None
     ) -> None:
-        super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
-        self.num_layers = num_layers
-        self.norm = norm
+        super().__init__(decoder_layer, num_layers, norm)
 
     def forward(
         self,
@@ -317,18 +325,7 @@ class TransformerDecoder(Layer):
         cache: Any = None,
     ) -> Any:
         """tgt [N, T, d_model], memory [N, S, d_model]; with a list of caches the result is (output, new caches)."""
-        caches = []
-        for i, layer in enumerate(self.layers):
-            if cache is None:
-                tgt = layer(tgt, memory, tgt_mask, memory_mask)
-            else:
-                tgt, new = layer(tgt, memory, tgt_mask, memory_mask, cache[i])
-                caches.append(new)
-        tgt = tgt if self.norm is None else self.norm(tgt)
-        return tgt if cache is None else (tgt, caches)
-
-    def gen_cache(self, memory: jax.Array) -> list[Any]:
-        return [layer.gen_cache(memory) for layer in self.layers]
+        return self._run(tgt, (memory, tgt_mask, memory_mask), cache)
 
 
 class Transformer(Layer):
