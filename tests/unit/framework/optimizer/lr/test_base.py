@@ -63,7 +63,7 @@ def test_what_is_inside_a_warmup_lasts_for_the_rest() -> None:
 
 
 def test_an_open_schedule_has_no_rate() -> None:
-    with pytest.raises(ConfigError, match=r"open ends[\s\S]*received: T_max[\s\S]*resolved\(total_steps"):
+    with pytest.raises(ConfigError, match=r"open ends[\s\S]*received: T_max[\s\S]*resolve\(total_steps"):
         lr.CosineAnnealingDecay(0.1).at(0)
     with pytest.raises(ConfigError, match="received: by_epoch"):
         lr.StepDecay(0.1, 30, by_epoch=True).at(0)
