@@ -4,7 +4,7 @@ The names below are loaded when they are first used: `import framework` alone br
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from framework import amp as amp
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from framework import vision as vision
     from framework.core.device import device_list as device_list
     from framework.core.device import get_device as get_device
-    from framework.core.device import run_check as run_check
     from framework.core.device import set_device as set_device
     from framework.core.dtypes import enable_x64 as enable_x64
     from framework.core.rng import rng_scope as rng_scope
     from framework.core.rng import seed as seed
     from framework.engine.model import Model as Model
+    from framework.install_check import run_check as run_check
     from framework.io.state import load as load
     from framework.io.state import save as save
     from framework.nn.summary import summary as summary
@@ -46,16 +46,17 @@ _PACKAGES = (
     "vision",
 )
 _WHERE = {
-    **dict.fromkeys(("device_list", "get_device", "run_check", "set_device"), "framework.core.device"),
+    **dict.fromkeys(("device_list", "get_device", "set_device"), "framework.core.device"),
     **dict.fromkeys(("rng_scope", "seed"), "framework.core.rng"),
     **dict.fromkeys(("load", "save"), "framework.io.state"),
     "Model": "framework.engine.model",
     "enable_x64": "framework.core.dtypes",
+    "run_check": "framework.install_check",
     "summary": "framework.nn.summary",
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _PACKAGES:
         return importlib.import_module(f"framework.{name}")
     if name in _WHERE:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from framework.core.errors import ConfigError
+from framework.core.transform import WindowTransform
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
@@ -57,9 +58,9 @@ class TextProcessor:
 
     def parts(self, sample: TextSample) -> Sequence[TextSample]:
         first, *rest = self.context.transforms or (None,)
-        if not hasattr(first, "split_windows"):
+        if not isinstance(first, WindowTransform):
             return [self.tokenize_sample(sample)]
-        return [apply_transforms(part, rest) for part in first.split_windows(sample)]  # type: ignore[union-attr]
+        return [apply_transforms(part, rest) for part in first.split_windows(sample)]
 
     def pack(self, part: TextSample) -> dict[str, np.ndarray]:
         return pack_tokens(part)

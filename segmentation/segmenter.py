@@ -10,10 +10,11 @@ from typing import BinaryIO, TypeVar
 import numpy as np
 
 from framework.core.errors import InputError
+from framework.core.transform import Transform
 from framework.vision import raw_images
 from framework.vision.sample import Sample
 from framework.workflow import ImageItem, VisionPredictor
-from framework.workflow.image_runner import ImageRunner, Transform
+from framework.workflow.image_runner import ImageRunner
 from framework.workflow.predictor import ImageSource
 from framework.workflow.samples import apply_transforms
 from segmentation.background import Background
@@ -89,7 +90,7 @@ class WindowSegmenter(VisionPredictor[Segmentation]):
         self,
         runner: ImageRunner[np.ndarray],
         inference: TestTimeAugmentation,
-        transforms: Sequence[Transform],
+        transforms: Sequence[Transform[Sample]],
         appearance: Appearance,
     ) -> None:
         self.runner, self.inference, self.transforms = runner, inference, tuple(transforms)

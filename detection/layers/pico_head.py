@@ -24,6 +24,7 @@ from detection.losses import distribution_focal_loss, giou_loss
 from framework import nn
 from framework.nn import functional as F
 from framework.nn.reparam import Arrays
+from zoo.contracts import BackboneConfig
 from zoo.layers.conv_bn import ConvBN
 
 STRIDES = (8, 16, 32, 64)
@@ -146,7 +147,7 @@ class PicoDetector(Detector):
 
     def __init__(
         self,
-        backbone: object,
+        backbone: BackboneConfig,
         width: int,
         block: Callable[[int, int, bool], nn.Layer],
         head: PicoHeadBase,

@@ -24,7 +24,7 @@ from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import Backbone
+from zoo.contracts import BackboneConfig
 from zoo.layers.variants import check_variant
 from zoo.vision.hrnet import BasicBlock, HRNetConfig
 
@@ -62,7 +62,7 @@ class HigherHRNetConfig:
 
     variant: str = "w32"
     num_keypoints: int = 17
-    backbone: Annotated[Backbone, Kind("backbone")] | None = None
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     max_people: int = 30
     heat_threshold: float = 0.1
     tag_threshold: float = 1.0

@@ -38,7 +38,7 @@ from framework.config import Kind, register
 from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.nn import functional as F
-from zoo.contracts import Backbone
+from zoo.contracts import BackboneConfig
 from zoo.layers.variants import check_variant
 from zoo.vision.pp_lcnet import PPLCNetConfig
 
@@ -75,7 +75,7 @@ class PicoDetConfig:
 
     variant: str = "picodet_s"
     num_classes: int = 80
-    backbone: Annotated[Backbone, Kind("backbone")] | None = None
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     static_steps: int = 61_000
     nms: NMS = field(default_factory=NMS)
     deploy: bool = False

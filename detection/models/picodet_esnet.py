@@ -35,7 +35,7 @@ from detection.models.backbones.esnet import ESNetConfig
 from framework.config import Kind, register
 from framework.engine.task import Losses
 from framework.nn import functional as F
-from zoo.contracts import Backbone
+from zoo.contracts import BackboneConfig
 from zoo.layers.variants import check_variant
 
 
@@ -63,7 +63,7 @@ class PicoDetESNetConfig:
 
     variant: str = "picodet_s_esnet"
     num_classes: int = 80
-    backbone: Annotated[Backbone, Kind("backbone")] | None = None
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     nms: NMS = field(default_factory=NMS)
     deploy: bool = False
 

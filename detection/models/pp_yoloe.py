@@ -32,7 +32,7 @@ from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import Backbone
+from zoo.contracts import BackboneConfig
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.variants import check_variant
 from zoo.vision.csp_resnet import CSPResNetConfig
@@ -76,7 +76,7 @@ class PPYOLOEConfig:
 
     variant: str = "s"
     num_classes: int = 80
-    backbone: Annotated[Backbone, Kind("backbone")] | None = None
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     static_steps: int = 54_960
     nms: NMS = field(default_factory=lambda: NMS(0.01, 0.7, 1000, 300))
     deploy: bool = False

@@ -18,7 +18,7 @@ from detection.set_losses import QueryTargets, build_targets, loss_parts, set_lo
 from framework.config import Kind
 from framework.core.rng import next_key
 from framework.engine.task import Losses
-from zoo.contracts import Backbone
+from zoo.contracts import BackboneConfig
 
 
 class QueryOutputs(NamedTuple):
@@ -39,7 +39,7 @@ class QueryDetectorConfig:
 
     variant: str
     num_classes: int = 80
-    backbone: Annotated[Backbone, Kind("backbone")] | None = None
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     num_queries: int = 300
     num_denoising: int = 100
     top_k: int = 300
@@ -51,7 +51,7 @@ class QueryDetector(Detector):
     transformer: QueryTransformer
 
     def __init__(
-        self, config: QueryDetectorConfig, backbone: object, varifocal: bool, deploy: bool = False
+        self, config: QueryDetectorConfig, backbone: BackboneConfig, varifocal: bool, deploy: bool = False
     ) -> None:
         super().__init__(config.backbone or backbone, deploy)
         self.config, self.varifocal = config, varifocal

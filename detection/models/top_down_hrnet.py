@@ -20,7 +20,7 @@ from framework import nn
 from framework.config import Kind, register
 from framework.engine.task import Losses
 from framework.nn import initializer as I
-from zoo.contracts import Backbone
+from zoo.contracts import BackboneConfig
 from zoo.layers.variants import check_variant
 from zoo.vision.hrnet import HRNetConfig
 
@@ -56,7 +56,7 @@ class TopDownHRNetConfig:
 
     variant: str = "w32"
     num_keypoints: int = 17
-    backbone: Annotated[Backbone, Kind("backbone")] | None = None
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     flip_pairs: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:

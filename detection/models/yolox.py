@@ -32,7 +32,7 @@ from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.io.interop.weighted import WeightedOp
 from framework.nn import initializer as I
-from zoo.contracts import Backbone
+from zoo.contracts import BackboneConfig
 from zoo.layers.variants import check_variant
 
 STRIDES = (8, 16, 32)
@@ -78,7 +78,7 @@ class YOLOXConfig:
 
     variant: str = "nano"
     num_classes: int = 80
-    backbone: Annotated[Backbone, Kind("backbone")] | None = None
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     l1_from: int | None = None
     nms: NMS = field(default_factory=lambda: NMS(0.01, 0.65, 1000, 100))
     deploy: bool = False

@@ -80,7 +80,7 @@ def auto_cast(
     scope off. Source: paddle.amp.auto_cast; Micikevicius et al. 2018.
 
     The policy is read while operations are traced. Open the scope inside the function that is compiled, or make
-    `lowering.setting()` a static argument, as nn.value_and_grad and jit.to_static do.
+    `lowering.current_scopes()` a static argument, as nn.value_and_grad and jit.to_static do.
 
     Raises:
         ConfigError: unknown level, dtype or operation, or an operation in both lists.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from framework.core.errors import ConfigError
+
+T = TypeVar("T")  # a pytree of arrays
 
 
 class ScalerState(NamedTuple):
@@ -70,7 +72,7 @@ class GradScaler:
         """The loss to differentiate, float32."""
         return loss.astype(jnp.float32) * state.scale if self.enable else loss
 
-    def unscale_and_update(self, grads: Any, state: ScalerState) -> tuple[Any, jax.Array, ScalerState]:
+    def unscale_and_update(self, grads: T, state: ScalerState) -> tuple[T, jax.Array, ScalerState]:
         """(gradients of the loss itself, whether all of them are finite, next state). `grads` is any pytree.
 
         Non-finite gradients are returned as they are.

@@ -10,11 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr
+from jax.typing import ArrayLike
 
 from framework.core.errors import ShapeError, TraceError
 
 
-def check_function(function: Any, where: str) -> None:
+def check_function(function: object, where: str) -> None:
     """Refuse an array where a function is needed: Paddle passes computed tensors, whose history lies on a tape."""
     if not callable(function):
         raise ShapeError(
@@ -26,11 +27,11 @@ def check_function(function: Any, where: str) -> None:
         )
 
 
-def check_inputs(tree: Any, where: str) -> Any:
+def check_inputs(tree: object, where: str) -> Any:
     """The arrays of `tree` as jax arrays, all of them float or complex; Python floats are arrays of one value."""
 
-    def checked(leaf: Any) -> jax.Array:
-        dtype = leaf.dtype if hasattr(leaf, "dtype") else np.result_type(type(leaf))
+    def check(leaf: ArrayLike) -> jax.Array:
+        dtype = leaf.dtype if isinstance(leaf, (jax.Array, np.ndarray, np.generic)) else np.dtype(type(leaf))
         if not jnp.issubdtype(dtype, jnp.inexact):
             raise ShapeError(
                 "a derivative with respect to integers does not exist",
@@ -41,10 +42,10 @@ def check_inputs(tree: Any, where: str) -> Any:
             )
         return jnp.asarray(leaf)
 
-    return jax.tree.map(checked, tree)
+    return jax.tree.map(check, tree)
 
 
-def check_loss(value: Any, where: str) -> jax.Array:
+def check_loss(value: ArrayLike, where: str) -> jax.Array:
     """The loss: one real number."""
     value = jnp.asarray(value)
     if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):
@@ -62,7 +63,7 @@ def check_loss(value: Any, where: str) -> jax.Array:
 
 
 @contextlib.contextmanager
-def explained_forward_mode(function: Callable[..., Any], arguments: tuple, where: str) -> Iterator[None]:
+def explain_forward_mode_errors(function: Callable[..., Any], arguments: tuple, where: str) -> Iterator[None]:
     """Turn jax's refusal of forward mode through a custom_vjp into an error that names the operations.
 
     Raises:

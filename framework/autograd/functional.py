@@ -9,17 +9,22 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
-from framework.autograd.checks import check_function, check_inputs, check_loss, explained_forward_mode
+from framework.autograd.checks import check_function, check_inputs, check_loss, explain_forward_mode_errors
 from framework.core.errors import ShapeError
 from framework.nn import functional_core
-from framework.nn.functional_core import conjugated
+from framework.nn.functional_core import conjugate
 from framework.nn.layer import Layer
+
+P = ParamSpec("P")
+T = TypeVar("T")  # a pytree of arrays
+Inputs = ArrayLike | Sequence[ArrayLike]  # one argument, or several
 
 
 def value_and_grad(
@@ -51,13 +56,14 @@ def value_and_grad(
 
 
 def _value_and_grad(
-    fn: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool, where: str
-) -> Callable[..., tuple[Any, Any]]:
+    fn: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool, where: str
+) -> Callable[P, tuple[Any, Any]]:
     check_function(fn, where)
+    function: Callable[..., Any] = fn  # called with other values than its caller gave
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
     @functools.wraps(fn)
-    def call(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def call(*args: P.args, **kwargs: P.kwargs) -> tuple[Any, Any]:
         if any(not -len(args) <= n < len(args) for n in numbers):
             raise ShapeError(
                 "argnums names an argument that was not given by position",
@@ -72,12 +78,12 @@ def _value_and_grad(
             given = list(args)
             for position, value in zip(positions, inputs):
                 given[position] = value
-            out = fn(*given, **kwargs)
+            out = function(*given, **kwargs)
             value, aux = out if has_aux else (out, None)
             return check_loss(value, where), aux
 
         (value, aux), grads = jax.value_and_grad(loss, has_aux=True)(inputs)
-        grads = conjugated(grads)
+        grads = conjugate(grads)
         return ((value, aux) if has_aux else value), (grads[0] if isinstance(argnums, int) else tuple(grads))
 
     return call
@@ -93,7 +99,7 @@ def grad(
     both = _value_and_grad(fn, argnums, has_aux, "grad")
 
     @functools.wraps(fn)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: P.args, **kwargs: P.kwargs) -> Any:
         value, grads = both(*args, **kwargs)
         return (grads, value[1]) if has_aux else grads
 
@@ -103,13 +109,13 @@ def grad(
 # -- products with the derivative ---------------------------------------------------------------------------------
 
 
-def _inputs(xs: Any, where: str) -> tuple[tuple[jax.Array, ...], bool]:
+def _inputs(xs: Inputs, where: str) -> tuple[tuple[jax.Array, ...], bool]:
     """(the arguments, whether they came as a sequence)."""
     several = isinstance(xs, (tuple, list))
     return tuple(check_inputs(list(xs) if several else [xs], where)), several
 
 
-def _direction(v: Any, like: Any, where: str) -> Any:
+def _direction(v: object, like: T, where: str) -> T:
     """`v` in the types of `like`; ones where it is None."""
     if v is None:
         return jax.tree.map(jnp.ones_like, like)
@@ -125,7 +131,7 @@ def _direction(v: Any, like: Any, where: str) -> Any:
     return jax.tree.unflatten(jax.tree.structure(like), cast)
 
 
-def jvp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
+def jvp(func: Callable[..., Any], xs: Inputs, v: object = None) -> tuple[Any, Any]:
     """(func(xs), derivative along v) in forward mode. xs is an array or a sequence of arguments; v is shaped like it.
 
     Without `v` the direction is all ones. Source: paddle.incubate.autograd.jvp.
@@ -136,11 +142,11 @@ def jvp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
     """
     check_function(func, "jvp")
     arguments, _ = _inputs(xs, "jvp")
-    with explained_forward_mode(func, arguments, "jvp"):
+    with explain_forward_mode_errors(func, arguments, "jvp"):
         return jax.jvp(func, arguments, _direction(v, arguments, "jvp"))
 
 
-def vjp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
+def vjp(func: Callable[..., Any], xs: Inputs, v: object = None) -> tuple[Any, Any]:
     """(func(xs), v times the Jacobian): the gradient of sum(v * func(xs)). Shaped like xs: an array or a tuple.
 
     v is shaped like the output; without it all ones. Complex results are Paddle's.
@@ -152,14 +158,14 @@ def vjp(func: Callable[..., Any], xs: Any, v: Any = None) -> tuple[Any, Any]:
     check_function(func, "vjp")
     arguments, several = _inputs(xs, "vjp")
     out, back = jax.vjp(func, *arguments)
-    grads = conjugated(back(conjugated(_direction(v, out, "vjp"))))
+    grads = conjugate(back(conjugate(_direction(v, out, "vjp"))))
     return out, (grads if several else grads[0])
 
 
 # -- whole matrices -----------------------------------------------------------------------------------------------
 
 
-def _rows_first(out: Any, batch_axis: int | None, where: str) -> jax.Array:
+def _rows_first(out: ArrayLike, batch_axis: int | None, where: str) -> jax.Array:
     """An output to take the Jacobian of; with a batch, summed over it: each row depends on its own sample only."""
     out = jnp.asarray(out)
     if not jnp.issubdtype(out.dtype, jnp.floating):
@@ -221,11 +227,11 @@ def _jacobian(
     )
 
 
-def _is_block(count: int, node: Any) -> bool:
+def _is_block(count: int, node: object) -> bool:
     return isinstance(node, tuple) and len(node) == count and all(isinstance(a, jax.Array) for a in node)
 
 
-def jacobian(func: Callable[..., Any], xs: Any, batch_axis: Literal[0] | None = None) -> Any:
+def jacobian(func: Callable[..., Any], xs: Inputs, batch_axis: Literal[0] | None = None) -> Any:
     """All first derivatives of func at xs, in reverse mode: [*out, *in] for an array in and an array out.
 
     With `batch_axis=0` row b of the output depends on row b of the inputs alone, and the result is [B, *out, *in] of
@@ -244,7 +250,7 @@ def jacobian(func: Callable[..., Any], xs: Any, batch_axis: Literal[0] | None = 
     return jax.tree.map(lambda block: block[0], found, is_leaf=functools.partial(_is_block, 1))
 
 
-def hessian(func: Callable[..., Any], xs: Any, batch_axis: Literal[0] | None = None) -> Any:
+def hessian(func: Callable[..., Any], xs: Inputs, batch_axis: Literal[0] | None = None) -> Any:
     """All second derivatives of a function that returns one number: [*in, *in], reverse over reverse.
 
     With `batch_axis=0` it returns one number for each row, [B] or [B, 1], and the result is [B, *in, *in]. Several

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from framework.core.errors import ShapeError
-from framework.nn.functional_core import conjugated
+from framework.nn.functional_core import conjugate
 
 _ARRAYS = (jax.Array, np.ndarray)
+# The tree of the attributes, the leaves that are no arrays, and the outputs without a gradient.
+Structure = tuple[jax.tree_util.PyTreeDef, tuple[tuple[object] | None, ...], frozenset[int]]
 
 
 class PyLayerContext:
     """Carries what forward keeps for backward: saved tensors, and whatever attributes it sets."""
 
     def __init__(self) -> None:
-        self._saved: tuple[Any, ...] = ()
-        self._fixed: tuple[Any, ...] = ()
+        self._saved: tuple[jax.Array, ...] = ()
+        self._fixed: tuple[jax.Array, ...] = ()
 
-    def save_for_backward(self, *tensors: Any) -> None:
+    def save_for_backward(self, *tensors: jax.Array) -> None:
         """Keep these arrays; a second call replaces them."""
         self._saved = tensors
 
-    def saved_tensor(self) -> tuple[Any, ...]:
+    def saved_tensor(self) -> tuple[jax.Array, ...]:
         """What `save_for_backward` kept. A method, as in Paddle."""
         return self._saved
 
-    def mark_non_differentiable(self, *tensors: Any) -> None:
+    def mark_non_differentiable(self, *tensors: jax.Array) -> None:
         """These outputs pass no gradient back: backward receives zeros for them."""
         self._fixed = tensors
 
@@ -41,14 +45,14 @@ class _Residuals:
     def __init__(self, attributes: dict[str, Any], fixed: frozenset[int]) -> None:
         self.attributes, self.fixed = attributes, fixed
 
-    def tree_flatten(self) -> tuple[list[Any], Any]:
+    def tree_flatten(self) -> tuple[list[jax.Array | np.ndarray], Structure]:
         leaves, tree = jax.tree.flatten(self.attributes)
         arrays = [leaf for leaf in leaves if isinstance(leaf, _ARRAYS)]
         rest = tuple(None if isinstance(leaf, _ARRAYS) else (leaf,) for leaf in leaves)
         return arrays, (tree, rest, self.fixed)
 
     @classmethod
-    def tree_unflatten(cls, structure: Any, arrays: Any) -> _Residuals:
+    def tree_unflatten(cls, structure: Structure, arrays: Iterable[jax.Array]) -> _Residuals:
         tree, rest, fixed = structure
         remaining = iter(arrays)
         leaves = [next(remaining) if slot is None else slot[0] for slot in rest]
@@ -79,7 +83,7 @@ class PyLayer:
         raise NotImplementedError("a PyLayer defines a static forward(ctx, ...)")
 
     @staticmethod
-    def backward(ctx: PyLayerContext, *grads: Any) -> Any:
+    def backward(ctx: PyLayerContext, *grads: jax.Array) -> Any:
         raise NotImplementedError("a PyLayer defines a static backward(ctx, *grads)")
 
     @classmethod
@@ -118,7 +122,9 @@ class PyLayer:
             out, residuals = run(arrays)
             return out, (residuals, arrays)
 
-        def backward(saved: tuple[_Residuals, tuple[jax.Array, ...]], cotangents: Any) -> tuple[Any, ...]:
+        def backward(
+            saved: tuple[_Residuals, tuple[jax.Array, ...]], cotangents: jax.Array | tuple[jax.Array, ...]
+        ) -> tuple[jax.Array | None, ...]:
             residuals, arrays = saved
             ctx = PyLayerContext()
             ctx.__dict__.update(residuals.attributes)
@@ -133,7 +139,9 @@ class PyLayer:
         return differentiable(*(jnp.asarray(leaves[i]) for i in where))
 
     @classmethod
-    def _cotangents(cls, grads: tuple[Any, ...], inputs: tuple[jax.Array, ...]) -> tuple[Any, ...]:
+    def _cotangents(
+        cls, grads: tuple[ArrayLike | None, ...], inputs: tuple[jax.Array, ...]
+    ) -> tuple[jax.Array | None, ...]:
         """backward's gradients as jax wants them: one for each input in its type, None for integers."""
         if len(grads) != len(inputs):
             raise ShapeError(
@@ -154,12 +162,12 @@ class PyLayer:
                     allowed=x.shape,
                 )
             else:
-                checked.append(conjugated(jnp.asarray(grad).astype(x.dtype)))
+                checked.append(conjugate(jnp.asarray(grad).astype(x.dtype)))
         return tuple(checked)
 
 
-def _gradient(cotangent: Any, fixed: bool) -> jax.Array:
+def _gradient(cotangent: jax.Array, fixed: bool) -> jax.Array:
     """What backward sees: zeros for outputs without a gradient (integers, or marked)."""
     if cotangent.dtype == jax.dtypes.float0:
         return jnp.zeros(cotangent.shape)
-    return jnp.zeros_like(cotangent) if fixed else conjugated(cotangent)
+    return jnp.zeros_like(cotangent) if fixed else conjugate(cotangent)

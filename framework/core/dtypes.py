@@ -12,7 +12,7 @@ import contextlib
 import contextvars
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -56,7 +56,7 @@ class Autocast:
     white: frozenset[str] = frozenset()
     black: frozenset[str] = frozenset()
 
-    def parameter(self, value: Any) -> Any:
+    def parameter(self, value: jax.Array) -> jax.Array:
         """A parameter as operations see it."""
         return value.astype(self.dtype) if self.level == "O2" and value.dtype == jnp.float32 else value
 

@@ -21,7 +21,7 @@ _ASKED_FOR_A_VALUE = (
 
 
 @contextlib.contextmanager
-def explained_trace() -> Iterator[None]:
+def explain_trace_errors() -> Iterator[None]:
     """Turn the errors of a trace inside the block into a TraceError that names the user's line.
 
     Raises:

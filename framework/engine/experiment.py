@@ -5,7 +5,6 @@ Components are bound to their own dataclasses; what they are is the domain's bus
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Literal
 
@@ -13,6 +12,7 @@ from framework.config.bind import bind, packages_of
 from framework.config.registry import Kind
 from framework.config.tree import Tree
 from framework.core.errors import ConfigError
+from framework.core.transform import Transform
 from framework.engine.callbacks import Callback
 from framework.engine.pipeline import Pipeline
 from framework.engine.task import Task
@@ -20,7 +20,7 @@ from framework.io.dataset import Dataset
 from framework.optimizer.base import Optimizer
 from framework.optimizer.ema import EMA
 
-Transforms = tuple[Annotated[Callable[..., Any], Kind("transform")], ...]
+Transforms = tuple[Annotated[Transform[Any], Kind("transform")], ...]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from framework import amp
 from framework.core.rng import rng_scope
-from framework.core.trace import explained_trace
+from framework.core.trace import explain_trace_errors
 from framework.engine.experiment import TrainOptions
 from framework.engine.state import TrainState
 from framework.engine.task import Task
@@ -70,7 +70,7 @@ def train_step(
         with (
             rng_scope(jax.random.fold_in(root, state.step)),
             _cast(options),
-            explained_trace(),
+            explain_trace_errors(),
         ):
             losses = task.loss(model, {**batch, "step": state.step})
         total = losses.total.astype(jnp.float32)

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from framework.core.errors import ConfigError
+from framework.core.transform import Transform
 from framework.nn.layer import Layer
 
 Batch = Mapping[str, jax.Array]
@@ -96,11 +97,10 @@ class Task(ABC):
         return ConfigError(f"{type(self).__name__} cannot {what}", where="task", received=type(self).__name__)
 
 
-def check_transforms(model: Layer, transforms: Iterable[Any]) -> None:
-    """What transforms with a method `check(model)` have against the model. Raises: ConfigError."""
+def check_transforms(model: Layer, transforms: Iterable[Transform[Any]]) -> None:
+    """Raises: ConfigError, where a transform does not fit the model."""
     for transform in transforms:
-        if hasattr(transform, "check"):
-            transform.check(model)
+        transform.check(model)
 
 
 def check_classes(model: Layer, labels: tuple[str, ...]) -> None:

@@ -103,11 +103,11 @@ class Trainer:
             max(1, self.total_steps // optimizer.accumulate),
             max(1, self.steps_per_epoch // optimizer.accumulate),
         )
-        self.schedule = optimizer.schedule.resolved(*updates)
+        self.schedule = optimizer.schedule.resolve(*updates)
         watched = self.schedule.plateau
         self.plateau = PlateauState(watched) if watched is not None else None
         graphdef, params, buffers = functional_core.split(model.train())
-        self.how = optimizer.trainable(model)
+        self.how = optimizer.param_groups(model)
         # Copies: the step consumes its input, and the model keeps its own arrays until training ends.
         self.state: TrainState = jax.device_put(
             init_state(params, buffers, self.how, optimizer, options), self.replicated, may_alias=False

@@ -29,6 +29,7 @@ import yaml
 from jax import export
 
 from framework.core.errors import ConfigError, FormatError
+from framework.core.transform import Transform
 
 FORMAT = 1
 CONFIG = "infer_cfg.yml"
@@ -148,35 +149,34 @@ def load_artifact(folder: str | Path, verify: bool = False, stages: bool = True)
     return Artifact(config, programs, weights, found, files)
 
 
-def pack_assets(transforms: Iterable[Any]) -> tuple[tuple[Any, ...], dict[str, bytes]]:
+def pack_assets(
+    transforms: Iterable[Transform[Any]],
+) -> tuple[tuple[Transform[Any], ...], dict[str, bytes]]:
     """Transforms as they stand in an artifact, and the files that they need there, by name.
-
-    A transform that reads files has two methods: `pack_assets()` gives the transform with names in place of its paths
-    and
-    the bytes of each, and `load_assets(files)` the transform that works with these.
 
     Raises:
         ConfigError: two transforms need different files of one name.
     """
     kept, files = [], {}
     for transform in transforms:
-        if hasattr(transform, "pack_assets"):
-            transform, own = transform.pack_assets()
-            for name, data in own.items():
-                if files.setdefault(name, data) != data:
-                    raise ConfigError(
-                        "two transforms of one artifact need different files of one name",
-                        where=type(transform).__name__,
-                        received=name,
-                        fix="use one of them",
-                    )
-        kept.append(transform)
+        packed, own = transform.pack_assets()
+        for name, data in own.items():
+            if files.setdefault(name, data) != data:
+                raise ConfigError(
+                    "two transforms of one artifact need different files of one name",
+                    where=type(transform).__name__,
+                    received=name,
+                    fix="use one of them",
+                )
+        kept.append(packed)
     return tuple(kept), files
 
 
-def load_assets(transforms: Iterable[Any], files: Mapping[str, bytes]) -> tuple[Any, ...]:
+def load_assets(
+    transforms: Iterable[Transform[Any]], files: Mapping[str, bytes]
+) -> tuple[Transform[Any], ...]:
     """The transforms of an artifact with its files, where they need any. Raises: FormatError, where one is missing."""
-    return tuple(item.load_assets(files) if hasattr(item, "load_assets") else item for item in transforms)
+    return tuple(transform.load_assets(files) for transform in transforms)
 
 
 def _read_config(folder: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from jax import export
 
 from framework.core.dtypes import Precision, precision_scope
 from framework.core.errors import ShapeError
-from framework.core.trace import explained_trace
+from framework.core.trace import explain_trace_errors
 from framework.nn import functional_core
 from framework.nn.conv import Conv2D
 from framework.nn.functional.lowering import platform_scope
@@ -111,7 +111,7 @@ def lower_program(
     with (
         platform_scope(_written_for(platforms)),
         precision_scope(precision),
-        explained_trace(),
+        explain_trace_errors(),
     ):
         return export.export(jax.jit(fresh), platforms=platforms)(shapes, arguments)
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, TypeVarTuple
 
 import jax.numpy as jnp
 from jax import lax
+from jax.typing import ArrayLike
+
+T = TypeVar("T")  # a pytree of arrays
+Ts = TypeVarTuple("Ts")
 
 
-def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+def cond(pred: ArrayLike, true_fn: Callable[[*Ts], T], false_fn: Callable[[*Ts], T], *operands: *Ts) -> T:
     """`true_fn(*operands)` where `pred` (a scalar) is true, else `false_fn(*operands)`.
 
     Both must return the same structure, shapes and dtypes.

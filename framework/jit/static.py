@@ -6,20 +6,25 @@ import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from framework.core.dtypes import narrow
 from framework.core.errors import InputError, ShapeError
 from framework.core.rng import next_key
-from framework.core.trace import explained_trace
+from framework.core.trace import explain_trace_errors
 from framework.export import Artifact, TensorSpec, load_artifact, lower_layer, size_fits
+from framework.inference.engine import XLAEngine
 from framework.nn import functional_core
-from framework.nn.functional.lowering import setting
+from framework.nn.functional.lowering import Scopes, current_scopes
 from framework.nn.layer import Layer
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class InputSpec:
     name: str | None = None
 
     @staticmethod
-    def from_tensor(tensor: Any, name: str | None = None) -> InputSpec:
+    def from_tensor(tensor: jax.Array | np.ndarray, name: str | None = None) -> InputSpec:
         return InputSpec(tuple(np.shape(tensor)), str(tensor.dtype), name)
 
     from_numpy = from_tensor
@@ -44,10 +49,10 @@ class InputSpec:
         )
         return TensorSpec(shape, self.dtype)
 
-    def check(self, array: Any, where: str, sizes: dict[str, int] | None = None) -> None:
+    def check(self, array: ArrayLike, where: str, sizes: dict[str, int] | None = None) -> None:
         """Raises: ShapeError. `sizes` collects what named sizes stand for, to be shared by the specs of one call."""
         shape, sizes = np.shape(array), {} if sizes is None else sizes
-        dtype = array.dtype if hasattr(array, "dtype") else np.asarray(array).dtype
+        dtype = array.dtype if isinstance(array, (jax.Array, np.ndarray)) else np.asarray(array).dtype
         fits = len(shape) == len(self.shape) and all(
             want is None or want == -1 or size_fits(got, want, sizes) for got, want in zip(shape, self.shape)
         )
@@ -89,18 +94,18 @@ def _check(specs: Sequence[InputSpec] | None, args: tuple) -> None:
         spec.check(arg, spec.name or f"argument {number}", sizes)
 
 
-def _arrays(args: Any) -> Any:
+def _arrays(args: T) -> T:
     """numpy leaves as jax arrays, with 64-bit integers narrowed under a range check."""
     return jax.tree.map(lambda a: jnp.asarray(narrow(a)) if isinstance(a, np.ndarray) else a, args)
 
 
-def _static_function(fn: Callable[..., Any], specs: Sequence[InputSpec] | None) -> Callable[..., Any]:
+def _static_function(fn: Callable[P, T], specs: Sequence[InputSpec] | None) -> Callable[P, T]:
     @functools.partial(jax.jit, static_argnums=0)
-    def compiled(scopes: Any, args: Any, kwargs: Any) -> Any:
+    def run(scopes: Scopes, args: tuple, kwargs: dict[str, Any]) -> Any:
         return fn(*args, **kwargs)
 
     @functools.wraps(fn)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
         if args and isinstance(args[0], Layer):
             raise InputError(
                 "to_static compiles layers and functions of arrays, not methods",
@@ -109,14 +114,22 @@ def _static_function(fn: Callable[..., Any], specs: Sequence[InputSpec] | None) 
                 fix="take the decorator off the method and call to_static(layer)",
             )
         _check(specs, args)
-        with explained_trace():
-            return compiled(setting(), *_arrays((args, kwargs)))
+        with explain_trace_errors():
+            return run(current_scopes(), *_arrays((args, kwargs)))
 
     return call
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _apply(graphdef: Any, scopes: Any, params: Any, buffers: Any, key: Any, args: Any, kwargs: Any) -> Any:
+def _apply(
+    graphdef: functional_core.GraphDef,
+    scopes: Scopes,
+    params: functional_core.State,
+    buffers: functional_core.State,
+    key: jax.Array | None,
+    args: tuple,
+    kwargs: dict[str, Any],
+) -> tuple[Any, functional_core.State]:
     return functional_core.apply(graphdef, params, buffers, key, *args, **kwargs)
 
 
@@ -130,8 +143,8 @@ class _StaticLayer:
         _check(self._specs, args)
         graphdef, params, buffers = functional_core.split(self._layer)
         key = next_key() if self._layer.training else None
-        with explained_trace():
-            out, buffers = _apply(graphdef, setting(), params, buffers, key, *_arrays((args, kwargs)))
+        with explain_trace_errors():
+            out, buffers = _apply(graphdef, current_scopes(), params, buffers, key, *_arrays((args, kwargs)))
         functional_core.update(self._layer, None, buffers)
         return out
 
@@ -148,7 +161,7 @@ class _StaticLayer:
         return getattr(self._layer, name)
 
 
-def save(layer: Any, path: str | Path, input_spec: Sequence[InputSpec] | None = None) -> Path:
+def save(layer: object, path: str | Path, input_spec: Sequence[InputSpec] | None = None) -> Path:
     """Write the layer in eval mode as an artifact folder at `path`; returns the folder.
 
     Raises:
@@ -178,12 +191,12 @@ def save(layer: Any, path: str | Path, input_spec: Sequence[InputSpec] | None = 
             received=[s.name for s in input_spec],
             allowed="one name for each",
         )
-    program, weights = lower_layer(layer, specs, after=_named)
+    program, weights = lower_layer(layer, specs, after=_name_outputs)
     config = {"kind": "jit", "model": type(layer).__name__, "inputs": list(specs)}
     return Artifact(config, {"float32": program}, weights).save(path)
 
 
-def _named(out: Any) -> dict[str, Any]:
+def _name_outputs(out: object) -> dict[str, Any]:
     """Outputs by name: a dict as it is, a sequence or one array as output0, output1, …"""
     if isinstance(out, dict):
         return out
@@ -197,8 +210,6 @@ class LoadedProgram:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        from framework.inference.engine import XLAEngine
-
         artifact = load_artifact(folder)
         if "float32" not in artifact.programs:
             raise InputError(
@@ -210,7 +221,7 @@ class LoadedProgram:
         self._engine = XLAEngine(artifact.programs["float32"], artifact.weights)
         self.input_names = list(artifact.config.get("inputs", self._engine.inputs))
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: ArrayLike) -> Any:
         if len(args) != len(self.input_names):
             raise ShapeError(
                 "wrong number of arguments", received=len(args), allowed=", ".join(self.input_names)

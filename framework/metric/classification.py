@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from jax.typing import ArrayLike
 
 from framework.core.errors import ShapeError
 
@@ -21,7 +22,7 @@ class Metric:
     def name(self) -> str | list[str]:
         return type(self).__name__.lower()
 
-    def compute(self, pred: Any, label: Any) -> Any:
+    def compute(self, pred: ArrayLike, label: ArrayLike) -> Any:
         return pred, label
 
     def update(self, *args: Any) -> Any:
@@ -34,7 +35,7 @@ class Metric:
         raise NotImplementedError(f"{type(self).__name__} defines no reset")
 
 
-def top_k_correct(pred: Any, label: Any, k: int) -> np.ndarray:
+def top_k_correct(pred: ArrayLike, label: ArrayLike, k: int) -> np.ndarray:
     """[N, k] bool: whether the i-th best class of `pred` [N, C] is the label; ties go to the lower class.
 
     `label` is [N] or [N, 1] class indices, or [N, C] one-hot or soft, of which the largest counts.
@@ -49,10 +50,10 @@ def top_k_correct(pred: Any, label: Any, k: int) -> np.ndarray:
     if label.ndim == 2:
         label = label[:, 0] if label.shape[1] == 1 else label.argmax(axis=1)
     best = np.argsort(-pred, axis=1, kind="stable")[:, :k]
-    return best == label[:, None]
+    return best == np.reshape(label, (-1, 1))
 
 
-def accuracy(input: Any, label: Any, k: int = 1) -> float:
+def accuracy(input: ArrayLike, label: ArrayLike, k: int = 1) -> float:
     """Share of rows whose label is among the k best classes."""
     return float(top_k_correct(input, label, k).any(axis=1).mean())
 
@@ -69,10 +70,10 @@ class Accuracy(Metric):
     def reset(self) -> None:
         self.total, self.count = [0] * len(self.topk), 0
 
-    def compute(self, pred: Any, label: Any) -> np.ndarray:
+    def compute(self, pred: ArrayLike, label: ArrayLike) -> np.ndarray:
         return top_k_correct(pred, label, max(self.topk))
 
-    def update(self, correct: Any) -> float | list[float]:
+    def update(self, correct: ArrayLike) -> float | list[float]:
         """Take in what `compute` gave; returns the accuracies of this batch."""
         correct = np.asarray(correct)
         hits = [int(correct[:, :k].any(axis=1).sum()) for k in self.topk]
@@ -101,7 +102,7 @@ class _Binary(Metric):
     def reset(self) -> None:
         self.tp = self.fp = self.fn = 0
 
-    def update(self, preds: Any, labels: Any) -> None:
+    def update(self, preds: ArrayLike, labels: ArrayLike) -> None:
         """Take in probabilities of the positive class and labels 0 or 1, of the same size."""
         found, truth = np.asarray(preds).reshape(-1) >= 0.5, np.asarray(labels).reshape(-1) == 1
         if found.shape != truth.shape:
@@ -145,7 +146,7 @@ class Auc(Metric):
         self.positive = np.zeros(self.bins + 1, np.int64)
         self.negative = np.zeros(self.bins + 1, np.int64)
 
-    def update(self, preds: Any, labels: Any) -> None:
+    def update(self, preds: ArrayLike, labels: ArrayLike) -> None:
         """Take in probabilities [N, 2] (of the second class) or [N], and labels 0 or 1."""
         preds, labels = np.asarray(preds), np.asarray(labels).reshape(-1)
         scores = preds[:, 1] if preds.ndim == 2 and preds.shape[1] == 2 else preds.reshape(-1)

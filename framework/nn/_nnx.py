@@ -7,6 +7,7 @@ and use nnx's graph mode. Randomness of a bridged module is its own: an nnx.Rngs
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
@@ -52,7 +53,7 @@ def to_nnx(layer: Layer) -> LayerModule:
     return LayerModule(layer)
 
 
-def _flat(state: Any) -> dict[str, Any]:
+def _flatten(state: Any) -> dict[str, Any]:
     """{dotted path: array} of an nnx.State."""
     return {".".join(map(str, path)): variable[...] for path, variable in nnx.to_flat_state(state)}
 
@@ -68,15 +69,15 @@ class ModuleLayer(Layer):
             for part, state in (("params", params), ("rest", rest))
         }
         self._definitions = self._modes(nnx.merge(graphdef, params, rest))
-        for name, value in _flat(params).items():
+        for name, value in _flatten(params).items():
             made = Parameter(value.shape, value.dtype, ParamAttr(), I.Assign(np.asarray(value, np.float32)))
             self._parameters[name] = made
-        for name, value in _flat(rest).items():
+        for name, value in _flatten(rest).items():
             random = jnp.issubdtype(value.dtype, jax.dtypes.prng_key) or "rng" in name
             self.register_buffer(name, value, persistable=not random)
 
     @staticmethod
-    def _modes(module: Any) -> tuple[Any, Any]:
+    def _modes(module: nnx.Module) -> tuple[nnx.GraphDef, nnx.GraphDef]:
         """The structure in inference and in training, which nnx keeps in attributes of the modules."""
         found = []
         for switch in (module.eval, module.train):
@@ -88,15 +89,15 @@ class ModuleLayer(Layer):
         definition = self._definitions[int(self.training)]
         values = {name: parameter.value for name, parameter in self._parameters.items()}
         module = nnx.merge(
-            definition, _pure(self._paths["params"], values), _pure(self._paths["rest"], self._buffers)
+            definition, _nest(self._paths["params"], values), _nest(self._paths["rest"], self._buffers)
         )
         out = module(*args, **kwargs)
-        for name, value in _flat(nnx.split(module, nnx.Param, ...)[2]).items():
+        for name, value in _flatten(nnx.split(module, nnx.Param, ...)[2]).items():
             setattr(self, name, value)
         return out
 
 
-def _pure(paths: Any, arrays: Any) -> Any:
+def _nest(paths: Iterable[tuple[str, tuple]], arrays: Mapping[str, jax.Array]) -> nnx.State:
     return nnx.from_flat_state([(path, arrays[name]) for name, path in paths])
 
 

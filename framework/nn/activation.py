@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from framework.nn.common import check_data_format
-from framework.nn.layer import Layer
+from framework.nn.layer import AttrLike, Layer
 
 
 def _pointwise(name: str, function: Callable[[jax.Array], jax.Array]) -> type[Layer]:
@@ -45,7 +44,7 @@ class _Configured(Layer):
 
     _function: Callable[..., jax.Array]
 
-    def __init__(self, **arguments: Any) -> None:
+    def __init__(self, **arguments: object) -> None:
         super().__init__()
         self._arguments = arguments
 
@@ -198,7 +197,7 @@ class PReLU(Layer):
         self,
         num_parameters: int = 1,
         init: float = 0.25,
-        weight_attr: Any = None,
+        weight_attr: AttrLike = None,
         data_format: str = "NHWC",
     ) -> None:
         super().__init__()

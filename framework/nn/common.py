@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import numpy as np
@@ -13,7 +12,9 @@ import numpy as np
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from framework.nn.layer import Layer
+from framework.nn.layer import AttrLike, Layer
+
+Size = int | Sequence[int]  # of all axes, or of each
 
 _CHANNELS_LAST = ("NLC", "NHWC", "NDHWC")
 
@@ -37,7 +38,7 @@ def check_data_format(data_format: str, where: str) -> None:
 class Identity(Layer):
     """Returns its input; takes and ignores any constructor arguments, so it can stand for another layer."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__()
 
     def forward(self, x: jax.Array) -> jax.Array:
@@ -48,7 +49,7 @@ class Linear(Layer):
     """x [..., in_features] @ weight [in_features, out_features] + bias."""
 
     def __init__(
-        self, in_features: int, out_features: int, weight_attr: Any = None, bias_attr: Any = None
+        self, in_features: int, out_features: int, weight_attr: AttrLike = None, bias_attr: AttrLike = None
     ) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
@@ -84,7 +85,7 @@ class Embedding(Layer):
         embedding_dim: int,
         padding_idx: int | None = None,
         sparse: bool = False,
-        weight_attr: Any = None,
+        weight_attr: AttrLike = None,
     ) -> None:
         super().__init__()
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx

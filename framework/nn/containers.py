@@ -17,6 +17,9 @@ def _position(index: int, size: int, where: str) -> int:
     return index % size
 
 
+Entry = Layer | tuple[str, Layer] | list
+
+
 class _Numbered(Layer):
     """Shared by the containers whose sublayers are named 0, 1, 2, ..."""
 
@@ -31,13 +34,14 @@ class _Numbered(Layer):
             return self._sub_layers[index]
         layers = list(self._sub_layers.values())
         if isinstance(index, slice):
-            made: Any = type(self)
-            return made(layers[index])
+            part = type(self)()
+            part._renumber(layers[index])
+            return part
         return layers[_position(index, len(layers), type(self).__name__)]
 
     def __setitem__(self, index: int | str, layer: Layer) -> None:
         name = index if isinstance(index, str) else self._name_at(index)
-        self._sub_layers[name] = _checked(layer, type(self).__name__)
+        self._sub_layers[name] = _check_layer(layer, type(self).__name__)
 
     def _name_at(self, index: int) -> str:
         return list(self._sub_layers)[_position(index, len(self), type(self).__name__)]
@@ -47,11 +51,11 @@ class _Numbered(Layer):
 
     def append(self, sublayer: Layer) -> Any:
         """Add a layer at the end, named by its number; returns self."""
-        self._sub_layers[str(len(self))] = _checked(sublayer, type(self).__name__)
+        self._sub_layers[str(len(self))] = _check_layer(sublayer, type(self).__name__)
         return self
 
 
-def _checked(layer: Any, where: str) -> Layer:
+def _check_layer(layer: object, where: str) -> Layer:
     if not isinstance(layer, Layer):
         raise TypeError(f"{where} holds layers, received {type(layer).__name__}")
     return layer
@@ -60,13 +64,13 @@ def _checked(layer: Any, where: str) -> Layer:
 class Sequential(_Numbered):
     """Layers called one after the other: `Sequential(a, b)`, `Sequential(('name', a), ...)` or one list of either."""
 
-    def __init__(self, *layers: Any) -> None:
+    def __init__(self, *layers: Entry | list[Entry]) -> None:
         super().__init__()
         if len(layers) == 1 and isinstance(layers[0], list):
             layers = tuple(layers[0])
         for number, layer in enumerate(layers):
             name, layer = layer if isinstance(layer, (tuple, list)) else (str(number), layer)
-            self._sub_layers[str(name)] = _checked(layer, "Sequential")
+            self._sub_layers[str(name)] = _check_layer(layer, "Sequential")
 
     def forward(self, x: Any) -> Any:
         for layer in self._sub_layers.values():
@@ -89,7 +93,7 @@ class LayerList(_Numbered):
     def insert(self, index: int, sublayer: Layer) -> None:
         """Put a layer before `index`; the layers after it are renamed."""
         layers = list(self)
-        layers.insert(index, _checked(sublayer, "LayerList"))
+        layers.insert(index, _check_layer(sublayer, "LayerList"))
         self._renumber(layers)
 
     def pop(self, index: int = -1) -> Layer:
@@ -123,7 +127,7 @@ class LayerDict(Layer):
         return self._sub_layers[key]
 
     def __setitem__(self, key: str, layer: Layer) -> None:
-        self._sub_layers[key] = _checked(layer, "LayerDict")
+        self._sub_layers[key] = _check_layer(layer, "LayerDict")
 
     def __delitem__(self, key: str) -> None:
         del self._sub_layers[key]

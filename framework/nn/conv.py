@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -11,10 +10,9 @@ import jax
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from framework.nn.common import check_data_format
-from framework.nn.layer import Layer
-
-Size = int | Sequence[int]
+from framework.nn.common import Size, check_data_format
+from framework.nn.functional.conv import Padding
+from framework.nn.layer import AttrLike, Layer
 
 
 def _kernel(kernel_size: Size, axes: int, where: str) -> tuple[int, ...]:
@@ -41,12 +39,12 @@ class _Conv(Layer):
         out_channels: int,
         kernel_size: Size,
         stride: Size = 1,
-        padding: Any = 0,
+        padding: Padding = 0,
         dilation: Size = 1,
         groups: int = 1,
         padding_mode: str = "zeros",
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
         data_format: str = "NHWC",
     ) -> None:
         super().__init__()
@@ -75,10 +73,11 @@ class _Conv(Layer):
             )
         self.in_channels, self.out_channels = in_channels, out_channels
         self.kernel_size = _kernel(kernel_size, self._axes, where)
+        # A number or a sequence: what the functional of this number of axes takes.
         self.stride: Any = stride
         self.dilation: Any = dilation
-        self.padding, self.groups = padding, groups
-        self.padding_mode = padding_mode
+        self.padding: Any = padding
+        self.groups, self.padding_mode = groups, padding_mode
         if self._transposed:
             shape, default = (in_channels, out_channels // groups, *self.kernel_size), None
         else:
@@ -87,17 +86,13 @@ class _Conv(Layer):
         self.weight = self.create_parameter(shape, weight_attr, default_initializer=default)
         self.bias = self.create_parameter((out_channels,), bias_attr, is_bias=True)
 
-    def _padded(self, x: jax.Array) -> tuple[jax.Array, Any]:
+    def _pad(self, x: jax.Array) -> tuple[jax.Array, Any]:
         """x with its non-zero padding in place, and the padding that is left for the convolution."""
         if self.padding_mode == "zeros":
             return x, self.padding
-        edges = self.padding
-        if isinstance(edges, int):
-            edges = [edges] * (2 * self._axes)
-        elif len(edges) == self._axes and isinstance(edges[0], int):
-            edges = [p for p in edges for _ in range(2)]
-        elif len(edges) == self._axes:
-            edges = [p for edge in edges for p in edge]
+        given = [self.padding] * self._axes if isinstance(self.padding, int) else self.padding
+        sides = 2 if len(given) == self._axes else 1
+        edges = [p for edge in given for p in ([edge] * sides if isinstance(edge, int) else edge)]
         # functional.pad counts from the last axis: [left, right, top, bottom].
         reverse = [p for i in range(self._axes - 1, -1, -1) for p in edges[2 * i : 2 * i + 2]]
         return F.pad(x, reverse, self.padding_mode), 0
@@ -115,7 +110,7 @@ class Conv1D(_Conv):
     _axes = 1
 
     def forward(self, x: jax.Array) -> jax.Array:
-        x, padding = self._padded(x)
+        x, padding = self._pad(x)
         stride, dilation = (v if isinstance(v, int) else v[0] for v in (self.stride, self.dilation))
         return F.conv1d(x, self.weight, self.bias, stride, padding, dilation, self.groups)
 
@@ -126,7 +121,7 @@ class Conv2D(_Conv):
     _axes = 2
 
     def forward(self, x: jax.Array) -> jax.Array:
-        x, padding = self._padded(x)
+        x, padding = self._pad(x)
         return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
@@ -136,7 +131,7 @@ class Conv3D(_Conv):
     _axes = 3
 
     def forward(self, x: jax.Array) -> jax.Array:
-        x, padding = self._padded(x)
+        x, padding = self._pad(x)
         return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
@@ -151,12 +146,12 @@ class _ConvTranspose(_Conv):
         out_channels: int,
         kernel_size: Size,
         stride: Size = 1,
-        padding: Any = 0,
+        padding: Padding = 0,
         output_padding: Size = 0,
         dilation: Size = 1,
         groups: int = 1,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
         data_format: str = "NHWC",
     ) -> None:
         super().__init__(
@@ -185,12 +180,12 @@ class Conv1DTranspose(_ConvTranspose):
         out_channels: int,
         kernel_size: Size,
         stride: int = 1,
-        padding: Any = 0,
+        padding: Padding = 0,
         output_padding: int = 0,
         groups: int = 1,
         dilation: int = 1,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
         data_format: str = "NLC",
     ) -> None:
         super().__init__(

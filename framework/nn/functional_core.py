@@ -10,19 +10,20 @@ import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from framework.core.errors import WeightError
 from framework.core.rng import next_key, rng_scope
-from framework.nn.functional.lowering import setting
+from framework.nn.functional.lowering import Scopes, current_scopes
 from framework.nn.layer import Layer, Parameter
 
 _NOT_STATIC = frozenset({"_parameters", "_buffers", "_sub_layers", "_bound"})
 
 State = dict[str, jax.Array]
+T = TypeVar("T")  # a pytree of arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class GraphDef:
         state["_bound"] = True
         state["_non_persistable"] = set(self.static["_non_persistable"])
         try:
-            state["_parameters"] = {n: p.bound(params[prefix + n]) for n, p in self.parameters.items()}
+            state["_parameters"] = {n: p.bind(params[prefix + n]) for n, p in self.parameters.items()}
             state["_buffers"] = {n: buffers[prefix + n] for n in self.buffers}
         except KeyError as error:
             raise WeightError(
@@ -146,7 +147,7 @@ def update(
 ) -> None:
     """Write arrays back into a layer by dotted name."""
     for arrays, registry in ((params or {}, "_parameters"), (buffers or {}, "_buffers")):
-        slots = {full: (owner, name) for full, owner, name in layer._named(registry)}
+        slots = {full: (owner, name) for full, owner, name in layer._slots(registry)}
         unknown = [key for key in arrays if key not in slots]
         if unknown:
             raise WeightError(
@@ -160,7 +161,7 @@ def update(
                 owner._buffers[name] = value
 
 
-def conjugated(grads: Any) -> Any:
+def conjugate(grads: T) -> T:
     """Gradients by jax in Paddle's convention: with respect to x + iy it is dL/dx + i dL/dy, a direction of ascent."""
     return jax.tree.map(lambda g: jnp.conj(g) if jnp.iscomplexobj(g) else g, grads)
 
@@ -178,7 +179,7 @@ def value_and_grad(
     @functools.partial(jax.jit, static_argnums=(0, 1))
     def run(
         graphdef: GraphDef,
-        scopes: Any,
+        scopes: Scopes,
         trained: State,
         fixed: State,
         buffers: State,
@@ -193,7 +194,7 @@ def value_and_grad(
             return value, (dict(bound.named_buffers()), aux)
 
         value, grads = jax.value_and_grad(loss, has_aux=True)(trained)
-        return value, conjugated(grads)
+        return value, conjugate(grads)
 
     def call(*args: Any) -> tuple[Any, State]:
         graphdef, params, buffers = split(layer)
@@ -201,7 +202,7 @@ def value_and_grad(
         trained = {n: v for n, v in params.items() if n in trainable}
         fixed = {n: v for n, v in params.items() if n not in trainable}
         (value, (new_buffers, aux)), grads = run(
-            graphdef, setting(), trained, fixed, buffers, next_key(), args
+            graphdef, current_scopes(), trained, fixed, buffers, next_key(), args
         )
         update(layer, None, new_buffers)
         return ((value, aux) if has_aux else value), grads

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from jax.typing import ArrayLike
 
 
 def fold_batch_norm(
-    weight: Any,
-    bias: Any | None,
-    gamma: Any,
-    beta: Any,
-    mean: Any,
-    variance: Any,
+    weight: ArrayLike,
+    bias: ArrayLike | None,
+    gamma: ArrayLike,
+    beta: ArrayLike,
+    mean: ArrayLike,
+    variance: ArrayLike,
     *,
     epsilon: float = 1e-5,
     out_axis: int = 0,

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from jax.typing import ArrayLike
 
 from framework.core.errors import ShapeError
 
@@ -105,32 +105,34 @@ class Uniform(Initializer):
 
 
 @dataclass(frozen=True)
-class XavierUniform(Initializer):
+class _Xavier(Initializer):
     """Source: Glorot and Bengio 2010. `fan_in` and `fan_out` replace those of the shape."""
 
     fan_in: float | None = None
     fan_out: float | None = None
     gain: float = 1.0
 
-    def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+    def total(self, shape: Shape) -> float:
         fan_in, fan_out = fans(shape)
-        total = (self.fan_in or fan_in) + (self.fan_out or fan_out)
-        bound = self.gain * math.sqrt(6.0 / total)
+        return (self.fan_in or fan_in) + (self.fan_out or fan_out)
+
+
+@dataclass(frozen=True)
+class XavierUniform(_Xavier):
+    """Uniform within `gain * sqrt(6 / (fan_in + fan_out))`. Source: Glorot and Bengio 2010."""
+
+    def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
+        bound = self.gain * math.sqrt(6.0 / self.total(shape))
         return rng.uniform(-bound, bound, shape).astype(np.float32)
 
 
 @dataclass(frozen=True)
-class XavierNormal(Initializer):
-    """Source: Glorot and Bengio 2010."""
-
-    fan_in: float | None = None
-    fan_out: float | None = None
-    gain: float = 1.0
+class XavierNormal(_Xavier):
+    """Normal with the deviation `gain * sqrt(2 / (fan_in + fan_out))`. Source: Glorot and Bengio 2010."""
 
     def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
-        fan_in, fan_out = fans(shape)
-        total = (self.fan_in or fan_in) + (self.fan_out or fan_out)
-        return (self.gain * math.sqrt(2.0 / total) * rng.standard_normal(shape)).astype(np.float32)
+        deviation = self.gain * math.sqrt(2.0 / self.total(shape))
+        return (deviation * rng.standard_normal(shape)).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ class Bilinear(Initializer):
 class Assign(Initializer):
     """The given values."""
 
-    value: Any
+    value: ArrayLike
 
     def __call__(self, rng: np.random.Generator, shape: Shape) -> np.ndarray:
         value = np.asarray(self.value, np.float32)

@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.typing import ArrayLike, DTypeLike
 
 from framework.core import rng
 from framework.core.dtypes import autocast, narrow
@@ -34,7 +35,7 @@ from framework.nn.recompute import recompute, record
 _ARRAYS = (jax.Array, np.ndarray)
 
 
-def _concrete(array: Any, dtype: Any = None) -> jax.Array:
+def _concrete(array: ArrayLike, dtype: DTypeLike | None = None) -> jax.Array:
     """An array with values even under a trace, where jnp.asarray would give a placeholder that must not be kept."""
     with jax.ensure_compile_time_eval():
         return jnp.asarray(narrow(np.asarray(array)), dtype)
@@ -51,12 +52,12 @@ class ParamAttr:
     name: str | None = None
     initializer: I.Initializer | None = None
     learning_rate: float = 1.0
-    regularizer: Any = None
+    regularizer: object = None  # of the optimizer: a WeightDecay or a number
     trainable: bool = True
     need_clip: bool = True
 
     @staticmethod
-    def of(attr: ParamAttr | I.Initializer | str | bool | None) -> ParamAttr | None:
+    def of(attr: AttrLike) -> ParamAttr | None:
         """Paddle's shorthands: None or True is the default, False is no parameter, or a name, or an initializer."""
         if attr is False:
             return None
@@ -64,7 +65,10 @@ class ParamAttr:
             return ParamAttr()
         if isinstance(attr, ParamAttr):
             return attr
-        return ParamAttr(name=attr) if isinstance(attr, str) else ParamAttr(initializer=attr)  # type: ignore[arg-type]
+        return ParamAttr(name=attr) if isinstance(attr, str) else ParamAttr(initializer=attr)
+
+
+AttrLike = ParamAttr | I.Initializer | str | bool | None
 
 
 class Parameter:
@@ -73,7 +77,7 @@ class Parameter:
     __slots__ = ("_value", "attr", "dtype", "initializer", "rng", "shape")
 
     def __init__(
-        self, shape: tuple[int, ...], dtype: Any, attr: ParamAttr, initializer: I.Initializer
+        self, shape: tuple[int, ...], dtype: DTypeLike, attr: ParamAttr, initializer: I.Initializer
     ) -> None:
         self.shape, self.dtype, self.attr, self.initializer = tuple(shape), np.dtype(dtype), attr, initializer
         self.rng = rng.next_initializer_rng()
@@ -93,7 +97,7 @@ class Parameter:
     def size(self) -> int:
         return int(np.prod(self.shape))
 
-    def set_value(self, array: Any) -> None:
+    def set_value(self, array: ArrayLike) -> None:
         """Replace the value; shape must agree, the dtype is converted to the parameter's."""
         if tuple(np.shape(array)) != self.shape:
             raise ShapeError(
@@ -101,7 +105,7 @@ class Parameter:
             )
         self._value = array if isinstance(array, jax.Array) else _concrete(array, self.dtype)
 
-    def bound(self, value: Any) -> Parameter:
+    def bind(self, value: jax.Array) -> Parameter:
         """A copy that carries `value`, for a functional call."""
         copy = object.__new__(Parameter)
         copy.shape, copy.dtype, copy.attr, copy.initializer = (
@@ -150,8 +154,8 @@ class Layer:
     def create_parameter(
         self,
         shape: tuple[int, ...] | list[int],
-        attr: ParamAttr | I.Initializer | str | bool | None = None,
-        dtype: Any = "float32",
+        attr: AttrLike = None,
+        dtype: DTypeLike = "float32",
         is_bias: bool = False,
         default_initializer: I.Initializer | None = None,
     ) -> Any:
@@ -169,7 +173,7 @@ class Layer:
         )
         return Parameter(tuple(int(n) for n in shape), dtype, made, chosen)
 
-    def register_buffer(self, name: str, tensor: Any, persistable: bool = True) -> None:
+    def register_buffer(self, name: str, tensor: ArrayLike, persistable: bool = True) -> None:
         """A named array that training does not differentiate; a non-persistable one is not in `state_dict()`."""
         self._forget(name)
         self._buffers[name] = tensor if isinstance(tensor, jax.Array) else _concrete(tensor)
@@ -188,7 +192,7 @@ class Layer:
             registry.pop(name, None)
         self._non_persistable.discard(name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if "_parameters" not in self.__dict__:
             raise TypeError(
                 f"{type(self).__name__}.__init__ must call super().__init__() before it sets {name!r}"
@@ -210,7 +214,7 @@ class Layer:
             self._forget(name)
             self.__dict__[name] = value
 
-    def _refuse_placeholder(self, kind: str, name: str, value: Any) -> None:
+    def _refuse_placeholder(self, kind: str, name: str, value: ArrayLike) -> None:
         if isinstance(value, Tracer) and not self._bound:
             raise TraceError(
                 f"the {kind} {name!r} of {type(self).__name__} would keep a placeholder of a trace",
@@ -219,7 +223,7 @@ class Layer:
                 fix="use nn.apply, jit.to_static or nn.value_and_grad instead of tracing the layer's own call",
             )
 
-    def _set_buffer(self, name: str, value: Any) -> None:
+    def _set_buffer(self, name: str, value: jax.Array | np.ndarray) -> None:
         self._refuse_placeholder("buffer", name, value)
         record(self, name)
         if name in self._buffers:
@@ -261,21 +265,21 @@ class Layer:
     def named_children(self) -> Iterator[tuple[str, Layer]]:
         return iter(self._sub_layers.items())
 
-    def _named(self, registry: str) -> Iterator[tuple[str, Layer, str]]:
+    def _slots(self, registry: str) -> Iterator[tuple[str, Layer, str]]:
         for path, layer in self.named_sublayers(include_self=True):
             for name in layer.__dict__[registry]:
                 yield (f"{path}.{name}" if path else name), layer, name
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
         """Every parameter with its dotted name. BatchNorm's running statistics are buffers, not parameters."""
-        for full, layer, name in self._named("_parameters"):
+        for full, layer, name in self._slots("_parameters"):
             yield (f"{prefix}.{full}" if prefix else full), layer._parameters[name]
 
     def parameters(self) -> list[Parameter]:
         return [parameter for _, parameter in self.named_parameters()]
 
     def named_buffers(self) -> Iterator[tuple[str, jax.Array]]:
-        for full, layer, name in self._named("_buffers"):
+        for full, layer, name in self._slots("_buffers"):
             yield full, layer._buffers[name]
 
     def buffers(self) -> list[jax.Array]:
@@ -404,6 +408,11 @@ class Layer:
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} defines no forward")
+
+    @classmethod
+    def has_forward(cls) -> bool:
+        """Whether calling the layer runs it: lists and dicts of layers are only looked up."""
+        return cls.forward is not Layer.forward
 
     def register_forward_pre_hook(self, hook: Callable) -> HookHandle:
         """`hook(layer, args)` runs before forward; what it returns (a tuple or one value) replaces the arguments."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 
@@ -16,14 +15,15 @@ class _Loss(Layer):
 
     _function: Callable[..., jax.Array]
 
-    def __init__(self, arrays: dict[str, jax.Array | None] | None = None, **numbers: Any) -> None:
+    def __init__(self, arrays: dict[str, jax.Array | None] | None = None, **numbers: object) -> None:
         super().__init__()
         self._numbers = numbers
-        self._arrays = tuple(name for name, value in (arrays or {}).items() if value is not None)
-        for name in self._arrays:
-            self.register_buffer(name, (arrays or {})[name], persistable=False)
+        given = {name: value for name, value in (arrays or {}).items() if value is not None}
+        self._arrays = tuple(given)
+        for name, value in given.items():
+            self.register_buffer(name, value, persistable=False)
 
-    def forward(self, *inputs: Any) -> jax.Array:
+    def forward(self, *inputs: jax.Array) -> jax.Array:
         arrays = {name: getattr(self, name) for name in self._arrays}
         return type(self)._function(*inputs, **self._numbers, **arrays)
 
@@ -169,5 +169,5 @@ class CTCLoss(_Loss):
     def __init__(self, blank: int = 0, reduction: str = "mean") -> None:
         super().__init__(blank=blank, reduction=reduction)
 
-    def forward(self, *inputs: Any, norm_by_times: bool = False) -> jax.Array:
-        return F.ctc_loss(*inputs, **self._numbers, norm_by_times=norm_by_times)
+    def forward(self, *inputs: jax.Array, norm_by_times: bool = False) -> jax.Array:
+        return type(self)._function(*inputs, **self._numbers, norm_by_times=norm_by_times)

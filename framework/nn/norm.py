@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import numpy as np
@@ -14,7 +13,7 @@ from framework.core.rng import next_initializer_rng
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from framework.nn.common import check_data_format
-from framework.nn.layer import Layer
+from framework.nn.layer import AttrLike, Layer
 
 
 class BatchNorm(Layer):
@@ -33,8 +32,8 @@ class BatchNorm(Layer):
         num_features: int,
         momentum: float = 0.9,
         epsilon: float = 1e-5,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
         data_format: str = "NHWC",
         use_global_stats: bool | None = None,
     ) -> None:
@@ -114,8 +113,8 @@ class LayerNorm(Layer):
         self,
         normalized_shape: int | Sequence[int],
         epsilon: float = 1e-5,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
     ) -> None:
         super().__init__()
         self.normalized_shape = (
@@ -143,8 +142,8 @@ class GroupNorm(Layer):
         num_groups: int,
         num_channels: int,
         epsilon: float = 1e-5,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
         data_format: str = "NHWC",
     ) -> None:
         super().__init__()
@@ -173,8 +172,8 @@ class InstanceNorm2D(Layer):
         num_features: int,
         epsilon: float = 1e-5,
         momentum: float = 0.9,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
         data_format: str = "NHWC",
     ) -> None:
         super().__init__()

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 
 from framework.nn import functional as F
-from framework.nn.common import check_data_format
+from framework.nn.common import Size, check_data_format
+from framework.nn.functional.conv import Padding
 from framework.nn.layer import Layer
-
-Size = int | Sequence[int]
 
 
 class _Pool(Layer):
@@ -26,7 +24,7 @@ class MaxPool2D(_Pool):
         self,
         kernel_size: Size,
         stride: Size | None = None,
-        padding: Any = 0,
+        padding: Padding = 0,
         ceil_mode: bool = False,
         data_format: str = "NHWC",
         pad_value: float = -float("inf"),
@@ -47,7 +45,7 @@ class AvgPool2D(_Pool):
         self,
         kernel_size: Size,
         stride: Size | None = None,
-        padding: Any = 0,
+        padding: Padding = 0,
         ceil_mode: bool = False,
         exclusive: bool = True,
         data_format: str = "NHWC",
@@ -65,7 +63,11 @@ class MaxPool1D(_Pool):
     """Maximum over windows of [N, T, C]."""
 
     def __init__(
-        self, kernel_size: int, stride: int | None = None, padding: Any = 0, ceil_mode: bool = False
+        self,
+        kernel_size: int,
+        stride: int | None = None,
+        padding: int | str | Sequence[int] = 0,
+        ceil_mode: bool = False,
     ) -> None:
         super().__init__()
         self.kernel_size, self.stride, self.padding, self.ceil_mode = kernel_size, stride, padding, ceil_mode
@@ -81,7 +83,7 @@ class AvgPool1D(_Pool):
         self,
         kernel_size: int,
         stride: int | None = None,
-        padding: Any = 0,
+        padding: int | str | Sequence[int] = 0,
         exclusive: bool = True,
         ceil_mode: bool = False,
     ) -> None:

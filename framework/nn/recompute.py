@@ -9,8 +9,8 @@ from __future__ import annotations
 import contextvars
 import functools
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import jax
 from jax.core import Tracer
@@ -20,6 +20,9 @@ from framework.core.rng import is_tracing
 
 if TYPE_CHECKING:
     from framework.nn.layer import Layer
+
+P = ParamSpec("P")
+T = TypeVar("T")  # a pytree of arrays
 
 # (layer, name) -> the buffer before the block wrote it; a block that is traced apart must not leave its placeholders.
 _Journal = dict[tuple[int, str], "tuple[Layer, str, jax.Array | None]"]
@@ -33,7 +36,7 @@ def record(layer: Layer, name: str) -> None:
         journal.setdefault((id(layer), name), (layer, name, layer._buffers.get(name)))
 
 
-def recompute(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def recompute(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`function(*args, **kwargs)`, whose activations are computed again in the backward pass.
 
     `function` is a layer or any function that calls layers; it returns arrays. Arrays that it reads from outside
@@ -45,7 +48,7 @@ def recompute(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
     changed: list[tuple[Layer, str]] = []
 
-    def run() -> tuple[Any, list[jax.Array]]:
+    def run() -> tuple[T, list[jax.Array]]:
         journal: _Journal = {}
         token = _journal.set(journal)
         try:
@@ -66,7 +69,7 @@ def recompute(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return out
 
 
-def recompute_sequential(segments: int, layers: Any, *args: Any) -> Any:
+def recompute_sequential(segments: int, layers: Iterable[Callable[..., Any]], *args: Any) -> Any:
     """Run a Sequential (or any sequence of layers) in `segments` parts of which all but the last are recomputed.
 
     The last part keeps its activations: its backward pass comes first. Each layer after the first takes one argument.
@@ -82,7 +85,7 @@ def recompute_sequential(segments: int, layers: Any, *args: Any) -> Any:
             allowed=f"1 to {len(steps)}, the number of layers",
         )
 
-    def chain(part: list[Any], *inputs: Any) -> Any:
+    def chain(part: list[Callable[..., Any]], *inputs: Any) -> Any:
         first, *others = part
         return functools.reduce(lambda x, step: step(x), others, first(*inputs))
 
@@ -105,7 +108,7 @@ def set_recompute(layer: Layer, pattern: str | None) -> list[str]:
         sublayer.__dict__.pop("_recompute", None)
     if pattern is None:
         return []
-    callable_ones = [(name, sub) for name, sub in layer.named_sublayers() if _has_forward(sub)]
+    callable_ones = [(name, sub) for name, sub in layer.named_sublayers() if sub.has_forward()]
     marked: list[str] = []
     for name, sublayer in callable_ones:
         inside = any(name.startswith(f"{outer}.") for outer in marked)
@@ -121,10 +124,3 @@ def set_recompute(layer: Layer, pattern: str | None) -> list[str]:
             allowed=f"a regular expression found in one of {len(names)} names such as {names[:5]}",
         )
     return marked
-
-
-def _has_forward(layer: Layer) -> bool:
-    """Whether calling the layer runs it: lists and dicts of layers are only looked up."""
-    from framework.nn.layer import Layer
-
-    return type(layer).forward is not Layer.forward

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 
 from framework.nn import functional as F
-from framework.nn.common import check_data_format
+from framework.nn.common import Size, check_data_format
 from framework.nn.layer import Layer
 
-Size = int | Sequence[int]
+Scale = float | Sequence[float]
 
 
 class Upsample(Layer):
@@ -19,8 +18,8 @@ class Upsample(Layer):
 
     def __init__(
         self,
-        size: Any = None,
-        scale_factor: Any = None,
+        size: Size | None = None,
+        scale_factor: Scale | None = None,
         mode: str = "nearest",
         align_corners: bool = False,
         align_mode: int = 0,
@@ -41,14 +40,18 @@ class Upsample(Layer):
 class UpsamplingNearest2D(Upsample):
     """Resizes [N, H, W, C] by repeating pixels."""
 
-    def __init__(self, size: Any = None, scale_factor: Any = None, data_format: str = "NHWC") -> None:
+    def __init__(
+        self, size: Size | None = None, scale_factor: Scale | None = None, data_format: str = "NHWC"
+    ) -> None:
         super().__init__(size, scale_factor, "nearest", data_format=data_format)
 
 
 class UpsamplingBilinear2D(Upsample):
     """Resizes [N, H, W, C] bilinearly with aligned corners."""
 
-    def __init__(self, size: Any = None, scale_factor: Any = None, data_format: str = "NHWC") -> None:
+    def __init__(
+        self, size: Size | None = None, scale_factor: Scale | None = None, data_format: str = "NHWC"
+    ) -> None:
         super().__init__(size, scale_factor, "bilinear", align_corners=True, data_format=data_format)
 
 

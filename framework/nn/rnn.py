@@ -7,23 +7,25 @@ Paddle's state dict holds every array of a multi-layer network twice, also as `0
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from framework.nn.functional.rnn import GATES, CellWeights, State, stacked, unwrapped
-from framework.nn.layer import Layer
+from framework.nn.functional.rnn import GATES, CellWeights, State, stack_states, unwrap
+from framework.nn.layer import AttrLike, Layer
+
+Attrs = tuple[AttrLike, AttrLike, AttrLike, AttrLike]
+States = jax.Array | tuple[jax.Array, ...]  # one array, or the pair of an LSTM
 
 _NAMES = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
-def _add_weights(
-    layer: Layer, sizes: tuple[int, int, int], suffix: str, attrs: tuple[Any, Any, Any, Any]
-) -> None:
+def _add_weights(layer: Layer, sizes: tuple[int, int, int], suffix: str, attrs: Attrs) -> None:
     """Register the four arrays of one cell under their names and `suffix`. sizes: gates, input, hidden."""
     gates, inputs, hidden = sizes
     bound = 1 / math.sqrt(hidden)
@@ -47,10 +49,10 @@ class RNNCellBase(Layer):
         self,
         input_size: int,
         hidden_size: int,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
         mode: str | None = None,
     ) -> None:
         super().__init__()
@@ -59,17 +61,17 @@ class RNNCellBase(Layer):
         attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
         _add_weights(self, (GATES[self.mode], input_size, hidden_size), "", attrs)
 
-    def get_initial_states(self, batch: Any, dtype: Any = jnp.float32) -> Any:
+    def get_initial_states(self, batch: int, dtype: DTypeLike = jnp.float32) -> States:
         """Zeros [batch, H]: one array, or (hidden, cell) for an LSTM."""
         zeros = tuple(jnp.zeros((batch, self.hidden_size), dtype) for _ in range(self._states))
-        return unwrapped(zeros)
+        return unwrap(zeros)
 
-    def forward(self, inputs: jax.Array, states: Any = None) -> tuple[jax.Array, Any]:
+    def forward(self, inputs: jax.Array, states: States | None = None) -> tuple[jax.Array, States]:
         state = _as_tuple(
             self.get_initial_states(inputs.shape[0], inputs.dtype) if states is None else states
         )
         new = F.rnn_cell(inputs, state, _weights(self), self.mode)
-        return new[0], unwrapped(new)
+        return new[0], unwrap(new)
 
     def scan(
         self, inputs: jax.Array, state: State, lengths: jax.Array | None, is_reverse: bool, time_major: bool
@@ -88,10 +90,10 @@ class SimpleRNNCell(RNNCellBase):
         input_size: int,
         hidden_size: int,
         activation: str = "tanh",
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
     ) -> None:
         attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
         super().__init__(input_size, hidden_size, *attrs, mode=_simple_mode(activation))
@@ -117,7 +119,7 @@ def _simple_mode(activation: str) -> str:
     return f"RNN_{activation.upper()}"
 
 
-def _as_tuple(states: Any) -> State:
+def _as_tuple(states: States) -> State:
     return tuple(states) if isinstance(states, (tuple, list)) else (states,)
 
 
@@ -136,13 +138,16 @@ class RNN(Layer):
         self.is_reverse, self.time_major = is_reverse, time_major
 
     def forward(
-        self, inputs: jax.Array, initial_states: Any = None, sequence_length: jax.Array | None = None
-    ) -> tuple[jax.Array, Any]:
+        self,
+        inputs: jax.Array,
+        initial_states: States | None = None,
+        sequence_length: jax.Array | None = None,
+    ) -> tuple[jax.Array, States]:
         if initial_states is None:
             initial_states = self.cell.get_initial_states(inputs.shape[int(self.time_major)], inputs.dtype)
         state = _as_tuple(initial_states)
         out, last = self.cell.scan(inputs, state, sequence_length, self.is_reverse, self.time_major)
-        return out, unwrapped(last)
+        return out, unwrap(last)
 
 
 class BiRNN(Layer):
@@ -153,8 +158,11 @@ class BiRNN(Layer):
         self.cell_fw, self.cell_bw, self.time_major = cell_fw, cell_bw, time_major
 
     def forward(
-        self, inputs: jax.Array, initial_states: Any = None, sequence_length: jax.Array | None = None
-    ) -> tuple[jax.Array, Any]:
+        self,
+        inputs: jax.Array,
+        initial_states: Sequence[States] | None = None,
+        sequence_length: jax.Array | None = None,
+    ) -> tuple[jax.Array, tuple[States, ...]]:
         batch = inputs.shape[int(self.time_major)]
         outs, lasts = [], []
         for i, cell in enumerate((self.cell_fw, self.cell_bw)):
@@ -163,7 +171,7 @@ class BiRNN(Layer):
             )
             out, last = cell.scan(inputs, _as_tuple(first), sequence_length, bool(i), self.time_major)
             outs.append(out)
-            lasts.append(unwrapped(last))
+            lasts.append(unwrap(last))
         return jnp.concatenate(outs, -1), tuple(lasts)
 
 
@@ -179,7 +187,7 @@ class _Stacked(Layer):
         direction: str,
         time_major: bool,
         dropout: float,
-        attrs: tuple[Any, Any, Any, Any],
+        attrs: Attrs,
     ) -> None:
         super().__init__()
         if direction not in ("forward", "bidirect", "bidirectional"):
@@ -215,8 +223,11 @@ class _Stacked(Layer):
         return aliases
 
     def forward(
-        self, inputs: jax.Array, initial_states: Any = None, sequence_length: jax.Array | None = None
-    ) -> tuple[jax.Array, Any]:
+        self,
+        inputs: jax.Array,
+        initial_states: States | None = None,
+        sequence_length: jax.Array | None = None,
+    ) -> tuple[jax.Array, States]:
         """inputs [N, T, in] -> (outputs [N, T, directions * H], states).
 
         States are [layers * directions, N, H], for an LSTM a pair of them: hidden and cell.
@@ -248,7 +259,7 @@ class _Stacked(Layer):
                 outs.append(out)
                 last.append(state)
             x = outs[0] if len(outs) == 1 else jnp.concatenate(outs, -1)
-        return x, stacked(last)
+        return x, stack_states(last)
 
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.hidden_size}, num_layers={self.num_layers}"
@@ -266,10 +277,10 @@ class SimpleRNN(_Stacked):
         time_major: bool = False,
         dropout: float = 0.0,
         activation: str = "tanh",
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
     ) -> None:
         attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
         mode = _simple_mode(activation)
@@ -289,10 +300,10 @@ class LSTM(_Stacked):
         direction: str = "forward",
         time_major: bool = False,
         dropout: float = 0.0,
-        weight_ih_attr: Any = None,
-        weight_hh_attr: Any = None,
-        bias_ih_attr: Any = None,
-        bias_hh_attr: Any = None,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
     ) -> None:
         attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
         super().__init__(

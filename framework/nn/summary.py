@@ -15,7 +15,7 @@ from framework.core.errors import ShapeError
 from framework.core.rng import rng_scope
 from framework.nn.common import Linear
 from framework.nn.conv import Conv1D, Conv1DTranspose, Conv2D, Conv2DTranspose, Conv3D
-from framework.nn.functional_core import abstract
+from framework.nn.functional_core import State, abstract
 from framework.nn.layer import Layer
 
 _CONV, _TRANSPOSED = (Conv1D, Conv2D, Conv3D), (Conv1DTranspose, Conv2DTranspose)
@@ -100,11 +100,13 @@ def summary(
     graphdef, params, buffers = abstract(layer)
     seen: dict[str, tuple[tuple[Shape, ...], int]] = {}
 
-    def note(name: str, sublayer: Layer, args: tuple, out: Any) -> None:
-        shapes = tuple(tuple(leaf.shape) for leaf in jax.tree.leaves(out) if hasattr(leaf, "shape"))
+    def note(name: str, sublayer: Layer, args: tuple, out: object) -> None:
+        shapes = tuple(
+            tuple(leaf.shape) for leaf in jax.tree.leaves(out) if isinstance(leaf, (jax.Array, np.ndarray))
+        )
         seen[name] = shapes, seen.get(name, ((), 0))[1] + _flops(sublayer, args, shapes)
 
-    def run(params: Any, buffers: Any, *args: Any) -> None:
+    def run(params: State, buffers: State, *args: jax.Array) -> None:
         bound = graphdef.bind(params, buffers)  # hooks go on this copy, which ends with the call
         for name, sublayer in bound.named_sublayers(include_self=True):
             sublayer.register_forward_post_hook(functools.partial(note, name))

@@ -5,6 +5,7 @@ Source: Vaswani et al. 2017. Sequences are [N, T, C].
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -16,8 +17,10 @@ from framework.nn import functional as F
 from framework.nn.common import Dropout, Linear
 from framework.nn.containers import LayerList
 from framework.nn.functional.attention import additive_mask
-from framework.nn.layer import Layer
+from framework.nn.layer import AttrLike, Layer
 from framework.nn.norm import LayerNorm
+
+Attrs = AttrLike | Sequence[AttrLike]  # one for all modules, or one for each
 
 _ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "tanh": F.tanh}
 
@@ -57,8 +60,8 @@ class MultiHeadAttention(Layer):
         kdim: int | None = None,
         vdim: int | None = None,
         need_weights: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
     ) -> None:
         super().__init__()
         if embed_dim % num_heads:
@@ -113,16 +116,14 @@ class MultiHeadAttention(Layer):
             k, v = jnp.concatenate([cache.k, k], 1), jnp.concatenate([cache.v, v], 1)
             cache = self.Cache(k, v)
         elif isinstance(cache, self.FixedCache):
-            cache, attn_mask = self._written(cache, k, v, attn_mask)
+            cache, attn_mask = self._write(cache, k, v, attn_mask)
             k, v, _ = cache
-        weights = F.attention_weights(q, k, attn_mask)
-        kept = F.dropout(weights, self.dropout, training=self.training)
-        mixed = F.attend(kept, v)
+        mixed, weights = F.attention_with_weights(q, k, v, attn_mask, self.dropout, training=self.training)
         out = self.out_proj(mixed.reshape(*mixed.shape[:2], self.embed_dim))
         extra = ((weights,) if self.need_weights else ()) + ((cache,) if cache is not None else ())
         return (out, *extra) if extra else out
 
-    def _written(
+    def _write(
         self, cache: FixedCache, k: jax.Array, v: jax.Array, attn_mask: jax.Array | None
     ) -> tuple[FixedCache, jax.Array]:
         """The cache with these keys and values, and the mask that hides what stands behind each query."""
@@ -136,9 +137,9 @@ class MultiHeadAttention(Layer):
         return self.FixedCache(k, v, place + count), mask
 
 
-def _per_module(attr: Any, count: int) -> list[Any]:
+def _per_module(attr: Attrs, count: int) -> list[AttrLike]:
     """Paddle's weight_attr: one for all modules, or a list with one for each."""
-    if not isinstance(attr, (list, tuple)):
+    if attr is None or isinstance(attr, AttrLike):
         return [attr] * count
     if len(attr) != count:
         raise ShapeError("one attr for each module", received=f"{len(attr)} attrs", allowed=f"1 or {count}")
@@ -146,43 +147,9 @@ def _per_module(attr: Any, count: int) -> list[Any]:
 
 
 class _Block(Layer):
-    """What encoder and decoder layers share: the feed-forward part and the residual order."""
+    """What encoder and decoder layers share: attentions and a feed-forward part, and the residual order."""
 
-    def _setup(self, config: dict[str, Any], modules: int) -> tuple[list[Any], list[Any], float]:
-        self._config = config
-        activation = config["activation"]
-        if activation not in _ACTIVATIONS:
-            raise ShapeError(
-                "unknown activation",
-                where=type(self).__name__,
-                received=repr(activation),
-                allowed=", ".join(_ACTIVATIONS),
-            )
-        self.activation = _ACTIVATIONS[activation]
-        self.normalize_before = config["normalize_before"]
-        dropout = config["dropout"]
-        attn_dropout = dropout if config["attn_dropout"] is None else config["attn_dropout"]
-        self._act_dropout = dropout if config["act_dropout"] is None else config["act_dropout"]
-        weights, biases = (_per_module(config[name], modules) for name in ("weight_attr", "bias_attr"))
-        return weights, biases, attn_dropout
-
-    def _add_feed_forward(self, weight_attr: Any, bias_attr: Any) -> None:
-        d_model, width = self._config["d_model"], self._config["dim_feedforward"]
-        self.linear1 = Linear(d_model, width, weight_attr, bias_attr)
-        self.dropout = Dropout(self._act_dropout)
-        self.linear2 = Linear(width, d_model, weight_attr, bias_attr)
-
-    def _residual(self, x: jax.Array, norm: Layer, dropout: Layer, inner: Any) -> jax.Array:
-        if self.normalize_before:
-            return x + dropout(inner(norm(x)))
-        return norm(x + dropout(inner(x)))
-
-    def _feed_forward(self, x: jax.Array) -> jax.Array:
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
-
-
-class TransformerEncoderLayer(_Block):
-    """Self-attention and a feed-forward part, each with a residual; `normalize_before` puts the norms first."""
+    _attentions: tuple[str, ...]
 
     def __init__(
         self,
@@ -194,16 +161,49 @@ class TransformerEncoderLayer(_Block):
         attn_dropout: float | None = None,
         act_dropout: float | None = None,
         normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: Attrs = None,
+        bias_attr: Attrs = None,
     ) -> None:
         config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
         super().__init__()
-        weights, biases, attn = self._setup(config, 2)
-        self.self_attn = MultiHeadAttention(d_model, nhead, attn, weight_attr=weights[0], bias_attr=biases[0])
-        self._add_feed_forward(weights[1], biases[1])
-        self.norm1, self.norm2 = LayerNorm(d_model), LayerNorm(d_model)
-        self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
+        self._config = config
+        if activation not in _ACTIVATIONS:
+            raise ShapeError(
+                "unknown activation",
+                where=type(self).__name__,
+                received=repr(activation),
+                allowed=", ".join(_ACTIVATIONS),
+            )
+        self.activation, self.normalize_before = _ACTIVATIONS[activation], normalize_before
+        parts = len(self._attentions) + 1
+        weights, biases = _per_module(weight_attr, parts), _per_module(bias_attr, parts)
+        attn = dropout if attn_dropout is None else attn_dropout
+        for name, weight, bias in zip(self._attentions, weights, biases):
+            attention = MultiHeadAttention(d_model, nhead, attn, weight_attr=weight, bias_attr=bias)
+            self.add_sublayer(name, attention)
+        self.linear1 = Linear(d_model, dim_feedforward, weights[-1], biases[-1])
+        self.dropout = Dropout(dropout if act_dropout is None else act_dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, weights[-1], biases[-1])
+        for number in range(1, parts + 1):
+            self.add_sublayer(f"norm{number}", LayerNorm(d_model))
+        for number in range(1, parts + 1):
+            self.add_sublayer(f"dropout{number}", Dropout(dropout))
+
+    def _residual(
+        self, x: jax.Array, norm: Layer, dropout: Layer, inner: Callable[[jax.Array], jax.Array]
+    ) -> jax.Array:
+        if self.normalize_before:
+            return x + dropout(inner(norm(x)))
+        return norm(x + dropout(inner(x)))
+
+    def _feed_forward(self, x: jax.Array) -> jax.Array:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+
+class TransformerEncoderLayer(_Block):
+    """Self-attention and a feed-forward part, each with a residual; `normalize_before` puts the norms first."""
+
+    _attentions = ("self_attn",)
 
     def forward(self, src: jax.Array, src_mask: jax.Array | None = None, cache: Any = None) -> Any:
         """src [N, T, d_model]; with a cache the result is (output, new cache)."""
@@ -228,29 +228,7 @@ class TransformerEncoderLayer(_Block):
 class TransformerDecoderLayer(_Block):
     """Self-attention, attention over the encoder's output and a feed-forward part, each with a residual."""
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int,
-        dropout: float = 0.1,
-        activation: str = "relu",
-        attn_dropout: float | None = None,
-        act_dropout: float | None = None,
-        normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-    ) -> None:
-        config = {k: v for k, v in locals().items() if k not in ("self", "__class__")}
-        super().__init__()
-        weights, biases, attn = self._setup(config, 3)
-        self.self_attn = MultiHeadAttention(d_model, nhead, attn, weight_attr=weights[0], bias_attr=biases[0])
-        self.cross_attn = MultiHeadAttention(
-            d_model, nhead, attn, weight_attr=weights[1], bias_attr=biases[1]
-        )
-        self._add_feed_forward(weights[2], biases[2])
-        self.norm1, self.norm2, self.norm3 = LayerNorm(d_model), LayerNorm(d_model), LayerNorm(d_model)
-        self.dropout1, self.dropout2, self.dropout3 = Dropout(dropout), Dropout(dropout), Dropout(dropout)
+    _attentions = ("self_attn", "cross_attn")
 
     def forward(
         self,
@@ -292,43 +270,51 @@ def _copies(layer: _Block, count: int) -> LayerList:
     return LayerList([layer, *(type(layer)(**layer._config) for _ in range(count - 1))])
 
 
-class TransformerEncoder(Layer):
+class _Stack(Layer):
+    """What the two stacks of layers share."""
+
+    def __init__(self, layer: _Block, num_layers: int, norm: Layer | None) -> None:
+        super().__init__()
+        self.layers = _copies(layer, num_layers)
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def _run(self, x: jax.Array, inputs: tuple[jax.Array | None, ...], cache: Any) -> Any:
+        caches = []
+        for i, layer in enumerate(self.layers):
+            if cache is None:
+                x = layer(x, *inputs)
+            else:
+                x, new = layer(x, *inputs, cache[i])
+                caches.append(new)
+        x = x if self.norm is None else self.norm(x)
+        return x if cache is None else (x, caches)
+
+    def gen_cache(self, x: jax.Array) -> list[Any]:
+        """A cache for each layer, of the encoder's input or the decoder's memory."""
+        return [layer.gen_cache(x) for layer in self.layers]
+
+
+class TransformerEncoder(_Stack):
     """`num_layers` encoder layers and an optional norm."""
 
     def __init__(
         self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Layer | None = None
     ) -> None:
-        super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
-        self.num_layers = num_layers
-        self.norm = norm
+        super().__init__(encoder_layer, num_layers, norm)
 
     def forward(self, src: jax.Array, src_mask: jax.Array | None = None, cache: Any = None) -> Any:
         """src [N, T, d_model]; with a list of caches the result is (output, new caches)."""
-        caches = []
-        for i, layer in enumerate(self.layers):
-            if cache is None:
-                src = layer(src, src_mask)
-            else:
-                src, new = layer(src, src_mask, cache[i])
-                caches.append(new)
-        src = src if self.norm is None else self.norm(src)
-        return src if cache is None else (src, caches)
-
-    def gen_cache(self, src: jax.Array) -> list[Any]:
-        return [layer.gen_cache(src) for layer in self.layers]
+        return self._run(src, (src_mask,), cache)
 
 
-class TransformerDecoder(Layer):
+class TransformerDecoder(_Stack):
     """`num_layers` decoder layers and an optional norm."""
 
     def __init__(
         self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Layer | None = None
     ) -> None:
-        super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
-        self.num_layers = num_layers
-        self.norm = norm
+        super().__init__(decoder_layer, num_layers, norm)
 
     def forward(
         self,
@@ -339,18 +325,7 @@ class TransformerDecoder(Layer):
         cache: Any = None,
     ) -> Any:
         """tgt [N, T, d_model], memory [N, S, d_model]; with a list of caches the result is (output, new caches)."""
-        caches = []
-        for i, layer in enumerate(self.layers):
-            if cache is None:
-                tgt = layer(tgt, memory, tgt_mask, memory_mask)
-            else:
-                tgt, new = layer(tgt, memory, tgt_mask, memory_mask, cache[i])
-                caches.append(new)
-        tgt = tgt if self.norm is None else self.norm(tgt)
-        return tgt if cache is None else (tgt, caches)
-
-    def gen_cache(self, memory: jax.Array) -> list[Any]:
-        return [layer.gen_cache(memory) for layer in self.layers]
+        return self._run(tgt, (memory, tgt_mask, memory_mask), cache)
 
 
 class Transformer(Layer):
@@ -368,8 +343,8 @@ class Transformer(Layer):
         attn_dropout: float | None = None,
         act_dropout: float | None = None,
         normalize_before: bool = False,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
+        weight_attr: Attrs = None,
+        bias_attr: Attrs = None,
         custom_encoder: Layer | None = None,
         custom_decoder: Layer | None = None,
     ) -> None:

@@ -37,7 +37,7 @@ def _take(layer: Layer, name: str) -> Parameter:
 # -- weight norm --------------------------------------------------------------------------------------------------
 
 
-def _norm_except(array: Any, dim: _Axis) -> Any:
+def _norm_except(array: jax.Array | np.ndarray, dim: _Axis) -> Any:
     """The norm of each slice of `array` along `dim`, [n]; of the whole array when `dim` is None."""
     axes = None if dim is None else tuple(a for a in range(array.ndim) if a != dim)
     return (array * array).sum(axes) ** 0.5
@@ -50,7 +50,7 @@ def _weight_norm(v: jax.Array, g: jax.Array, dim: _Axis) -> jax.Array:
 
 
 @functools.cache
-def _weight_normed(cls: type[Layer], name: str, dim: _Axis) -> type[Layer]:
+def _weight_norm_class(cls: type[Layer], name: str, dim: _Axis) -> type[Layer]:
     """A subclass of `cls` whose `name` is weight_g * weight_v / |weight_v|."""
 
     def weight(self: Layer) -> jax.Array:
@@ -76,7 +76,7 @@ def weight_norm(layer: Layer, name: str = "weight", dim: int | None = 0) -> Laye
     length = np.asarray(_norm_except(np.asarray(parameter.value), dim), np.float32)
     setattr(layer, f"{name}_v", parameter)
     setattr(layer, f"{name}_g", Parameter(length.shape, parameter.dtype, parameter.attr, I.Assign(length)))
-    object.__setattr__(layer, "__class__", _weight_normed(type(layer), name, dim))
+    object.__setattr__(layer, "__class__", _weight_norm_class(type(layer), name, dim))
     return layer
 
 
@@ -102,7 +102,7 @@ def remove_weight_norm(layer: Layer, name: str = "weight") -> Layer:
 
 
 @functools.cache
-def _spectral_normed(cls: type[Layer], name: str, iterations: int, eps: float, dim: int) -> type[Layer]:
+def _spectral_norm_class(cls: type[Layer], name: str, iterations: int, eps: float, dim: int) -> type[Layer]:
     """A subclass of `cls` whose `name` is divided by its largest singular value; training calls refine the estimate."""
 
     def weight(self: Layer) -> jax.Array:
@@ -110,7 +110,7 @@ def _spectral_normed(cls: type[Layer], name: str, iterations: int, eps: float, d
         u, v = getattr(self, f"{name}_u"), getattr(self, f"{name}_v")
         return F.spectral_norm(original, u, v, dim, 0, eps)[0]
 
-    def forward(self: Layer, *args: Any, **kwargs: Any) -> Any:
+    def forward(self: Layer, *args: object, **kwargs: object) -> Any:
         if self.training:
             original = getattr(self, f"{name}_orig")
             u, v = getattr(self, f"{name}_u"), getattr(self, f"{name}_v")
@@ -150,6 +150,6 @@ def spectral_norm(
         vector = rng.standard_normal(size).astype(np.float32)
         layer.register_buffer(f"{name}_{part}", vector / max(np.linalg.norm(vector), eps))
     object.__setattr__(
-        layer, "__class__", _spectral_normed(type(layer), name, int(n_power_iterations), float(eps), dim)
+        layer, "__class__", _spectral_norm_class(type(layer), name, int(n_power_iterations), float(eps), dim)
     )
     return layer

@@ -1,11 +1,11 @@
-"""What all optimizers share: the fields, the treatment of each parameter, the pure update and Paddle's surface.
+"""What all optimizers share: the fields, the group of each parameter, the pure update and Paddle's surface.
 
 The pure core is for a compiled, donated training step:
 
-    how = optimizer.trainable(layer)                         # what it trains, and how: {name: ParamGroup}
-    state = optimizer.init(params, how)                      # params: {name: array} of exactly these names
+    groups = optimizer.param_groups(layer)                         # {name: ParamGroup} of what it trains
+    state = optimizer.init(params, groups)                      # params: {name: array} of exactly these names
     lr = schedule.at(state["step"])
-    params, state, info = optimizer.update(grads, state, params, lr, how)
+    params, state, info = optimizer.update(grads, state, params, lr, groups)
 
 The eager surface keeps the state of a layer as long as the layer lives:
 
@@ -35,6 +35,7 @@ from framework.optimizer.lr.base import Constant, LRScheduler, Rate
 from framework.optimizer.regularizer import WeightDecay
 
 Arrays = dict[str, jax.Array]
+RuleState = Any  # a pytree whose structure only the rule knows: a dict of its own, or what optax made
 
 _BLOCK = re.compile(r"^(.*?\.)?(blocks|layers?|stages)\.\d+(\.(blocks|layers?|stages)\.\d+)*(?=\.)")
 
@@ -50,14 +51,14 @@ class ParamGroup:
     clip: bool
 
 
-How = Mapping[str, ParamGroup]
+ParamGroups = Mapping[str, ParamGroup]
 
 
 class _Session:
     """What an optimizer remembers of one layer."""
 
-    def __init__(self, how: How, state: dict[str, Any], run: Callable[..., Any]) -> None:
-        self.how, self.state, self.run = how, state, run
+    def __init__(self, groups: ParamGroups, state: dict[str, Any], run: Callable[..., Any]) -> None:
+        self.groups, self.state, self.run = groups, state, run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +111,7 @@ class Optimizer:
         if not isinstance(self.learning_rate, LRScheduler) and self.learning_rate < 0:
             raise self.error("the learning rate is negative", self.learning_rate, "0 or more, or a schedule")
         for name in ("beta1", "beta2", "rho"):
-            if hasattr(self, name) and not 0 <= getattr(self, name) < 1:
+            if not 0 <= getattr(self, name, 0.0) < 1:
                 raise self.error(f"{name} is out of range", getattr(self, name), "from 0, below 1")
         for name in ("epsilon", "momentum"):
             if getattr(self, name, 0.0) < 0:
@@ -140,18 +141,18 @@ class Optimizer:
             f"{type(self).__name__} defines neither rule() nor init_rule() and deltas()"
         )
 
-    def init_rule(self, params: Arrays) -> Any:
+    def init_rule(self, params: Arrays) -> RuleState:
         """The state of the rule, for float32 parameters."""
         return self.rule().init(params)
 
     def deltas(
-        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
-    ) -> tuple[Arrays, Any]:
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
+    ) -> tuple[Arrays, RuleState]:
         """What is taken from each parameter, and the rule's new state; `rates` are the learning rates of each."""
-        directions, state = self.directed(grads, state, params)
-        return {n: rates[n] * (d + how[n].decoupled * params[n]) for n, d in directions.items()}, state
+        directions, state = self.apply_rule(grads, state, params)
+        return {n: rates[n] * (d + groups[n].decoupled * params[n]) for n, d in directions.items()}, state
 
-    def directed(self, grads: Arrays, state: Any, params: Arrays) -> tuple[Arrays, Any]:
+    def apply_rule(self, grads: Arrays, state: RuleState, params: Arrays) -> tuple[Arrays, RuleState]:
         """What `rule` makes of the gradients, and its new state."""
         with jax.numpy_dtype_promotion("standard"):  # optax mixes its integer counts with floats
             directions, state = self.rule().update(grads, state, params)
@@ -172,8 +173,8 @@ class Optimizer:
 
     # -- what is done to which parameter ------------------------------------------------------------------------------
 
-    def trainable(self, layer: Layer) -> dict[str, ParamGroup]:
-        """The parameters of `layer` that this optimizer trains, and how, by name in the order of registration.
+    def param_groups(self, layer: Layer) -> dict[str, ParamGroup]:
+        """What is done to each parameter of `layer` that this optimizer trains, by name in the order of registration.
 
         Raises:
             ConfigError: a pattern of `frozen` or `lr_multipliers` is found in no name; nothing is left to train;
@@ -190,18 +191,22 @@ class Optimizer:
         depth = {} if self.layer_decay is None else self._depth_factors(list(named))
         found = {}
         for name, parameter in named.items():
-            how = self._param_group(name, parameter.attr, len(parameter.shape), depth.get(name, 1.0))
-            if parameter.trainable and how.rate != 0 and not _found(self.frozen, name):
-                found[name] = how
+            group = self._param_group(name, parameter.attr, len(parameter.shape), depth.get(name, 1.0))
+            if parameter.trainable and group.rate != 0 and not _matches(self.frozen, name):
+                found[name] = group
         if not found:
             raise self.error("nothing is left to train", type(layer).__name__, "a trainable parameter")
         return found
+
+    def trainable(self, layer: Layer) -> dict[str, ParamGroup]:
+        """`param_groups` under its name of the last release."""
+        return self.param_groups(layer)
 
     def _param_group(self, name: str, attr: ParamAttr, rank: int, rate: float) -> ParamGroup:
         rate *= attr.learning_rate * self.ratio(name)
         for pattern, factor in self.lr_multipliers.items():
             rate *= factor if re.search(pattern, name) else 1.0
-        spared = _found(self.no_decay, name) or (rank < 2 and not self.decay_norm_and_bias)
+        spared = _matches(self.no_decay, name) or (rank < 2 and not self.decay_norm_and_bias)
         own = self.own_decay if self.decays(name) and not spared else WeightDecay()
         coupled = WeightDecay.of(attr.regularizer if attr.regularizer is not None or self.decoupled else own)
         return ParamGroup(rate, coupled, own.l2 if self.decoupled else 0.0, attr.need_clip)
@@ -226,17 +231,17 @@ class Optimizer:
 
     # -- the pure core ------------------------------------------------------------------------------------------------
 
-    def init(self, params: Mapping[str, jax.Array], how: How) -> dict[str, Any]:
+    def init(self, params: Mapping[str, jax.Array], groups: ParamGroups) -> dict[str, Any]:
         """The state before the first step: a pytree of arrays whose structure never changes.
 
         `step` (int32 []) counts the steps done, `rule` is the optimizer's own; `master` (float32 copies) is there only
         with `multi_precision` and parameters of 16 bits, `accumulated` and `micro` only with `accumulate`.
 
         Raises:
-            WeightError: `params` has other names than `how`.
+            WeightError: `params` has other names than `groups`.
         """
-        _same_names(params, how, "params")
-        full = {name: wide(params[name]) for name in how}
+        _same_names(params, groups, "params")
+        full = {name: wide(params[name]) for name in groups}
         state: dict[str, Any] = {"step": jnp.zeros((), jnp.int32), "rule": self.init_rule(full)}
         if master := {n: w for n, w in full.items() if self.multi_precision and w.dtype != params[n].dtype}:
             state["master"] = master
@@ -251,23 +256,23 @@ class Optimizer:
         state: dict[str, Any],
         params: Mapping[str, jax.Array],
         lr: jax.Array | float,
-        how: How,
+        groups: ParamGroups,
     ) -> tuple[Arrays, dict[str, Any], Arrays]:
         """One step, pure: (new params, new state, info).
 
-        `grads` and `params` have exactly the names of `how`; `lr` is the learning rate of this step, float32 [].
+        `grads` and `params` have exactly the names of `groups`; `lr` is the learning rate of this step, float32 [].
         `info` holds `grad_norm`, float32 []: the L2 norm of all gradients before clipping (with `accumulate`, of the
         mean of the gradients so far), and `applied`, bool []: False while gradients are only collected.
 
         Raises:
             WeightError: names are missing or unexpected.
         """
-        _same_names(grads, how, "grads")
-        _same_names(params, how, "params")
-        full = {name: wide(grads[name]) for name in how}
-        kept = {name: params[name] for name in how}
+        _same_names(grads, groups, "grads")
+        _same_names(params, groups, "params")
+        full = {name: wide(grads[name]) for name in groups}
+        kept = {name: params[name] for name in groups}
         if self.accumulate == 1:
-            new, after = self._apply(full, state, kept, lr, how)
+            new, after = self._apply(full, state, kept, lr, groups)
             return new, after, {"grad_norm": optax.global_norm(full), "applied": jnp.array(True)}
         before = {name: state[name] for name in state if name not in ("accumulated", "micro")}
         micro = state["micro"] + 1
@@ -275,27 +280,27 @@ class Optimizer:
         mean = {name: value / micro.astype(jnp.float32) for name, value in total.items()}
         last = micro == self.accumulate
         new, after = jax.lax.cond(
-            last, lambda: self._apply(mean, before, kept, lr, how), lambda: (kept, before)
+            last, lambda: self._apply(mean, before, kept, lr, groups), lambda: (kept, before)
         )
         after["accumulated"] = {name: jnp.where(last, 0, value) for name, value in total.items()}
         after["micro"] = jnp.where(last, 0, micro)
         return new, after, {"grad_norm": optax.global_norm(mean), "applied": last}
 
     def _apply(
-        self, grads: Arrays, state: dict[str, Any], params: Arrays, lr: Any, how: How
+        self, grads: Arrays, state: dict[str, Any], params: Arrays, lr: jax.Array | float, groups: ParamGroups
     ) -> tuple[Arrays, dict[str, Any]]:
         master = state.get("master", {})
-        full = {name: master[name] if name in master else wide(params[name]) for name in how}
+        full = {name: master[name] if name in master else wide(params[name]) for name in groups}
         if self.grad_clip is not None:
-            grads = grads | self.grad_clip({name: grads[name] for name in how if how[name].clip})
-        grads = {name: how[name].coupled.added(grads[name], full[name]) for name in how}
-        rates = {name: lr * jnp.float32(how[name].rate) for name in how}
-        deltas, rule = self.deltas(grads, state["rule"], full, rates, how)
-        moved = {name: (full[name] - deltas[name]).astype(full[name].dtype) for name in how}
+            grads = grads | self.grad_clip({name: grads[name] for name in groups if groups[name].clip})
+        grads = {name: groups[name].coupled.add_to(grads[name], full[name]) for name in groups}
+        rates = {name: lr * jnp.float32(groups[name].rate) for name in groups}
+        deltas, rule = self.deltas(grads, state["rule"], full, rates, groups)
+        moved = {name: (full[name] - deltas[name]).astype(full[name].dtype) for name in groups}
         new = {"step": state["step"] + 1, "rule": rule}
         if master:
             new["master"] = {name: moved[name] for name in master}
-        return {name: moved[name].astype(params[name].dtype) for name in how}, new
+        return {name: moved[name].astype(params[name].dtype) for name in groups}, new
 
     # -- Paddle's surface ---------------------------------------------------------------------------------------------
 
@@ -326,8 +331,8 @@ class Optimizer:
                 if close
                 else "use what nn.value_and_grad(layer, ...) returned",
             )
-        params = {name: named[name].value for name in session.how}
-        grads = {name: grad for name, grad in grads.items() if name in session.how}
+        params = {name: named[name].value for name in session.groups}
+        grads = {name: grad for name, grad in grads.items() if name in session.groups}
         rate = np.float32(self.get_lr(layer))
         params, session.state, info = session.run(grads, session.state, params, rate)
         write_back(layer, params)
@@ -344,7 +349,7 @@ class Optimizer:
             raise self.error("get_lr needs a layer", f"{len(self._sessions)} layers that were stepped", "one")
         layer = layer if layer is not None else next(iter(self._sessions), None)
         session = self._sessions.get(layer) if layer is not None else None
-        return self.schedule.at(int(session.state["step"]) if session is not None else 0)
+        return float(self.schedule.at(int(session.state["step"]) if session is not None else 0))
 
     def state_dict(self, layer: Layer) -> dict[str, jax.Array]:
         """The state of a layer as a flat dict by path, such as "rule/mu/conv.weight"."""
@@ -356,24 +361,24 @@ class Optimizer:
         session.state = jax.tree.map(jnp.asarray, unflatten(session.state, state, where="set_state_dict"))
 
     def _session(self, layer: Layer) -> _Session:
-        how, known = self.trainable(layer), self._sessions.get(layer)
-        if known is not None and known.how == how:
+        groups, known = self.param_groups(layer), self._sessions.get(layer)
+        if known is not None and known.groups == groups:
             return known
         named = dict(layer.named_parameters())
-        state = self.init({name: named[name].value for name in how}, how)
+        state = self.init({name: named[name].value for name in groups}, groups)
         if known is not None:
             fresh = flatten(state)
             state = unflatten(state, fresh | {n: v for n, v in flatten(known.state).items() if n in fresh})
-        session = _Session(how, state, jax.jit(functools.partial(self.update, how=how)))
+        session = _Session(groups, state, jax.jit(functools.partial(self.update, groups=groups)))
         self._sessions[layer] = session
         return session
 
-    def resolved(self, total_steps: int, steps_per_epoch: int | None = None) -> Optimizer:
-        """This optimizer with its schedule resolved, see `LRScheduler.resolved`."""
-        return replace(self, learning_rate=self.schedule.resolved(total_steps, steps_per_epoch))
+    def resolve(self, total_steps: int, steps_per_epoch: int | None = None) -> Optimizer:
+        """This optimizer with its schedule resolved, see `LRScheduler.resolve`."""
+        return replace(self, learning_rate=self.schedule.resolve(total_steps, steps_per_epoch))
 
 
-def _found(patterns: tuple[str, ...], name: str) -> bool:
+def _matches(patterns: tuple[str, ...], name: str) -> bool:
     return any(re.search(pattern, name) for pattern in patterns)
 
 
@@ -382,12 +387,12 @@ def wide(array: jax.Array) -> jax.Array:
     return array.astype(jnp.float32) if jnp.finfo(array.dtype).bits < 32 else array
 
 
-def _same_names(given: Mapping[str, Any], how: How, what: str) -> None:
-    missing = [name for name in how if name not in given]
-    unexpected = [name for name in given if name not in how]
+def _same_names(given: Mapping[str, Any], groups: ParamGroups, what: str) -> None:
+    missing = [name for name in groups if name not in given]
+    unexpected = [name for name in given if name not in groups]
     if missing or unexpected:
         raise WeightError(
             f"the names of {what} are not those that are trained",
             received=f"missing {missing[:10]}, unexpected {unexpected[:10]}",
-            allowed=f"the {len(how)} names of optimizer.trainable(layer)",
+            allowed=f"the {len(groups)} names of optimizer.param_groups(layer)",
         )

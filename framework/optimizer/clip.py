@@ -21,7 +21,7 @@ class GradClip:
     Attributes:
         value: Every element is limited to [-value, value], or to [low, high] when two numbers are given.
         norm: Every gradient whose own L2 norm is larger is scaled down to it.
-        global_norm: All gradients are scaled by one factor when their keypoint L2 norm is larger.
+        global_norm: All gradients are scaled by one factor when their joint L2 norm is larger.
     """
 
     value: float | tuple[float, float] | None = None
@@ -51,13 +51,13 @@ class GradClip:
         if self.value is not None:
             return {name: jnp.clip(grad, *self.limits) for name, grad in grads.items()}
         if self.norm is not None:
-            return {name: _scaled(grad, optax.global_norm(grad), self.norm) for name, grad in grads.items()}
+            return {name: _scale(grad, optax.global_norm(grad), self.norm) for name, grad in grads.items()}
         assert self.global_norm is not None
         total = optax.global_norm(dict(grads))
-        return {name: _scaled(grad, total, self.global_norm) for name, grad in grads.items()}
+        return {name: _scale(grad, total, self.global_norm) for name, grad in grads.items()}
 
 
-def _scaled(grad: jax.Array, norm: jax.Array, limit: float) -> jax.Array:
+def _scale(grad: jax.Array, norm: jax.Array, limit: float) -> jax.Array:
     return grad * (limit / jnp.maximum(norm, limit))
 
 
@@ -72,5 +72,5 @@ def ClipGradByNorm(clip_norm: float) -> GradClip:
 
 
 def ClipGradByGlobalNorm(clip_norm: float) -> GradClip:
-    """Scales all gradients by one factor when their keypoint L2 norm is above `clip_norm`."""
+    """Scales all gradients by one factor when their joint L2 norm is above `clip_norm`."""
     return GradClip(global_norm=clip_norm)

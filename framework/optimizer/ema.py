@@ -64,7 +64,7 @@ class EMA:
             "step": jnp.zeros((), jnp.int32),
         }
 
-    def decay_at(self, step: Any) -> Any:
+    def decay_at(self, step: jax.Array) -> jax.Array | float:
         """The decay of the update number `step`, counted from 0."""
         if self.rule == "threshold":
             return jnp.minimum(self.decay, (1 + step) / (10 + step))

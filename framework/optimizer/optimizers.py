@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import optax
 
 from framework.config.registry import register
-from framework.optimizer.base import Arrays, How, Optimizer
+from framework.optimizer.base import Arrays, Optimizer, ParamGroups, RuleState
 from framework.optimizer.lr.base import Rate
 from framework.optimizer.regularizer import WeightDecay
 
@@ -31,7 +31,7 @@ def _zeros(params: Arrays) -> Arrays:
     return {name: jnp.zeros_like(value) for name, value in params.items()}
 
 
-def _averaged(old: Arrays, new: Arrays, decay: float, power: int = 1) -> Arrays:
+def _average(old: Arrays, new: Arrays, decay: float, power: int = 1) -> Arrays:
     """The moving average of new**power."""
     return {name: decay * old[name] + (1 - decay) * new[name] ** power for name in old}
 
@@ -44,14 +44,14 @@ def _one_minus_power(beta: float, time: jax.Array) -> jax.Array:
 def _adam(beta1: float, beta2: float, epsilon: float) -> optax.GradientTransformation:
     """The direction of Adam. optax takes 1 - beta2**t by a difference, which has five digits in the first steps."""
 
-    def init(params: Any) -> Any:
+    def init(params: Any) -> RuleState:
         return {"count": jnp.zeros((), jnp.int32), "moment1": _zeros(params), "moment2": _zeros(params)}
 
-    def update(updates: Any, state: Any, params: Any = None) -> Any:
+    def update(updates: Any, state: RuleState, params: object = None) -> tuple[Any, RuleState]:
         count = state["count"] + 1
         time = count.astype(jnp.float32)
-        moment1 = _averaged(state["moment1"], updates, beta1)
-        moment2 = _averaged(state["moment2"], updates, beta2, 2)
+        moment1 = _average(state["moment1"], updates, beta1)
+        moment2 = _average(state["moment2"], updates, beta2, 2)
         first, root = _one_minus_power(beta1, time), jnp.sqrt(_one_minus_power(beta2, time))
         found = {n: moment1[n] / first / (jnp.sqrt(moment2[n]) / root + epsilon) for n in updates}
         return found, {"count": count, "moment1": moment1, "moment2": moment2}
@@ -139,14 +139,14 @@ class Adamax(Optimizer):
     beta2: float = 0.999
     epsilon: float = 1e-8
 
-    def init_rule(self, params: Arrays) -> Any:
+    def init_rule(self, params: Arrays) -> RuleState:
         return {"count": jnp.zeros((), jnp.int32), "moment": _zeros(params), "inf_norm": _zeros(params)}
 
     def deltas(
-        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
-    ) -> tuple[Arrays, Any]:
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
+    ) -> tuple[Arrays, RuleState]:
         count = state["count"] + 1
-        moment = _averaged(state["moment"], grads, self.beta1)
+        moment = _average(state["moment"], grads, self.beta1)
         norm = {
             n: jnp.maximum(self.beta2 * state["inf_norm"][n] + self.epsilon, jnp.abs(grads[n])) for n in grads
         }
@@ -167,12 +167,12 @@ class Adagrad(Optimizer):
     epsilon: float = 1e-6
     initial_accumulator_value: float = 0.0
 
-    def init_rule(self, params: Arrays) -> Any:
+    def init_rule(self, params: Arrays) -> RuleState:
         return {"moment": {n: jnp.full_like(p, self.initial_accumulator_value) for n, p in params.items()}}
 
     def deltas(
-        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
-    ) -> tuple[Arrays, Any]:
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
+    ) -> tuple[Arrays, RuleState]:
         moment = {n: state["moment"][n] + grads[n] ** 2 for n in grads}
         found = {n: rates[n] * grads[n] / (jnp.sqrt(moment[n]) + self.epsilon) for n in grads}
         return found, {"moment": moment}
@@ -210,13 +210,13 @@ class RMSProp(Optimizer):
         scale = optax.scale_by_stddev if self.centered else optax.scale_by_rms
         return scale(self.rho, self.epsilon)
 
-    def init_rule(self, params: Arrays) -> Any:
+    def init_rule(self, params: Arrays) -> RuleState:
         return {"scale": self.rule().init(params), "momentum": _zeros(params)}
 
     def deltas(
-        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
-    ) -> tuple[Arrays, Any]:
-        steps, scale = self.directed(grads, state["scale"], params)
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
+    ) -> tuple[Arrays, RuleState]:
+        steps, scale = self.apply_rule(grads, state["scale"], params)
         moved = {n: self.momentum * state["momentum"][n] + rates[n] * steps[n] for n in grads}
         return moved, {"scale": scale, "momentum": moved}
 
@@ -257,14 +257,14 @@ class Lamb(Optimizer):
         return _adam(self.beta1, self.beta2, self.epsilon)
 
     def deltas(
-        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
-    ) -> tuple[Arrays, Any]:
-        directions, state = self.directed(grads, state, params)
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
+    ) -> tuple[Arrays, RuleState]:
+        directions, state = self.apply_rule(grads, state, params)
         found = {}
         for name, direction in directions.items():
-            direction = direction + how[name].decoupled * params[name]
-            ratio: Any = 1.0
-            if how[name].decoupled or self.always_adapt:
+            direction = direction + groups[name].decoupled * params[name]
+            ratio = jnp.ones(())
+            if groups[name].decoupled or self.always_adapt:
                 own, step = jnp.linalg.norm(params[name].ravel()), jnp.linalg.norm(direction.ravel())
                 ratio = jnp.where((own > 0) & (step > 0), own / jnp.where(step > 0, step, 1), 1)
             found[name] = rates[name] * ratio * direction
@@ -300,20 +300,20 @@ class NAdam(Optimizer):
     epsilon: float = 1e-8
     momentum_decay: float = 0.004
 
-    def init_rule(self, params: Arrays) -> Any:
+    def init_rule(self, params: Arrays) -> RuleState:
         zeros, product = jnp.zeros((), jnp.int32), jnp.ones((), jnp.float32)
         return {"count": zeros, "product": product, "moment1": _zeros(params), "moment2": _zeros(params)}
 
     def deltas(
-        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
-    ) -> tuple[Arrays, Any]:
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
+    ) -> tuple[Arrays, RuleState]:
         count = state["count"] + 1
         grown = lambda t: self.beta1 * (1 - 0.5 * jnp.exp(t * self.momentum_decay * math.log(0.96)))  # noqa: E731
         time = count.astype(jnp.float32)
         now, following = grown(time), grown(time + 1)
         product = state["product"] * now
-        moment1 = _averaged(state["moment1"], grads, self.beta1)
-        moment2 = _averaged(state["moment2"], grads, self.beta2, 2)
+        moment1 = _average(state["moment1"], grads, self.beta1)
+        moment2 = _average(state["moment2"], grads, self.beta2, 2)
         unbiased, found = _one_minus_power(self.beta2, time), {}
         for name, grad in grads.items():
             mixed = (1 - now) / (1 - product) * grad + following / (1 - product * following) * moment1[name]
@@ -335,15 +335,15 @@ class RAdam(Optimizer):
     beta2: float = 0.999
     epsilon: float = 1e-8
 
-    def init_rule(self, params: Arrays) -> Any:
+    def init_rule(self, params: Arrays) -> RuleState:
         return {"count": jnp.zeros((), jnp.int32), "moment1": _zeros(params), "moment2": _zeros(params)}
 
     def deltas(
-        self, grads: Arrays, state: Any, params: Arrays, rates: Arrays, how: How
-    ) -> tuple[Arrays, Any]:
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
+    ) -> tuple[Arrays, RuleState]:
         count = state["count"] + 1
-        moment1 = _averaged(state["moment1"], grads, self.beta1)
-        moment2 = _averaged(state["moment2"], grads, self.beta2, 2)
+        moment1 = _average(state["moment1"], grads, self.beta1)
+        moment2 = _average(state["moment2"], grads, self.beta2, 2)
         time = count.astype(jnp.float32)
         unbiased1, unbiased2 = _one_minus_power(self.beta1, time), _one_minus_power(self.beta2, time)
         longest = 2 / (1 - self.beta2) - 1

@@ -27,15 +27,15 @@ class WeightDecay:
                 "weight decay is negative", received=f"l1 {self.l1}, l2 {self.l2}", allowed="0 or more"
             )
 
-    def added(self, grad: jax.Array, param: jax.Array) -> jax.Array:
+    def add_to(self, grad: jax.Array, param: jax.Array) -> jax.Array:
         """`grad` with the decay of `param`."""
         if self.l2:
             grad = grad + self.l2 * param
         return grad + self.l1 * jnp.sign(param) if self.l1 else grad
 
     @staticmethod
-    def of(value: float | WeightDecay | None) -> WeightDecay:
-        """A number is L2, None is no decay."""
+    def of(value: object) -> WeightDecay:
+        """A number is L2, None is no decay, a WeightDecay itself."""
         if isinstance(value, WeightDecay):
             return value
         if value is None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 import numpy as np
 
 from framework.config import Kind, bind, from_plain
 from framework.config.imports import import_components
 from framework.core.errors import InputError
+from framework.core.transform import Transform
 from framework.export import Artifact
 from framework.export.artifact import load_assets
 from framework.inference.engine import Engine
@@ -25,7 +26,6 @@ from framework.workflow.samples import apply_transforms
 
 R = TypeVar("R")
 Interpret = Callable[[dict[str, np.ndarray], Sample, np.ndarray], R]
-Transform = Callable[[Sample, np.random.Generator], Sample]
 
 
 class ImageRunner(Generic[R]):
@@ -41,7 +41,11 @@ class ImageRunner(Generic[R]):
     """
 
     def __init__(
-        self, engine: Engine, transforms: Sequence[Transform], interpret: Interpret[R], batch_size: int = 8
+        self,
+        engine: Engine,
+        transforms: Sequence[Transform[Sample]],
+        interpret: Interpret[R],
+        batch_size: int = 8,
     ) -> None:
         if batch_size < 1:
             raise InputError(
@@ -110,8 +114,8 @@ def open_runner(
     return ImageRunner(runtime.open(artifact), transforms, interpret, size)
 
 
-def load_transforms(artifact: Artifact, packages: Sequence[str]) -> tuple[Transform, ...]:
+def load_transforms(artifact: Artifact, packages: Sequence[str]) -> tuple[Transform[Any], ...]:
     """The transforms of an artifact with the files that they need."""
-    hint = tuple[Annotated[Transform, Kind("transform")], ...]
+    hint = tuple[Annotated[Transform[Any], Kind("transform")], ...]
     packages = (*packages, *import_components(from_plain({"imports": artifact.config.get("imports")})))
     return load_assets(bind(artifact.config["transforms"], hint, packages), artifact.files)

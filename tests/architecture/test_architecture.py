@@ -1,4 +1,4 @@
-"""The house rules that a program can check: who imports whom, what stands only where, what is nowhere.
+"""The project's rules that a program can check: who imports whom, what stands only where, what is nowhere.
 
 Each message says the rule in words and names the lines that break it.
 """
@@ -10,7 +10,7 @@ import functools
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,7 +27,7 @@ MAY_IMPORT = {
     **{domain: {"framework", "zoo", domain} for domain in DOMAINS},
     "tools": {"framework", "zoo", *DOMAINS},
 }
-# Inside the framework, at the top of a module; a function may import what it needs (run_check, Artifact.save).
+# Inside the framework, inside functions too; imports for types alone do not count.
 FRAMEWORK_MAY_IMPORT = {
     "core": {"core"},
     "config": {"config", "core"},
@@ -36,8 +36,8 @@ FRAMEWORK_MAY_IMPORT = {
     "nn": {"nn", "core"},
     "io": {"io", "nn", "core"},
     "export": {"export", "io", "nn", "core"},
-    "jit": {"jit", "export", "nn", "core"},
-    "inference": {"inference", "export", "jit", "io", "nn", "vision", "text", "config", "core"},
+    "jit": {"jit", "inference", "export", "nn", "core"},
+    "inference": {"inference", "export", "io", "nn", "vision", "text", "config", "core"},
     "metric": {"metric", "core"},
     "optimizer": {"optimizer", "config", "io", "nn", "core"},
     "amp": {"amp", "nn", "core"},
@@ -58,6 +58,7 @@ FRAMEWORK_MAY_IMPORT = {
         ),
     },
 }
+ABOVE_ALL = {"__init__.py", "install_check.py"}  # files that may import all of the framework
 # Third-party packages and where they may be imported; jax, numpy, yaml and tqdm may be imported everywhere.
 ONLY_HERE = {
     "flax": ("framework/nn/_nnx.py",),
@@ -126,9 +127,9 @@ def assert_none(broken: Iterable[str], rule: str) -> None:
     assert not listed, f"{rule}\n  " + "\n  ".join(listed)
 
 
-def imports(source: Source) -> Iterator[tuple[ast.AST, str]]:
-    """Every module that a file imports, inside functions and by importlib too."""
-    for node in ast.walk(source.tree):
+def imports(source: Source, types: bool = True) -> Iterator[tuple[ast.AST, str]]:
+    """Every module that a file imports, inside functions and by importlib too; with or without those for types."""
+    for node in ast.walk(source.tree) if types else walk_without_types(source.tree):
         if isinstance(node, ast.Import):
             yield from ((node, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -136,6 +137,16 @@ def imports(source: Source) -> Iterator[tuple[ast.AST, str]]:
             yield from ((node, f"{module}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Call) and called(node) == "import_module":
             yield from ((node, str(name.value)) for name in node.args[:1] if isinstance(name, ast.Constant))
+
+
+def walk_without_types(tree: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but the bodies of `if TYPE_CHECKING:`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and dotted(node.test).endswith("TYPE_CHECKING"):
+            yield from walk_without_types(ast.Module(node.orelse, []))
+        else:
+            yield node
+            yield from walk_without_types(node)
 
 
 def called(call: ast.Call) -> str:
@@ -179,30 +190,83 @@ def test_framework_imports_downwards() -> None:
     broken = []
     for source in sources("framework"):
         part = source.path.split("/")[1]
-        if part == "__init__.py" or part not in FRAMEWORK_MAY_IMPORT:
+        if part not in FRAMEWORK_MAY_IMPORT:
             continue
-        for node, name in imports(Source(source.path, source.text, top_level(source.tree))):
+        for node, name in imports(source, types=False):
             top, _, rest = name.partition(".")
             other = rest.partition(".")[0] if top == "framework" else ""
             if other in FRAMEWORK_MAY_IMPORT and other not in FRAMEWORK_MAY_IMPORT[part]:
                 broken.append(source.at(node, f"imports {name}"))
     assert_none(broken, "inside the framework imports go downwards; see FRAMEWORK_MAY_IMPORT in this test")
-    unknown = (
-        {s.path.split("/")[1] for s in sources("framework")} - set(FRAMEWORK_MAY_IMPORT) - {"__init__.py"}
-    )
+    unknown = {s.path.split("/")[1] for s in sources("framework")} - set(FRAMEWORK_MAY_IMPORT) - ABOVE_ALL
     assert not unknown, (
         f"say in FRAMEWORK_MAY_IMPORT and docs/architecture.md what these may import: {unknown}"
     )
 
 
-def top_level(tree: ast.Module) -> ast.Module:
-    """The module without the bodies of its functions and classes."""
-    kept = [
-        node
-        for node in tree.body
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+def import_graph() -> dict[str, dict[str, int]]:
+    """file -> {file that it imports: line}. A package is its __init__.py, which `from package import submodule` does
+    not count: the submodule does."""
+    files = {
+        source.path.removesuffix(".py").removesuffix("/__init__").replace("/", "."): source.path
+        for source in code()
+    }
+    graph: dict[str, dict[str, int]] = {}
+    for source in code():
+        edges = graph.setdefault(source.path, {})
+        for node, name in imports(source, types=False):
+            target = files.get(name) or files.get(name.rpartition(".")[0] if "." in name else "")
+            if target is not None and target != source.path:
+                edges.setdefault(target, getattr(node, "lineno", 1))
+    return graph
+
+
+def find_circles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """Strongly connected components of more than one file. Source: Tarjan 1972."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    circles: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        order[node] = low[node] = len(order)
+        stack.append(node)
+        for other in graph.get(node, ()):
+            if other not in order:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], order[other])
+        if low[node] == order[node]:
+            component = stack[stack.index(node) :]
+            del stack[-len(component) :]
+            if len(component) > 1:
+                circles.append(sorted(component))
+
+    for node in graph:
+        if node not in order:
+            visit(node)
+    return circles
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": ["b"], "b": ["c", "d"], "c": ["a"], "d": ["e"], "e": ["d", "f"], "f": ["f"]}
+    assert find_circles(graph) == [["d", "e"], ["a", "b", "c"]]
+
+
+def test_no_import_circles() -> None:
+    graph = import_graph()
+    assert "framework/nn/layer.py" in graph["framework/nn/common.py"]
+    broken = [
+        f"{file}:{line} imports {other}"
+        for circle in find_circles(graph)
+        for file in circle
+        for other, line in graph[file].items()
+        if other in circle
     ]
-    return ast.Module(kept, [])
+    assert_none(
+        broken, "no file imports itself through others, inside functions neither; imports for types may"
+    )
 
 
 def test_imports_are_absolute() -> None:

@@ -55,7 +55,7 @@ def test_an_optimizer_from_a_config_moves_what_it_trains_and_its_state_survives(
     optimizer = bind({"type": name, "learning_rate": 0.01}, Annotated[Any, Kind("optimizer")], ("framework",))
     layer = nn.Linear(3, 2)
     layer._parameters["bias"].attr = nn.ParamAttr(trainable=False)
-    how = optimizer.trainable(layer)
+    how = optimizer.param_groups(layer)
     assert set(how) == {"weight"}
     params = {"weight": jnp.asarray(layer.weight)}
     grads = {"weight": jnp.full((3, 2), 0.5)}
@@ -77,7 +77,7 @@ def test_a_schedule_is_the_same_traced_and_not(name: str) -> None:
     schedule = bind(
         {"type": name, **own, **SCHEDULES[name]}, Annotated[Any, Kind("schedule")], ("framework",)
     )
-    schedule = schedule.resolved(10, 5)
+    schedule = schedule.resolve(10, 5)
     plain = [schedule.at(step) for step in range(10)]
     traced = jax.jit(jax.vmap(schedule.at))(jnp.arange(10))
     np.testing.assert_allclose(traced, plain, rtol=1e-6, atol=1e-7)

@@ -69,7 +69,7 @@ def build_optimizer(case: Case) -> optimizer.Optimizer:
 def test_fifty_steps(name: str) -> None:
     case = CASES[name]
     ours, layer = build_optimizer(case), build_layer(case)
-    how = ours.trainable(layer)
+    how = ours.param_groups(layer)
     _, params, _ = nn.split(layer)
     state = ours.init(params, how)
     step = jax.jit(lambda *args: ours.update(*args, how))

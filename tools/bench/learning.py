@@ -93,7 +93,7 @@ def theirs(experiment: Experiment) -> Run:
             nn.init.kaiming_normal_(part.weight)
     loader = workflow.make_loader(experiment.data.train, task, options.seed, train=True)
     total = options.epochs * len(loader)
-    schedule = optim.schedule.resolved(total, len(loader))
+    schedule = optim.schedule.resolve(total, len(loader))
     sides = {True: [], False: []}  # whether weight decay applies
     for parameter in model.parameters():
         sides[parameter.ndim > 1 or optim.decay_norm_and_bias].append(parameter)

@@ -86,8 +86,8 @@ def oar(mode, precision, ids, mask, label):
     from nlp.tasks import SequenceClassification
 
     options = TrainOptions(iters=1, amp=precision)
-    optimizer = AdamW(LEARNING_RATE, weight_decay=0.01).resolved(1)
-    how = optimizer.trainable(model)
+    optimizer = AdamW(LEARNING_RATE, weight_decay=0.01).resolve(1)
+    how = optimizer.param_groups(model)
     graphdef, params, buffers = nn.split(model.train())
     state = init_state(params, buffers, how, optimizer, options)
     device = jax.local_devices()[0]

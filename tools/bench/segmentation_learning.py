@@ -165,7 +165,7 @@ def main() -> None:
             if part.bias is not None:
                 nn.init.zeros_(part.bias)
     loader = workflow.make_loader(data.train, task, options.seed, train=True)
-    schedule = optim.schedule.resolved(options.iters, len(loader))
+    schedule = optim.schedule.resolve(options.iters, len(loader))
     sides: dict[bool, list] = {True: [], False: []}  # whether weight decay applies
     for parameter in model.parameters():
         sides[parameter.ndim > 1 or optim.decay_norm_and_bias].append(parameter)

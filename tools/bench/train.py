@@ -70,8 +70,8 @@ def oar(model, precision, images, labels):
     )
     level = "O2" if precision.endswith("O2") else "O1"
     options = TrainOptions(iters=1, amp=precision.partition("-")[0], amp_level=level)
-    optimizer = Momentum(LEARNING_RATE, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY).resolved(1)
-    how = optimizer.trainable(layer)
+    optimizer = Momentum(LEARNING_RATE, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY).resolve(1)
+    how = optimizer.param_groups(layer)
     graphdef, params, buffers = nn.split(layer.train())
     state = init_state(params, buffers, how, optimizer, options)
     step = train_step(

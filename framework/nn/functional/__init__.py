@@ -29,8 +29,7 @@ from framework.nn.functional.activation import swish as swish
 from framework.nn.functional.activation import tanh as tanh
 from framework.nn.functional.activation import tanhshrink as tanhshrink
 from framework.nn.functional.activation import thresholded_relu as thresholded_relu
-from framework.nn.functional.attention import attend as attend
-from framework.nn.functional.attention import attention_weights as attention_weights
+from framework.nn.functional.attention import attention_with_weights as attention_with_weights
 from framework.nn.functional.attention import scaled_dot_product_attention as scaled_dot_product_attention
 from framework.nn.functional.autocast import under_autocast as _under_autocast
 from framework.nn.functional.common import cosine_similarity as cosine_similarity

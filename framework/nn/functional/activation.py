@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.typing import DTypeLike
 
 from framework.core.errors import ShapeError
 from framework.core.rng import next_key
@@ -276,7 +276,7 @@ def _softmax(x: jax.Array, axis: int) -> jax.Array:
     return jax.nn.softmax(x, axis)
 
 
-def softmax(x: jax.Array, axis: int = -1, dtype: Any = None) -> jax.Array:
+def softmax(x: jax.Array, axis: int = -1, dtype: DTypeLike | None = None) -> jax.Array:
     """exp(x) normalised to sum 1 over `axis`, computed in `dtype` when given."""
     return _softmax(x if dtype is None else x.astype(dtype), axis)
 
@@ -286,7 +286,7 @@ def _log_softmax(x: jax.Array, axis: int) -> jax.Array:
     return jax.nn.log_softmax(x, axis)
 
 
-def log_softmax(x: jax.Array, axis: int = -1, dtype: Any = None) -> jax.Array:
+def log_softmax(x: jax.Array, axis: int = -1, dtype: DTypeLike | None = None) -> jax.Array:
     """log of softmax over `axis`, computed in `dtype` when given."""
     return _log_softmax(x if dtype is None else x.astype(dtype), axis)
 

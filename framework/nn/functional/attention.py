@@ -49,19 +49,6 @@ def _attention_values(weights: jax.Array, value: jax.Array, low: bool) -> jax.Ar
     return product("nhqk,nkhd->nqhd", weights.astype(value.dtype), value, low)
 
 
-def attention_weights(
-    query: jax.Array, key: jax.Array, attn_mask: jax.Array | None = None, is_causal: bool = False
-) -> jax.Array:
-    """The weights of attention in query's type: query [N, Tq, H, D], key [N, Tk, H, D] -> [N, H, Tq, Tk]."""
-    if query.ndim != 4 or key.ndim != 4 or query.shape[2:] != key.shape[2:]:
-        raise ShapeError(
-            "attention: query and key do not agree",
-            received=f"query {query.shape}, key {key.shape}",
-            allowed="[N, T, heads, D] with the same heads and D",
-        )
-    return _attention_weights(query, key, attn_mask, is_causal, precision() == "bfloat16")
-
-
 def scaled_dot_product_attention(
     query: jax.Array,
     key: jax.Array,
@@ -73,19 +60,37 @@ def scaled_dot_product_attention(
 ) -> jax.Array:
     """softmax(q k' / sqrt(D) + mask) v. query [N, Tq, H, D], key and value [N, Tk, H, D] -> [N, Tq, H, D].
 
-    `attn_mask` broadcasts to [N, H, Tq, Tk]: booleans and integers say what is visible, floats are added.
-    Source: Vaswani et al. 2017, equation 1.
+    `attn_mask` broadcasts to [N, H, Tq, Tk]: booleans and integers say what is visible, floats, such as a bias of
+    relative positions, are added. Source: Vaswani et al. 2017, equation 1.
+
+    Raises:
+        ShapeError: the heads, D or the number of keys and values differ.
     """
-    weights = attention_weights(query, key, attn_mask, is_causal)
-    return attend(dropout(weights, dropout_p, training=training), value)
+    return attention_with_weights(query, key, value, attn_mask, dropout_p, is_causal, training)[0]
 
 
-def attend(weights: jax.Array, value: jax.Array) -> jax.Array:
-    """The sums of values that weights [N, H, Tq, Tk] say. value [N, Tk, H, D] -> [N, Tq, H, D]."""
-    if value.ndim != 4 or weights.shape[-1] != value.shape[1]:
+def attention_with_weights(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    attn_mask: jax.Array | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    training: bool = True,
+) -> tuple[jax.Array, jax.Array]:
+    """As `scaled_dot_product_attention`, with the weights before dropout, [N, H, Tq, Tk] in query's type."""
+    if query.ndim != 4 or key.ndim != 4 or query.shape[2:] != key.shape[2:]:
+        raise ShapeError(
+            "attention: query and key do not agree",
+            received=f"query {query.shape}, key {key.shape}",
+            allowed="[N, T, heads, D] with the same heads and D",
+        )
+    if value.ndim != 4 or value.shape[1] != key.shape[1]:
         raise ShapeError(
             "attention: as many values as keys",
-            received=f"weights {weights.shape}, value {value.shape}",
-            allowed="[N, H, Tq, Tk] and [N, Tk, H, D]",
+            received=f"key {key.shape}, value {value.shape}",
+            allowed="[N, Tk, heads, D] each",
         )
-    return _attention_values(weights, value, precision() == "bfloat16")
+    low = precision() == "bfloat16"
+    weights = _attention_weights(query, key, attn_mask, is_causal, low)
+    return _attention_values(dropout(weights, dropout_p, training=training), value, low), weights

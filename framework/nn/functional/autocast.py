@@ -16,18 +16,22 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 
 from framework.core.dtypes import Autocast, autocast
 from framework.core.errors import ConfigError, nearest
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 # fmt: off
 WHITE = frozenset((
-    "attend", "attention_weights", "scaled_dot_product_attention", "linear", "matmul", "rnn_cell", "rnn_scan",
+    "attention_with_weights", "scaled_dot_product_attention", "linear", "matmul", "rnn_cell", "rnn_scan",
     "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d",
 ))
 BLACK = frozenset((
@@ -45,14 +49,14 @@ _ARRAYS = (jax.Array, np.ndarray)
 _known: set[str] = set()
 
 
-def _cast(tree: Any, dtype: Any, only: tuple[Any, ...]) -> Any:
-    def one(leaf: Any) -> Any:
+def _cast(tree: T, dtype: DTypeLike, only: tuple[DTypeLike, ...]) -> T:
+    def one(leaf: object) -> object:
         return jnp.asarray(leaf, dtype) if isinstance(leaf, _ARRAYS) and leaf.dtype in only else leaf
 
     return jax.tree.map(one, tree)
 
 
-def _target(name: str, policy: Autocast) -> tuple[Any, tuple[Any, ...]] | None:
+def _target(name: str, policy: Autocast) -> tuple[DTypeLike, tuple[DTypeLike, ...]] | None:
     """The type to cast to and the types that are cast, or None."""
     if name in policy.black or (name in BLACK and name not in policy.white):
         return jnp.float32, _LOW
@@ -61,20 +65,21 @@ def _target(name: str, policy: Autocast) -> tuple[Any, tuple[Any, ...]] | None:
     return None
 
 
-def under_autocast(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+def under_autocast(function: Callable[P, T], name: str) -> Callable[P, T]:
     """`function` with its inputs cast as the policy of the surrounding scope says for `name`."""
     _known.add(name)
     exempt = {i for i, word in enumerate(inspect.signature(function).parameters) if word in _AS_THEY_ARE}
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
         policy = autocast()
         target = None if policy is None else _target(name, policy)
         if target is None:
             return function(*args, **kwargs)
-        args = tuple(arg if i in exempt else _cast(arg, *target) for i, arg in enumerate(args))
-        kwargs = {k: arg if k in _AS_THEY_ARE else _cast(arg, *target) for k, arg in kwargs.items()}
-        return function(*args, **kwargs)
+        uncast: Callable[..., T] = function
+        low = (arg if i in exempt else _cast(arg, *target) for i, arg in enumerate(args))
+        named = {k: arg if k in _AS_THEY_ARE else _cast(arg, *target) for k, arg in kwargs.items()}
+        return uncast(*low, **named)
 
     return call
 

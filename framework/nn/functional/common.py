@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from framework.core.errors import ShapeError
 from framework.core.rng import next_key
@@ -43,11 +43,11 @@ def embedding(x: jax.Array, weight: jax.Array, padding_idx: int | None = None) -
 
 
 @functools.partial(jax.jit, static_argnames=("num_classes", "dtype"))
-def _one_hot(x: jax.Array, num_classes: int, dtype: Any) -> jax.Array:
+def _one_hot(x: jax.Array, num_classes: int, dtype: DTypeLike) -> jax.Array:
     return jax.nn.one_hot(x, num_classes, dtype=dtype)
 
 
-def one_hot(x: jax.Array, num_classes: int, dtype: Any = jnp.float32) -> jax.Array:
+def one_hot(x: jax.Array, num_classes: int, dtype: DTypeLike = jnp.float32) -> jax.Array:
     """[...] integers -> [..., num_classes]; a label outside [0, num_classes) gives a row of zeros."""
     return _one_hot(x, num_classes, dtype)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +22,8 @@ from framework.nn.functional.products import add_bias, product
 
 Pair = tuple[int, int]
 Pads = tuple[Pair, Pair]
-Padding = int | str | Sequence[Any]
+Operands = tuple[jax.Array, jax.Array]  # x and the weight, or their derivatives
+Padding = int | str | Sequence[int] | Sequence[Sequence[int]]  # the forms that conv_padding lists
 
 SMALL_MAP = 200  # pixels of an image, see _depthwise_bwd
 
@@ -38,7 +38,7 @@ def pair(value: int | Sequence[int], name: str = "value") -> Pair:
 
 
 def conv_padding(
-    padding: Padding, kernel: tuple[int, ...], dilation: Pair, stride: Pair, size: tuple[Any, ...] | None
+    padding: Padding, kernel: tuple[int, ...], dilation: Pair, stride: Pair, size: tuple[int, ...] | None
 ) -> Pads:
     """Explicit ((top, bottom), (left, right)) from Paddle's forms: p, (ph, pw), [t, b, l, r], pairs, SAME, VALID.
 
@@ -65,12 +65,11 @@ def conv_padding(
         return (totals[0] // 2, totals[0] - totals[0] // 2), (totals[1] // 2, totals[1] - totals[1] // 2)
     if isinstance(padding, int):
         return (padding, padding), (padding, padding)
-    if len(padding) == 2 and all(isinstance(p, int) for p in padding):
-        return (padding[0], padding[0]), (padding[1], padding[1])
     if len(padding) == 2:
         return pair(padding[0], "padding"), pair(padding[1], "padding")
-    if len(padding) == 4 and all(isinstance(p, int) for p in padding):
-        return (padding[0], padding[1]), (padding[2], padding[3])
+    numbers = [p for p in padding if isinstance(p, int)]
+    if len(padding) == len(numbers) == 4:
+        return (numbers[0], numbers[1]), (numbers[2], numbers[3])
     raise ShapeError(
         "padding of a 2-D convolution",
         received=padding,
@@ -81,8 +80,8 @@ def conv_padding(
 # -- convolution --------------------------------------------------------------------------------------------------
 
 
-def shifted(
-    x: jax.Array, kernel: tuple[int, ...], stride: Pair, dilation: Pair, out: tuple[Any, ...]
+def shift_views(
+    x: jax.Array, kernel: tuple[int, ...], stride: Pair, dilation: Pair, out: tuple[int, ...]
 ) -> list[jax.Array]:
     """The kh*kw shifted views of a padded [N, H, W, C] array, each [N, oh, ow, C]."""
     (sh, sw), (dh, dw) = stride, dilation
@@ -100,8 +99,8 @@ def shifted(
 
 
 def out_size(
-    size: tuple[Any, ...], kernel: tuple[int, ...], stride: Pair, dilation: Pair, pads: Pads
-) -> tuple[Any, Any]:
+    size: tuple[int, ...], kernel: tuple[int, ...], stride: Pair, dilation: Pair, pads: Pads
+) -> Pair:
     """(height, width) behind a convolution or pooling; sizes may be symbolic."""
     return tuple(  # type: ignore[return-value]
         (n + p[0] + p[1] - (k - 1) * d - 1) // s + 1
@@ -109,7 +108,7 @@ def out_size(
     )
 
 
-def padded(x: jax.Array, pads: Pads, value: float = 0.0) -> jax.Array:
+def pad_edges(x: jax.Array, pads: Pads, value: float = 0.0) -> jax.Array:
     """Zero-padded on H and W, behind a barrier: without it XLA recomputes the pad for every shifted view."""
     if pads == ((0, 0), (0, 0)):
         return x
@@ -144,20 +143,22 @@ def _depthwise(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: P
     """Depthwise convolution as a sum of shifted multiply-adds; w is [kh, kw, C]."""
     kernel = w.shape[:2]
     out = out_size(x.shape[1:3], kernel, stride, dilation, pads)
-    views = shifted(padded(x, pads), kernel, stride, dilation, out)
+    views = shift_views(pad_edges(x, pads), kernel, stride, dilation, out)
     taps = w.reshape(-1, w.shape[2])
     return functools.reduce(jnp.add, [view * taps[t] for t, view in enumerate(views)])
 
 
-def _depthwise_fwd(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair) -> Any:
+def _depthwise_fwd(
+    x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair
+) -> tuple[jax.Array, Operands]:
     return _depthwise(x, w, stride, pads, dilation), (x, w)
 
 
-def _depthwise_bwd(stride: Pair, pads: Pads, dilation: Pair, saved: Any, dy: jax.Array) -> Any:
+def _depthwise_bwd(stride: Pair, pads: Pads, dilation: Pair, saved: Operands, dy: jax.Array) -> Operands:
     x, w = saved
     kernel = w.shape[:2]
     size = x.shape[1:3]
-    views = shifted(padded(x, pads), kernel, stride, dilation, dy.shape[1:3])
+    views = shift_views(pad_edges(x, pads), kernel, stride, dilation, dy.shape[1:3])
     wide = [(view * dy).astype(jnp.float32) for view in views]
     # One pass over large maps; small ones are in the cache, where fewer sums at a time run faster (7x7x960, 25 taps in
     # fives: 3.2 to 1.0 ms).
@@ -180,9 +181,9 @@ def gather_taps(
     stride: Pair,
     pads: Pads,
     dilation: Pair,
-    size: Any,
+    size: tuple[int, ...],
 ) -> jax.Array:
-    """The transpose of `shifted` for any stride: [N, *size, C], where a pixel sums its parts of all windows it is in.
+    """The transpose of `shift_views` for any stride: [N, *size, C]; a pixel sums its parts of all windows it is in.
 
     `arrays` have one value for each window, [N, oh, ow, C]; `part(arrays, tap)` is what a window gives to its pixel at
     this tap, and 0 for a window of zeros, whatever else is in the arrays. Phase by phase, a phase being the pixels
@@ -203,7 +204,7 @@ def gather_taps(
     starts = [[start for phase in axis for _, start in phase] for axis in met]
     low = [max(-min(axis), 0) for axis in starts]
     high = [max(max(axis) + count - o, 0) for axis, count, o in zip(starts, counts, out)]
-    arrays = [padded(array, ((low[0], high[0]), (low[1], high[1]))) for array in arrays]
+    arrays = [pad_edges(array, ((low[0], high[0]), (low[1], high[1]))) for array in arrays]
 
     def phase(rows: list[tuple[int, int]], columns: list[tuple[int, int]]) -> jax.Array:
         total = jnp.zeros((n, *counts, c), arrays[0].dtype)
@@ -268,7 +269,7 @@ def _plain(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair,
 
 def _pointwise(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, low: bool) -> jax.Array:
     """A 1x1 convolution as a dot on [N*H*W, C]; a stride drops pixels first."""
-    x = padded(x, pads)
+    x = pad_edges(x, pads)
     if stride != (1, 1):
         x = x[:, :: stride[0], :: stride[1]]
     n, h, width, c = x.shape
@@ -282,7 +283,7 @@ def _winograd(x: jax.Array, w: jax.Array, pads: Pads, at_once: int | None) -> ja
     saves nothing."""
     height, width = out_size(x.shape[1:3], (3, 3), (1, 1), (1, 1), pads)
     fill = winograd.blocks_of(width) * winograd.OUTPUTS - width
-    x = padded(x, (pads[0], (pads[1][0], pads[1][1] + fill)))
+    x = pad_edges(x, (pads[0], (pads[1][0], pads[1][1] + fill)))
     return winograd.convolve(x, _hwio(w), (height, width), at_once)
 
 
@@ -291,11 +292,13 @@ def _3x3(x: jax.Array, w: jax.Array, pads: Pads) -> jax.Array:
 
 
 @_winograd.defjvp
-def _winograd_jvp(pads: Pads, at_once: int | None, primals: Any, tangents: Any) -> Any:
+def _winograd_jvp(
+    pads: Pads, at_once: int | None, primals: Operands, tangents: Operands
+) -> tuple[jax.Array, jax.Array]:
     return jax.jvp(lambda x, w: _3x3(x, w, pads), primals, tangents)
 
 
-def _halved(x: jax.Array, w: jax.Array, pads: Pads) -> jax.Array:
+def _conv_3x3(x: jax.Array, w: jax.Array, pads: Pads) -> jax.Array:
     """A 3x3 convolution of stride 1 with half of the multiplications where that is faster, and never in 16 bits, which
     have no digits to spare. Where sizes are symbolic both forms are in the program, and compiling chooses one."""
     images, pixels = x.shape[0], math.prod(out_size(x.shape[1:3], (3, 3), (1, 1), (1, 1), pads))
@@ -346,7 +349,7 @@ def _conv2d(
     elif plan == "space_to_depth":
         y = choose(on, lambda x, w: _space_to_depth(x, w, stride, pads, dilation), plain, x, weight)
     elif plan == "winograd":
-        y = choose(on, lambda x, w: _halved(x, w, pads), plain, x, weight)
+        y = choose(on, lambda x, w: _conv_3x3(x, w, pads), plain, x, weight)
     else:
         # bfloat16 convolutions are slow on a CPU: there only dots run in low precision.
         y = choose(on, lambda x, w: _plain(x, w, stride, pads, dilation, groups), plain, x, weight)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.nn.functional.conv import conv2d_transpose
+from framework.nn.functional.conv import Pair, conv2d_transpose
 
 Triple = tuple[int, int, int]
 
@@ -56,7 +55,7 @@ def _conv3d(
     weight: jax.Array,
     bias: jax.Array | None,
     stride: Triple,
-    pads: Any,
+    pads: str | tuple[Pair, ...],
     dilation: Triple,
     groups: int,
 ) -> jax.Array:
@@ -92,7 +91,7 @@ def conv3d(
             allowed="x [N, D, H, W, in], weight [out, in/groups, kd, kh, kw]",
         )
     if isinstance(padding, str):
-        pads: Any = padding.upper()
+        pads: str | tuple[Pair, ...] = padding.upper()
     elif not isinstance(padding, int) and len(padding) == 6:
         pads = tuple((padding[i], padding[i + 1]) for i in (0, 2, 4))
     else:

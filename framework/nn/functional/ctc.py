@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.nn.functional.losses import check_reduction, reduced
+from framework.nn.functional.losses import check_reduction, reduce_loss
 
 # Stands for log 0: finite, so that sums and gradients stay finite on paths that no alignment takes.
 _NEVER = -1e30
@@ -24,7 +24,7 @@ def _log_sum(*terms: jax.Array) -> jax.Array:
     return top + jnp.log(functools.reduce(jnp.add, [jnp.exp(term - top) for term in terms]))
 
 
-def _shifted(alpha: jax.Array, by: int) -> jax.Array:
+def _shift(alpha: jax.Array, by: int) -> jax.Array:
     """alpha[:, s - by], log 0 for s < by."""
     return jnp.pad(alpha, ((0, 0), (by, 0)), constant_values=_NEVER)[:, : alpha.shape[1]]
 
@@ -57,7 +57,7 @@ def _ctc_loss(
 
     def step(alpha: jax.Array, inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         emit, t = inputs
-        moved = _log_sum(alpha, _shifted(alpha, 1), _shifted(alpha, 2) + skip_cost) + emit
+        moved = _log_sum(alpha, _shift(alpha, 1), _shift(alpha, 2) + skip_cost) + emit
         return jnp.where((t < input_lengths)[:, None], moved, alpha), None
 
     start = jnp.where(position < 2, emitted[0], _NEVER)
@@ -77,7 +77,7 @@ def _ctc_loss(
         loss = scaled + lax.stop_gradient(loss - scaled)
     if reduction == "mean":
         return (loss / jnp.maximum(label_lengths, 1).astype(loss.dtype)).mean()
-    return reduced(loss, reduction)
+    return reduce_loss(loss, reduction)
 
 
 def ctc_loss(

@@ -29,7 +29,7 @@ def check_reduction(reduction: str, where: str, allowed: tuple[str, ...] = _REDU
         )
 
 
-def reduced(loss: jax.Array, reduction: str) -> jax.Array:
+def reduce_loss(loss: jax.Array, reduction: str) -> jax.Array:
     """The mean, the sum or the array itself."""
     return {"mean": jnp.mean, "sum": jnp.sum, "none": lambda x: x}[reduction](loss)
 
@@ -85,7 +85,7 @@ def _cross_entropy(
     if reduction == "mean":
         total = weights.sum()
         return loss.sum() / jnp.where(total == 0, 1, total)
-    return reduced(loss, reduction)
+    return reduce_loss(loss, reduction)
 
 
 def cross_entropy(
@@ -164,7 +164,7 @@ def _nll_loss(
     safe = jnp.where(label != ignore_index, label, 0)
     weights = kept if weight is None else jnp.take(weight, safe, mode="clip") * kept
     loss = -_pick(logs, safe) * weights
-    return loss.sum() / weights.sum() if reduction == "mean" else reduced(loss, reduction)
+    return loss.sum() / weights.sum() if reduction == "mean" else reduce_loss(loss, reduction)
 
 
 def nll_loss(
@@ -188,8 +188,8 @@ def nll_loss(
 # -- binary cross entropy -----------------------------------------------------------------------------------------
 
 
-def _weighted(loss: jax.Array, weight: jax.Array | None, reduction: str) -> jax.Array:
-    return reduced(loss if weight is None else loss * weight, reduction)
+def _reduce_weighted(loss: jax.Array, weight: jax.Array | None, reduction: str) -> jax.Array:
+    return reduce_loss(loss if weight is None else loss * weight, reduction)
 
 
 @functools.partial(jax.jit, static_argnames=("reduction",))
@@ -202,7 +202,7 @@ def _binary_cross_entropy(
         # -100 at zero as in Paddle; the inner maximum keeps the gradient there zero instead of infinite.
         return jnp.where(value > 0, jnp.log(jnp.maximum(value, jnp.finfo(value.dtype).tiny)), -100.0)
 
-    return _weighted(-(label * log(p) + (1 - label) * log(1 - p)), weight, reduction)
+    return _reduce_weighted(-(label * log(p) + (1 - label) * log(1 - p)), weight, reduction)
 
 
 def _same_shapes(where: str, first: jax.Array, second: jax.Array) -> None:
@@ -230,7 +230,7 @@ def _bce_with_logits(
     label = label.astype(x.dtype)
     positive = 1.0 if pos_weight is None else 1 + (pos_weight - 1) * label
     # (1 - y) x + w softplus(-x), which neither overflows nor cancels.
-    return _weighted((1 - label) * x + positive * jax.nn.softplus(-x), weight, reduction)
+    return _reduce_weighted((1 - label) * x + positive * jax.nn.softplus(-x), weight, reduction)
 
 
 def binary_cross_entropy_with_logits(
@@ -256,7 +256,7 @@ def _sigmoid_focal_loss(
     wrong = label * jax.nn.sigmoid(-x) + (1 - label) * jax.nn.sigmoid(x)
     balance = alpha * label + (1 - alpha) * (1 - label)
     loss = balance * wrong**gamma * loss
-    return reduced(loss if normalizer is None else loss / normalizer, reduction)
+    return reduce_loss(loss if normalizer is None else loss / normalizer, reduction)
 
 
 def sigmoid_focal_loss(

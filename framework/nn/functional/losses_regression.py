@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from framework.core.errors import ShapeError
-from framework.nn.functional.losses import check_reduction, reduced
+from framework.nn.functional.losses import check_reduction, reduce_loss
 
 
 def _check(where: str, reduction: str, *arrays: jax.Array) -> None:
@@ -23,7 +23,7 @@ def _check(where: str, reduction: str, *arrays: jax.Array) -> None:
 
 @functools.partial(jax.jit, static_argnames=("reduction",))
 def _mse_loss(x: jax.Array, label: jax.Array, reduction: str) -> jax.Array:
-    return reduced(jnp.square(x - label), reduction)
+    return reduce_loss(jnp.square(x - label), reduction)
 
 
 def mse_loss(input: jax.Array, label: jax.Array, reduction: str = "mean") -> jax.Array:
@@ -39,7 +39,7 @@ def square_error_cost(input: jax.Array, label: jax.Array) -> jax.Array:
 
 @functools.partial(jax.jit, static_argnames=("reduction",))
 def _l1_loss(x: jax.Array, label: jax.Array, reduction: str) -> jax.Array:
-    return reduced(jnp.abs(x - label), reduction)
+    return reduce_loss(jnp.abs(x - label), reduction)
 
 
 def l1_loss(input: jax.Array, label: jax.Array, reduction: str = "mean") -> jax.Array:
@@ -52,7 +52,7 @@ def l1_loss(input: jax.Array, label: jax.Array, reduction: str = "mean") -> jax.
 def _smooth_l1_loss(x: jax.Array, label: jax.Array, reduction: str, delta: float) -> jax.Array:
     distance = jnp.abs(x - label)
     near = jnp.minimum(distance, delta)
-    return reduced(near * (distance - 0.5 * near), reduction)
+    return reduce_loss(near * (distance - 0.5 * near), reduction)
 
 
 def smooth_l1_loss(
@@ -67,7 +67,7 @@ def smooth_l1_loss(
 def _kl_div(logs: jax.Array, label: jax.Array, reduction: str) -> jax.Array:
     known = jnp.log(jnp.where(label > 0, label, 1))
     loss = jnp.where(label > 0, label * (known - logs), 0)
-    return loss.sum() / loss.shape[0] if reduction == "batchmean" else reduced(loss, reduction)
+    return loss.sum() / loss.shape[0] if reduction == "batchmean" else reduce_loss(loss, reduction)
 
 
 def kl_div(input: jax.Array, label: jax.Array, reduction: str = "mean") -> jax.Array:
@@ -81,7 +81,7 @@ def kl_div(input: jax.Array, label: jax.Array, reduction: str = "mean") -> jax.A
 def _margin_ranking_loss(
     x: jax.Array, other: jax.Array, label: jax.Array, margin: float, reduction: str
 ) -> jax.Array:
-    return reduced(jax.nn.relu(label.astype(x.dtype) * (other - x) + margin), reduction)
+    return reduce_loss(jax.nn.relu(label.astype(x.dtype) * (other - x) + margin), reduction)
 
 
 def margin_ranking_loss(
@@ -113,7 +113,7 @@ def _triplet_margin_loss(
     near, far = _distance(anchor, positive, p, epsilon), _distance(anchor, negative, p, epsilon)
     if swap:
         far = jnp.minimum(far, _distance(positive, negative, p, epsilon))
-    return reduced(jax.nn.relu(near - far + margin), reduction)
+    return reduce_loss(jax.nn.relu(near - far + margin), reduction)
 
 
 def triplet_margin_loss(
@@ -140,7 +140,7 @@ def _cosine_embedding_loss(
     squares = [jnp.square(a).sum(-1) + 1e-11 for a in (first, second)]
     cosine = (first * second).sum(-1) / jnp.sqrt(squares[0] * squares[1])
     apart = jnp.where(label == -1, jax.nn.relu(cosine - margin), 0)
-    return reduced(jnp.where(label == 1, 1 - cosine, apart), reduction)
+    return reduce_loss(jnp.where(label == 1, 1 - cosine, apart), reduction)
 
 
 def cosine_embedding_loss(

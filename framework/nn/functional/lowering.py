@@ -14,14 +14,17 @@ from __future__ import annotations
 import contextlib
 import contextvars
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, TypeVarTuple
 
 import jax
 from jax import lax
 
 from framework.core.dtypes import Autocast, Precision, autocast, precision
 
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 Platform = Literal["cpu", "other", "any"]
+Scopes = tuple[Precision, Autocast | None, Platform]
 ConvPlan = Literal["plain", "depthwise", "space_to_depth", "pointwise", "winograd"]
 
 _platform: contextvars.ContextVar[Platform | None] = contextvars.ContextVar("oar_platform", default=None)
@@ -59,12 +62,12 @@ def platform_scope(value: Platform) -> Iterator[None]:
         _platform.reset(token)
 
 
-def setting() -> tuple[Precision, Autocast | None, Platform]:
+def current_scopes() -> Scopes:
     """What operations read from their scopes while they are traced: a static argument of whatever caches a trace."""
     return precision(), autocast(), platform()
 
 
-def choose(on: Platform, cpu: Callable[..., Any], plain: Callable[..., Any], *args: Any) -> Any:
+def choose(on: Platform, cpu: Callable[[*Ts], T], plain: Callable[[*Ts], T], *args: *Ts) -> T:
     """Run the form for the platform; both go into the program when it is "any"."""
     if on == "any":
         return lax.platform_dependent(*args, cpu=cpu, default=plain)

@@ -30,6 +30,8 @@ def _check_channels(name: str, x: jax.Array, *vectors: jax.Array | None) -> None
         )
 
 
+Moments = tuple[jax.Array, jax.Array, jax.Array]  # y, mean and biased variance, or their cotangents
+
 # -- batch norm ---------------------------------------------------------------------------------------------------
 
 
@@ -61,12 +63,16 @@ def _batch_normalise(
     return y.astype(x.dtype), mean, variance
 
 
-def _batch_normalise_fwd(x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float) -> Any:
-    out: Any = _batch_normalise(x, weight, bias, epsilon)
+def _batch_normalise_fwd(
+    x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float
+) -> tuple[Moments, tuple[jax.Array, ...]]:
+    out: Any = _batch_normalise(x, weight, bias, epsilon)  # custom_vjp loses the type
     return out, (x, out[1], lax.rsqrt(out[2] + epsilon), weight, bias)
 
 
-def _batch_normalise_bwd(epsilon: float, saved: Any, cotangents: Any) -> Any:
+def _batch_normalise_bwd(
+    epsilon: float, saved: tuple[jax.Array, ...], cotangents: Moments
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     x, mean, inverse, weight, bias = saved
     dy = cotangents[0].astype(jnp.float32)
     count = math.prod(x.shape[:-1])
@@ -115,10 +121,10 @@ def _batch_norm_train(
     )
     mean, variance = lax.stop_gradient(mean), lax.stop_gradient(variance)
 
-    def moved(running: jax.Array, batch: jax.Array) -> jax.Array:
+    def average(running: jax.Array, batch: jax.Array) -> jax.Array:
         return (running.astype(jnp.float32) * momentum + batch * (1 - momentum)).astype(running.dtype)
 
-    return y, moved(running_mean, mean), moved(running_var, variance)
+    return y, average(running_mean, mean), average(running_var, variance)
 
 
 @functools.partial(jax.jit, static_argnames=("epsilon",))

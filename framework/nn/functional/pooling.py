@@ -6,7 +6,7 @@ Source: paddle.nn.functional pooling; `exclusive=True` means that padding does n
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -24,7 +24,7 @@ from framework.nn.functional.conv import (
     gather_taps,
     out_size,
     pair,
-    shifted,
+    shift_views,
 )
 from framework.nn.functional.lowering import Platform, choose
 
@@ -60,7 +60,14 @@ def _check_rank(x: jax.Array) -> None:
         raise ShapeError("2-D pooling takes [N, H, W, C]", received=x.shape, allowed="4 axes")
 
 
-def _reduce(x: jax.Array, init: float, op: Any, kernel: Pair, stride: Pair, pads: Pads) -> jax.Array:
+def _reduce(
+    x: jax.Array,
+    init: float,
+    op: Callable[[jax.Array, jax.Array], jax.Array],
+    kernel: Pair,
+    stride: Pair,
+    pads: Pads,
+) -> jax.Array:
     # The initial value is a numpy constant: with a traced one JAX sees no maximum or sum and has no gradient.
     return lax.reduce_window(
         x, np.asarray(init, x.dtype), op, (1, *kernel, 1), (1, *stride, 1), ((0, 0), *pads, (0, 0))
@@ -70,7 +77,7 @@ def _reduce(x: jax.Array, init: float, op: Any, kernel: Pair, stride: Pair, pads
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
 def _max_of_views(x: jax.Array, kernel: Pair, stride: Pair) -> jax.Array:
     out = out_size(x.shape[1:3], kernel, stride, (1, 1), _NO_PADS)
-    return functools.reduce(jnp.maximum, shifted(x, kernel, stride, (1, 1), out))
+    return functools.reduce(jnp.maximum, shift_views(x, kernel, stride, (1, 1), out))
 
 
 def _max_of_views_fwd(x: jax.Array, kernel: Pair, stride: Pair) -> Any:
@@ -78,9 +85,11 @@ def _max_of_views_fwd(x: jax.Array, kernel: Pair, stride: Pair) -> Any:
     return y, (x, y)
 
 
-def _max_of_views_bwd(kernel: Pair, stride: Pair, saved: Any, dy: jax.Array) -> Any:
+def _max_of_views_bwd(
+    kernel: Pair, stride: Pair, saved: tuple[jax.Array, jax.Array], dy: jax.Array
+) -> tuple[jax.Array]:
     x, y = saved
-    views = shifted(x, kernel, stride, (1, 1), y.shape[1:3])
+    views = shift_views(x, kernel, stride, (1, 1), y.shape[1:3])
     first = jnp.full(y.shape, len(views) - 1, jnp.int32)
     for tap in reversed(range(len(views) - 1)):
         first = jnp.where(views[tap] == y, tap, first)

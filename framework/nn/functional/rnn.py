@@ -8,7 +8,7 @@ exports with symbolic batch and time.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -125,12 +125,12 @@ def rnn_scan(
     return _rnn_scan(x, state, weights, sequence_length, mode, is_reverse, time_major, precision())
 
 
-def stacked(states: list[State]) -> Any:
+def stack_states(states: list[State]) -> jax.Array | State:
     """[(h,), ...] -> h [layers, N, H]; [(h, c), ...] -> (h, c)."""
-    return unwrapped(tuple(jnp.stack(column) for column in zip(*states)))
+    return unwrap(tuple(jnp.stack(column) for column in zip(*states)))
 
 
-def unwrapped(state: State) -> Any:
+def unwrap(state: State) -> jax.Array | State:
     """The one array of a state, or the tuple where there are two."""
     first, *others = state
     return state if others else first

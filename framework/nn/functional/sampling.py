@@ -14,7 +14,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +25,9 @@ from jax import lax
 from framework.core.errors import ShapeError
 from framework.nn.functional.lowering import Platform, platform
 from framework.nn.functional.pooling import adaptive_avg_pool2d
+
+Table = Any  # an array of numpy where all sizes are known while tracing, else of jax.numpy
+N = TypeVar("N", bound=float)  # numbers of Python or numpy, sizes that may be symbolic
 
 # Taps up to which a transposed table is a sum of gathers; beyond, it is one dot with the dense [in, out] matrix.
 _MAX_GATHERS = 24
@@ -35,8 +39,8 @@ class _Axis:
     """How one axis is resized: `size` to `out` pixels; `ratio` is input pixels per output pixel."""
 
     axis: int
-    size: Any
-    out: Any
+    size: int  # may be symbolic, as `out`
+    out: int
     ratio: float | None  # None: symbolic, size / out at run time
     kind: str  # nearest, linear or cubic
     align_corners: bool
@@ -57,7 +61,7 @@ class _Axis:
             return whole if exact else None
         return next((k for k in _WHOLE_FACTORS if self.out == self.size * k), None)
 
-    def table(self, np_: Any) -> tuple[Any, Any]:
+    def table(self, np_: ModuleType) -> tuple[Table, Table]:
         """(rows [taps, out], weights [taps, out]) in float32, by numpy when static and by jax.numpy otherwise."""
         target = np_.arange(self.out).astype(np_.float32)
         if self.ratio is None:
@@ -82,19 +86,19 @@ class _Axis:
         return np_.clip(rows, 0, last), _cubic_weights(source - low, np_)
 
 
-def _cubic_weights(t: Any, np_: Any, a: float = -0.75) -> Any:
+def _cubic_weights(t: Table, np_: ModuleType, a: float = -0.75) -> Table:
     """[4, out] weights of the rows -1, 0, 1, 2 around t in [0, 1). Source: Keys 1981."""
 
-    def near(d: Any) -> Any:
+    def near(d: Table) -> Table:
         return ((a + 2) * d - (a + 3)) * d * d + 1
 
-    def far(d: Any) -> Any:
+    def far(d: Table) -> Table:
         return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
 
     return np_.stack([far(t + 1), near(t), near(1 - t), far(2 - t)]).astype(np_.float32)
 
 
-def _combine(x: jax.Array, axis: int, rows: Any, weights: Any) -> jax.Array:
+def _combine(x: jax.Array, axis: int, rows: Table, weights: Table) -> jax.Array:
     """The sum over taps of x[rows[t]] * weights[t] along `axis`, in float32."""
     shape = (-1,) + (1,) * (x.ndim - axis - 1)
     parts = [
@@ -118,7 +122,7 @@ def _resize_axis(x: jax.Array, plan: _Axis) -> jax.Array:
     return _combine(x, plan.axis, rows, weights)
 
 
-def _transposed(dy: jax.Array, plan: _Axis) -> jax.Array:
+def _resize_axis_gradient(dy: jax.Array, plan: _Axis) -> jax.Array:
     """The gradient of `_resize_axis` with respect to x, for a static plan."""
     rows, weights = plan.table(np)
     matrix = np.zeros((plan.size, plan.out), np.float32)
@@ -134,7 +138,7 @@ def _transposed(dy: jax.Array, plan: _Axis) -> jax.Array:
     return _combine(dy, plan.axis, columns, matrix[np.arange(plan.size), columns])
 
 
-def _resized(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> jax.Array:
+def _resize(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> jax.Array:
     """Axis by axis. Sums of taps are kept in memory in between: XLA on a CPU would read the taps of all axes for each
     value, and lay them out for whatever reads them (19 classes to 512x1024 and the best of them: 6.3 ms, 3.5 so)."""
     for plan in plans:
@@ -146,15 +150,15 @@ def _resized(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> jax.Array:
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1, 2))
 def _resize_static(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> jax.Array:
-    return _resized(x, plans, on)
+    return _resize(x, plans, on)
 
 
-def _resize_static_fwd(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> Any:
+def _resize_static_fwd(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> tuple[jax.Array, None]:
     return _resize_static(x, plans, on), None
 
 
 def _resize_static_bwd(plans: tuple[_Axis, ...], on: Platform, _: None, dy: jax.Array) -> tuple[jax.Array]:
-    return (functools.reduce(_transposed, reversed(plans), dy).astype(dy.dtype),)
+    return (functools.reduce(_resize_axis_gradient, reversed(plans), dy).astype(dy.dtype),)
 
 
 _resize_static.defvjp(_resize_static_fwd, _resize_static_bwd)
@@ -165,9 +169,9 @@ def _interpolate(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> jax.Ar
     nearest = all(plan.kind == "nearest" for plan in plans)
     wide = x if nearest else x.astype(jnp.float32)
     if all(plan.static for plan in plans) and jnp.issubdtype(wide.dtype, jnp.floating):
-        resized: Any = _resize_static(wide, plans, on)
+        resized: Any = _resize_static(wide, plans, on)  # custom_vjp loses the type
         return resized.astype(x.dtype)
-    return _resized(wide, plans, on).astype(x.dtype)
+    return _resize(wide, plans, on).astype(x.dtype)
 
 
 _KINDS = {
@@ -182,7 +186,7 @@ _KINDS = {
 
 def interpolate(
     x: jax.Array,
-    size: int | Sequence[Any] | None = None,
+    size: int | Sequence[int] | None = None,
     scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool = False,
@@ -225,13 +229,15 @@ def interpolate(
     if align_mode not in (0, 1):
         raise ShapeError("interpolate: unknown align_mode", received=align_mode, allowed="0 or 1")
     sizes = x.shape[1:-1]
-    scales = _per_axis(scale_factor, len(sizes), "scale_factor")
-    if size is None:
+    scales: list[float] | list[None] = [None] * len(sizes)
+    if size is not None:
+        outs = _per_axis(size, len(sizes), "size")
+    else:
+        assert scale_factor is not None
+        scales = _per_axis(scale_factor, len(sizes), "scale_factor")
         if min(scales) <= 0:
             raise ShapeError("interpolate: scales are positive", received=scale_factor, allowed="more than 0")
-        outs = [_scaled(n, s) for n, s in zip(sizes, scales)]
-    else:
-        outs = _per_axis(size, len(sizes), "size")
+        outs = [_scale(n, s) for n, s in zip(sizes, scales)]
     for out in outs:
         if isinstance(out, int) and out < 1:
             raise ShapeError(
@@ -248,8 +254,8 @@ def interpolate(
     return _interpolate(x, tuple(reversed(plans)), platform()) if plans else x
 
 
-def _per_axis(value: Any, count: int, name: str) -> list[Any]:
-    if not isinstance(value, (list, tuple)):
+def _per_axis(value: N | Sequence[N], count: int, name: str) -> list[N]:
+    if not isinstance(value, Sequence):
         return [_number(value)] * count
     if len(value) != count:
         raise ShapeError(
@@ -260,11 +266,11 @@ def _per_axis(value: Any, count: int, name: str) -> list[Any]:
     return [_number(v) for v in value]
 
 
-def _number(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+def _number(value: N) -> N:
+    return cast(N, value.item()) if isinstance(value, np.generic) else value
 
 
-def _scaled(size: Any, scale: float) -> Any:
+def _scale(size: int, scale: float) -> int:
     if isinstance(size, int):
         return int(size * scale)
     if scale >= 1 and float(scale).is_integer():
@@ -278,7 +284,7 @@ def _scaled(size: Any, scale: float) -> Any:
     )
 
 
-def _ratio(size: Any, out: Any, scale: float | None, align_corners: bool) -> float | None:
+def _ratio(size: int, out: int, scale: float | None, align_corners: bool) -> float | None:
     if isinstance(out, int) and out == 1:
         return 0.0
     if align_corners:

@@ -83,7 +83,7 @@ def matrices() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return columns, kernel, results.T
 
 
-def _mixed(table: np.ndarray, arrays: Sequence[jax.Array]) -> jax.Array:
+def _mix(table: np.ndarray, arrays: Sequence[jax.Array]) -> jax.Array:
     """[rows, ...]: row r is the sum of the arrays, array i times table[r, i]. One loop for all rows: it compiles in a
     third of the time of six, and behind a barrier, or XLA would compute the sums again for whatever reads them."""
     columns = [jnp.asarray(column, arrays[0].dtype) for column in table.T]
@@ -91,7 +91,7 @@ def _mixed(table: np.ndarray, arrays: Sequence[jax.Array]) -> jax.Array:
     return lax.optimization_barrier(functools.reduce(jnp.add, parts))
 
 
-def blocks_of(width: Any) -> Any:
+def blocks_of(width: int) -> int:
     """How many times OUTPUTS columns cover the width, which may be symbolic."""
     return (width + OUTPUTS - 1) // OUTPUTS
 
@@ -101,15 +101,15 @@ def convolve(x: jax.Array, kernel: jax.Array, out_hw: tuple[Any, Any], at_once: 
     time, which divides N, or all of them. Sizes may be symbolic."""
     # [3, C, 3 * O]: the rows of the kernel side by side, as one product multiplies them.
     by_column = lax.optimization_barrier(jnp.concatenate(list(kernel), -1))
-    kernels = _mixed(matrices()[1], list(by_column))
+    kernels = _mix(matrices()[1], list(by_column))
     if at_once is None or at_once == x.shape[0]:
-        return _convolved(x, kernels, out_hw)
+        return _convolve_images(x, kernels, out_hw)
     groups = x.reshape(-1, at_once, *x.shape[1:])
-    y = lax.map(lambda images: _convolved(images, kernels, out_hw), groups)
+    y = lax.map(lambda images: _convolve_images(images, kernels, out_hw), groups)
     return y.reshape(-1, *y.shape[2:])
 
 
-def _convolved(x: jax.Array, kernels: jax.Array, out_hw: tuple[Any, Any]) -> jax.Array:
+def _convolve_images(x: jax.Array, kernels: jax.Array, out_hw: tuple[Any, Any]) -> jax.Array:
     (height, width), (n, rows, _, channels) = out_hw, x.shape
     blocks = blocks_of(width)
     from_columns, _, to_results = matrices()
@@ -118,7 +118,7 @@ def _convolved(x: jax.Array, kernels: jax.Array, out_hw: tuple[Any, Any]) -> jax
         for j in range(OUTPUTS + TAPS - 1)
     ]
     # As [6, n, rows, blocks, C]: to flatten them, jax would have to reason about products of symbolic sizes.
-    products = jnp.einsum("tnhwc,tck->tnhwk", _mixed(from_columns, views), kernels)
+    products = jnp.einsum("tnhwc,tck->tnhwk", _mix(from_columns, views), kernels)
     products = products.reshape(*products.shape[:4], TAPS, kernels.shape[2] // TAPS)
     products = lax.optimization_barrier(products)  # behind the reshape, which would be a copy
     # Row i of the kernel is for the output that stands i rows above.

@@ -5,10 +5,10 @@ float32 scalar for an array, under a trace too. There is no position to keep, so
 arguments, and a resumed run continues by its step alone.
 
 Counts are in steps; `by_epoch=True` says that they are in epochs. None as a length is the whole training. Both are
-filled in by `schedule.resolved(total_steps, steps_per_epoch)`.
+filled in by `schedule.resolve(total_steps, steps_per_epoch)`.
 """
 
-from framework.optimizer.lr.base import Constant, LRScheduler
+from framework.optimizer.lr.base import Constant, LRScheduler, ReduceOnPlateau
 from framework.optimizer.lr.cycle import (
     CosineAnnealingDecay,
     CosineAnnealingWarmRestarts,
@@ -29,7 +29,7 @@ from framework.optimizer.lr.decay import (
     PolynomialDecay,
     StepDecay,
 )
-from framework.optimizer.lr.plateau import PlateauState, ReduceOnPlateau
+from framework.optimizer.lr.plateau import PlateauState
 
 __all__ = [
     "Constant",

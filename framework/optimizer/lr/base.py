@@ -1,11 +1,12 @@
-"""What schedules share: `at`, `resolved`, the checks of their fields, and the constant one."""
+"""What schedules share: `at`, `resolve`, the checks of their fields; the constant one and the one a metric drives."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from types import ModuleType
+from typing import Annotated, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +15,7 @@ import numpy as np
 from framework.config.registry import Kind, register
 from framework.core.errors import ConfigError, TraceError
 
-if TYPE_CHECKING:
-    from framework.optimizer.lr.plateau import ReduceOnPlateau
+Number = float | jax.Array  # a number on the host, or a scalar under a trace
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class LRScheduler:
     counts: ClassVar[tuple[str, ...]] = ()
     whole: ClassVar[str | None] = None
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         """The learning rate after `step` optimizer steps; `xp` is numpy for an int, jax.numpy for an array."""
         raise NotImplementedError(f"{type(self).__name__} defines no rate")
 
-    def at(self, step: int | jax.Array) -> Any:
+    def at(self, step: int | jax.Array) -> float | jax.Array:
         """The learning rate of the next step when `step` steps are done: a float, or float32 [] for an array.
 
         Raises:
-            ConfigError: the schedule counts epochs or the whole training, and `resolved` was not called.
+            ConfigError: the schedule counts epochs or the whole training, and `resolve` was not called.
         """
         if found := self.open_ends():
             raise ConfigError(
@@ -44,7 +44,7 @@ class LRScheduler:
                 where=type(self).__name__,
                 received=", ".join(found),
                 allowed="counts in steps",
-                fix="call schedule.resolved(total_steps, steps_per_epoch) first, or give the counts in steps",
+                fix="call schedule.resolve(total_steps, steps_per_epoch) first, or give the counts in steps",
             )
         if isinstance(step, jax.Array):
             with jax.numpy_dtype_promotion("standard"):  # formulas mix the step, an integer, with floats
@@ -52,11 +52,11 @@ class LRScheduler:
         return float(self.rate(int(step), np))
 
     def open_ends(self) -> list[str]:
-        """What `resolved` has yet to fill in."""
+        """What `resolve` has yet to fill in."""
         found = ["by_epoch"] if getattr(self, "by_epoch", False) else []
         return found + ([self.whole] if self.whole and getattr(self, self.whole) is None else [])
 
-    def resolved(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
+    def resolve(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
         """The schedule in steps for a training of `total_steps`; epochs are `steps_per_epoch` steps.
 
         Raises:
@@ -78,6 +78,10 @@ class LRScheduler:
                 many = isinstance(value, tuple)
                 changes[name] = tuple(v * steps_per_epoch for v in value) if many else value * steps_per_epoch
         return replace(self, **changes, **({"by_epoch": False} if by_epoch else {}))
+
+    def resolved(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
+        """`resolve` under its name of the last release."""
+        return self.resolve(total_steps, steps_per_epoch)
 
     @property
     def plateau(self) -> ReduceOnPlateau | None:
@@ -111,21 +115,55 @@ class Constant(LRScheduler):
 
     learning_rate: float
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         return self.learning_rate
 
 
-def power(base: float, exponent: Any, xp: Any) -> Any:
+@register("schedule")
+@dataclass(frozen=True)
+class ReduceOnPlateau(LRScheduler):
+    """Multiplies the rate by `factor` when a metric has not become better for more than `patience` observations.
+
+    `at` gives `learning_rate`; what the metric did to it is the factor of a PlateauState (below), with which the
+    caller multiplies the rate. Better is lower with mode "min", by `threshold` of the best value ("rel") or by
+    `threshold` ("abs"). After a reduction `cooldown` observations count for nothing. A reduction that is not above
+    `epsilon` is not made.
+    """
+
+    learning_rate: float
+    mode: Literal["min", "max"] = "min"
+    factor: float = 0.1
+    patience: int = 10
+    threshold: float = 1e-4
+    threshold_mode: Literal["rel", "abs"] = "rel"
+    cooldown: int = 0
+    min_lr: float = 0.0
+    epsilon: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if not (0 < self.factor < 1 and self.learning_rate > 0):
+            received = f"factor {self.factor}, learning_rate {self.learning_rate}"
+            raise self.error("no rate can be reduced", received, "factor above 0, below 1; a positive rate")
+
+    def rate(self, step: Number, xp: ModuleType) -> Number:
+        return self.learning_rate
+
+    @property
+    def plateau(self) -> ReduceOnPlateau:
+        return self
+
+
+def power(base: float, exponent: Number, xp: ModuleType) -> Number:
     """base**exponent; float32 would keep too little of a base near 1."""
     return xp.exp(math.log(base) * exponent)
 
 
-def cosine(start: float, end: float, share: Any, xp: Any) -> Any:
+def cosine(start: float, end: float, share: Number, xp: ModuleType) -> Number:
     """From start (share 0) to end (share 1) along half a cosine."""
     return end + (start - end) * (1 + xp.cos(math.pi * share)) / 2
 
 
-def called(function: Callable[[Any], Any], value: Any) -> Any:
+def call(function: Callable[[Number], Number], value: Number) -> Number:
     """What a user's function of the step gives. Raises: TraceError when it asks for the value in a compiled program."""
     try:
         return function(value)

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from framework.config.registry import register
-from framework.optimizer.lr.base import Constant, LRScheduler, Rate, called, cosine, power
-from framework.optimizer.lr.plateau import ReduceOnPlateau
+from framework.optimizer.lr.base import (
+    Constant,
+    LRScheduler,
+    Number,
+    Rate,
+    ReduceOnPlateau,
+    call,
+    cosine,
+    power,
+)
 
 # YAML holds no functions: for it this field is always null.
 if TYPE_CHECKING:
-    ScaleFunction = Callable[[Any], Any] | None
+    ScaleFunction = Callable[[Number], Number] | None
 else:
     ScaleFunction = None
 
@@ -42,7 +51,7 @@ class LinearWarmup(LRScheduler):
         rate = self.learning_rate
         return rate if isinstance(rate, LRScheduler) else Constant(float(rate))
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         rising = (self.end_lr - self.start_lr) * step / self.warmup_steps + self.start_lr
         after = self.inner.rate(xp.maximum(step - self.warmup_steps, 0), xp)
         return xp.where(step < self.warmup_steps, rising, after)
@@ -50,14 +59,12 @@ class LinearWarmup(LRScheduler):
     def open_ends(self) -> list[str]:
         return super().open_ends() + [f"learning_rate.{name}" for name in self.inner.open_ends()]
 
-    def resolved(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
-        own = super().resolved(total_steps, steps_per_epoch)
+    def resolve(self, total_steps: int, steps_per_epoch: int | None = None) -> LRScheduler:
+        own = super().resolve(total_steps, steps_per_epoch)
         assert isinstance(own, LinearWarmup)
         if not self.inner.open_ends():
             return own
-        return replace(
-            own, learning_rate=self.inner.resolved(total_steps - own.warmup_steps, steps_per_epoch)
-        )
+        return replace(own, learning_rate=self.inner.resolve(total_steps - own.warmup_steps, steps_per_epoch))
 
     @property
     def plateau(self) -> ReduceOnPlateau | None:
@@ -83,7 +90,7 @@ class LinearLR(LRScheduler):
             received = f"start_factor {self.start_factor}, end_factor {self.end_factor}"
             raise self.error("a factor is out of range", received, "start_factor above 0, both up to 1")
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         assert self.total_steps is not None
         share = xp.minimum(step, self.total_steps) / self.total_steps
         return self.learning_rate * (self.start_factor + (self.end_factor - self.start_factor) * share)
@@ -107,7 +114,7 @@ class CosineAnnealingDecay(LRScheduler):
     def __post_init__(self) -> None:
         self.check(T_max=0)
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         assert self.T_max is not None
         return cosine(self.learning_rate, self.eta_min, step % (2 * self.T_max) / self.T_max, xp)
 
@@ -130,7 +137,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     def __post_init__(self) -> None:
         self.check(T_0=0, T_mult=0)
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         if self.T_mult == 1:
             return cosine(self.learning_rate, self.eta_min, step % self.T_0 / self.T_0, xp)
         starts, length = [0], self.T_0  # a table: a logarithm would miss restarts by rounding
@@ -175,7 +182,7 @@ class OneCycleLR(LRScheduler):
                 "more than one step",
             )
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         assert self.total_steps is not None
         first, last = self.phase_pct * self.total_steps - 1, float(self.total_steps - 1)
         low, top = self.max_learning_rate / self.divide_factor, self.max_learning_rate
@@ -218,13 +225,13 @@ class CyclicLR(LRScheduler):
     def __post_init__(self) -> None:
         self.check(step_size_up=0, step_size_down=0, exp_gamma=0)
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         up = self.step_size_up
         down = up if self.step_size_down is None else self.step_size_down
         cycle, place = step // (up + down), step % (up + down)
         height = xp.where(place <= up, place / up, (up + down - place) / down)
         if self.scale_fn is not None:
-            scale = called(self.scale_fn, cycle + 1 if self.scale_mode == "cycle" else step)
+            scale = call(self.scale_fn, cycle + 1 if self.scale_mode == "cycle" else step)
         elif self.mode == "triangular2":
             scale = power(0.5, cycle, xp)
         else:

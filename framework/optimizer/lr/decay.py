@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from framework.config.registry import register
-from framework.optimizer.lr.base import LRScheduler, called, power
+from framework.optimizer.lr.base import LRScheduler, Number, call, power
 
 
 @register("schedule")
@@ -27,7 +28,7 @@ class NoamDecay(LRScheduler):
     def __post_init__(self) -> None:
         self.check(d_model=0, warmup_steps=0)
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         fall = xp.maximum(step, 1) ** -0.5
         return self.learning_rate * self.d_model**-0.5 * xp.minimum(fall, step * self.warmup_steps**-1.5)
 
@@ -51,7 +52,7 @@ class PiecewiseDecay(LRScheduler):
                 "rising boundaries, at least one, and one value more",
             )
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         index = xp.searchsorted(xp.asarray(self.boundaries), step, side="right")
         return xp.asarray(self.values)[index]
 
@@ -72,7 +73,7 @@ class MultiStepDecay(LRScheduler):
         if not self.milestones or list(self.milestones) != sorted(set(self.milestones)):
             raise self.error("milestones do not rise", list(self.milestones), "rising numbers, at least one")
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         passed = xp.searchsorted(xp.asarray(self.milestones), step, side="right")
         return self.learning_rate * power(self.gamma, passed, xp)
 
@@ -92,14 +93,13 @@ class StepDecay(LRScheduler):
         self.check(step_size=0)
         self.check_gamma()
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         return self.learning_rate * power(self.gamma, step // self.step_size, xp)
 
 
-@register("schedule")
 @dataclass(frozen=True)
-class NaturalExpDecay(LRScheduler):
-    """`lr * exp(-gamma * t)` with `t = step // every`; with `by_epoch` t counts epochs."""
+class _PeriodicDecay(LRScheduler):
+    """What falls by the count of periods of `every` steps, or of `every` epochs with `by_epoch`."""
 
     learning_rate: float
     gamma: float
@@ -110,44 +110,35 @@ class NaturalExpDecay(LRScheduler):
     def __post_init__(self) -> None:
         self.check(gamma=0, every=0)
 
-    def rate(self, step: Any, xp: Any) -> Any:
+
+@register("schedule")
+@dataclass(frozen=True)
+class NaturalExpDecay(_PeriodicDecay):
+    """`lr * exp(-gamma * t)` with `t = step // every`; with `by_epoch` t counts epochs."""
+
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         return self.learning_rate * xp.exp(-self.gamma * (step // self.every))
 
 
 @register("schedule")
 @dataclass(frozen=True)
-class ExponentialDecay(LRScheduler):
+class ExponentialDecay(_PeriodicDecay):
     """`lr * gamma**t` with `t = step // every`; with `by_epoch` t counts epochs."""
-
-    learning_rate: float
-    gamma: float
-    every: int = 1
-    by_epoch: bool = False
-    counts: ClassVar = ("every",)
 
     def __post_init__(self) -> None:
         self.check(every=0)
         self.check_gamma()
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         return self.learning_rate * power(self.gamma, step // self.every, xp)
 
 
 @register("schedule")
 @dataclass(frozen=True)
-class InverseTimeDecay(LRScheduler):
+class InverseTimeDecay(_PeriodicDecay):
     """`lr / (1 + gamma * t)` with `t = step // every`; with `by_epoch` t counts epochs."""
 
-    learning_rate: float
-    gamma: float
-    every: int = 1
-    by_epoch: bool = False
-    counts: ClassVar = ("every",)
-
-    def __post_init__(self) -> None:
-        self.check(gamma=0, every=0)
-
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         return self.learning_rate / (1 + self.gamma * (step // self.every))
 
 
@@ -168,7 +159,7 @@ class PolynomialDecay(LRScheduler):
     def __post_init__(self) -> None:
         self.check(decay_steps=0, power=0)
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         assert self.decay_steps is not None
         length = self.decay_steps
         if self.cycle:
@@ -182,13 +173,13 @@ class LambdaDecay(LRScheduler):
     """`lr * lr_lambda(t)` with `t = step // every`. Python only. In a compiled step `lr_lambda` gets a traced array."""
 
     learning_rate: float
-    lr_lambda: Callable[[Any], Any]
+    lr_lambda: Callable[[Number], Number]
     every: int = 1
     by_epoch: bool = False
     counts: ClassVar = ("every",)
 
-    def rate(self, step: Any, xp: Any) -> Any:
-        return self.learning_rate * called(self.lr_lambda, step // self.every)
+    def rate(self, step: Number, xp: ModuleType) -> Number:
+        return self.learning_rate * call(self.lr_lambda, step // self.every)
 
 
 @dataclass(frozen=True)
@@ -196,14 +187,14 @@ class MultiplicativeDecay(LRScheduler):
     """`lr * lr_lambda(1) * ... * lr_lambda(t)` with `t = step // every`. Python only; as LambdaDecay when compiled."""
 
     learning_rate: float
-    lr_lambda: Callable[[Any], Any]
+    lr_lambda: Callable[[Number], Number]
     every: int = 1
     by_epoch: bool = False
     counts: ClassVar = ("every",)
 
-    def rate(self, step: Any, xp: Any) -> Any:
+    def rate(self, step: Number, xp: ModuleType) -> Number:
         count = step // self.every
         if xp is np:
-            return self.learning_rate * math.prod(self.lr_lambda(t) for t in range(1, count + 1))
+            return self.learning_rate * math.prod(self.lr_lambda(t) for t in range(1, int(count) + 1))
         start = jnp.float32(self.learning_rate)
-        return jax.lax.fori_loop(1, count + 1, lambda t, rate: rate * called(self.lr_lambda, t), start)
+        return jax.lax.fori_loop(1, count + 1, lambda t, rate: rate * call(self.lr_lambda, t), start)

@@ -1,50 +1,14 @@
-"""A learning rate that a metric drives, and the memory of what the metric did so far."""
+"""The state of `ReduceOnPlateau`: what a metric has done to the learning rate so far."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping
 
-from framework.config.registry import register
 from framework.core.errors import InputError, WeightError
-from framework.optimizer.lr.base import LRScheduler
+from framework.optimizer.lr.base import ReduceOnPlateau
 
 _KEYS = ("rate", "best", "bad", "cooldown")
-
-
-@register("schedule")
-@dataclass(frozen=True)
-class ReduceOnPlateau(LRScheduler):
-    """Multiplies the rate by `factor` when a metric has not become better for more than `patience` observations.
-
-    `at` gives `learning_rate`; what the metric did to it is the factor of a PlateauState (below), with which the
-    caller multiplies the rate. Better is lower with mode "min", by `threshold` of the best value ("rel") or by
-    `threshold` ("abs"). After a reduction `cooldown` observations count for nothing. A reduction that is not above
-    `epsilon` is not made.
-    """
-
-    learning_rate: float
-    mode: Literal["min", "max"] = "min"
-    factor: float = 0.1
-    patience: int = 10
-    threshold: float = 1e-4
-    threshold_mode: Literal["rel", "abs"] = "rel"
-    cooldown: int = 0
-    min_lr: float = 0.0
-    epsilon: float = 1e-8
-
-    def __post_init__(self) -> None:
-        if not (0 < self.factor < 1 and self.learning_rate > 0):
-            received = f"factor {self.factor}, learning_rate {self.learning_rate}"
-            raise self.error("no rate can be reduced", received, "factor above 0, below 1; a positive rate")
-
-    def rate(self, step: Any, xp: Any) -> Any:
-        return self.learning_rate
-
-    @property
-    def plateau(self) -> ReduceOnPlateau:
-        return self
 
 
 class PlateauState:
@@ -66,7 +30,7 @@ class PlateauState:
         Raises:
             InputError: the metric is no single number.
         """
-        how = self.schedule
+        schedule = self.schedule
         try:
             value = float(metric)
         except TypeError:
@@ -80,22 +44,22 @@ class PlateauState:
             self.best, self.bad = value, 0
         else:
             self.bad += 1
-        if self.bad > how.patience:
-            self.cooldown, self.bad = how.cooldown, 0
-            lower = max(self.rate * how.factor, how.min_lr)
-            if self.rate - lower > how.epsilon:
+        if self.bad > schedule.patience:
+            self.cooldown, self.bad = schedule.cooldown, 0
+            lower = max(self.rate * schedule.factor, schedule.min_lr)
+            if self.rate - lower > schedule.epsilon:
                 self.rate = lower
         return self.factor
 
     def _better(self, value: float, best: float) -> bool:
-        how = self.schedule
-        margin = how.threshold * (best if how.threshold_mode == "rel" else 1)
-        return value < best - margin if how.mode == "min" else value > best + margin
+        schedule = self.schedule
+        margin = schedule.threshold * (best if schedule.threshold_mode == "rel" else 1)
+        return value < best - margin if schedule.mode == "min" else value > best + margin
 
     def state_dict(self) -> dict[str, float | None]:
         return {key: getattr(self, key) for key in _KEYS}
 
-    def set_state_dict(self, state: dict[str, Any]) -> None:
+    def set_state_dict(self, state: Mapping[str, float | None]) -> None:
         """Continue from what `state_dict` gave. Raises: WeightError when it holds other keys."""
         if set(state) != set(_KEYS):
             raise WeightError(

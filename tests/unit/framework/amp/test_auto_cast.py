@@ -13,7 +13,7 @@ from framework.core.dtypes import Autocast, autocast
 from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from framework.nn.functional.autocast import BLACK, WHITE
-from framework.nn.functional.lowering import setting
+from framework.nn.functional.lowering import current_scopes
 
 R = np.random.default_rng(0)
 
@@ -26,8 +26,7 @@ IMAGE, ROWS, HEADS = values(2, 6, 6, 4), values(3, 4), values(2, 5, 2, 4)
 LABEL = jnp.asarray([0, 3, 1])
 # One call of every operation of the two lists, on float32 inputs.
 CALLS = {
-    "attend": lambda c: F.attend(c(values(2, 2, 5, 5)), c(HEADS)),
-    "attention_weights": lambda c: F.attention_weights(c(HEADS), c(HEADS)),
+    "attention_with_weights": lambda c: F.attention_with_weights(c(HEADS), c(HEADS), c(HEADS))[0],
     "scaled_dot_product_attention": lambda c: F.scaled_dot_product_attention(c(HEADS), c(HEADS), c(HEADS)),
     "linear": lambda c: F.linear(c(ROWS), values(4, 2), values(2)),
     "matmul": lambda c: F.matmul(c(ROWS), values(4, 2)),
@@ -246,8 +245,12 @@ def test_compiled_programs_are_kept_apart():
     assert [str(a) for a, _ in kinds] == ["float32", "bfloat16", "float16"]
     assert all(a == b for a, b in kinds) and static(ROWS).dtype == jnp.float32
     with amp.auto_cast(level="O2"):
-        inside = setting()
-    assert inside[1] == Autocast("O2", "bfloat16") and setting()[1] is None and len({inside, setting()}) == 2
+        inside = current_scopes()
+    assert (
+        inside[1] == Autocast("O2", "bfloat16")
+        and current_scopes()[1] is None
+        and len({inside, current_scopes()}) == 2
+    )
 
 
 def test_eager_is_static():

@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-import framework.inference
 from framework.core import device
 from framework.core.errors import DeviceError
 
@@ -96,38 +95,3 @@ def test_cpu_count(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: None)
     assert device.cpu_count() == 1
-
-
-def test_run_check_trains_exports_and_reports(capsys: pytest.CaptureFixture[str]):
-    report = device.run_check()
-    assert report["jax"] == jax.__version__ and report["device"] == device.get_device()
-    before, after = str(report["train step"]).removeprefix("loss ").split(" -> ")
-    assert 0 < float(after) < float(before)
-    out = capsys.readouterr().out
-    assert "reloaded program differs by" in out and out.endswith("Oar works on this machine.\n")
-    assert device.run_check(verbose=False).keys() == report.keys()
-    assert capsys.readouterr().out == ""
-
-
-def test_run_check_notices_a_program_that_differs(monkeypatch: pytest.MonkeyPatch):
-    real = framework.inference.engine.Engine
-
-    class Wrong(real):
-        def __call__(self, inputs):
-            return {name: value + 1 for name, value in super().__call__(inputs).items()}
-
-    monkeypatch.setattr(framework.inference.engine, "Engine", Wrong)
-    with pytest.raises(
-        DeviceError, match=r"program differs from the model\n  received: 1\..*\n  allowed: < 1e-3\n"
-    ):
-        device.run_check(verbose=False)
-
-
-def test_run_check_notices_a_model_that_does_not_learn(monkeypatch: pytest.MonkeyPatch):
-    import framework.nn
-
-    monkeypatch.setattr(framework.nn, "update", lambda layer, params: None)
-    with pytest.raises(
-        DeviceError, match=r"did not lower the loss\n  received: \[.*\]\n  what to do: another"
-    ):
-        device.run_check(verbose=False)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 from framework.core.errors import TraceError
-from framework.core.trace import explained_trace, user_line
+from framework.core.trace import explain_trace_errors, user_line
 
 
 def test_a_question_about_a_value_is_told_with_its_line():
@@ -13,7 +13,7 @@ def test_a_question_about_a_value_is_told_with_its_line():
         pytest.raises(
             TraceError, match=r"test_trace\.py:\d+: jax\.jit\(lambda x: x if x > 0 else -x\)"
         ) as caught,
-        explained_trace(),
+        explain_trace_errors(),
     ):
         jax.jit(lambda x: x if x > 0 else -x)(jnp.ones(()))
     assert isinstance(caught.value.__cause__, jax.errors.TracerBoolConversionError)
@@ -21,9 +21,9 @@ def test_a_question_about_a_value_is_told_with_its_line():
 
 
 def test_other_errors_and_none_pass():
-    with explained_trace():
+    with explain_trace_errors():
         pass
-    with pytest.raises(ZeroDivisionError), explained_trace():
+    with pytest.raises(ZeroDivisionError), explain_trace_errors():
         _ = 1 / 0
 
 

@@ -39,10 +39,11 @@ def test_masks_of_all_types_hide_the_same_keys():
 
 def test_causal_attention_sees_up_to_itself():
     q = normal(1, 4, 1, 2)
-    weights = F.attention_weights(q, q, is_causal=True)[0, 0]
+    weights = F.attention_with_weights(q, q, q, is_causal=True)[1][0, 0]
     assert (np.triu(weights, 1) == 0).all() and weights[0, 0] == 1
     longer = normal(1, 6, 1, 2)  # a cache of two keys before the queries
-    assert (np.triu(F.attention_weights(q, longer, is_causal=True)[0, 0], 3) == 0).all()
+    weights = F.attention_with_weights(q, longer, longer, is_causal=True)[1]
+    assert (np.triu(weights[0, 0], 3) == 0).all()
     np.testing.assert_allclose(
         F.scaled_dot_product_attention(q, q, q, is_causal=True),
         reference(q, q, q, np.where(np.tri(4, dtype=bool), 0, -1e9)),

@@ -52,42 +52,42 @@ def grads_like(layer: nn.Layer, value: float = 1.0) -> dict[str, jax.Array]:
 
 
 def test_rates_of_patterns_multiply() -> None:
-    how = SGD(lr_multipliers={"blocks": 0.5, r"^blocks\.2": 0.1, "norm": 2}).trainable(Net())
-    rates = {name: treatment.rate for name, treatment in how.items()}
+    how = SGD(lr_multipliers={"blocks": 0.5, r"^blocks\.2": 0.1, "norm": 2}).param_groups(Net())
+    rates = {name: group.rate for name, group in how.items()}
     assert rates["blocks.0.weight"] == 0.5 and rates["blocks.2.weight"] == pytest.approx(0.05)
     assert rates["stem.weight"] == 1.0 and rates["norm.bias"] == 2.0
 
 
 def test_param_attr() -> None:
     layer = Vector(learning_rate=0.5, regularizer=optimizer.L1Decay(0.3), need_clip=False)
-    how = SGD(weight_decay=0.1, lr_multipliers={"v": 0.5}).trainable(layer)
+    how = SGD(weight_decay=0.1, lr_multipliers={"v": 0.5}).param_groups(layer)
     assert how["v"] == optimizer.ParamGroup(0.25, WeightDecay(l1=0.3), 0.0, False)
     assert how["w"] == optimizer.ParamGroup(1.0, WeightDecay(l2=0.1), 0.0, True)
 
 
 def test_a_decoupled_decay_stays_beside_a_regularizer() -> None:
-    how = AdamW(weight_decay=0.1).trainable(Vector(regularizer=optimizer.L2Decay(0.3)))
+    how = AdamW(weight_decay=0.1).param_groups(Vector(regularizer=optimizer.L2Decay(0.3)))
     assert how["v"] == optimizer.ParamGroup(1.0, WeightDecay(l2=0.3), 0.1, True)
     assert how["w"] == optimizer.ParamGroup(1.0, WeightDecay(), 0.1, True)
 
 
 def test_what_does_not_decay() -> None:
-    how = SGD(weight_decay=0.1, no_decay=("^stem",), decay_norm_and_bias=False).trainable(Net())
+    how = SGD(weight_decay=0.1, no_decay=("^stem",), decay_norm_and_bias=False).param_groups(Net())
     assert {n for n, t in how.items() if t.coupled.l2} == {f"blocks.{i}.weight" for i in range(3)}
-    how = AdamW(weight_decay=0.1, decay_norm_and_bias=False).trainable(Net())
+    how = AdamW(weight_decay=0.1, decay_norm_and_bias=False).param_groups(Net())
     assert {n for n, t in how.items() if not t.decoupled} == {"stem.bias", "norm.weight", "norm.bias"}
 
 
 def test_what_is_not_trained() -> None:
     net = Net()
     net.freeze("norm")
-    how = SGD(frozen=("stem",), lr_multipliers={r"blocks\.0": 0}).trainable(net)
+    how = SGD(frozen=("stem",), lr_multipliers={r"blocks\.0": 0}).param_groups(net)
     assert list(how) == ["blocks.1.weight", "blocks.2.weight"]
 
 
 def test_layer_decay() -> None:
-    how = SGD(layer_decay=0.5).trainable(Net())
-    rates = {name: treatment.rate for name, treatment in how.items()}
+    how = SGD(layer_decay=0.5).param_groups(Net())
+    rates = {name: group.rate for name, group in how.items()}
     assert rates == {
         "stem.weight": 0.0625,
         "stem.bias": 0.0625,
@@ -102,7 +102,7 @@ def test_layer_decay() -> None:
 def test_layer_decay_counts_blocks_of_stages() -> None:
     net = nn.Layer()
     net.add_sublayer("layers", nn.LayerList([Net(), Net()]))
-    rates = {n: t.rate for n, t in SGD(layer_decay=0.5).trainable(net).items()}
+    rates = {n: t.rate for n, t in SGD(layer_decay=0.5).param_groups(net).items()}
     # in the order of registration: layers.0 (its stem), its three blocks, layers.1, its three blocks
     assert [rates[f"layers.0.{n}"] for n in ("stem.weight", "blocks.0.weight")] == [0.5**8, 0.5**7]
     assert [rates[f"layers.1.{n}"] for n in ("stem.weight", "blocks.2.weight")] == [0.5**4, 0.5]
@@ -110,17 +110,17 @@ def test_layer_decay_counts_blocks_of_stages() -> None:
 
 def test_errors_of_patterns() -> None:
     with pytest.raises(ConfigError, match=r"no parameter has a name with this pattern[\s\S]*'bakbone'"):
-        SGD(frozen=("bakbone",)).trainable(Net())
+        SGD(frozen=("bakbone",)).param_groups(Net())
     with pytest.raises(ConfigError, match="no parameter has a name with this pattern"):
-        SGD(lr_multipliers={"bakbone": 0.1}).trainable(Net())
+        SGD(lr_multipliers={"bakbone": 0.1}).param_groups(Net())
     with pytest.raises(ConfigError, match="nothing is left to train"):
-        SGD(frozen=("",)).trainable(Net())
+        SGD(frozen=("",)).param_groups(Net())
     with pytest.raises(ConfigError, match="layer_decay finds no numbered blocks"):
-        SGD(layer_decay=0.5).trainable(Vector())
+        SGD(layer_decay=0.5).param_groups(Vector())
     with pytest.raises(ConfigError, match="this is no weight decay"):
-        SGD().trainable(Vector(regularizer="l2"))
+        SGD().param_groups(Vector(regularizer="l2"))
     with pytest.raises(NotImplementedError, match="Optimizer defines neither"):
-        optimizer.Optimizer(0.1).init({"v": jnp.ones(())}, {"v": SGD().trainable(Vector())["v"]})
+        optimizer.Optimizer(0.1).init({"v": jnp.ones(())}, {"v": SGD().param_groups(Vector())["v"]})
 
 
 # -- the pure core -----------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def test_errors_of_patterns() -> None:
 
 def test_update_and_info() -> None:
     layer, opt = Vector(need_clip=False), SGD(weight_decay=0.5, grad_clip=optimizer.ClipGradByValue(1.0))
-    how, params = opt.trainable(layer), nn.split(layer)[1]
+    how, params = opt.param_groups(layer), nn.split(layer)[1]
     state = opt.init(params, how)
     grads = {"v": jnp.array([3.0, 0.0]), "w": jnp.array([[0.0, 4.0]])}
     params, state, info = opt.update(grads, state, params, 0.1, how)
@@ -140,7 +140,7 @@ def test_update_and_info() -> None:
 
 def test_names_are_checked() -> None:
     layer, opt = Vector(), SGD()
-    how, params = opt.trainable(layer), nn.split(layer)[1]
+    how, params = opt.param_groups(layer), nn.split(layer)[1]
     state = opt.init(params, how)
     with pytest.raises(
         WeightError, match=r"names of grads are not[\s\S]*missing \['w'\], unexpected \['x'\]"
@@ -159,7 +159,7 @@ def test_the_state_keeps_its_structure(name: str, accumulate: int) -> None:
         Vector("bfloat16"),
         getattr(optimizer, name)(0.1, multi_precision=True, accumulate=accumulate),
     )
-    how, params = opt.trainable(layer), nn.split(layer)[1]
+    how, params = opt.param_groups(layer), nn.split(layer)[1]
     state = opt.init(params, how)
     grads = grads_like(layer)
     after = jax.eval_shape(lambda *args: opt.update(*args, how), grads, state, params, np.float32(0.1))
@@ -249,7 +249,7 @@ def test_a_schedule_with_open_ends() -> None:
     opt, layer = SGD(lr.CosineAnnealingDecay(1.0)), Vector()
     with pytest.raises(ConfigError, match="the schedule has open ends"):
         opt.step(layer, grads_like(layer))
-    closed = opt.resolved(4)
+    closed = opt.resolve(4)
     closed.step(layer, grads_like(layer))
     assert closed.get_lr() == pytest.approx(0.5 + 0.5**1.5)  # a quarter of half a cosine
     assert closed.learning_rate == lr.CosineAnnealingDecay(1.0, 4)

@@ -15,9 +15,9 @@ GRAD, PARAM = jnp.array([1.0, 1.0, 1.0]), jnp.array([2.0, -3.0, 0.0])
 
 
 def test_what_is_added() -> None:
-    np.testing.assert_allclose(L1Decay(0.5).added(GRAD, PARAM), [1.5, 0.5, 1.0])
-    np.testing.assert_allclose(L2Decay(0.5).added(GRAD, PARAM), [2.0, -0.5, 1.0])
-    assert WeightDecay().added(GRAD, PARAM) is GRAD
+    np.testing.assert_allclose(L1Decay(0.5).add_to(GRAD, PARAM), [1.5, 0.5, 1.0])
+    np.testing.assert_allclose(L2Decay(0.5).add_to(GRAD, PARAM), [2.0, -0.5, 1.0])
+    assert WeightDecay().add_to(GRAD, PARAM) is GRAD
 
 
 def test_of() -> None:

@@ -37,33 +37,33 @@ def test_late_steps() -> None:
 
 
 def test_open_lengths_are_the_whole_training() -> None:
-    assert lr.CosineAnnealingDecay(0.1).resolved(90) == lr.CosineAnnealingDecay(0.1, 90)
-    assert lr.PolynomialDecay(0.1).resolved(90) == lr.PolynomialDecay(0.1, 90)
-    assert lr.OneCycleLR(0.1).resolved(90) == lr.OneCycleLR(0.1, 90)
-    assert lr.LinearLR(0.1).resolved(90) == lr.LinearLR(0.1, 90)
-    assert lr.StepDecay(0.1, 30).resolved(90) == lr.StepDecay(0.1, 30)
+    assert lr.CosineAnnealingDecay(0.1).resolve(90) == lr.CosineAnnealingDecay(0.1, 90)
+    assert lr.PolynomialDecay(0.1).resolve(90) == lr.PolynomialDecay(0.1, 90)
+    assert lr.OneCycleLR(0.1).resolve(90) == lr.OneCycleLR(0.1, 90)
+    assert lr.LinearLR(0.1).resolve(90) == lr.LinearLR(0.1, 90)
+    assert lr.StepDecay(0.1, 30).resolve(90) == lr.StepDecay(0.1, 30)
 
 
 def test_epochs_become_steps() -> None:
-    resolved = lr.MultiStepDecay(0.1, (30, 60), by_epoch=True).resolved(900, 10)
+    resolved = lr.MultiStepDecay(0.1, (30, 60), by_epoch=True).resolve(900, 10)
     assert resolved == lr.MultiStepDecay(0.1, (300, 600))
-    assert lr.CosineAnnealingDecay(0.1, by_epoch=True).resolved(900, 10) == lr.CosineAnnealingDecay(0.1, 900)
-    schedule = lr.ExponentialDecay(1.0, 0.5, by_epoch=True).resolved(100, 10)
+    assert lr.CosineAnnealingDecay(0.1, by_epoch=True).resolve(900, 10) == lr.CosineAnnealingDecay(0.1, 900)
+    schedule = lr.ExponentialDecay(1.0, 0.5, by_epoch=True).resolve(100, 10)
     assert [schedule.at(t) for t in (0, 9, 10, 25)] == pytest.approx([1.0, 1.0, 0.5, 0.25])
-    assert lr.CyclicLR(0.1, 1.0, 2, by_epoch=True).resolved(100, 10) == lr.CyclicLR(0.1, 1.0, 20)
+    assert lr.CyclicLR(0.1, 1.0, 2, by_epoch=True).resolve(100, 10) == lr.CyclicLR(0.1, 1.0, 20)
 
 
 def test_what_is_inside_a_warmup_lasts_for_the_rest() -> None:
     schedule = lr.LinearWarmup(lr.CosineAnnealingDecay(0.4), 2, 0.0, 0.4, by_epoch=True)
-    resolved = schedule.resolved(60, 10)
+    resolved = schedule.resolve(60, 10)
     assert resolved == lr.LinearWarmup(lr.CosineAnnealingDecay(0.4, 40), 20, 0.0, 0.4)
     assert [resolved.at(t) for t in (0, 10, 20, 40, 60)] == pytest.approx([0.0, 0.2, 0.4, 0.2, 0.0])
     constant = lr.LinearWarmup(0.4, 2, 0.0, 0.4)
-    assert constant.resolved(60) == constant and [constant.at(t) for t in (1, 2, 9)] == [0.2, 0.4, 0.4]
+    assert constant.resolve(60) == constant and [constant.at(t) for t in (1, 2, 9)] == [0.2, 0.4, 0.4]
 
 
 def test_an_open_schedule_has_no_rate() -> None:
-    with pytest.raises(ConfigError, match=r"open ends[\s\S]*received: T_max[\s\S]*resolved\(total_steps"):
+    with pytest.raises(ConfigError, match=r"open ends[\s\S]*received: T_max[\s\S]*resolve\(total_steps"):
         lr.CosineAnnealingDecay(0.1).at(0)
     with pytest.raises(ConfigError, match="received: by_epoch"):
         lr.StepDecay(0.1, 30, by_epoch=True).at(0)
@@ -73,9 +73,9 @@ def test_an_open_schedule_has_no_rate() -> None:
 
 def test_errors_of_resolved() -> None:
     with pytest.raises(ConfigError, match="the schedule counts epochs"):
-        lr.StepDecay(0.1, 30, by_epoch=True).resolved(90)
+        lr.StepDecay(0.1, 30, by_epoch=True).resolve(90)
     with pytest.raises(ConfigError, match="no step is left for the schedule"):
-        lr.LinearWarmup(lr.CosineAnnealingDecay(0.1), 90, 0.0, 0.1).resolved(90)
+        lr.LinearWarmup(lr.CosineAnnealingDecay(0.1), 90, 0.0, 0.1).resolve(90)
 
 
 def test_a_schedule_of_the_user() -> None:

@@ -35,7 +35,7 @@ def test_functions() -> None:
     assert at(halves, 0, 3) == [1.0, 0.125]
     assert at(growing, 0, 1, 4) == [1.0, 1.0, 24.0]
     assert float(jax.jit(growing.at)(jnp.int32(4))) == 24.0
-    assert at(lr.LambdaDecay(1.0, lambda t: 0.5**t, by_epoch=True).resolved(90, 10), 9, 10) == [1.0, 0.5]
+    assert at(lr.LambdaDecay(1.0, lambda t: 0.5**t, by_epoch=True).resolve(90, 10), 9, 10) == [1.0, 0.5]
 
 
 @pytest.mark.parametrize("kind", [lr.LambdaDecay, lr.MultiplicativeDecay])

@@ -1,0 +1,185 @@
+"""Words that stand nowhere in the packages, tools, configs and tests, each with the field's word for it."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+FOLDERS = ("framework", "zoo", "ocr", "detection", "segmentation", "nlp", "tools", "configs", "tests")
+# Anywhere: in prose, and as a part of a name in snake_case or CamelCase.
+WORDS = {
+    **dict.fromkeys(("picture", "pictures"), "image"),
+    **dict.fromkeys(("door", "doors"), "entry point, or nothing"),
+    **dict.fromkeys(("house", "houses"), "project, convention, layout"),
+    **dict.fromkeys(("treatment", "treatments"), "parameter group"),
+    "joints": "keypoints",
+    "crew": "worker group",
+    "ledger": "score table",
+    "orienter": "text-line orientation classifier",
+}
+PHRASES = {
+    r"(a|the|short) way in(?! which)": "API",
+    r"look(s|ed|ing)? over": "validate",
+    r"trained and treated": "parameter groups",
+}
+# Names of classes, functions, fields, parameters and variables, apart from underscores around them.
+NAMES = {
+    "DividedDataset": "WindowedDataset",
+    "Feed": "LoaderConfig",
+    "Inference": "TestTimeAugmentation",
+    "Named": "TaskAlias",
+    "Part": "PreparedSample",
+    "Pieces": "Encoding",
+    "Saving": "ResultWriter",
+    "Setting": "ProcessorContext",
+    "Written": "DecodedSequences",
+    "bfloat16_holds": "bf16_verified",
+    "carried": "pack_assets",
+    "further": "extra outputs",
+    "look_over": "validate",
+    "restored": "load_assets, resize_to_source",
+    "write_further": "extra outputs",
+}
+FUNCTIONS = {"divide": "split_windows", "joined": "concat_outputs", "started": "build_metrics"}
+MODULES = {
+    "coding": "label_map",
+    "frame": "affine_crop",
+    "outlines": "contours",
+    "own": "custom",
+    "stored": "raw_images",
+}
+EXEMPT = {
+    "segmentation/data/classes.py": "names of the classes of data sets",
+    "tests/architecture/test_words.py": "this list",
+    "tools/golden/": "runs the references, which have names of their own",
+}
+# Files in which words are not replaced yet.
+NOT_YET = (
+    "configs/_base_/pp_ocr.yml",
+    "detection/api.py",
+    "detection/data/check.py",
+    "detection/data/coco_pose.py",
+    "detection/data/keypoints.py",
+    "detection/metrics.py",
+    "framework/config/__init__.py",
+    "framework/engine/model.py",
+    "framework/inference/runner.py",
+    "framework/io/checkpoint.py",
+    "framework/io/device.py",
+    "framework/io/processes.py",
+    "framework/io/workers.py",
+    "framework/vision/tiff.py",
+    "framework/vision/transforms/mix.py",
+    "nlp/api.py",
+    "nlp/data/check.py",
+    "nlp/pretrained_artifact.py",
+    "ocr/api.py",
+    "ocr/export.py",
+    "ocr/pipeline.py",
+    "ocr/stages.py",
+    "segmentation/api.py",
+    "segmentation/data/__main__.py",
+    "segmentation/data/check.py",
+    "segmentation/data/cityscapes.py",
+    "segmentation/results.py",
+    "tests/contract/cases.py",
+    "tests/contract/test_pipelines.py",
+    "tests/unit/detection/data/test_coco_pose.py",
+    "tests/unit/detection/data/test_keypoints.py",
+    "tests/unit/detection/test_pose_api.py",
+    "tests/unit/detection/test_pose_tasks.py",
+    "tests/unit/framework/inference/test_runner.py",
+    "tests/unit/framework/io/interop/test_load.py",
+    "tests/unit/framework/io/test_windows.py",
+    "tests/unit/framework/io/test_workers.py",
+    "tests/unit/framework/vision/test_tiff.py",
+    "tests/unit/ocr/layers/test_pyramid.py",
+    "tests/unit/ocr/test_api.py",
+    "tests/unit/ocr/test_pipeline.py",
+    "tests/unit/ocr/test_stages.py",
+    "tests/unit/segmentation/test_api.py",
+    "tests/unit/zoo/classification/test_benchmarks.py",
+    "zoo/api.py",
+    "zoo/export.py",
+)
+
+
+@functools.cache
+def texts() -> dict[str, str]:
+    """path -> text of every .py and .yml file that is not exempt."""
+    found = {}
+    for folder in FOLDERS:
+        for file in sorted((REPO / folder).rglob("*")):
+            path = file.relative_to(REPO).as_posix()
+            is_config = file.suffix == ".yml" and folder == "configs"  # others are data: sources, references
+            if (file.suffix == ".py" or is_config) and not path.startswith(tuple(EXEMPT)):
+                found[path] = file.read_text(encoding="utf-8")
+    return found
+
+
+def find_words(text: str) -> Iterator[tuple[int, str, str]]:
+    """(line, what stands there, what to write) of every word and phrase of the lists."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        plain = line.replace("in-house", "")
+        for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", plain):
+            if word.lower() in WORDS:
+                yield number, word.lower(), WORDS[word.lower()]
+        for phrase, better in PHRASES.items():
+            if re.search(rf"\b{phrase}\b", plain, re.IGNORECASE):
+                yield number, phrase, better
+
+
+def find_names(text: str) -> Iterator[tuple[int, str, str]]:
+    """(line, name, what to write) of the names that a module defines."""
+    for node in ast.walk(ast.parse(text)):
+        name, listed = "", NAMES
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            name, listed = node.name, NAMES | FUNCTIONS
+        elif isinstance(node, ast.ClassDef):
+            name = node.name
+        elif isinstance(node, ast.arg):
+            name = node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            name = node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            name = node.attr
+        if (plain := name.strip("_")) in listed:
+            yield getattr(node, "lineno", 1), plain, listed[plain]
+
+
+def test_words_are_the_fields() -> None:
+    broken = [
+        f"{path}:{line} {word!r}; write: {better}"
+        for path, text in texts().items()
+        for line, word, better in find_words(text)
+        if path not in NOT_YET
+    ]
+    assert not broken, "words that a stranger would have to translate:\n  " + "\n  ".join(broken)
+
+
+def test_names_are_the_fields() -> None:
+    broken = [
+        f"{path}:{line} {name}; write: {better}"
+        for path, text in texts().items()
+        if path.endswith(".py")
+        for line, name, better in find_names(text)
+        if path not in NOT_YET
+    ]
+    broken += [
+        f"{path}; write: {MODULES[stem]}.py"
+        for path in texts()
+        if (stem := Path(path).stem.removeprefix("test_")) in MODULES
+    ]
+    assert not broken, "names that a stranger would have to translate:\n  " + "\n  ".join(broken)
+
+
+def test_the_lists_find_what_they_are_for() -> None:
+    text = "class PictureLoader:\n    num_joints = 1  # at the door, in-house\n    # a short Way in, a way in which"
+    short = next(iter(PHRASES))
+    assert [word for _, word, _ in find_words(text)] == ["picture", "joints", "door", short]
+    code = "class _Feed: pass\ndef _started(further): self.carried = 1\nstarted = Feed"
+    assert [name for _, name, _ in find_names(code)] == ["Feed", "started", "further", "carried"]
