@@ -12,7 +12,8 @@ import pytest
 from framework import nn
 from framework.config import available, build
 from ocr.export import ReadingPipeline, load_pipeline
-from tests.contract.cases import PACKAGES, PUBLISHED
+from tests.contract.cases import PACKAGES
+from tests.contract.test_published_counts import PUBLISHED
 
 REPO = Path(__file__).resolve().parents[2]
 FILES = sorted((REPO / "configs" / "ocr").glob("*.yml"))
