@@ -1,12 +1,10 @@
-"""Every variant of every detector and pose model, with what the contract tests have to know about each.
-
-A new class or variant is a new row here; `test_detectors.py` fails until it has one.
-"""
+"""Every variant of every registered detector and pose model. A new one is no new row: the table holds what differs."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import jax.numpy as jnp
@@ -14,24 +12,19 @@ import numpy as np
 
 from detection.contracts import PoseTargets, Targets
 from detection.layers.nms import NMS
-from detection.models import (
-    dino,
-    higher_hrnet,
-    picodet,
-    picodet_esnet,
-    pp_yoloe,
-    rt_detr,
-    top_down_hrnet,
-    yolox,
-)
+from detection.models import dino
 from framework import nn
-from framework.config import build
+from framework.config import available, build
+from framework.config.registry import find
+from tests.contract.cases import sized, smallest
 from zoo.vision.resnet import ResNetConfig
 
+PACKAGES = ("detection", "zoo", "framework")
 Shape = tuple[int, ...]
 CLASSES = 3
+_DINO = dino.VARIANTS["r50_4scale"]
 # A structure that is quick to compile; the tests put it into DINO's table of variants.
-TINY_DINO = dino.VARIANTS["r50_4scale"]._replace(backbone=ResNetConfig("resnet18"), encoder=1, decoder=2)
+TINY_DINO = _DINO._replace(backbone=ResNetConfig("resnet18"), encoder=1, decoder=2)
 
 
 @dataclass(frozen=True)
@@ -96,66 +89,51 @@ class Row:
         return {"boxes": (n, k, 4), "scores": (n, k), "labels": (n, k)}
 
 
+# What makes a model quick to compile, where its config has such a field.
+_FEW: dict[str, Any] = {
+    "num_classes": CLASSES,
+    "num_keypoints": 3,
+    "nms": NMS(0.0, 0.6, 60, 20),
+    "l1_from": 0,
+    "num_queries": 20,
+    "num_denoising": 6,
+    "top_k": 20,
+    "max_people": 4,
+}
+_QUERIES = {"bfloat16": 0.15, "selects": True}
+# What differs from the usual row, by class.
+_OWN: dict[str, dict[str, Any]] = {
+    "DINO": {"size_hw": (800, 1333), "compiled": "contract", **_QUERIES},
+    "HigherHRNet": {"people": 2, "slow": True},
+    "PPYOLOE": {"size_hw": (640, 640), "image": (2, 160, 160, 3)},
+    "PicoDet": {"size_hw": (416, 416), "image": (2, 320, 320, 3)},
+    "RTDETR": _QUERIES,
+    "TopDownHRNet": {"slow": True},
+    "YOLOX": {"size_hw": (640, 640), "image": (2, 128, 128, 3), "gain": 1.6},
+}
+
+
+def _detections(config: Any) -> int:
+    """K of what `detect` gives."""
+    known = {field.name for field in fields(config)}
+    if "nms" in known:
+        return config.nms.keep_top_k
+    return next((getattr(config, name) for name in ("top_k", "max_people") if name in known), 1)
+
+
 def _rows() -> Iterator[Row]:
-    few = NMS(0.0, 0.6, 60, 20)
-    for variant in picodet.VARIANTS:
-        small = picodet.PicoDetConfig(variant, CLASSES, nms=few) if variant == picodet.SMALL else None
-        yield Row(
-            "PicoDet", variant, picodet.PicoDetConfig(variant), small, (416, 416), 100, image=(2, 320, 320, 3)
-        )
-    for variant in picodet_esnet.VARIANTS:
-        config = picodet_esnet.PicoDetESNetConfig
-        small = config(variant, CLASSES, nms=few) if variant == picodet_esnet.SMALL else None
-        yield Row("PicoDetESNet", variant, config(variant), small, (320, 320), 100)
-    for variant in pp_yoloe.VARIANTS:
-        small = pp_yoloe.PPYOLOEConfig(variant, CLASSES, nms=few) if variant == pp_yoloe.SMALL else None
-        yield Row(
-            "PPYOLOE",
-            variant,
-            pp_yoloe.PPYOLOEConfig(variant),
-            small,
-            (640, 640),
-            300,
-            image=(2, 160, 160, 3),
-        )
-    for variant in yolox.VARIANTS:
-        small = yolox.YOLOXConfig(variant, CLASSES, l1_from=0, nms=few) if variant == yolox.SMALL else None
-        side = 416 if variant in ("nano", "tiny") else 640
-        yield Row(
-            "YOLOX",
-            variant,
-            yolox.YOLOXConfig(variant),
-            small,
-            (side, side),
-            100,
-            image=(2, 128, 128, 3),
-            gain=1.6,
-        )
-    for variant in rt_detr.VARIANTS:
-        config = rt_detr.RTDETRConfig(variant, CLASSES, num_queries=20, num_denoising=6, top_k=20)
-        yield Row(
-            "RTDETR",
-            variant,
-            rt_detr.RTDETRConfig(variant),
-            config if variant == rt_detr.SMALL else None,
-            (640, 640),
-            300,
-            bfloat16=0.15,
-            selects=True,
-        )
-    config = dino.DINOConfig("contract", CLASSES, num_queries=20, num_denoising=6, top_k=20)
-    for variant in dino.VARIANTS:
-        yield Row(
-            "DINO", variant, dino.DINOConfig(variant), config, (800, 1333), 300, bfloat16=0.15, selects=True
-        )
-    for variant in higher_hrnet.VARIANTS:
-        config = higher_hrnet.HigherHRNetConfig
-        small = config(variant, 3, max_people=4) if variant == higher_hrnet.SMALL else None
-        yield Row("HigherHRNet", variant, config(variant), small, (512, 512), 30, people=2, slow=True)
-    for variant in top_down_hrnet.VARIANTS:
-        config = top_down_hrnet.TopDownHRNetConfig
-        small = config(variant, 3) if variant == top_down_hrnet.SMALL else None
-        yield Row("TopDownHRNet", variant, config(variant), small, (256, 192), 1, people=1, slow=True)
+    for name in available("model", ("detection",)):
+        entry = find("model", name, PACKAGES)
+        known, own = {field.name for field in fields(entry.config)}, dict(_OWN.get(name, {}))  # type: ignore[arg-type]
+        size_hw = getattr(entry.layer, "example_shape", (1, 640, 640, 3))[1:3]
+        people = 1 if "num_keypoints" in known else None
+        own = {"size_hw": size_hw, "people": people, **own}
+        compiled = own.pop("compiled", smallest(entry).variant)
+        for variant in sys.modules[entry.module].VARIANTS:
+            full = sized(entry, variant)
+            chosen = variant == compiled or compiled == "contract"
+            small = sized(entry, compiled, **_FEW) if chosen else None
+            yield Row(name, variant, full, small, detections=_detections(full), **own)
 
 
 ROWS = tuple(_rows())

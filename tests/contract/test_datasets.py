@@ -32,7 +32,7 @@ from segmentation.data.pascal_voc import PascalVOC
 from zoo.classification.benchmarks import Cifar10, Mnist
 from zoo.classification.data import ImageFolder, ListFile
 
-PACKAGES = ("ocr", "detection", "segmentation", "nlp", "zoo", "framework")
+PACKAGES = ("ocr", "detection", "segmentation", "nlp", "zoo.classification", "zoo", "framework")
 REPO = Path(__file__).resolve().parents[2]
 
 

@@ -15,7 +15,7 @@ from framework.core.errors import ShapeError
 from framework.core.rng import rng_scope
 from segmentation.contracts import Embedded
 
-PACKAGES = ("ocr", "detection", "segmentation", "nlp", "zoo", "framework")
+PACKAGES = ("ocr", "detection", "segmentation", "nlp", "zoo.classification", "zoo", "framework")
 # What a loss takes besides its defaults.
 SETTINGS: dict[str, dict[str, Any]] = {
     "Mixed": {"losses": [{"type": "CrossEntropy"}, {"type": "Dice"}], "weights": [1.0, 0.5]},

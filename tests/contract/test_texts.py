@@ -33,25 +33,13 @@ from nlp.data.plain import TextLines
 from nlp.data.questions import QuestionAnswers
 from nlp.data.tagged import TaggedText
 from nlp.data.triples import TextTriples
-from nlp.models.bigru_crf import BiGRUCRFConfig
-from nlp.models.bow import BOWConfig
-from nlp.models.masked_lm import MaskedLMConfig
-from nlp.models.pairwise_matching import PairwiseMatchingConfig
-from nlp.models.question_answering import QuestionAnsweringConfig
-from nlp.models.sentence_encoder import SentenceEncoderConfig
-from nlp.models.sentence_transformer import SentenceTransformerConfig
-from nlp.models.sequence_classification import SequenceClassifierConfig
-from nlp.models.simcse import SimCSEConfig
-from nlp.models.simnet import SimNetConfig
-from nlp.models.text_cnn import TextCNNConfig
-from nlp.models.token_classification import TokenClassifierConfig
-from nlp.models.transformer import TransformerConfig
 from nlp.tasks import SequenceClassification, TokenClassification
 from nlp.tasks.embedding import TextEmbedding
 from nlp.tasks.masked_lm import MaskedLanguageModelling
 from nlp.tasks.matching import InBatchNegatives, PairwiseRanking, TextMatching
 from nlp.tasks.span_extraction import SpanExtraction
 from nlp.tasks.translation import Translation
+from tests.contract.cases import sized
 from zoo.layers.text_encoder import encoder_families
 
 PACKAGES = ("nlp", "zoo", "framework")
@@ -75,20 +63,27 @@ ENCODERS: dict[str, Any] = {
     for family in encoder_families().values()
 }
 ERNIE = ENCODERS["Ernie"]
-MODELS: dict[str, Any] = {
-    "BiGRUCRF": BiGRUCRFConfig(60, 5, embedding_dim=8, hidden_size=6, direct=True),
-    "BOW": BOWConfig(60, 5, embedding_dim=8),
-    "MaskedLM": MaskedLMConfig(ERNIE),
-    "PairwiseMatching": PairwiseMatchingConfig(ERNIE),
-    "QuestionAnswering": QuestionAnsweringConfig(ERNIE),
-    "SentenceEncoder": SentenceEncoderConfig(ERNIE, "mean", normalized=True),
-    "SentenceTransformer": SentenceTransformerConfig(ERNIE),
-    "SequenceClassifier": SequenceClassifierConfig(ERNIE, 5),
-    "SimCSE": SimCSEConfig(ERNIE, embedding_size=8),
-    "SimNet": SimNetConfig(60, "cnn", embedding_dim=8, hidden_size=6, fc_hidden_size=8, compare="difference"),
-    "TextCNN": TextCNNConfig(60, 5, embedding_dim=8, filters=6),
-    "TokenClassifier": TokenClassifierConfig(ERNIE, 5),
-    "Transformer": TransformerConfig(60, None, "small", 16, 2, 2, 24, max_length=40),
+# What makes a model quick to compile, where its config has such a field, and what differs by class.
+_FEW: dict[str, Any] = {
+    **SMALL,
+    "num_classes": 5,
+    "embedding_dim": 8,
+    "embedding_size": 8,
+    "filters": 6,
+    "fc_hidden_size": 8,
+    "feed_forward": 24,
+    "max_length": 40,
+    "encoder": ERNIE,
+}
+_OWN: dict[str, dict[str, Any]] = {
+    "BiGRUCRF": {"direct": True},
+    "SentenceEncoder": {"pooling": "mean", "normalized": True},
+    "SimNet": {"network": "cnn", "compare": "difference"},
+}
+MODELS = {
+    name: sized(find("model", name, PACKAGES), "", **_FEW, **_OWN.get(name, {}))
+    for name, module in available("model", PACKAGES).items()
+    if module.startswith("nlp.")
 }
 IDS = np.random.default_rng(0).integers(1, 60, (3, 7)).astype(np.int32)
 MASK = np.arange(7) < np.array([[7], [4], [2]])

@@ -25,7 +25,7 @@ from segmentation.tasks import SemanticSegmentation, WeightedLoss
 from segmentation.test_time_augmentation import Slide, TestTimeAugmentation
 from zoo.classification.tasks import ImageClassification
 
-PACKAGES = ("ocr", "detection", "segmentation", "nlp", "zoo", "framework")
+PACKAGES = ("ocr", "detection", "segmentation", "nlp", "zoo.classification", "zoo", "framework")
 OPTIMIZERS = sorted(available("optimizer", ("framework",)))
 
 # What each schedule takes besides its first argument; those in _PYTHON_ONLY take a function or other schedules.
