@@ -136,7 +136,7 @@ def move_keypoints(keypoints: np.ndarray, warp: Warp, pairs: FlipPairs = ()) -> 
             "keypoint_flip_pairs name a keypoint that is not there",
             where="apply_warp",
             received=pairs,
-            allowed=f"indices below {keypoints}, the number of keypoints",
+            allowed=f"indices below {points}, the number of keypoints",
         )
     out = keypoints.copy()
     out[..., :2] = warp.points(keypoints[..., :2])
