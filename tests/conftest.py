@@ -52,6 +52,20 @@ def _forget_old_programs() -> None:
             file.unlink(missing_ok=True)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How long each part takes, added up over the workers: a folder, or one below it."""
+    seconds: dict[str, float] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                folders = report.nodeid.split("::")[0].split("/")[:-1]
+                part = "/".join(folders[:3])
+                seconds[part] = seconds.get(part, 0.0) + report.duration
+    terminalreporter.section("seconds of each part")
+    for part, total in sorted(seconds.items(), key=lambda item: -item[1]):
+        terminalreporter.write_line(f"{total:7.0f} {part}")
+
+
 # -- no network --------------------------------------------------------------------------------------------------------
 
 
