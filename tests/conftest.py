@@ -61,6 +61,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                 folders = report.nodeid.split("::")[0].split("/")[:-1]
                 part = "/".join(folders[:3])
                 seconds[part] = seconds.get(part, 0.0) + report.duration
+    if len(seconds) < 2:
+        return
     terminalreporter.section("seconds of each part")
     for part, total in sorted(seconds.items(), key=lambda item: -item[1]):
         terminalreporter.write_line(f"{total:7.0f} {part}")

@@ -21,6 +21,7 @@ from segmentation.models.deeplabv3p import DeepLabV3PConfig
 from segmentation.models.pp_humanseg_lite import PPHumanSegLiteConfig, ShuffleBlock
 from segmentation.models.pp_liteseg import PPLiteSegConfig, SpatialFusion, _strongest
 from segmentation.models.segformer import SegFormerConfig
+from tests.family import family
 
 # Trained parameters, counted on PaddleSeg 2.8 with 19 classes (2 for people). In millions the paper on SegFormer,
 # table 1a, has 3.8, 13.7, 27.5, 47.3, 64.1 and 84.7. PP-LiteSeg xt is ours: half the widths, a quarter of T's numbers.
@@ -69,7 +70,7 @@ def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [leaf.shape for leaf in out]
 
 
-@pytest.mark.parametrize("config", COUNTS, ids=name)
+@pytest.mark.parametrize("config", family(COUNTS, type), ids=name)
 def test_parameters_and_shapes(config: Any) -> None:
     model = build(config)
     assert sum(parameter.size for parameter in model.parameters()) == COUNTS[config]

@@ -4,6 +4,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ConfigError
+from tests.family import family
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.cifar_resnet import VARIANTS, BasicBlock, CifarResNet, CifarResNetConfig
 
@@ -31,7 +32,7 @@ def test_one_convolution_of_the_count_by_hand() -> None:
     assert convs + norms + 650 == PARAMETERS["resnet20"][0]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", family(VARIANTS))
 def test_parameters_and_shapes(variant: str) -> None:
     model = CifarResNet(CifarResNetConfig(variant))
     exact, published = PARAMETERS[variant]

@@ -4,6 +4,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ConfigError
+from tests.family import family
 from zoo.contracts import Feature
 from zoo.vision.csp_resnet import VARIANTS, CSPResNet, CSPResNetConfig, RepVGGBlock
 
@@ -22,7 +23,7 @@ def count(model: nn.Layer) -> int:
     return sum(int(np.prod(parameter.shape)) for parameter in model.parameters())
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", family(VARIANTS))
 def test_parameters_and_shapes(variant: str) -> None:
     model = CSPResNet(CSPResNetConfig(variant))
     assert count(model) == PARAMETERS[variant]

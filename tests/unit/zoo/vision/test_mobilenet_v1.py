@@ -4,6 +4,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ConfigError
+from tests.family import family
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.mobilenet_v1 import VARIANTS, DepthwiseSeparable, MobileNetV1, MobileNetV1Config, _LeakyReLU
 
@@ -23,7 +24,7 @@ def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", family(VARIANTS))
 def test_sizes_and_shapes(variant: str) -> None:
     model = MobileNetV1(MobileNetV1Config(variant))
     assert sum(int(np.prod(s)) for s in model.state_shapes().values()) == PUBLISHED[variant]

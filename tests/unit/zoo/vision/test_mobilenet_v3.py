@@ -5,6 +5,7 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
+from tests.family import family
 from zoo.contracts import build_backbone
 from zoo.layers.reparam import deploy_state
 from zoo.vision.mobilenet_v3 import (
@@ -137,7 +138,7 @@ def state_size(model: nn.Layer) -> int:
     return sum(int(np.prod(shape)) for shape in model.state_shapes().values())
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", family(VARIANTS))
 def test_classifiers(variant: str) -> None:
     model = MobileNetV3(MobileNetV3Config(variant))
     assert state_size(model) == PUBLISHED[variant]

@@ -5,6 +5,7 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError
 from framework.io.named_weights import named_weights
+from tests.family import family
 from zoo.contracts import build_backbone
 from zoo.layers.reparam import reparameterize
 from zoo.vision.pp_hgnet_v2 import VARIANTS, ConvBNAct, HGBlock, PPHGNetV2, PPHGNetV2Config, Stage
@@ -28,7 +29,7 @@ def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", family(VARIANTS))
 def test_sizes_and_shapes(variant: str) -> None:
     model = PPHGNetV2(PPHGNetV2Config(variant))
     assert sum(int(np.prod(s)) for s in model.state_shapes().values()) == PUBLISHED[variant]

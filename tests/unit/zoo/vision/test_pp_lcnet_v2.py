@@ -5,6 +5,7 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError
 from framework.io.named_weights import named_weights
+from tests.family import family
 from zoo.contracts import build_backbone
 from zoo.layers.reparam import deploy_state
 from zoo.vision.pp_lcnet_v2 import STAGES, VARIANTS, DepthwiseSeparable, PPLCNetV2, PPLCNetV2Config, Stage
@@ -24,7 +25,7 @@ def count(model: nn.Layer) -> int:
     return sum(int(np.prod(shape)) for shape in model.state_shapes().values())
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", family(VARIANTS))
 def test_sizes_and_shapes(variant: str) -> None:
     model = PPLCNetV2(PPLCNetV2Config(variant))
     assert count(model) == PUBLISHED[variant]

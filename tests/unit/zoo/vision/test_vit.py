@@ -5,6 +5,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ConfigError, ShapeError
+from tests.family import family
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.vit import VARIANTS, VisionTransformer, VisionTransformerConfig
 
@@ -37,7 +38,7 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", family(VARIANTS))
 def test_published_sizes(variant: str) -> None:
     model = VisionTransformer(VisionTransformerConfig(variant))
     assert sum(p.size for p in model.parameters()) == COUNTS[variant]
