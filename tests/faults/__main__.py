@@ -67,14 +67,14 @@ def _sources(root: Path) -> list[Path]:
 
 
 def find_tests(root: Path, tests: tuple[str, ...]) -> list[str]:
-    """Files or node ids; one that has moved is found by its file's name. Raises: ValueError for one that is gone."""
+    """Those files or node ids that are there; a moved one is found by its file's name. Raises: ValueError for none."""
     found = []
     for test in tests:
         path, colons, name = test.partition("::")
         files = [root / path] if (root / path).exists() else list((root / "tests").rglob(Path(path).name))
-        if not files:
-            raise ValueError(f"there are no such tests: {test}")
         found += [f"{file.relative_to(root)}{colons}{name}" for file in files]
+    if not found:
+        raise ValueError(f"there are no such tests: {', '.join(tests)}")
     return found
 
 
