@@ -1,4 +1,4 @@
-"""What every test runs under: no network, a home folder of its own, strict jax, two CPU devices.
+"""What every test runs under: no network, a home folder of its own, strict jax, two CPU devices, programs kept.
 
 Set through the environment before jax is imported, so that the processes which tests start have it too.
 """
@@ -25,10 +25,47 @@ os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
 os.environ["XLA_FLAGS"] = (
     f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2".strip()
 )
+# Compiled programs are kept between tests, workers and runs, by what they compute: compiling is half of the time.
+_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "oar_tests"
+_CACHE_BYTES = 4 << 30
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_CACHE))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # A worker may read what another one is still writing: it then compiles for itself.
+    config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
+    if not hasattr(config, "workerinput"):
+        _forget_old_programs()
 
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(_HOME, ignore_errors=True)
+
+
+def _forget_old_programs() -> None:
+    """Delete the oldest half of the kept programs where they are too large together."""
+    files = sorted((file.stat().st_mtime, file) for file in _CACHE.glob("*-cache"))
+    if sum(file.stat().st_size for _, file in files) > _CACHE_BYTES:
+        for _, file in files[: len(files) // 2]:
+            file.unlink(missing_ok=True)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How long each part takes, added up over the workers: a folder, or one below it."""
+    seconds: dict[str, float] = {}
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                folders = report.nodeid.split("::")[0].split("/")[:-1]
+                part = "/".join(folders[:3])
+                seconds[part] = seconds.get(part, 0.0) + report.duration
+    if len(seconds) < 2:
+        return
+    terminalreporter.section("seconds of each part")
+    for part, total in sorted(seconds.items(), key=lambda item: -item[1]):
+        terminalreporter.write_line(f"{total:7.0f} {part}")
 
 
 # -- no network --------------------------------------------------------------------------------------------------------

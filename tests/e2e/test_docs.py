@@ -22,6 +22,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.e2e.tools import run_tool
+
 REPO = Path(__file__).resolve().parents[2]
 DOCUMENTS = [
     "README.md",
@@ -94,6 +96,26 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def run(
+    document: str, arguments: list[str], text: str | None, tree: Path, env: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """A command: a process of its own as in the README, but for the tools of other documents, which are called."""
+    name = re.fullmatch(r"tools/(\w+)\.py", arguments[1])
+    if name is not None and document != "README.md":
+        return run_tool(name[1], *arguments[2:], cwd=tree)
+    return subprocess.run(
+        arguments,
+        input=text,
+        cwd=tree,
+        env=env,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=900,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize("document", [name for name in DOCUMENTS if blocks(name)])
 def test_examples_run(document: str, tree: Path) -> None:
     has_weights = importlib.util.find_spec("rapidocr") is not None
@@ -104,17 +126,7 @@ def test_examples_run(document: str, tree: Path) -> None:
             skipped += 1
             continue
         for arguments, text in block.commands():
-            done = subprocess.run(
-                arguments,
-                input=text,
-                cwd=tree,
-                env=env,
-                capture_output=True,
-                text=True,
-                encoding="utf-8",
-                timeout=900,
-                check=False,
-            )
+            done = run(document, arguments, text, tree, env)
             shown = text or shlex.join(arguments[1:])
             assert done.returncode == 0, (
                 f"{document}:{block.line} fails:\n{shown}\n{done.stdout}\n{done.stderr}"

@@ -1,10 +1,11 @@
-"""The tools as a user runs them: processes of their own, from config and from artifact, on good and on broken inputs.
+"""The tools as a user runs them, from config and from artifact, on good and on broken inputs.
 
-tests/conftest.py gives all of them one OAR_HOME, so programs compile once.
+Each tool runs once as a process of its own; the other runs are calls of its `main`.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import io
 import json
@@ -21,6 +22,7 @@ from PIL import Image
 from framework.vision import image as vision_image
 from framework.vision.video import VideoReader, VideoWriter
 from ocr.results import Document, Page
+from tests.e2e.tools import run_tool
 
 REPO = Path(__file__).resolve().parents[2]
 RECEIPT = REPO / "docs" / "images" / "receipt.png"
@@ -48,8 +50,7 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def infer(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return run("tools/infer.py", *arguments)
+infer = functools.partial(run_tool, "infer")
 
 
 def succeeds(done: subprocess.CompletedProcess[str]) -> None:
@@ -68,7 +69,7 @@ def texts(path: Path) -> list[str]:
 def from_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What reading the receipt from the config wrote."""
     out = tmp_path_factory.mktemp("from_config")
-    succeeds(infer("-c", CONFIG, "--image_file", RECEIPT, "--output_dir", out))
+    succeeds(run("tools/infer.py", "-c", CONFIG, "--image_file", RECEIPT, "--output_dir", out))
     return out
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +16,7 @@ from framework.io.named_weights import named_weights
 from framework.vision import image as vision_image
 from framework.vision.video import VideoReader, VideoWriter
 from segmentation.models.pp_liteseg import PPLiteSegConfig
+from tests.e2e.tools import run_tool
 
 REPO = Path(__file__).resolve().parents[2]
 CONFIG = f"""\
@@ -25,21 +24,6 @@ _base_: {json.dumps((REPO / "configs/_base_/segmentation.yml").as_posix())}
 model: {{type: PPLiteSeg, num_classes: 5}}
 export: {{precisions: [float32]}}
 """
-
-
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        cwd=REPO,
-        env=os.environ | {"PYTHONUTF8": "1", "PYTHONPATH": str(REPO)},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=600,
-        check=False,
-    )
-    assert "Traceback" not in done.stdout + done.stderr, done.stderr
-    return done
 
 
 def succeeds(done: subprocess.CompletedProcess[str]) -> None:
@@ -73,13 +57,11 @@ SLIDE = "task.inference={slide: {crop_hw: [64, 64], stride_hw: [48, 48]}}"
 def test_config_and_artifact_give_the_same_masks(place: Path, tmp_path: Path, how: tuple[str, ...]):
     options = ["--model_path", place / "seg.safetensors", *(("--opts", *how) if how else ())]
     source = ["--image_path", place / "images"]
-    succeeds(run("tools/export_model.py", "-c", place / "seg.yml", *options, "--save_dir", tmp_path / "made"))
+    succeeds(run_tool("export_model", "-c", place / "seg.yml", *options, "--save_dir", tmp_path / "made"))
+    succeeds(run_tool("infer", "-c", place / "seg.yml", *options, *source, "--save_dir", tmp_path / "config"))
     succeeds(
-        run("tools/infer.py", "-c", place / "seg.yml", *options, *source, "--save_dir", tmp_path / "config")
-    )
-    succeeds(
-        run(
-            "tools/infer.py",
+        run_tool(
+            "infer",
             "--model_dir",
             tmp_path / "made" / "seg",
             *source,
@@ -106,19 +88,19 @@ def test_config_and_artifact_give_the_same_masks(place: Path, tmp_path: Path, ho
 def test_a_fixed_shape_takes_images_of_any_size_and_a_video(place: Path, tmp_path: Path):
     options = ["-o", f"weights={json.dumps(str(place / 'seg.safetensors'))}", "--output_dir", tmp_path]
     shape = ["--input_shape", 1, 3, 96, 64]
-    succeeds(run("tools/export_model.py", "--config", place / "seg.yml", *options, *shape))
+    succeeds(run_tool("export_model", "--config", place / "seg.yml", *options, *shape))
     text = (tmp_path / "seg" / "infer_cfg.yml").read_text(encoding="utf-8")
     assert "Resize" in text and "labels" in text
     with VideoWriter(tmp_path / "clip.mp4", 10.0, (48, 80)) as video:
         for step in range(5):
             video.write(np.full((48, 80, 3), 40 * step, np.uint8))
     out = tmp_path / "out"
-    infer = ["tools/infer.py", "--model_dir", tmp_path / "seg", "--output_dir", out]
-    succeeds(run(*infer, "--image_dir", place / "images", "--opacity", 0))
+    infer = ["infer", "--model_dir", tmp_path / "seg", "--output_dir", out]
+    succeeds(run_tool(*infer, "--image_dir", place / "images", "--opacity", 0))
     assert mask(out / "a_label.png").shape == (61, 90)
     source = vision_image.read(place / "images" / "a.png")
     np.testing.assert_array_equal(vision_image.read(out / "a.png"), source)  # colours of no opacity
-    succeeds(run(*infer, "--video_file", tmp_path / "clip.mp4", "--background", "blur"))
+    succeeds(run_tool(*infer, "--video_file", tmp_path / "clip.mp4", "--background", "blur"))
     with VideoReader(out / "clip.mp4") as video:
         assert len([frame for frame in video if frame.shape == (48, 80, 3)]) == 5
     lines = (out / "clip.jsonl").read_text(encoding="utf-8").splitlines()
@@ -127,23 +109,23 @@ def test_a_fixed_shape_takes_images_of_any_size_and_a_video(place: Path, tmp_pat
 
 def test_what_is_wrong_is_said(place: Path, tmp_path: Path):
     weights = ["--model_path", place / "seg.safetensors"]
-    infer = ["tools/infer.py", "-c", place / "seg.yml", "--output_dir", tmp_path, *weights]
-    done = run(*infer, "--image_file", tmp_path / "no.png")
+    infer = ["infer", "-c", place / "seg.yml", "--output_dir", tmp_path, *weights]
+    done = run_tool(*infer, "--image_file", tmp_path / "no.png")
     assert done.returncode == 2 and "no.png: there is no such file" in done.stderr
-    done = run(*infer, "--image_dir", place / "images", "-o", "task.inferense.flip=true")
+    done = run_tool(*infer, "--image_dir", place / "images", "-o", "task.inferense.flip=true")
     assert done.returncode == 2 and "did you mean 'inference'" in done.stderr
-    done = run(*infer, "--image_dir", place / "images", "--threshold", 0.5)
+    done = run_tool(*infer, "--image_dir", place / "images", "--threshold", 0.5)
     assert done.returncode == 2 and "--opacity" in done.stderr
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "empty.png").write_bytes(b"")
     vision_image.write(tmp_path / "in" / "dot.png", np.zeros((1, 1, 3), np.uint8))
-    done = run(*infer, "--image_dir", tmp_path / "in")
+    done = run_tool(*infer, "--image_dir", tmp_path / "in")
     assert (
         done.returncode == 1
         and "empty.png" in done.stderr
         and mask(tmp_path / "dot_label.png").shape == (1, 1)
     )
-    done = run("tools/export_model.py", "-c", place / "seg.yml", *weights, "--input_shape", 1, 4, 64, 64)
+    done = run_tool("export_model", "-c", place / "seg.yml", *weights, "--input_shape", 1, 4, 64, 64)
     assert done.returncode == 2 and "N 3 H W" in done.stderr
-    done = run(*infer, "--image_dir", place / "images", "--output_dir", place / "images")
+    done = run_tool(*infer, "--image_dir", place / "images", "--output_dir", place / "images")
     assert done.returncode == 2 and "would replace its source" in done.stderr

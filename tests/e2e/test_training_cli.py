@@ -13,6 +13,8 @@ import cv2
 import numpy as np
 import pytest
 
+from tests.e2e.tools import run_tool
+
 REPO = Path(__file__).resolve().parents[2]
 TIMES = ("samples_per_second", "wait_share", "seconds")
 
@@ -81,6 +83,13 @@ def run(home: Path, name: str, *arguments: object, code: int = 0) -> subprocess.
         encoding="utf-8",
         timeout=300,
     )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def call(name: str, *arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """As `run`, in this process."""
+    done = run_tool(name, *arguments)
     assert done.returncode == code, done.stdout + done.stderr
     return done
 
@@ -159,8 +168,7 @@ def test_evaluate_export_and_classify(
     assert scores["top1"] == max(evaluated) >= 0.85
     run(home, "export_model", "-c", config, "--output_dir", tmp_path / "inf", "-o", weights)
     images = data / "val" / "bar"
-    run(
-        home,
+    call(
         "infer",
         "--model_dir",
         tmp_path / "inf" / "shapes",
@@ -169,7 +177,7 @@ def test_evaluate_export_and_classify(
         "--output_dir",
         tmp_path / "a",
     )
-    run(home, "infer", "-c", config, "--image_dir", images, "--output_dir", tmp_path / "b", "-o", weights)
+    call("infer", "-c", config, "--image_dir", images, "--output_dir", tmp_path / "b", "-o", weights)
     found = [json.loads(p.read_text(encoding="utf-8")) for p in sorted((tmp_path / "a").glob("*.json"))]
     assert found == [
         json.loads(p.read_text(encoding="utf-8")) for p in sorted((tmp_path / "b").glob("*.json"))
@@ -183,7 +191,7 @@ def test_evaluate_export_and_classify(
 def test_a_second_run_into_the_folder_is_refused(
     config: Path, home: Path, straight: Path, tmp_path: Path
 ) -> None:
-    done = run(home, "train", "-c", config, "--output_dir", straight, code=2)
+    done = call("train", "-c", config, "--output_dir", straight, code=2)
     assert "the folder holds a run already" in done.stderr and "--resume" in done.stderr
     folder = tmp_path / "run"
     process = subprocess.Popen(
@@ -196,7 +204,7 @@ def test_a_second_run_into_the_folder_is_refused(
         until = time.monotonic() + 120
         while not (folder / ".lock").exists() and time.monotonic() < until:
             time.sleep(0.05)
-        done = run(home, "train", "-c", config, "--output_dir", folder, "--resume", code=2)
+        done = call("train", "-c", config, "--output_dir", folder, "--resume", code=2)
         assert "another process trains into this folder" in done.stderr
     finally:
         process.kill()
@@ -215,30 +223,28 @@ def test_a_second_run_into_the_folder_is_refused(
         (["optim.learning_rate.learning_rate=1e9"], ["training has diverged", "step "]),
     ],
 )
-def test_wrong_settings(
-    config: Path, home: Path, tmp_path: Path, changes: list[str], says: list[str]
-) -> None:
-    done = run(home, "train", "-c", config, "--output_dir", tmp_path / "run", "-o", *changes, code=2)
+def test_wrong_settings(config: Path, tmp_path: Path, changes: list[str], says: list[str]) -> None:
+    done = call("train", "-c", config, "--output_dir", tmp_path / "run", "-o", *changes, code=2)
     assert done.stderr.startswith("error: ")
     for text in says:
         assert text in done.stderr
 
 
-def test_an_unreadable_image_is_named(config: Path, home: Path, data: Path, tmp_path: Path) -> None:
+def test_an_unreadable_image_is_named(config: Path, data: Path, tmp_path: Path) -> None:
     broken = data / "train" / "bar" / "broken.png"
     broken.write_bytes(b"\x89PNG no image")
     try:
-        done = run(home, "train", "-c", config, "--output_dir", tmp_path / "run", code=2)
+        done = call("train", "-c", config, "--output_dir", tmp_path / "run", code=2)
     finally:
         broken.unlink()
     assert "broken.png" in done.stderr
 
 
-def test_a_checkpoint_of_another_model(config: Path, home: Path, straight: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_model(config: Path, straight: Path, tmp_path: Path) -> None:
     arguments = ["-c", config, "--output_dir", tmp_path / "run", "--resume", straight]
-    done = run(home, "train", *arguments, "-o", "model.type=CifarResNet", "model.num_classes=2", code=2)
+    done = call("train", *arguments, "-o", "model.type=CifarResNet", "model.num_classes=2", code=2)
     assert "the checkpoint is of another model" in done.stderr
-    done = run(
-        home, "eval", "-c", config, "-o", "model.type=CifarResNet", f"weights={straight.as_posix()}", code=2
+    done = call(
+        "eval", "-c", config, "-o", "model.type=CifarResNet", f"weights={straight.as_posix()}", code=2
     )
     assert "the weights do not fit CifarResNet" in done.stderr

@@ -35,6 +35,7 @@ from segmentation.models.ocrnet import OCRNetConfig
 from segmentation.models.pp_humanseg_lite import PPHumanSegLiteConfig, ShuffleBlock
 from segmentation.models.pp_liteseg import PPLiteSegConfig, SpatialFusion, _strongest
 from segmentation.models.segformer import SegFormerConfig
+from tests.family import family
 from zoo.vision.resnet import ResNet, ResNetConfig
 
 TABLES: tuple[tuple[Any, Any], ...] = (
@@ -87,7 +88,7 @@ def test_published_number_of_parameters(config: Any) -> None:
     assert sum(parameter.size for parameter in build(config).parameters()) == COUNTS[config]
 
 
-@pytest.mark.parametrize("config", ENTRIES, ids=name)
+@pytest.mark.parametrize("config", family(ENTRIES, type), ids=name)
 def test_entries_and_shapes(config: Any) -> None:
     model = build(config)
     assert len(model.state_shapes()) == ENTRIES[config]

@@ -4,6 +4,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ConfigError
+from tests.family import family
 from zoo.contracts import Feature
 from zoo.vision.csp_resnet import VARIANTS, CSPResNet, CSPResNetConfig, RepVGGBlock
 
@@ -19,10 +20,15 @@ def count(model: nn.Layer) -> int:
     return sum(int(np.prod(parameter.shape)) for parameter in model.parameters())
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", family(VARIANTS))
 def test_shapes(variant: str) -> None:
     model = CSPResNet(CSPResNetConfig(variant))
     assert [feature.stride for feature in model.features] == [4, 8, 16, 32]
+
+
+@pytest.mark.parametrize("variant", family(VARIANTS))
+def test_shapes(variant: str) -> None:
+    model = CSPResNet(CSPResNetConfig(variant))
     assert shapes(model, (1, 640, 416, 3)) == [(1, 640 // s, 416 // s, c) for c, s in model.features]
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import ConfigError
+from tests.family import family
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.hrnet import SMALL, VARIANTS, FuseLayers, Halve, HRNet, HRNetConfig
 
@@ -29,7 +30,7 @@ def test_parameters_of_the_other_forms() -> None:
     assert count(build_backbone(HRNetConfig("w48"))) + head + projection == 71_046_240
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", family(VARIANTS))
 def test_shapes_of_every_variant(variant: str) -> None:
     assert shapes(HRNet(HRNetConfig(variant)), (1, 224, 224, 3)) == [(1, 1000)]
     model = build_backbone(HRNetConfig(variant))

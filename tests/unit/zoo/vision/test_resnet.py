@@ -5,6 +5,7 @@ import pytest
 from framework import hub, nn
 from framework.core.errors import ConfigError
 from framework.io.interop.torch_names import from_torch
+from tests.family import family
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.resnet import SMALL, VARIANTS, Block, ResNet, ResNetConfig, Size
 
@@ -27,7 +28,7 @@ def test_without_the_first_projection_the_count_is_torchvision_s() -> None:
     assert count(ResNet(ResNetConfig("resnet50", project_first=False))) == 25_557_032
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", family(VARIANTS))
 def test_shapes_of_every_variant(variant: str) -> None:
     assert shapes(ResNet(ResNetConfig(variant)), (1, 224, 224, 3)) == [(1, 1000)]
     model = build_backbone(ResNetConfig(variant))

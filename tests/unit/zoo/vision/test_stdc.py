@@ -5,6 +5,7 @@ import pytest
 from framework import nn
 from framework.core.errors import ConfigError
 from framework.io.named_weights import named_weights
+from tests.family import family
 from zoo.contracts import Feature, build_backbone
 from zoo.vision.stdc import STDC, VARIANTS, DenseConcat, STDCConfig
 
@@ -16,7 +17,7 @@ def shapes(model: nn.Layer, x: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [leaf.shape for leaf in jax.tree.leaves(out)]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", family(VARIANTS))
 def test_shapes_of_every_variant(variant: str) -> None:
     assert shapes(STDC(STDCConfig(variant)), (1, 224, 224, 3)) == [(1, 1000)]
     model = build_backbone(STDCConfig(variant))

@@ -11,6 +11,7 @@ from framework.core.errors import ShapeError
 from framework.vision import transforms as T
 from framework.vision.sample import Sample
 from framework.vision.warp import Warp
+from tests.pairwise import pairwise
 
 GEOMETRIC = [
     T.Resize((20, 30)),
@@ -46,9 +47,11 @@ def image(channels: int, dtype: type) -> Sample:
     return Sample(pixels, mask=np.ones((40, 50), np.uint8), id="a.npy")
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
-@pytest.mark.parametrize("channels", [1, 2, 4, 8])
-@pytest.mark.parametrize("transform", GEOMETRIC, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    ("transform", "channels", "dtype"),
+    pairwise(GEOMETRIC, [1, 2, 4, 8], [np.uint8, np.uint16, np.float32]),
+    ids=lambda one: type(one).__name__ if one in GEOMETRIC else str(one),
+)
 def test_each_channel_is_treated_as_if_it_were_alone(transform: Any, channels: int, dtype: type) -> None:
     sample = image(channels, dtype)
     out = transform(sample, np.random.default_rng(1))
