@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -20,15 +20,17 @@ from detection.options import THRESHOLD, DetectionOptions
 from detection.pose_predictor import POSE, KeypointMeta, open_pose_predictor
 from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError, FormatError, OarError
-from framework.engine.experiment import Experiment
 from framework.export import Artifact
 from framework.inference import Runtime
-from framework.nn.layer import Layer
 from framework.vision import boxes as vision_boxes
 from framework.vision.sample import Sample
 from framework.workflow import Domain, open_predictor
 from framework.workflow.entry import make_predictor_function
 from framework.workflow.image_runner import open_runner
+
+if TYPE_CHECKING:
+    from framework.engine.experiment import Experiment
+    from framework.nn.layer import Layer
 
 
 class DetectionDomain(Domain[DetectionOptions]):

@@ -17,13 +17,13 @@ from framework.config import Kind, bind
 from framework.core.errors import FormatError, InputError
 from framework.export import Artifact
 from framework.inference import Runtime
+from framework.io.interop.model_folder import CONFIG
 from framework.workflow import Domain, option
 from framework.workflow.entry import make_predictor_function
 from framework.workflow.image_runner import load_transforms
 from framework.workflow.text_predictor import TextPredictor
 from nlp.analyzer import TextAnalyzer
 from nlp.contracts import TextTask
-from nlp.pretrained_artifact import import_folder
 from nlp.processors import ProcessorContext
 
 
@@ -96,6 +96,10 @@ class LanguageDomain(Domain[TextOptions]):
 
     def import_folder(self, folder: Path) -> Artifact | None:
         """A folder of a fine-tuned model of transformers or PaddleNLP."""
+        if not (folder / CONFIG).is_file():
+            return None
+        from nlp.pretrained_artifact import import_folder  # which loads model code
+
         return import_folder(folder)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from framework import hub
+from framework.config import plain
 from framework.core.errors import ConfigError
 from framework.export import Artifact, TensorSpec
 from framework.io.interop.model_folder import CONFIG, find_weights, is_paddles, read_settings
@@ -21,7 +22,7 @@ from framework.text.tokenizer import Tokenizer
 from framework.text.tokenizer_files import folder_settings
 from framework.text.transforms import Tokenize
 from framework.workflow.cache import keep_artifact
-from framework.workflow.export import model_artifact, plain
+from framework.workflow.export import model_artifact
 from nlp.pretrained import Pretrained, read_pretrained
 from nlp.tasks import SequenceClassification, TokenClassification
 from nlp.tasks.masked_lm import MaskedLanguageModelling
@@ -37,17 +38,9 @@ _INPUTS = {
 }
 
 
-def import_folder(folder: Path) -> Artifact | None:
-    """`export_folder`, from OAR_HOME if it was made before of the same files, else made now and kept there.
-
-    None where the folder holds no model of transformers or PaddleNLP.
-
-    Raises:
-        As `export_folder`.
-    """
+def import_folder(folder: Path) -> Artifact:
+    """`export_folder`, from OAR_HOME if it was made before of the same files, else made now and kept there."""
     folder = folder.expanduser()
-    if not (folder / CONFIG).is_file():
-        return None
     ending = Path(find_weights(folder).name.removesuffix(INDEX)).suffix
     files = sorted(
         file for file in folder.iterdir() if file.is_file() and file.suffix in (*_DESCRIPTIONS, ending)

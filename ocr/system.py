@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from framework import hub
-from framework.config import Kind, register
+from framework.config import Kind, plain, register
 from framework.core.errors import ConfigError
 from framework.engine.pipeline import Pipeline, Stage
 from framework.export import TensorSpec
 from framework.io.interop import load_program
-from framework.workflow.export import plain
 from ocr.characters import CharacterSet
 from ocr.pipeline import PipelineOptions
 from ocr.stages import DetectOptions, OrientationOptions, RecognizeOptions

@@ -16,17 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from framework.config import bind
+from framework.config import bind, plain
 from framework.core.errors import ConfigError, FormatError, OarError
-from framework.engine.experiment import Experiment
 from framework.export import Artifact
 from framework.inference import Runtime
-from framework.nn.layer import Layer
 from framework.vision.sample import Sample
 from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize
 from framework.workflow import Domain, option
 from framework.workflow.entry import make_predictor_function
-from framework.workflow.export import plain
 from framework.workflow.image_runner import open_runner
 from framework.workflow.options import check_range
 from segmentation import palettes
@@ -37,6 +34,8 @@ from segmentation.segmenter import Appearance, Segmenter, WindowSegmenter
 from segmentation.test_time_augmentation import TestTimeAugmentation
 
 if TYPE_CHECKING:
+    from framework.engine.experiment import Experiment
+    from framework.nn.layer import Layer
     from segmentation.tasks import SemanticSegmentation
 
 _ONLY_FILL = (Pad, PadToMultiple, PadToSize)

@@ -111,10 +111,10 @@ class ConfusionCollector:
                 ClassScore(
                     name,
                     int(labelled),
-                    _divide(both, predicted + labelled - both),
-                    _divide(2 * both, predicted + labelled),
-                    _divide(both, predicted),
-                    _divide(both, labelled),
+                    _ratio(both, predicted + labelled - both),
+                    _ratio(2 * both, predicted + labelled),
+                    _ratio(both, predicted),
+                    _ratio(both, labelled),
                 )
             )
         return rows
@@ -124,5 +124,5 @@ class ConfusionCollector:
         return sum(there) / (len(there) if self._absent == "skip" else len(scores))
 
 
-def _divide(part: int, whole: int) -> float | None:
+def _ratio(part: int, whole: int) -> float | None:
     return float(part / whole) if whole else None

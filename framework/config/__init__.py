@@ -10,7 +10,7 @@ made known by `register`, and `dump`, `resolved` and `schema` write text. The se
 
 from framework.config.bind import bind, packages_of
 from framework.config.domains import domain_objects, domain_packages, packages_of_domain
-from framework.config.dump import dump, schema
+from framework.config.dump import dump, plain, schema
 from framework.config.load import load, override, resolved
 from framework.config.registry import KINDS, Entry, Kind, available, build, find, register
 from framework.config.tree import Tree, Where, from_plain, parse
@@ -34,6 +34,7 @@ __all__ = [
     "packages_of",
     "packages_of_domain",
     "parse",
+    "plain",
     "register",
     "resolved",
     "schema",

@@ -11,7 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from framework.config.bind import item_of, spell, unwrap
 from framework.config.registry import Catalog, name_of
-from framework.config.tree import write
+from framework.config.tree import parse, write
 from framework.core.errors import ConfigError
 
 
@@ -91,3 +91,8 @@ def _default(field: dataclasses.Field) -> str:
     if field.default_factory is not dataclasses.MISSING:
         return f"= {write(_plain(field.default_factory(), field.name), flow=True)}"
     return "(required)"
+
+
+def plain(config: Any) -> Any:
+    """A bound dataclass as the plain data that binds back to it."""
+    return parse(dump(config), "plain").plain()

@@ -8,16 +8,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import framework
 from framework.config.domains import domain_objects, packages_of_domain
 from framework.core.errors import ConfigError
-from framework.engine.experiment import Experiment
 from framework.export import Artifact
 from framework.inference.runtime import Runtime
-from framework.nn.layer import Layer
 from framework.workflow.predictor import Predictor
+
+if TYPE_CHECKING:  # what runs artifacts loads no training code
+    from framework.engine.experiment import Experiment
+    from framework.nn.layer import Layer
 
 ROOT = Path(framework.__file__).resolve().parents[1]
 O = TypeVar("O")  # noqa: E741

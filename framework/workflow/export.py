@@ -11,7 +11,7 @@ from typing import Any, cast
 import jax
 
 from framework import hub, nn
-from framework.config import dump, load, parse, resolved
+from framework.config import load, plain, resolved
 from framework.core.dtypes import Precision
 from framework.core.errors import ConfigError, InputError
 from framework.engine.experiment import Experiment, bind_experiment
@@ -27,7 +27,7 @@ from framework.workflow.domain import find_domain
 from framework.workflow.weights import load_model, resolve_weights
 
 
-class _Inference(nn.Layer):
+class _ExportedModel(nn.Layer):
     """A model with its task's inference around it: what is exported."""
 
     def __init__(self, model: nn.Layer, task: Task, order: tuple[str, ...]) -> None:
@@ -36,11 +36,6 @@ class _Inference(nn.Layer):
 
     def forward(self, *inputs: jax.Array) -> dict[str, jax.Array]:
         return self.task.infer(self.model, dict(zip(self.order, inputs)))
-
-
-def plain(config: Any) -> Any:
-    """A bound dataclass as the plain data that binds back to it, for an artifact's config."""
-    return parse(dump(config), "artifact").plain()
 
 
 def trained_model(experiment: Experiment, config: Path) -> tuple[nn.Layer, Path, tuple[str, ...]]:
@@ -270,7 +265,7 @@ def model_artifact(
     """
     transforms = tuple(transforms)
     check_transforms(model, transforms)
-    whole = _Inference(fold_norms(reparameterize(model)), task, tuple(specs))
+    whole = _ExportedModel(fold_norms(reparameterize(model)), task, tuple(specs))
     programs: dict[str, Any] = {}
     weights: dict[str, Any] = {}
     for precision in precisions:

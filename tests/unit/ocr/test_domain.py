@@ -18,7 +18,7 @@ from ocr.results import Page
 HALF = {"mean": [0.5] * 3, "std": [0.5] * 3}
 
 
-def small_artifact(*, orienter: bool = True) -> Artifact:
+def small_artifact(*, orientation: bool = True) -> Artifact:
     """A pipeline without programs: enough for everything but running."""
     stages = {
         "detector": Artifact({"options": {"normalize": HALF}}),
@@ -27,7 +27,7 @@ def small_artifact(*, orienter: bool = True) -> Artifact:
              "right_to_left": False, "options": {"normalize": HALF}}
         ),
     }  # fmt: skip
-    if orienter:
+    if orientation:
         stages["orientation"] = Artifact({"options": {"normalize": HALF}})
     return Artifact({"domain": "ocr", "options": {"drop_score": 0.5}}, stages=stages)
 
@@ -161,7 +161,7 @@ def test_settings_of_nothing_are_errors(setting: str):
     with pytest.raises(
         ConfigError, match=rf"-o {setting}: the pipeline has no such option\n(.*\n)+.*pipeline\.detector"
     ):
-        api._changed(small_artifact(orienter=False), [setting])
+        api._changed(small_artifact(orientation=False), [setting])
 
 
 def test_an_unknown_option_is_an_error(exports):

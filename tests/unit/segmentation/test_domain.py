@@ -38,13 +38,13 @@ class Brightest(nn.Layer):
 
 
 def artifact(
-    inference=WHOLE, transforms=(), shape=("n", "4*h", "4*w", 3), dtype="uint8", carried=None, **changes
+    inference=WHOLE, transforms=(), shape=("n", "4*h", "4*w", 3), dtype="uint8", exported=None, **changes
 ):
     program, weights = lower_layer(
         Brightest(inference).eval(), {"image": TensorSpec(shape, dtype)}, after=lambda out: out
     )
-    slide = None if carried is None or carried.slide is None else carried.slide
-    shown = carried or inference
+    slide = None if exported is None or exported.slide is None else exported.slide
+    shown = exported or inference
     config = {
         "domain": "segmentation",
         "name": "brightest",
@@ -94,9 +94,9 @@ def test_a_list_gives_a_list_and_few_programs(folder):
 
 
 def test_windows_give_what_the_whole_gives():
-    carried = TestTimeAugmentation((0.5, 1.0), flip=True, slide=Slide((8, 12), (5, 9)))
+    exported = TestTimeAugmentation((0.5, 1.0), flip=True, slide=Slide((8, 12), (5, 9)))
     windowed = artifact(
-        TestTimeAugmentation(output="scores"), shape=("n", 8, 12, 3), dtype="float32", carried=carried
+        TestTimeAugmentation(output="scores"), shape=("n", 8, 12, 3), dtype="float32", exported=exported
     )
     image = noise(21, 30)
     plain = TestTimeAugmentation((0.5, 1.0), flip=True).on_device(
@@ -115,7 +115,7 @@ def test_scaled_images_come_back(tmp_path):
         TestTimeAugmentation(output="scores"),
         [{"type": "Resize", "size_hw": [8, 8]}],
         ("n", 8, 8, 3),
-        carried=TestTimeAugmentation(),
+        exported=TestTimeAugmentation(),
     ).save(tmp_path / "a")
     image = np.zeros((32, 16, 3), np.uint8)
     image[:16, :, 0], image[16:, :, 2] = 200, 200

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from framework.workflow.artifacts import _tokenizer_files
+from framework.workflow.artifacts import _named_files
 
 
 def test_the_files_behind_tokenizers_are_found(tmp_path: Path) -> None:
@@ -15,4 +15,4 @@ def test_the_files_behind_tokenizers_are_found(tmp_path: Path) -> None:
         "target_tokenizer": str(tmp_path / "de.json"),
     }
     settings = {"data": {"eval": {"transforms": [transform, {"tokenizer": "{}"}, {"tokenizer": "no/such"}]}}}
-    assert _tokenizer_files(settings) == [tmp_path / "en" / "vocab.txt", tmp_path / "de.json"]
+    assert _named_files(settings) == [tmp_path / "en" / "vocab.txt", tmp_path / "de.json"]

@@ -11,8 +11,8 @@ from framework.config import load
 from framework.core.errors import ConfigError
 from framework.engine.experiment import bind_experiment
 from framework.io.interop import write_safetensors
-from framework.workflow.artifacts import predictor
 from framework.workflow.export import export_experiment, labels_of, trained_model
+from zoo.classification import predictor
 from zoo.classification.results import Classification
 from zoo.vision.lenet import LeNet, LeNetConfig
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from framework.workflow.image_predictor import ImagePredictor
 
 from framework.core.errors import InputError
 from framework.export import TensorSpec, lower_program
@@ -15,6 +15,8 @@ from framework.inference import XLAEngine
 from framework.vision import image
 from framework.vision.sample import Sample
 from framework.vision.transforms import CropToObject, Resize
+from framework.workflow import ImageItem, VisionPredictor
+from framework.workflow.image_runner import ImageRunner
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +40,16 @@ def flat(value: int, height: int = 4, width: int = 6) -> np.ndarray:
     return np.full((height, width, 3), value, np.uint8)
 
 
+class Means(VisionPredictor):
+    def __init__(self, runner: ImageRunner) -> None:
+        self.runner = runner
+
+    def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Any]:
+        return self.runner.predict(items)
+
+
 def test_one_image_and_a_list(engine: XLAEngine, tmp_path: Path) -> None:
-    predict = ImagePredictor(engine, [Resize((8, 8))], mean_of)
+    predict = Means(ImageRunner(engine, [Resize((8, 8))], mean_of))
     assert predict(flat(7)) == (7.0, "", (4, 6, 3))
     path = tmp_path / "a.png"
     image.write(path, flat(9))
@@ -50,35 +60,35 @@ def test_one_image_and_a_list(engine: XLAEngine, tmp_path: Path) -> None:
 
 
 def test_batches_hold_one_shape_and_few_programs_are_compiled(engine: XLAEngine) -> None:
-    predict = ImagePredictor(engine, [], mean_of, batch_size=4)
+    predict = ImageRunner(engine, [], mean_of, batch_size=4)
     before = engine.compile_count
     shapes = [(4, 6)] * 6 + [(5, 5)] + [(4, 6)] * 3
-    found = predict([flat(number, *shape) for number, shape in enumerate(shapes)])
+    found = list(predict.predict(ImageItem(flat(number, *shape)) for number, shape in enumerate(shapes)))
     assert [value for value, *_ in found] == list(range(10))
     assert engine.compile_count - before == 2  # four 4x6 at once, and one 5x5; what is fewer is filled up
 
 
 def test_results_come_while_images_go_in(engine: XLAEngine) -> None:
-    predict = ImagePredictor(engine, [], mean_of, batch_size=1)
+    predict = ImageRunner(engine, [], mean_of, batch_size=1)
     taken = []
 
-    def pages():
+    def items():
         for number in range(5):
             taken.append(number)
-            yield flat(number), f"p{number}", 1
+            yield ImageItem(flat(number), f"p{number}")
 
-    results = predict.pages(pages())
+    results = predict.predict(items())
     assert next(results)[1] == "p0" and len(taken) < 5
     assert [source for _, source, _ in results] == ["p1", "p2", "p3", "p4"]
 
 
 def test_samples_with_what_transforms_ask_for(engine: XLAEngine) -> None:
-    predict = ImagePredictor(engine, [CropToObject((8, 8), padding=1.0)], mean_of)
+    predict = ImageRunner(engine, [CropToObject((8, 8), padding=1.0)], mean_of)
     source_image = flat(10)
     source_image[:, 3:] = 90
     sides = [np.array([[x, 0, x + 3, 4]], np.float32) for x in (0, 3)]
     samples = [Sample(source_image, boxes=box, id=f"{n}", source_size=(4, 6)) for n, box in enumerate(sides)]
-    found = list(predict.of_samples(samples))
+    found = list(predict.predict_samples(samples))
     assert [one[1:] for one in found] == [("0", (4, 6, 3)), ("1", (4, 6, 3))]
     assert found[0][0] < 40 < 60 < found[1][0]
-    assert list(predict.of_samples(iter([]))) == []
+    assert list(predict.predict_samples(iter([]))) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from framework.core.errors import InputError
-from framework.inference import outputs
+from framework.workflow import outputs
 
 
 def read_json(path: Path) -> dict:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import importlib
-import inspect
 import json
 import math
 import signal
@@ -14,11 +12,11 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError, InputError
-from framework.export import Artifact
 from framework.vision import image as vision_image
 from framework.vision.video import VideoReader, VideoWriter
-from framework.workflow import run as runner
-from tools.infer import arguments as infer_arguments
+from framework.workflow import VisionPredictor
+from framework.workflow import predict_files as runner
+from framework.workflow.predictor import ImageItem
 
 
 class Result:
@@ -35,10 +33,10 @@ class Result:
         return 255 - self.image
 
 
-class Ahead:
-    """Takes the next item before it gives a result, as the OCR reader does."""
+class Ahead(VisionPredictor):
+    """Takes the next item before it gives a result, as the OCR pipeline does."""
 
-    def pages(self, items: Iterable[runner.Item]) -> Iterator[Result]:
+    def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Result]:
         waiting = None
         for item in items:
             if waiting is not None:
@@ -64,7 +62,7 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_others_are_read(tmp_path
     for number in (1, 2, 10):
         vision_image.write(folder / f"page{number}.png", image(number))
     (folder / "page3.png").write_bytes(b"\x89PNG\r\n\x1a\nbroken")
-    report = runner.run(Ahead(), out, image_dir=str(folder))
+    report = runner.predict_files(Ahead(), out, image_dir=str(folder))
     assert report.exit_code == 1 and len(report.failed) == 1
     assert report.failed[0][0].endswith("page3.png") and "could not be decoded" in report.failed[0][1]
     assert [p.name for p in report.written] == [
@@ -83,7 +81,7 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_others_are_read(tmp_path
 
 def test_one_file_without_a_drawing(tmp_path: Path):
     vision_image.write(tmp_path / "a.png", image(7))
-    report = runner.run(Ahead(), tmp_path, image_file=str(tmp_path / "a.png"), draw=False)
+    report = runner.predict_files(Ahead(), tmp_path, image_file=str(tmp_path / "a.png"), draw=False)
     assert report.exit_code == 0 and [p.name for p in report.written] == ["a.json"]
     assert (vision_image.read(tmp_path / "a.png") == image(7)).all()
 
@@ -93,18 +91,18 @@ def test_a_source_is_never_overwritten(tmp_path: Path):
     with pytest.raises(
         InputError, match=r"a\.png: the drawn result would replace its source\n(.*\n)+.*--output_dir"
     ):
-        runner.run(Ahead(), tmp_path, image_dir=str(tmp_path))
+        runner.predict_files(Ahead(), tmp_path, image_dir=str(tmp_path))
     assert (vision_image.read(tmp_path / "a.png") == image(7)).all()
     make_video(tmp_path / "clip.mp4", 2)
     with pytest.raises(InputError, match=r"clip\.mp4: the drawn result"):
-        runner.run(Ahead(), tmp_path, video_file=str(tmp_path / "clip.mp4"))
+        runner.predict_files(Ahead(), tmp_path, video_file=str(tmp_path / "clip.mp4"))
     with VideoReader(tmp_path / "clip.mp4") as video:
         assert len(list(video)) == 2
 
 
 def test_a_folder_without_images(tmp_path: Path):
     with pytest.raises(InputError, match=r"the folder holds no image\n  allowed: files such as \.jpg"):
-        runner.run(Ahead(), tmp_path, image_dir=str(tmp_path))
+        runner.predict_files(Ahead(), tmp_path, image_dir=str(tmp_path))
 
 
 class ResultWriter:
@@ -120,7 +118,7 @@ class ResultWriter:
 
 
 class Saves(Ahead):
-    def saving(self, stem: str, files: list[str] | None) -> ResultWriter:
+    def result_writer(self, stem: str, files: list[str] | None = None) -> ResultWriter:
         return ResultWriter(f"{stem}.txt" if files is None else "all.json")
 
 
@@ -128,7 +126,9 @@ def test_one_file_of_all_results(tmp_path: Path):
     for name, red in (("a", 1), ("all", 2), ("c", 3)):
         vision_image.write(tmp_path / "in" / f"{name}.png", image(red))
     (tmp_path / "in" / "b.png").write_bytes(b"broken")
-    report = runner.run(Saves(), tmp_path / "out", image_dir=str(tmp_path / "in"), draw=False, save=True)
+    report = runner.predict_files(
+        Saves(), tmp_path / "out", image_dir=str(tmp_path / "in"), draw=False, save=True
+    )
     assert [p.name for p in report.written] == ["a.json", "all_2.json", "c.json", "all.json"]
     assert (tmp_path / "out" / "all.json").read_text(encoding="utf-8") == "[(0, 1)(1, 2)(2, 3)]"
     assert len(report.failed) == 1 and read_json(tmp_path / "out" / "all_2.json")["red"] == 2
@@ -137,14 +137,14 @@ def test_one_file_of_all_results(tmp_path: Path):
 def test_a_domain_without_a_file_of_all_results(tmp_path: Path):
     vision_image.write(tmp_path / "a.png", image(7))
     with pytest.raises(ConfigError, match=r"no single file for all results\n  received: --save_results"):
-        runner.run(Ahead(), tmp_path / "out", image_file=str(tmp_path / "a.png"), save=True)
+        runner.predict_files(Ahead(), tmp_path / "out", image_file=str(tmp_path / "a.png"), save=True)
     with pytest.raises(
         ConfigError, match=r"no single file for the pages of a PDF\n  received: --save_results"
     ):
-        runner.run(Saves(), tmp_path / "out", pdf_file="a.pdf", save=True)
+        runner.predict_files(Saves(), tmp_path / "out", pdf_file="a.pdf", save=True)
     make_video(tmp_path / "clip.mp4", 2)
     with pytest.raises(ConfigError, match=r"no single file for all results"):
-        runner.run(Ahead(), tmp_path / "out", video_file=str(tmp_path / "clip.mp4"), save=True)
+        runner.predict_files(Ahead(), tmp_path / "out", video_file=str(tmp_path / "clip.mp4"), save=True)
 
 
 # -- PDF ---------------------------------------------------------------------------------------------------------------
@@ -169,21 +169,21 @@ class BrokenPages(Pages):
 
 def test_pages_of_a_pdf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(runner, "PdfReader", Pages)
-    report = runner.run(Ahead(), tmp_path, pdf_file="scan.pdf", draw=False)
+    report = runner.predict_files(Ahead(), tmp_path, pdf_file="scan.pdf", draw=False)
     assert [p.name for p in report.written] == ["scan_page1.json", "scan_page2.json", "scan_page3.json"]
     assert [read_json(p)["page"] for p in report.written] == [1, 2, 3]
 
 
 def test_a_damaged_page_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(runner, "PdfReader", BrokenPages)
-    report = runner.run(Ahead(), tmp_path, pdf_file="scan.pdf")
+    report = runner.predict_files(Ahead(), tmp_path, pdf_file="scan.pdf")
     assert report.failed == [("scan.pdf", "page 3 is damaged")] and report.exit_code == 1
     assert (tmp_path / "scan_page1.png").exists()
 
 
 def test_no_pdf(tmp_path: Path):
     (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7 and no more")
-    report = runner.run(Ahead(), tmp_path / "out", pdf_file=str(tmp_path / "a.pdf"))
+    report = runner.predict_files(Ahead(), tmp_path / "out", pdf_file=str(tmp_path / "a.pdf"))
     assert report.exit_code == 1 and "no PDF that can be read" in report.failed[0][1]
 
 
@@ -199,7 +199,7 @@ def make_video(path: Path, frames: int) -> None:
 def test_a_video(tmp_path: Path):
     make_video(tmp_path / "clip.mp4", 5)
     out = tmp_path / "out"
-    report = runner.run(Ahead(), out, video_file=str(tmp_path / "clip.mp4"))
+    report = runner.predict_files(Ahead(), out, video_file=str(tmp_path / "clip.mp4"))
     assert report.exit_code == 0 and sorted(p.name for p in out.iterdir()) == ["clip.jsonl", "clip.mp4"]
     lines = [json.loads(line) for line in (out / "clip.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(line["frame"], line["time"]) for line in lines] == [
@@ -230,8 +230,8 @@ def test_a_video_without_drawings_and_one_that_is_none(tmp_path: Path):
 
 
 class Stumbles(Ahead):
-    def pages(self, items: Iterable[runner.Item]) -> Iterator[Result]:
-        for number, result in enumerate(super().pages(items)):
+    def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Result]:
+        for number, result in enumerate(super().predict_stream(items)):
             if number == 2:
                 raise InputError("frame 2 is damaged")
             yield result
@@ -246,7 +246,7 @@ def test_nothing_is_left_of_a_video_that_failed(tmp_path: Path):
 
 def test_the_file_of_all_results_of_a_video(tmp_path: Path):
     make_video(tmp_path / "clip.mp4", 3)
-    report = runner.run(
+    report = runner.predict_files(
         Saves(), tmp_path / "out", video_file=str(tmp_path / "clip.mp4"), draw=False, save=True
     )
     assert [p.name for p in report.written] == ["clip.jsonl", "clip.txt"]
@@ -257,12 +257,12 @@ def test_the_file_of_all_results_of_a_video(tmp_path: Path):
 class Timed(Ahead):
     """Is asked for the frames of a video at their rate."""
 
-    def frames(self, items: Iterable[runner.Item], frame_rate: float) -> Iterator[Result]:
+    def predict_video(self, frames: Iterable[ImageItem], frame_rate: float) -> Iterator[Result]:
         self.frame_rate = frame_rate
-        return super().pages(items)
+        return super().predict_stream(frames)
 
-    def pages(self, items: Iterable[runner.Item]) -> Iterator[Result]:
-        raise AssertionError("these are no pages")
+    def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Result]:
+        raise AssertionError("these are the frames of a video")
 
 
 def test_a_predictor_that_knows_of_time_is_told_the_rate(tmp_path: Path):
@@ -324,8 +324,8 @@ def test_drawings_keep_their_order_and_few_wait(tmp_path: Path, monkeypatch: pyt
     alive: weakref.WeakSet[Slow] = weakref.WeakSet()
     most = 0
 
-    class Draws:
-        def pages(self, items: Iterable[runner.Item]) -> Iterator[Result]:
+    class Draws(VisionPredictor):
+        def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Result]:
             nonlocal most
             for item in items:
                 result = Slow(*item)
@@ -349,8 +349,8 @@ def test_a_drawing_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         def overlay(self) -> np.ndarray:
             raise InputError("cannot be drawn")
 
-    class Draws:
-        def pages(self, items: Iterable[runner.Item]) -> Iterator[Result]:
+    class Draws(VisionPredictor):
+        def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Result]:
             return (Fails(*item) for item in items)
 
     monkeypatch.setattr(runner, "VideoReader", Video)
@@ -366,15 +366,15 @@ def test_a_camera_runs_until_it_is_interrupted_and_the_recording_is_kept(
         there = 10_000
 
     class Interrupted(Ahead):
-        def pages(self, items: Iterable[runner.Item]) -> Iterator[Result]:
-            for number, result in enumerate(super().pages(items)):
+        def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Result]:
+            for number, result in enumerate(super().predict_stream(items)):
                 if number == 3:
                     signal.raise_signal(signal.SIGINT)
                 yield result
 
     monkeypatch.setattr(runner, "VideoReader", Camera)
     before = signal.getsignal(signal.SIGINT)
-    report = runner.run(Interrupted(), tmp_path, camera_id=2)
+    report = runner.predict_files(Interrupted(), tmp_path, camera_id=2)
     assert signal.getsignal(signal.SIGINT) is before and report.exit_code == 0
     assert [p.name for p in report.written] == ["camera2.mp4", "camera2.jsonl"]
     lines = lines_of(tmp_path / "camera2.jsonl")
@@ -409,97 +409,14 @@ def test_sources_are_checked_before_a_model_is_loaded(tmp_path: Path):
             runner.check_sources(*given)
 
 
-def config(tmp_path: Path, text: str) -> str:
-    path = tmp_path / "mine.yml"
-    path.write_text(text, encoding="utf-8")
-    return str(path)
+def test_extra_files_of_a_result(tmp_path: Path):
+    class Two(VisionPredictor):
+        extra_suffixes = ("_label.png",)
 
+        def read(self, source):
+            return ImageItem(np.full((2, 3, 3), 7, np.uint8), str(source))
 
-@pytest.mark.parametrize(
-    ("text", "domain"), [("domain: cooking\n", "cooking"), ("a: 1\n", "None"), ("domain: [ocr]\n", r"\[")]
-)
-def test_domains_that_cannot_run(tmp_path: Path, text: str, domain: str):
-    message = rf"mine\.yml: this domain cannot run models\n  received: domain: .*{domain}.*\n  allowed: .*ocr"
-    with pytest.raises(ConfigError, match=message):
-        runner.open_predictor(config(tmp_path, text), None, None, "auto", ())
-    with pytest.raises(ConfigError, match=message):
-        runner.export(config(tmp_path, text), tmp_path / "out", ())
-
-
-def test_an_artifact_without_a_domain(tmp_path: Path):
-    folder = Artifact({"kind": "jit"}).save(tmp_path / "net")
-    with pytest.raises(ConfigError, match=r"infer_cfg\.yml: this domain cannot(.*\n)+.*framework\.jit\.load"):
-        runner.open_predictor(None, str(folder), None, "auto", ())
-
-
-def test_the_domain_opens_and_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    import ocr.domain
-
-    opened = []
-    monkeypatch.setattr(ocr.domain, "open_predictor", lambda *args: opened.append(args) or Ahead())
-    monkeypatch.setattr(
-        ocr.domain, "export_artifact", lambda *args: opened.append(args) or Artifact({"domain": "ocr"})
-    )
-    path = config(tmp_path, "domain: ocr\n")
-    assert isinstance(runner.open_predictor(path, None, "cpu", "auto", ["a=1"]), Ahead)
-    folder = runner.export(path, tmp_path / "out", ["a=1"])
-    assert folder == tmp_path / "out" / "mine" and (folder / "infer_cfg.yml").is_file()
-    runner.open_predictor(None, str(folder), None, "float32", [])
-    assert opened == [
-        (path, None, "cpu", "auto", ("a=1",)),
-        (path, ("a=1",)),
-        (None, str(folder), None, "float32", ()),
-    ]
-
-
-def test_options_go_to_the_domains_that_take_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    import ocr.domain
-
-    opened = []
-
-    def open_predictor(config, model_dir, device, precision, overrides, *, threshold=None, batch_size=None):
-        opened.append((threshold, batch_size))
-        return Ahead()
-
-    monkeypatch.setattr(ocr.domain, "open_predictor", open_predictor)
-    path = config(tmp_path, "domain: ocr\n")
-    options = {"threshold": 0.0, "tracker": None}
-    assert isinstance(runner.open_predictor(path, None, None, "auto", (), options), Ahead)
-    assert opened == [(0.0, None)]
-    message = (
-        r"mine\.yml: the domain ocr does not take this\n  received: --tracker, --slice_infer\n"
-        r"  allowed: --threshold, --batch_size$"
-    )
-    with pytest.raises(ConfigError, match=message):
-        runner.open_predictor(path, None, None, "auto", (), {"tracker": "bytetrack", "slice_infer": True})
-    assert len(opened) == 1
-
-
-@pytest.mark.parametrize("domain", ["ocr", "zoo", "detection"])
-def test_what_domains_take_are_options_of_the_tool(domain: str):
-    module = importlib.import_module(f"{domain}.api")
-    given = vars(infer_arguments().parse_args(["-c", "a.yml", "--image_file", "a.png"]))
-    parameters = inspect.signature(module.open_predictor).parameters.values()
-    taken = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
-    assert {"batch_size"} <= taken <= given.keys()
-    assert all(given[name] is None for name in taken)  # so that what was not given is not asked for
-
-
-def test_a_domain_without_a_shape_of_images(tmp_path: Path):
-    config = Path(__file__).resolve().parents[4] / "configs" / "ocr" / "pp_ocrv6_small.yml"
-    with pytest.raises(ConfigError, match=r"the domain ocr does not take this[\s\S]*--input_shape"):
-        runner.export(str(config), tmp_path, (), (1, 3, 32, 32))
-    assert not list(tmp_path.iterdir())
-
-
-def test_further_images_of_a_result(tmp_path: Path):
-    class Two:
-        further = "_label"
-
-        def read(self, file):
-            return np.full((2, 3, 3), 7, np.uint8), str(file)
-
-        def pages(self, items):
+        def predict_stream(self, items):
             return (Found(image) for image, _, _ in items)
 
     class Found:
@@ -512,7 +429,7 @@ def test_further_images_of_a_result(tmp_path: Path):
         def draw(self):
             return self.image
 
-        def write_further(self, path):
+        def write_extra(self, suffix, path):
             path.write_bytes(b"label")
 
     files = [tmp_path / "in" / name for name in ("a.npy", "a_label.npy")]  # which `read` alone can read
