@@ -73,7 +73,7 @@ def packages_of(tree: Tree) -> tuple[str, ...]:
         binder.finish(binder.missing_key(tree, "domain", Literal[tuple(domain_packages())]))
     named = tree.value["domain"]
     try:
-        packages = packages_of_domain(named.value)
+        packages = packages_of_domain(str(named.plain()))
     except ConfigError as error:
         packages = binder.finish(binder.note_error(named, "domain", error))
     return tuple(dict.fromkeys((*packages, *import_components(tree))))

@@ -223,7 +223,7 @@ domain: toy
 model: {type: ToyNet}
 task: {type: MeasureBrightness}
 data: {train: {dataset: {type: Greys}, batch_size: 8, num_workers: 1, worker_mode: process}}
-optim: {type: Adam, lr: 0.3}
+optim: {type: Adam, learning_rate: 0.3}
 train: {epochs: 40, log_every: 40, save_every: 1000}
 export: {inputs: {image: {shape: [n, h, w, 3], dtype: uint8}}}
 """
