@@ -23,13 +23,13 @@ _WEIGHTS = {"class": 1.0, "bbox": 5.0, "giou": 2.0}
 class QueryTargets(NamedTuple):
     """What Q queries learn, for L layers or, with a first axis of 1, alike for all."""
 
-    index: jax.Array
+    index: jax.Array  # pyright: ignore[reportIncompatibleMethodOverride]
     """[L, N, Q] int32 of the object"""
     positive: jax.Array
     """[L, N, Q] bool: the query learns an object, else that there is none"""
     live: jax.Array
     """[Q] bool: the query counts"""
-    count: jax.Array
+    count: jax.Array  # pyright: ignore[reportIncompatibleMethodOverride]
     """[] float32: what the sums are divided by, the number of objects"""
 
 

@@ -13,7 +13,7 @@ class Assignment(NamedTuple):
 
     positive: jax.Array
     """[L] bool: the cell learns an object; the other fields mean nothing where it does not"""
-    index: jax.Array
+    index: jax.Array  # pyright: ignore[reportIncompatibleMethodOverride]
     """[L] int32 of the object, in 0 to M - 1"""
     quality: jax.Array
     """[L] float32: how well the cell's prediction is to be rated, 0 where not positive"""

@@ -65,7 +65,7 @@ class CocoDetection(RecordsDataset):
         return COCO_CATEGORY_IDS if self.classes == "coco" else self._records.category_ids
 
     @cached_property
-    def _records(self) -> Records:
+    def _records(self) -> Records:  # pyright: ignore[reportIncompatibleMethodOverride]
         file = Path(self.root) / self.annotations
         data = load_coco(file)
         if self.classes == "coco":

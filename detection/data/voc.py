@@ -68,7 +68,7 @@ class VocDetection(RecordsDataset):
         return self._records.class_names
 
     @cached_property
-    def _records(self) -> Records:
+    def _records(self) -> Records:  # pyright: ignore[reportIncompatibleMethodOverride]
         pairs = self._pairs()
         read = {xml: read_voc(xml) for _, xml in pairs}
         names = self.classes

@@ -45,7 +45,7 @@ class DenoisingQueries(NamedTuple):
     """[D, D] bool: what each query sees of the others"""
     live: jax.Array
     """[D] bool: False where the reference has no query"""
-    index: jax.Array
+    index: jax.Array  # pyright: ignore[reportIncompatibleMethodOverride]
     """[N, D] int32: the object that the query learns"""
     positive: jax.Array
     """[N, D] bool: the query learns an object"""

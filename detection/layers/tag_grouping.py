@@ -36,7 +36,7 @@ class People(NamedTuple):
     """[K, T]: of the keypoints found"""
     tag_count: jax.Array
     """[K]"""
-    count: jax.Array
+    count: jax.Array  # pyright: ignore[reportIncompatibleMethodOverride]
     """[] int32"""
 
     def tags(self) -> jax.Array:

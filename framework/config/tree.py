@@ -74,13 +74,13 @@ def from_plain(value: Any) -> Tree:
 
 
 class _Loader(yaml.SafeLoader):
-    yaml_implicit_resolvers: ClassVar[dict] = {}
+    yaml_implicit_resolvers: ClassVar[dict] = {}  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
 class _Dumper(yaml.SafeDumper):
     """Quotes a string exactly when `_Loader` would read it as something else."""
 
-    yaml_implicit_resolvers: ClassVar[dict] = {}
+    yaml_implicit_resolvers: ClassVar[dict] = {}  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

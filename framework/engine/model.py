@@ -325,12 +325,12 @@ class _MeanLoss(Metric):
     def reset(self) -> None:
         self.total, self.count = 0.0, 0
 
-    def compute(self, *args: Any) -> tuple[float, int]:
+    def compute(self, *args: Any) -> tuple[float, int]:  # pyright: ignore[reportIncompatibleMethodOverride]
         found = self.loss_fn(*map(jnp.asarray, args))
         parts = found if isinstance(found, (tuple, list)) else (found,)
         return sum(float(part) for part in parts), len(args[0])
 
-    def update(self, loss: float, count: int) -> None:
+    def update(self, loss: float, count: int) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         self.total, self.count = self.total + loss * count, self.count + count
 
     def accumulate(self) -> float:
@@ -346,10 +346,10 @@ class _Collect(Metric):
     def reset(self) -> None:
         self.batches: list[tuple[np.ndarray, ...]] = []
 
-    def compute(self, *outputs: np.ndarray) -> tuple[Any, ...]:
+    def compute(self, *outputs: np.ndarray) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         return (outputs,)
 
-    def update(self, outputs: tuple[np.ndarray, ...]) -> None:
+    def update(self, outputs: tuple[np.ndarray, ...]) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         self.batches.append(outputs)
 
     def accumulate(self) -> list[float]:

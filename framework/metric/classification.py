@@ -73,7 +73,7 @@ class Accuracy(Metric):
     def compute(self, pred: ArrayLike, label: ArrayLike) -> np.ndarray:
         return top_k_correct(pred, label, max(self.topk))
 
-    def update(self, correct: ArrayLike) -> float | list[float]:
+    def update(self, correct: ArrayLike) -> float | list[float]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Take in what `compute` gave; returns the accuracies of this batch."""
         correct = np.asarray(correct)
         hits = [int(correct[:, :k].any(axis=1).sum()) for k in self.topk]
@@ -102,7 +102,7 @@ class _Binary(Metric):
     def reset(self) -> None:
         self.tp = self.fp = self.fn = 0
 
-    def update(self, preds: ArrayLike, labels: ArrayLike) -> None:
+    def update(self, preds: ArrayLike, labels: ArrayLike) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Take in probabilities of the positive class and labels 0 or 1, of the same size."""
         found, truth = np.asarray(preds).reshape(-1) >= 0.5, np.asarray(labels).reshape(-1) == 1
         if found.shape != truth.shape:
@@ -146,7 +146,7 @@ class Auc(Metric):
         self.positive = np.zeros(self.bins + 1, np.int64)
         self.negative = np.zeros(self.bins + 1, np.int64)
 
-    def update(self, preds: ArrayLike, labels: ArrayLike) -> None:
+    def update(self, preds: ArrayLike, labels: ArrayLike) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Take in probabilities [N, 2] (of the second class) or [N], and labels 0 or 1."""
         preds, labels = np.asarray(preds), np.asarray(labels).reshape(-1)
         scores = preds[:, 1] if preds.ndim == 2 and preds.shape[1] == 2 else preds.reshape(-1)

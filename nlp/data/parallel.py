@@ -26,7 +26,7 @@ class ParallelText(TextDataset):
     target: Path
 
     @cached_property
-    def samples(self) -> list[TextSample]:
+    def samples(self) -> list[TextSample]:  # pyright: ignore[reportIncompatibleMethodOverride]
         source, target = read_lines(self.source), read_lines(self.target)
         if len(source) != len(target):
             raise FormatError(

@@ -46,7 +46,7 @@ class TextLines(TextDataset):
             )
 
     @cached_property
-    def samples(self) -> list[TextSample]:
+    def samples(self) -> list[TextSample]:  # pyright: ignore[reportIncompatibleMethodOverride]
         lines = [(number, line.strip()) for number, line in enumerate(read_lines(self.path), start=1)]
         found = []
         for number, text in lines if self.block is None else self._blocks(lines, self.block):

@@ -31,7 +31,7 @@ class QuestionAnswers(TextDataset):
     path: Path
 
     @cached_property
-    def samples(self) -> list[TextSample]:
+    def samples(self) -> list[TextSample]:  # pyright: ignore[reportIncompatibleMethodOverride]
         try:
             articles = json.loads(self.path.read_bytes())["data"]
         except OSError as error:

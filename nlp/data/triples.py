@@ -36,7 +36,7 @@ class TextTriples(TextDataset):
     header: bool = False
 
     @cached_property
-    def samples(self) -> list[TextSample]:
+    def samples(self) -> list[TextSample]:  # pyright: ignore[reportIncompatibleMethodOverride]
         samples = []
         for where, fields in list(read_table(self.path, self.separator))[int(self.header) :]:
             texts = [column(fields, name, where) for name in (self.text, self.pair, self.negative)]

@@ -43,7 +43,7 @@ class Texts(Task):
 
     label_arrays: ClassVar[tuple[str, ...]] = ()
     """Arrays of `pack` with numbers of the data's classes, which zoo/label_alignment.py turns into the model's."""
-    padding: ClassVar[Mapping[str, int]] = {"input_ids": 0, "mask": 0, "type_ids": 0, "tags": -1}
+    padding: ClassVar[Mapping[str, int]] = {"input_ids": 0, "mask": 0, "type_ids": 0, "tags": -1}  # pyright: ignore[reportIncompatibleVariableOverride]
 
     scores: Metrics = ()
     """What is reported; the first chooses the best checkpoint."""

@@ -123,7 +123,7 @@ class STDC(Backbone):
                 parameter.initializer = I.Normal(0.0, math.sqrt(2 / fan_out))
 
     @property
-    def features(self) -> tuple[Feature, ...]:
+    def features(self) -> tuple[Feature, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Upstream's sublayer of the same name is reached through `named_children()`."""
         width = self.config.width
         widths = (width // 2, width, 4 * width, 8 * width, 16 * width)
