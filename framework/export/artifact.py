@@ -3,7 +3,8 @@
     <name>/
       model.jaxexp             the program in float32 (StableHLO, weights as arguments, several platforms)
       model.bfloat16.jaxexp    the same with bfloat16 dots, where the exporter was asked for it
-      model.safetensors        the weights
+      program_weights.safetensors   the weights as the programs take them: kernels of convolutions are HWIO, where a
+                               checkpoint's model.safetensors has them OIHW
       tokenizer.json, …        what the transforms read
       infer_cfg.yml            inputs, outputs, preprocessing, postprocessing, labels, versions, sha256, provenance
       <stage>/…                artifacts of the stages of a pipeline
@@ -33,7 +34,8 @@ from framework.core.transform import Transform
 
 FORMAT = 1
 CONFIG = "infer_cfg.yml"
-WEIGHTS = "model.safetensors"
+WEIGHTS = "program_weights.safetensors"
+_FORMER_WEIGHTS = "model.safetensors"  # the name in artifacts of the last release
 PRECISIONS = ("float32", "bfloat16")
 
 
@@ -137,14 +139,15 @@ def load_artifact(folder: str | Path, verify: bool = False, stages: bool = True)
     }
     found = {name: load_artifact(folder / name, verify) for name in config["stages"] if stages}
     weights = {}
-    if WEIGHTS in config["sha256"]:
+    kept = [name for name in (WEIGHTS, _FORMER_WEIGHTS) if name in config["sha256"]]
+    if kept:
         from framework.io.interop import load_weights
 
-        weights = load_weights(folder / WEIGHTS)
+        weights = load_weights(folder / kept[0])
     files = {
         name: (folder / name).read_bytes()
         for name in config["sha256"]
-        if name != WEIGHTS and not name.endswith(".jaxexp")
+        if name not in kept and not name.endswith(".jaxexp")
     }
     return Artifact(config, programs, weights, found, files)
 

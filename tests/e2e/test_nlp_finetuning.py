@@ -109,7 +109,7 @@ def test_a_folder_is_fine_tuned(folder: Path, tmp_path: Path) -> None:
     done = run(tmp_path, "export_model.py", *config, *settings)
     assert done.returncode == 0, done.stderr
     artifact = tmp_path / "inference_model" / CONFIG.stem
-    assert {"tokenizer.json", "model.safetensors", "infer_cfg.yml"} <= {
+    assert {"tokenizer.json", "program_weights.safetensors", "infer_cfg.yml"} <= {
         file.name for file in artifact.iterdir()
     }
     found = []

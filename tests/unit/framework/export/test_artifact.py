@@ -12,6 +12,7 @@ import yaml
 
 from framework import nn
 from framework.core.errors import ConfigError, FormatError
+from framework.core.transform import Transform
 from framework.export import CONFIG, Artifact, TensorSpec, artifact, load_artifact, lower_layer
 
 
@@ -44,7 +45,7 @@ def test_round_trip(small: Artifact, tmp_path: Path):
         CONFIG,
         "model.bfloat16.jaxexp",
         "model.jaxexp",
-        "model.safetensors",
+        "program_weights.safetensors",
     ]
     assert [p.name for p in folder.parent.iterdir()] == ["net"]  # nothing temporary is left
     loaded = load_artifact(folder, verify=True)
@@ -72,7 +73,7 @@ def test_stages(small: Artifact, tmp_path: Path):
     assert list(loaded.stages) == ["one", "two"] and not loaded.programs and not loaded.weights
     np.testing.assert_array_equal(output(loaded.stages["two"]), output(small))
     assert load_artifact(folder, stages=False).stages == {}
-    flip(folder / "two" / "model.safetensors")
+    flip(folder / "two" / "program_weights.safetensors")
     with pytest.raises(FormatError, match="two"):
         load_artifact(folder, verify=True)
 
@@ -139,13 +140,15 @@ def flip(path: Path, at: int = -1) -> None:
 
 def test_verify_finds_a_flipped_byte(small: Artifact, tmp_path: Path):
     folder = small.save(tmp_path / "net")
-    flip(folder / "model.safetensors")
+    flip(folder / "program_weights.safetensors")
     load_artifact(folder)
-    with pytest.raises(FormatError, match=r"model\.safetensors: a file of the artifact is damaged\n.*sha256"):
+    with pytest.raises(
+        FormatError, match=r"program_weights\.safetensors: a file of the artifact is damaged\n.*sha256"
+    ):
         load_artifact(folder, verify=True)
 
 
-@pytest.mark.parametrize("name", ["model.jaxexp", "model.safetensors"])
+@pytest.mark.parametrize("name", ["model.jaxexp", "program_weights.safetensors"])
 def test_a_file_is_missing(small: Artifact, tmp_path: Path, name: str):
     folder = small.save(tmp_path / "net")
     (folder / name).unlink()
@@ -153,7 +156,7 @@ def test_a_file_is_missing(small: Artifact, tmp_path: Path, name: str):
         load_artifact(folder)
 
 
-@pytest.mark.parametrize("name", ["model.jaxexp", "model.safetensors"])
+@pytest.mark.parametrize("name", ["model.jaxexp", "program_weights.safetensors"])
 def test_a_file_is_cut_off(small: Artifact, tmp_path: Path, name: str):
     folder = small.save(tmp_path / "net")
     (folder / name).write_bytes((folder / name).read_bytes()[:100])
@@ -215,7 +218,14 @@ def test_an_expired_program_says_who_made_it(
         load_artifact(folder)
 
 
-class _Reads:
+class _Plain(Transform):
+    """A transform that reads none."""
+
+    def __call__(self, sample, rng):
+        return sample
+
+
+class _Reads(_Plain):
     """A transform that reads a file."""
 
     def __init__(self, path: str, data: bytes) -> None:
@@ -229,10 +239,11 @@ class _Reads:
 
 
 def test_files_of_transforms_travel(tmp_path: Path):
+    plain = _Plain()
     transforms, files = artifact.pack_assets(
-        [_Reads("/here/a.txt", b"one"), "plain", _Reads("/here/a.txt", b"one")]
+        [_Reads("/here/a.txt", b"one"), plain, _Reads("/here/a.txt", b"one")]
     )
-    assert transforms[0].path == "words.txt" and transforms[1] == "plain"
+    assert transforms[0].path == "words.txt" and transforms[1] is plain
     folder = Artifact({"domain": "test"}, files=files).save(tmp_path / "net")
     assert (folder / "words.txt").read_bytes() == b"one"
     loaded = load_artifact(folder, verify=True)
