@@ -8,9 +8,8 @@ is data: build the deploy form from the same config, and load what `deploy_state
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -69,15 +68,12 @@ def reparameterize(model: _Model) -> _Model:
     """The deploy form of a model in eval mode, with equal outputs; a model that has one form only is returned.
 
     Training-only branches (threshold maps, auxiliary heads, attention guidance) are not in it. A model says that it has
-    two forms by a field `deploy` of its config, a backbone by that argument of its constructor.
+    two forms by a field `deploy` of its config.
     """
-    config: Any = getattr(model, "config", None)
-    if hasattr(config, "deploy"):
-        deployed: Any = type(model)(dataclasses.replace(config, deploy=True))  # type: ignore[call-arg]
-    elif "deploy" in inspect.signature(type(model).__init__).parameters:
-        deployed = type(model)(config, deploy=True)  # type: ignore[call-arg]
-    else:
+    config = getattr(model, "config", None)
+    if "deploy" not in getattr(config, "__dataclass_fields__", ()):
         return model
+    deployed: Any = type(model)(dataclasses.replace(cast(Any, config), deploy=True))  # type: ignore[call-arg]
     if deployed.state_shapes() == model.state_shapes():
         return model
     deployed.set_state_dict(deploy_state(model))

@@ -146,7 +146,9 @@ def _from_config(config: Path, settings: Sequence[str], owner: Domain[Any]) -> A
 
 
 def _weight_files(plain: dict[str, Any], config: Path) -> list[Path]:
-    """The user's own weights: of a run, where the file names none."""
+    """The user's own weights: of a run, where the file names none. A pipeline has no run, its stages name theirs."""
+    if plain.get("pipeline") is not None:
+        return []
     weights = Path(str(plain.get("weights") or Path("output") / config.stem)).expanduser()
     if weights.is_dir():
         folder = find_checkpoint(weights, prefer="best")

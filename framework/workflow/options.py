@@ -52,9 +52,9 @@ def make_options(cls: type[O], given: Mapping[str, Any], where: object) -> O:
         where: What takes them, for messages.
 
     Raises:
-        ConfigError: an option that `cls` does not have.
+        ConfigError: an option that `cls` does not have, or a value that is none of an option's choices.
     """
-    names = _names(cls)
+    names, hints = _names(cls), get_type_hints(cls)
     values = {}
     for name, value in given.items():
         if value is None:
@@ -69,8 +69,19 @@ def make_options(cls: type[O], given: Mapping[str, Any], where: object) -> O:
                 allowed=", ".join(known) or "no options",
                 fix=f"did you mean {close!r}?" if close else None,
             )
+        choices = _choices(hints[names[name]])
+        if choices and value not in choices:
+            raise ConfigError(
+                f"there is no such {name}", where=where, received=value, allowed=", ".join(map(str, choices))
+            )
         values[names[name]] = value
     return cls(**values)
+
+
+def _choices(hint: Any) -> tuple[Any, ...]:
+    """The values that a type hint such as `Literal["a", "b"] | None` allows; none where it is no choice."""
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return tuple(value for member in members if get_origin(member) is Literal for value in get_args(member))
 
 
 def _names(cls: type) -> dict[str, str]:

@@ -22,13 +22,13 @@ def test_run_check_trains_exports_and_reports(capsys: pytest.CaptureFixture[str]
 
 
 def test_run_check_notices_a_program_that_differs(monkeypatch: pytest.MonkeyPatch):
-    real = install_check.Engine
+    real = install_check.XLAEngine
 
     class Wrong(real):
         def __call__(self, inputs):
             return {name: value + 1 for name, value in super().__call__(inputs).items()}
 
-    monkeypatch.setattr(install_check, "Engine", Wrong)
+    monkeypatch.setattr(install_check, "XLAEngine", Wrong)
     with pytest.raises(
         DeviceError, match=r"program differs from the model\n  received: 1\..*\n  allowed: < 1e-3\n"
     ):

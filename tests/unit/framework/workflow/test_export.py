@@ -11,12 +11,12 @@ from framework.config import load
 from framework.core.errors import ConfigError
 from framework.engine.experiment import bind_experiment
 from framework.io.interop import write_safetensors
-from framework.workflow.export import export_experiment, labels_of, trained_model
+from framework.workflow.export import export_config, labels_of, trained_model
 from zoo.classification import predictor
 from zoo.classification.results import Classification
 from zoo.vision.lenet import LeNet, LeNetConfig
 
-REPO = Path(__file__).resolve().parents[3]
+REPO = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_artifact_without_the_data(config: Path) -> None:
-    artifact = export_experiment(config, ())
+    artifact = export_config(config)
     assert artifact.config["labels"] == [] and artifact.config["model"]["type"] == "LeNet"
     assert artifact.config["transforms"] == [
         {"type": "Resize", "size_hw": [28, 28], "mode": "exact", "interpolation": "linear"}
@@ -46,7 +46,7 @@ def test_an_artifact_without_the_data(config: Path) -> None:
     folder = artifact.save(config.parent / "out")
     for model in (folder, config):
         found = predictor(model)(np.zeros((40, 30, 3), np.uint8))
-        assert isinstance(found, Classification) and found.size == (40, 30)
+        assert isinstance(found, Classification) and found.size_hw == (40, 30)
         assert {c.label for c in found.classes} == {"0", "1", "2"}
         assert sum(c.score for c in found.classes) == pytest.approx(1, abs=1e-5)
 
@@ -65,7 +65,7 @@ def test_what_is_missing_is_said(config: Path) -> None:
         trained_model(bind_experiment(load(config, ["weights=null"])), config)
     assert "no training run in output" in str(caught.value) and "tools/train.py" in str(caught.value)
     with pytest.raises(ConfigError, match="nothing says what the exported program takes"):
-        export_experiment(config, ("export={_inherited_: false}",))
+        export_config(config, ("export={_inherited_: false}",))
 
 
 def test_another_number_of_classes_than_labels(config: Path, tmp_path: Path) -> None:
@@ -73,5 +73,5 @@ def test_another_number_of_classes_than_labels(config: Path, tmp_path: Path) -> 
         (tmp_path / "images" / name).mkdir(parents=True)
         (tmp_path / "images" / name / "a.png").write_bytes(b"")
     with pytest.raises(ConfigError, match="different numbers of classes") as caught:
-        export_experiment(config, ("data.eval.dataset.root=images",))
+        export_config(config, ("data.eval.dataset.root=images",))
     assert "3 for the 2 classes cat, dog" in str(caught.value)
