@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ConfigError
+from framework.distributed import Partitioner
 from framework.engine.callbacks import Callback, LogLines
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import TrainOptions
@@ -200,7 +201,7 @@ class Model:
             eval=evaluated,
             folder=Path(save_dir) if save_dir else None,
             callbacks=[*([LogLines()] if verbose else []), *callbacks],
-            devices=jax.devices()[:1],
+            partitioner=Partitioner(jax.devices()[:1]),
         )
         if self._kept is not None:
             trainer.start_from(self._kept)

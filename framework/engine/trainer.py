@@ -18,10 +18,9 @@ from typing import Any, cast
 
 import jax
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from framework.core.device import Device
 from framework.core.errors import ConfigError, OarError, WeightError
+from framework.distributed import Partitioner
 from framework.engine.callbacks import Callback
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import TrainOptions
@@ -55,7 +54,7 @@ class Trainer:
         labels: The names of the classes, for metrics and checkpoints.
         callbacks: Run in this order.
         about: Plain data that is kept in every checkpoint.
-        devices: The devices to train on; None takes all of the default kind. The batch is divided among them.
+        partitioner: Where batches and state lie; None divides batches over all devices of the default kind.
 
     Raises:
         ConfigError: the batch cannot be divided among the devices, or nothing says how long to train.
@@ -74,7 +73,7 @@ class Trainer:
         labels: tuple[str, ...] = (),
         callbacks: Sequence[Callback] = (),
         about: dict[str, Any] | None = None,
-        devices: Sequence[Device] | None = None,
+        partitioner: Partitioner | None = None,
     ) -> None:
         self.model, self.task, self.train, self.options = model, task, train, options
         self.labels, self.callbacks, self.about = labels, tuple(callbacks), about or {}
@@ -84,18 +83,8 @@ class Trainer:
         self.total_steps = _length(options, self.steps_per_epoch)
         self.stop, self.since_best, self.best_score = False, 0, None
 
-        devices = list(devices or jax.devices())
-        batch = self.batch_size
-        if batch % len(devices):
-            raise ConfigError(
-                "the batch cannot be divided among the devices",
-                where="data.train.batch_size",
-                received=f"{batch} samples for {len(devices)} devices",
-                allowed=f"a multiple of {len(devices)}",
-            )
-        mesh = Mesh(np.array(devices), ("data",))
-        self.replicated = NamedSharding(mesh, PartitionSpec())
-        self.sharded = NamedSharding(mesh, PartitionSpec("data"))
+        self.partitioner = partitioner or Partitioner()
+        self.partitioner.check_batch_size(self.batch_size)
 
         if options.recompute:
             set_recompute(model, options.recompute)
@@ -107,21 +96,29 @@ class Trainer:
         watched = self.schedule.plateau
         self.plateau = PlateauState(watched) if watched is not None else None
         graphdef, params, buffers = functional_core.split(model.train())
-        self.how = optimizer.param_groups(model)
+        self.param_groups = optimizer.param_groups(model)
         # Copies: the step consumes its input, and the model keeps its own arrays until training ends.
-        self.state: TrainState = jax.device_put(
-            init_state(params, buffers, self.how, optimizer, options), self.replicated, may_alias=False
+        self.state: TrainState = self.partitioner.place(
+            init_state(params, buffers, self.param_groups, optimizer, options), may_alias=False
         )
+        batch = self.batch_size
         factor = batch / options.lr_batch_size if options.lr_batch_size else 1.0
         if factor != 1.0:
             log.info(f"learning rate times {factor:g}: batch size {batch} instead of {options.lr_batch_size}")
         self.step_fn = train_step(
-            graphdef, task, optimizer, self.schedule, self.how, options, devices[0], factor
+            graphdef,
+            task,
+            optimizer,
+            self.schedule,
+            self.param_groups,
+            options,
+            self.partitioner.devices[0],
+            factor,
         )
         self.evaluator = None
         if eval is not None:
-            divided = int(eval.batch_size or 1) % len(devices) == 0
-            place = self.sharded if divided else self.replicated
+            divided = self.partitioner.divides(int(eval.batch_size or 1))
+            place = self.partitioner.batch if divided else self.partitioner.replicated
             self.evaluator = Evaluator(functional_core.graph_def(model.eval()), task, eval, labels, place)
         self._sums: dict[str, float] = {}
         self._pending: deque[tuple[int, tuple, dict]] = deque()
@@ -183,7 +180,7 @@ class Trainer:
         state = TrainState(
             step=rest["step"], params=params, buffers=buffers, **{k: rest[k] for k in rest if k != "step"}
         )
-        self.state = jax.device_put(state, self.replicated)
+        self.state = self.partitioner.place(state)
         self.best_score, self.since_best = saved.meta["best_score"], saved.meta["since_best"]
         self._sums = dict(saved.meta["sums"])
         if self.plateau is not None and saved.meta["plateau"] is not None:
@@ -192,7 +189,7 @@ class Trainer:
 
     def start_from(self, optimizer: Any) -> None:
         """Begin with the state that the optimizer had at the end of another training of the same model."""
-        self.state = replace(self.state, optimizer=jax.device_put(optimizer, self.replicated))
+        self.state = replace(self.state, optimizer=self.partitioner.place(optimizer))
 
     def _rest(self) -> dict[str, Any]:
         state = self.state
@@ -239,7 +236,7 @@ class Trainer:
             while (step := self.step) < self.total_steps and not self.stop:
                 epoch, start = divmod(step, self.steps_per_epoch)
                 waited = self._waited
-                feed = prefetch_to_device(self.train.batches(epoch, start), self.sharded)
+                feed = prefetch_to_device(self.train.batches(epoch, start), self.partitioner.batch)
                 with contextlib.closing(feed):
                     for batch in feed:
                         for callback in self.callbacks:
@@ -318,7 +315,7 @@ class Trainer:
             self.best_score = next(iter(scores.values()))
         if self.plateau is not None and scores:
             factor = self.plateau.observe(next(iter(scores.values())))
-            placed = jax.device_put(np.float32(factor), self.replicated)
+            placed = jax.device_put(np.float32(factor), self.partitioner.replicated)
             self.state = replace(self.state, lr_factor=placed)
         self.save(best)
         row = {"step": step, "epoch": (step - 1) // self.steps_per_epoch, **scores, "best": best}

@@ -43,7 +43,20 @@ FRAMEWORK_MAY_IMPORT = {
     "optimizer": {"optimizer", "config", "io", "nn", "core"},
     "amp": {"amp", "nn", "core"},
     "autograd": {"autograd", "nn", "core"},
-    "engine": {"engine", "optimizer", "amp", "metric", "export", "io", "vision", "nn", "config", "core"},
+    "distributed": {"distributed", "core"},
+    "engine": {
+        "engine",
+        "distributed",
+        "optimizer",
+        "amp",
+        "metric",
+        "export",
+        "io",
+        "vision",
+        "nn",
+        "config",
+        "core",
+    },
     "workflow": {
         *(
             "workflow",

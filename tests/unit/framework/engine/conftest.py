@@ -14,6 +14,7 @@ import pytest
 
 import framework
 from framework import nn
+from framework.distributed import Partitioner
 from framework.engine.experiment import TrainOptions
 from framework.engine.task import Losses
 from framework.engine.trainer import Trainer
@@ -78,7 +79,7 @@ def make(tmp_path: Path) -> Callable[..., Trainer]:
         workers: int = 0,
         optimizer: Any = None,
         callbacks: Any = (),
-        devices: Any = None,
+        partitioner: Partitioner | None = None,
         dropout: float = 0.2,
         **options: Any,
     ) -> Trainer:
@@ -99,7 +100,7 @@ def make(tmp_path: Path) -> Callable[..., Trainer]:
             eval=evaluated,
             folder=folder,
             callbacks=callbacks,
-            devices=devices or jax.devices()[:1],
+            partitioner=partitioner or Partitioner(jax.devices()[:1]),
         )
 
     return made

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError, InputError, WeightError
+from framework.distributed import Partitioner
 from framework.engine.callbacks import Callback, EarlyStop, LogLines, MetricsFile
 from framework.engine.trainer import TrainingError
 from framework.io.checkpoint import find_checkpoint
@@ -73,14 +74,16 @@ def test_two_devices_give_the_numbers_of_one(make):
     results = []
     for devices in (jax.devices()[:1], jax.devices()[:2]):
         rows = Rows()
-        make(callbacks=[rows], devices=devices, epochs=2).fit()
+        make(callbacks=[rows], partitioner=Partitioner(devices), epochs=2).fit()
         results.append([row["loss"] for row in rows.rows] + [row["accuracy"] for row in rows.evals])
     np.testing.assert_allclose(*results, rtol=1e-5)
 
 
 def test_the_batch_must_be_divisible_and_the_length_known(make):
     with pytest.raises(ConfigError, match="cannot be divided among the devices"):
-        make(devices=[jax.devices()[0], jax.devices()[1], jax.devices()[0]])
+        three = Partitioner(jax.devices()[:1])
+        three.devices = three.devices * 3
+        make(partitioner=three)
     with pytest.raises(ConfigError, match="nothing says how long to train"):
         make(epochs=None)
     with pytest.raises(ConfigError, match="fewer samples than a batch"):
