@@ -132,6 +132,7 @@ def halve(size: int, times: int) -> int:
 _NORMALISED_BRANCHES = "an affine, and then nothing but normalised 1x1 branches"
 _AFFINE = r"blocks(?!6\.[01]\.)\d\.\d\.dw_conv\.act\.lab\.(scale|bias)"  # not where squeezing stands between
 _STRIDED = r"blocks[345]\.0\.dw_conv\.lab\.(scale|bias)"  # the integer 2 as stride: no activation
+_LINE = {"image": (2, 48, 72, 3), "other": (3, 48, 96, 3), "symbolic": ("n", 48, "8*w", 3)}
 _LCNET_V3 = {"flat": (f"{_AFFINE}|{_STRIDED}", _NORMALISED_BRANCHES)}
 # What differs from the usual case, by class.
 _CLASSIFIERS: dict[str, dict[str, Any]] = {
@@ -142,6 +143,7 @@ _CLASSIFIERS: dict[str, dict[str, Any]] = {
         ),
     },
     "LeNet": {"image": (2, 28, 28, 3), "other": (1, 28, 28, 3), "symbolic": ("n", 28, 28, 3)},
+    "MobileNetV1Enhance": _LINE,
     # Smaller scales have two channels in the first squeeze: with these weights ReLU cuts both.
     "MobileNetV3": {"compiled": ("mobilenetv3_small_x1_0",)},
     "PPLCNetV3": _LCNET_V3,
@@ -154,7 +156,6 @@ _CLASSIFIERS: dict[str, dict[str, Any]] = {
         "symbolic": ("n", 64, 64, 3),
     },
 }
-_LINE = {"image": (2, 48, 72, 3), "other": (3, 48, 96, 3), "symbolic": ("n", 48, "8*w", 3)}
 
 
 def class_scores(layer: nn.Layer, n: int, h: int, w: int) -> list[Shape]:
