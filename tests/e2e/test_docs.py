@@ -44,8 +44,12 @@ WRITTEN = {
         "receipt.pdf",
         "output/receipt_page1.json",
         "inference_model/pp_ocrv6_small/infer_cfg.yml",
+        "output/cells/cells.png",
+        "output/shirt/shirt.json",
+        "output/intent/results.jsonl",
         "layer.safetensors",
     ),
+    "docs/extending.md": ("output/my_shapes/scores.txt", "inference_model/my_shapes/infer_cfg.yml"),
     "docs/ocr.md": (
         "receipt.json",
         "receipt.md",
@@ -93,6 +97,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs") / "oar"
     for name in COPIED:
         shutil.copytree(REPO / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(REPO / "pyproject.toml", folder)  # it names the domains
     return folder
 
 
@@ -138,6 +143,10 @@ def test_examples_run(document: str, tree: Path) -> None:
     if document == "README.md":
         page = json.loads((tree / "output" / "receipt.json").read_text(encoding="utf-8"))
         assert {"HARBOUR STREET GROCERS", "TOTAL EUR", "33.62"} <= {line["text"] for line in page["lines"]}
+        cells = json.loads((tree / "output" / "cells" / "cells.json").read_text(encoding="utf-8"))
+        assert {"RBC", "WBC"} <= {box["label"] for box in cells["boxes"]}
+        shirt = json.loads((tree / "output" / "shirt" / "shirt.json").read_text(encoding="utf-8"))
+        assert shirt["classes"][0]["label"] == "t-shirt"
 
 
 def test_the_two_commands_stand_in_the_readme() -> None:
@@ -181,7 +190,9 @@ def test_links_and_paths_lead_somewhere(document: str) -> None:
     folder = (REPO / document).parent
     links = [link for link in re.findall(r"\]\(([^)#]+)[^)]*\)|src=\"([^\"]+)\"", prose)]
     targets = [folder / (a or b) for a, b in links if "://" not in (a or b)]
-    named = re.findall(r"`((?:framework|zoo|ocr|configs|tools|tests|docs)/[\w./]+)`", prose)
+    named = re.findall(
+        r"`((?:framework|zoo|ocr|detection|segmentation|nlp|configs|tools|tests|docs)/[\w./]+)`", prose
+    )
     missing = [str(path) for path in (*targets, *(REPO / name for name in named)) if not path.exists()]
     assert not missing, f"{document} names what is not there: {missing}"
 

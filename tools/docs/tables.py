@@ -1,12 +1,13 @@
-"""Write the tables of README.md and docs/*.md anew from configs/ and zoo/weights/.
+"""Write the tables of README.md and docs/*.md anew, from configs/, the registry and the rows of the hub.
 
 python tools/docs/tables.py            tests/e2e/test_docs.py fails while they are out of date
 
-A table stands between `<!-- table: NAME -->` and `<!-- end of table -->`.
+A table stands between `<!-- table: NAME -->` and `<!-- end of table -->`, as does a listing of a file of docs/examples.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import re
 import sys
@@ -18,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from framework import hub
 from framework.config import available, build, find, load
+from framework.workflow.domain import all_domains
 
 REPO = Path(__file__).resolve().parents[2]
 _TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
@@ -32,8 +34,8 @@ def updated(text: str) -> str:
     return _TABLE.sub(lambda match: f"{match[1]}{TABLES[match[2]]()}{match[3]}", text)
 
 
-def readers() -> str:
-    """The reading pipelines: one row for each config of configs/ocr."""
+def pipelines() -> str:
+    """The pipelines of OCR: one row for each config of configs/ocr."""
     rows = []
     for path in sorted((REPO / "configs" / "ocr").glob("*.yml")):
         stages = load(path).plain()["pipeline"]
@@ -44,7 +46,7 @@ def readers() -> str:
         place = "in the `ocr` extra" if here else "downloaded at first use"
         size = f"{sum(sizes):.0f} MB" if None not in sizes else "?"  # type: ignore[arg-type]
         rows.append((f"`{path.stem}`", about, *map(_score, entries), size, place))
-    return _markdown(("name", "what", "detector", "recogniser", "size", "weights"), rows)
+    return _markdown(("name", "languages and size", "detector", "recogniser", "file size", "weights"), rows)
 
 
 def weights() -> str:
@@ -60,17 +62,41 @@ def weights() -> str:
 
 
 def backbones() -> str:
-    """Every architecture with a classifier: its variants, and where its names are from."""
+    """Every image backbone with a classifier: its variants and the number of their parameters."""
     rows = []
-    for name, module in available("model", ("zoo",)).items():
-        source = importlib.import_module(module)
-        if not hasattr(source, "SMALL"):
+    found = available("backbone", ("zoo",))
+    for name, module in found.items():
+        source, config = importlib.import_module(module), find("backbone", name, ("zoo",)).config
+        if "num_classes" not in {field.name for field in dataclasses.fields(config)}:
             continue
-        config = find("model", name, ("zoo",)).config
         counts = [_parameters(config(variant=variant, num_classes=1000)) for variant in source.VARIANTS]
         size = f"{min(counts) / 1e6:.1f} to {max(counts) / 1e6:.1f} M"
         rows.append((f"`{name}`", ", ".join(source.VARIANTS), size))
     return _markdown(("type", "variants", "parameters"), rows)
+
+
+def domains() -> str:
+    """Every domain: its options, which are keywords of `predictor` and flags of tools/infer.py."""
+    rows = []
+    for domain in all_domains():
+        options = [field for field in dataclasses.fields(domain.options) if field.init]
+        package = type(domain).__module__.rpartition(".")[0]
+        names = ", ".join(f"`{field.name}`" for field in options)
+        rows.append((f"`{domain.name}`", f"`{package}.predictor`", names))
+    return _markdown(("domain", "function", "options"), rows)
+
+
+def example_code() -> str:
+    return _listing("py", "my_shapes.py")
+
+
+def example_config() -> str:
+    return _listing("yaml", "my_shapes.yml")
+
+
+def _listing(language: str, name: str) -> str:
+    text = (REPO / "docs" / "examples" / name).read_text(encoding="utf-8")
+    return f"\n```{language}\n{text}```\n\n"
 
 
 def _parameters(config: Any) -> int:
@@ -90,7 +116,14 @@ def _markdown(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-TABLES = {"readers": readers, "weights": weights, "backbones": backbones}
+TABLES = {
+    "pipelines": pipelines,
+    "weights": weights,
+    "backbones": backbones,
+    "domains": domains,
+    "example_code": example_code,
+    "example_config": example_config,
+}
 
 
 def main() -> None:
