@@ -1,7 +1,7 @@
 """From images to the networks' inputs: pure functions of arrays, RGB uint8 in.
 
 The official weights were trained on BGR images, with the mean and deviation of ImageNet's R, G, B applied to B, G, R.
-`Normalize` says so once; everything before it stays RGB.
+`bgr: true` of their `normalize` says so once; everything before it stays RGB.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class LoaderConfig:
     def __post_init__(self) -> None:
         if self.batch_size < 1 or self.num_workers < 0:
             raise ConfigError(
-                "a feed needs samples",
+                "a loader needs samples",
                 received=f"batch_size {self.batch_size}, num_workers {self.num_workers}",
                 allowed="batch_size from 1, num_workers from 0",
             )

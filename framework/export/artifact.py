@@ -32,10 +32,9 @@ from jax import export
 from framework.core.errors import ConfigError, FormatError
 from framework.core.transform import Transform
 
-FORMAT = 1
+FORMAT = 2  # 1: weights in model.safetensors, other names of stages
 CONFIG = "infer_cfg.yml"
 WEIGHTS = "program_weights.safetensors"
-_FORMER_WEIGHTS = "model.safetensors"  # the name in artifacts of the last release
 PRECISIONS = ("float32", "bfloat16")
 
 
@@ -139,15 +138,14 @@ def load_artifact(folder: str | Path, verify: bool = False, stages: bool = True)
     }
     found = {name: load_artifact(folder / name, verify) for name in config["stages"] if stages}
     weights = {}
-    kept = [name for name in (WEIGHTS, _FORMER_WEIGHTS) if name in config["sha256"]]
-    if kept:
+    if WEIGHTS in config["sha256"]:
         from framework.io.interop import load_weights
 
-        weights = load_weights(folder / kept[0])
+        weights = load_weights(folder / WEIGHTS)
     files = {
         name: (folder / name).read_bytes()
         for name in config["sha256"]
-        if name not in kept and not name.endswith(".jaxexp")
+        if name != WEIGHTS and not name.endswith(".jaxexp")
     }
     return Artifact(config, programs, weights, found, files)
 

@@ -173,7 +173,7 @@ def export_config(
     about = {
         "domain": experiment.domain,
         "name": config.stem,
-        **({"imports": list(experiment.imports)} if experiment.imports else {}),
+        **_needed_imports(experiment),
         "model": plain(prepared.model),
         "batch_size": predict.batch_size,
         **({} if buckets is None else {"buckets": list(buckets)}),
@@ -185,6 +185,14 @@ def export_config(
         about["provenance"]["sha256"] = hub.digest(path)
     about |= domain.describe(experiment, model, labels)
     return model_artifact(model, task, specs, predict.transforms or (), about, prepared.export.precisions)
+
+
+def _needed_imports(experiment: Experiment) -> dict[str, list[str]]:
+    """The user's own files that an opened artifact needs: those of its transforms and its task."""
+    parts = (*(experiment.predict.transforms or ()), experiment.task)
+    modules = {type(part).__module__ for part in parts}
+    needed = [name for name in experiment.imports if Path(name).stem in modules or name in modules]
+    return {"imports": needed} if needed else {}
 
 
 def _settle_predict_options(experiment: Experiment) -> Experiment:

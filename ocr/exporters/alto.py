@@ -37,7 +37,7 @@ def to_alto(document: Document, *, chars: bool = False) -> str:
     description = SubElement(root, "Description")
     SubElement(description, "MeasurementUnit").text = "pixel"
     source = SubElement(description, "sourceImageInformation")
-    SubElement(source, "fileName").text = xml_text(document.input)
+    SubElement(source, "fileName").text = xml_text(document.source)
     processing = SubElement(description, "Processing", {"ID": "processing_1"})
     SubElement(SubElement(processing, "processingSoftware"), "softwareName").text = "Oar"
     layout = SubElement(root, "Layout")
@@ -47,7 +47,7 @@ def to_alto(document: Document, *, chars: bool = False) -> str:
 
 
 def _add_page(layout: Element, page: Page, number: int, chars: bool) -> None:
-    width, height = map(str, page.size)
+    width, height = str(page.width), str(page.height)
     attributes = {"ID": f"page_{number}", "PHYSICAL_IMG_NR": str(page.page), "WIDTH": width, "HEIGHT": height}
     space = SubElement(SubElement(layout, "Page", attributes), "PrintSpace")
     space.attrib.update({"HPOS": "0", "VPOS": "0", "WIDTH": width, "HEIGHT": height})

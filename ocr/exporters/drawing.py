@@ -31,7 +31,7 @@ def draw_page(page: Page, *, side_by_side: bool = True) -> np.ndarray:
     what was read can be read. Characters that no font has are drawn as hollow boxes. A page without image is drawn on
     white.
     """
-    width, height = (max(1, side) for side in page.size)
+    width, height = max(1, page.width), max(1, page.height)
     quads = [quad_of(line.polygon) for line in page.lines]
     usual = _usual_height(quads)
     zoom = max(1.0, min(READABLE / usual, LARGEST_ZOOM, LARGEST_SIDE / max(width, height)))

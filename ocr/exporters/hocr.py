@@ -29,7 +29,7 @@ def to_hocr(document: Document, *, chars: bool = False) -> str:
     """The document as hOCR. With `chars`, words that know their characters' places hold them as ocrx_cinfo."""
     root = Element("html", {"xmlns": "http://www.w3.org/1999/xhtml"})
     head = SubElement(root, "head")
-    SubElement(head, "title").text = xml_text(document.input) or "OCR result"
+    SubElement(head, "title").text = xml_text(document.source) or "OCR result"
     SubElement(head, "meta", {"http-equiv": "Content-Type", "content": "text/html; charset=utf-8"})
     capabilities = "ocr_page ocr_carea ocr_par ocr_line ocrx_word ocrp_wconf" + " ocrx_cinfo" * chars
     for name, content in (
@@ -46,13 +46,14 @@ def to_hocr(document: Document, *, chars: bool = False) -> str:
 
 def _add_page(body: Element, page: Page, number: int, chars: bool) -> None:
     # In a quoted string of a property, quotes and backslashes would end it; hOCR names no escape for them.
-    name = xml_text(page.input).replace("\\", "/").replace('"', "'")
-    title = f'image "{name}"; bbox 0 0 {page.size[0]} {page.size[1]}; ppageno {page.page - 1}'
+    name = xml_text(page.source).replace("\\", "/").replace('"', "'")
+    size = page.width, page.height
+    title = f'image "{name}"; bbox 0 0 {page.width} {page.height}; ppageno {page.page - 1}'
     holder = SubElement(body, "div", {"class": "ocr_page", "id": f"page_{number}", "title": title})
     holder.text = "\n"  # browsers that read this as HTML do not know <div/>
     line_number = word_number = 0
     for block_number, block in enumerate(blocks_of(page), 1):
-        box = {"title": _bbox(pixel_box([line.polygon for line in block], page.size))}
+        box = {"title": _bbox(pixel_box([line.polygon for line in block], size))}
         area = SubElement(holder, "div", {"class": "ocr_carea", "id": f"block_{number}_{block_number}"} | box)
         paragraph = SubElement(area, "p", {"class": "ocr_par", "id": f"par_{number}_{block_number}"} | box)
         for line in block:
@@ -60,11 +61,11 @@ def _add_page(body: Element, page: Page, number: int, chars: bool) -> None:
             element = SubElement(
                 paragraph, "span", {"class": "ocr_line", "id": f"line_{number}_{line_number}"}
             )
-            element.set("title", _line_title(line, page.size))
+            element.set("title", _line_title(line, size))
             element.tail = "\n"
             for word, spaced in spaced_words(line):
                 word_number += 1
-                properties = f"{_bbox(pixel_box([word.polygon], page.size))}; x_wconf {_percent(word.score)}"
+                properties = f"{_bbox(pixel_box([word.polygon], size))}; x_wconf {_percent(word.score)}"
                 holds = SubElement(
                     element,
                     "span",
@@ -75,7 +76,7 @@ def _add_page(body: Element, page: Page, number: int, chars: bool) -> None:
                     holds.text = xml_text(word.text)
                     continue
                 for char in word.chars:
-                    places = " ".join(map(str, pixel_box([char.polygon], page.size)))
+                    places = " ".join(map(str, pixel_box([char.polygon], size)))
                     properties = f"x_bboxes {places}; x_confs {_percent(char.score)}"
                     inner = SubElement(holds, "span", {"class": "ocrx_cinfo", "title": properties})
                     inner.text = xml_text(char.text)

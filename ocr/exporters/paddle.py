@@ -32,7 +32,7 @@ def page_to_predict_dict(page: Page) -> dict[str, Any]:
     curved = any(len(line.polygon) != 4 for line in page.lines)
     polygons = [np.array(line.polygon if curved else quad_of(line.polygon)).round() for line in page.lines]
     return {
-        "input_path": page.input,
+        "input_path": page.source,
         "page_index": page.page - 1,
         "dt_polys": [polygon.astype(np.int32) for polygon in polygons],
         "text_type": "seal" if curved else "general",

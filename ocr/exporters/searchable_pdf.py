@@ -57,7 +57,7 @@ def write_searchable_pdf(
         )
     if not document.pages:
         raise InputError(
-            "the document has no pages", where=document.input or path, fix="a PDF needs at least one"
+            "the document has no pages", where=document.source or path, fix="a PDF needs at least one"
         )
     pdf = PdfFile()
     codes: dict[str, int] = {}
@@ -70,7 +70,7 @@ def write_searchable_pdf(
     pdf.add(f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>", to=tree)
     add_font(pdf, codes, to=font)
     root = pdf.add(f"<< /Type /Catalog /Pages {tree} 0 R >>")
-    title = document.input.encode("utf-16-be", "replace").hex()
+    title = document.source.encode("utf-16-be", "replace").hex()
     info = pdf.add(f"<< /Producer (Oar) /Title <feff{title}> >>")
     path = Path(path)
     temporary = temporary_beside(path)
@@ -90,13 +90,13 @@ def _add_page(
     tree: int,
     quality: int,
 ) -> int:
-    where = f"page {page.page} of {page.input or 'the document'}"
+    where = f"page {page.page} of {page.source or 'the document'}"
     if page.image is None:
         raise InputError(
             "the page has no image to put the text on",
             where=where,
             allowed="pages as the pipeline gives them; JSON holds no images",
-            fix="dataclasses.replace(page, image=framework.vision.image.read(page.input))",
+            fix="dataclasses.replace(page, image=framework.vision.image.read(page.source))",
         )
     image = _add_image(pdf, page.image, where, quality)
     width, height = paper
@@ -132,15 +132,15 @@ def _add_image(pdf: PdfFile, image: np.ndarray, where: str, quality: int) -> int
 def _papers(document: Document, dpi: float) -> list[tuple[float, float]]:
     """Width and height of each page in points."""
     sources: dict[str, list[tuple[float, float]]] = {}
-    for name in {page.input for page in document.pages}:
+    for name in {page.source for page in document.pages}:
         if name.lower().endswith(".pdf") and Path(name).is_file():
             with PdfReader(name) as reader:
                 sources[name] = [reader.page_size_hw(index) for index in range(len(reader))]
     papers = []
     for page in document.pages:
-        width, height = page.size
+        width, height = page.width, page.height
         paper = (width * POINTS_PER_INCH / dpi, height * POINTS_PER_INCH / dpi)
-        source = sources.get(page.input, ())
+        source = sources.get(page.source, ())
         if 1 <= page.page <= len(source):
             tall, wide = source[page.page - 1]
             if abs(wide / tall * height / width - 1) < 0.02:  # else the image was cropped or turned
@@ -159,7 +159,7 @@ def _text_layer(page: Page, paper: np.ndarray, codes: dict[str, int]) -> list[st
             # Viewers take uneven characters of text that runs to the left for words of their own.
             chars = () if rtl or "".join(char.text for char in word.chars) != word.text else word.chars
             quads = np.stack([_run_quad(piece.polygon, line.vertical, rtl) for piece in (word, *chars)])
-            points = (quads * paper / page.size - [0, paper[1]]) * [1, -1]
+            points = (quads * paper / (page.width, page.height) - [0, paper[1]]) * [1, -1]
             # A space ends each line too: viewers do not break between lines beside one another.
             spaced = spaced or index + 1 == len(words)
             commands += _show([char.text for char in chars] or list(word.text), points, spaced, codes)

@@ -106,7 +106,7 @@ OFF_THE_INFERENCE_PATH = (
     "torch",
     "rapidocr",
     "ocr.models",
-    "ocr.export",
+    "ocr.system",
 )
 MAX_LINES, MAX_TOOL_LINES = 600, 80
 
@@ -339,7 +339,15 @@ def test_config_loads_no_jax() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["ocr.domain", "detection.domain", "segmentation.domain", "framework.workflow.predict_files"]
+    "module",
+    [
+        "ocr.domain",
+        "detection.domain",
+        "segmentation.domain",
+        "nlp.domain",
+        "zoo.classification.domain",
+        "framework.workflow.predict_files",
+    ],
 )
 def test_inference_loads_no_training_code(module: str) -> None:
     found = loaded_by(f"import {module}", OFF_THE_INFERENCE_PATH)

@@ -57,55 +57,6 @@ EXEMPT = {
     "tests/architecture/test_words.py": "this list",
     "tools/golden/": "runs the references, which have names of their own",
 }
-# Files in which words are not replaced yet.
-NOT_YET = (
-    "configs/_base_/pp_ocr.yml",
-    "detection/api.py",
-    "detection/data/check.py",
-    "detection/data/coco_pose.py",
-    "detection/data/keypoints.py",
-    "detection/metrics.py",
-    "framework/config/__init__.py",
-    "framework/engine/model.py",
-    "framework/inference/runner.py",
-    "framework/io/checkpoint.py",
-    "framework/io/device.py",
-    "framework/io/processes.py",
-    "framework/io/workers.py",
-    "framework/vision/tiff.py",
-    "framework/vision/transforms/mix.py",
-    "nlp/api.py",
-    "nlp/data/check.py",
-    "nlp/pretrained_artifact.py",
-    "ocr/api.py",
-    "ocr/export.py",
-    "ocr/pipeline.py",
-    "ocr/stages.py",
-    "segmentation/api.py",
-    "segmentation/data/__main__.py",
-    "segmentation/data/check.py",
-    "segmentation/data/cityscapes.py",
-    "segmentation/results.py",
-    "tests/contract/cases.py",
-    "tests/contract/test_pipelines.py",
-    "tests/unit/detection/data/test_coco_pose.py",
-    "tests/unit/detection/data/test_keypoints.py",
-    "tests/unit/detection/test_pose_api.py",
-    "tests/unit/detection/test_pose_tasks.py",
-    "tests/unit/framework/inference/test_runner.py",
-    "tests/unit/framework/io/interop/test_load.py",
-    "tests/unit/framework/io/test_windows.py",
-    "tests/unit/framework/io/test_workers.py",
-    "tests/unit/framework/vision/test_tiff.py",
-    "tests/unit/ocr/layers/test_pyramid.py",
-    "tests/unit/ocr/test_api.py",
-    "tests/unit/ocr/test_pipeline.py",
-    "tests/unit/ocr/test_stages.py",
-    "tests/unit/segmentation/test_api.py",
-    "tests/unit/zoo/classification/test_benchmarks.py",
-    "zoo/api.py",
-    "zoo/export.py",
-)
 
 
 @functools.cache
@@ -156,7 +107,6 @@ def test_words_are_the_fields() -> None:
         f"{path}:{line} {word!r}; write: {better}"
         for path, text in texts().items()
         for line, word, better in find_words(text)
-        if path not in NOT_YET
     ]
     assert not broken, "words that a stranger would have to translate:\n  " + "\n  ".join(broken)
 
@@ -167,7 +117,6 @@ def test_names_are_the_fields() -> None:
         for path, text in texts().items()
         if path.endswith(".py")
         for line, name, better in find_names(text)
-        if path not in NOT_YET
     ]
     broken += [
         f"{path}; write: {MODULES[stem]}.py"

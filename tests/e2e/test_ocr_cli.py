@@ -5,6 +5,7 @@ Each tool runs once as a process of its own; the other runs are calls of its `ma
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib.util
 import io
@@ -86,8 +87,9 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_image_from_a_config(from_config: Path) -> None:
     assert sorted(p.name for p in from_config.iterdir()) == ["receipt.json", "receipt.png"]
     page = data(from_config / "receipt.json")
-    assert list(page) == ["input", "page", "size", "lines", "seconds"]
-    assert (page["input"], page["page"], page["size"]) == (str(RECEIPT), 1, [700, 1100])
+    assert list(page) == ["source", "width", "height", "page", "lines", "seconds"]
+    assert (page["source"], page["page"]) == (str(RECEIPT), 1)
+    assert (page["width"], page["height"]) == (700, 1100)
     assert {"detect", "recognize", "total"} <= page["seconds"].keys()
     for line in page["lines"]:
         assert list(line) == ["text", "score", "polygon", "words"]
@@ -112,7 +114,7 @@ def test_an_artifact_reads_the_same(from_config: Path, artifact: Path, tmp_path:
 
 
 def test_a_damaged_artifact(artifact: Path, tmp_path: Path) -> None:
-    weights = artifact / "recognizer" / "model.safetensors"
+    weights = artifact / "recognizer" / "program_weights.safetensors"
     whole = weights.read_bytes()
     try:
         weights.write_bytes(whole[:1000])
@@ -149,7 +151,7 @@ def test_a_folder_with_bad_files(artifact: Path, tmp_path: Path) -> None:
 
 def test_a_pdf_of_several_pages(from_config: Path, artifact: Path, tmp_path: Path) -> None:
     read = Page.from_dict(data(from_config / "receipt.json"))
-    page = Page(read.lines, read.size, read.input, image=vision_image.read(RECEIPT))
+    page = dataclasses.replace(read, image=vision_image.read(RECEIPT))
     pdf = tmp_path / "slips.pdf"
     Document((page, page)).to_searchable_pdf(pdf)
     out = tmp_path / "out"
@@ -158,7 +160,7 @@ def test_a_pdf_of_several_pages(from_config: Path, artifact: Path, tmp_path: Pat
     assert sorted(p.name for p in out.iterdir()) == names
     for number in (1, 2):
         found = data(out / f"slips_page{number}.json")
-        assert (found["page"], found["input"]) == (number, str(pdf))
+        assert (found["page"], found["source"]) == (number, str(pdf))
         lines = [line["text"] for line in found["lines"]]
         assert lines[lines.index("TOTAL EUR") + 1] == "33.62"
 
@@ -193,7 +195,7 @@ EMPTY, LETTER, NOTHING, SLIP = "empty.png", "letter.png", "nothing.png", str(REC
         (["-c", CONFIG, "--pdf_file", LETTER], 1, "this is no PDF that can be read"),
         (["-c", CONFIG, "--video_file", EMPTY], 1, "the video is empty"),
         (["-c", "configs/ocr/pp_ocrv6_smal.yml", "--image_file", SLIP], 2, "pp_ocrv6_small.yml?"),
-        (["--model_dir", NOTHING, "--image_file", SLIP], 2, "this is not an artifact folder"),
+        (["--model_dir", NOTHING, "--image_file", SLIP], 2, "there is no such model"),
         (["-c", CONFIG, "--image_file", SLIP, "--device", "tpu:7"], 2, "received: 'tpu:7'"),
         (
             ["-c", CONFIG, "--image_file", SLIP, "-o", "pipeline.detector.optionz.x=1"],
@@ -240,7 +242,7 @@ def test_a_model_that_nobody_knows() -> None:
     code = "from ocr import predictor\ntry:\n    predictor('pp_ocrv6_smal')\nexcept ValueError as e:\n    print(e)"
     done = run("-c", code)
     succeeds(done)
-    assert "there is no such OCR model" in done.stdout
+    assert "there is no such model" in done.stdout
     assert "did you mean 'pp_ocrv6_small'?" in done.stdout
 
 

@@ -1,4 +1,4 @@
-"""One reader on odd images, turned pages, long lines and from many threads."""
+"""One predictor on odd images, turned pages, long lines and from many threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from framework.vision import image as vision_image
 from framework.vision.fonts import text_alpha
 from framework.vision.image import rotate90
 from ocr import predictor
-from ocr.domain import TextReader
+from ocr.ocr_predictor import OCRPredictor
 from ocr.results import Line, Page
 
 RECEIPT = Path(__file__).resolve().parents[2] / "docs" / "images" / "receipt.png"
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def read() -> TextReader:
+def read() -> OCRPredictor:
     return predictor()
 
 
@@ -40,7 +40,7 @@ def receipt() -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def upright(read: TextReader, receipt: np.ndarray) -> Page:
+def upright(read: OCRPredictor, receipt: np.ndarray) -> Page:
     return read(receipt).pages[0]
 
 
@@ -90,10 +90,10 @@ def as_exif_turned(slip: Image.Image) -> bytes:
     ids=lambda encode: encode.__name__,
 )
 def test_every_kind_of_file(
-    encode: Callable[[Image.Image], bytes], read: TextReader, receipt: np.ndarray, upright: Page
+    encode: Callable[[Image.Image], bytes], read: OCRPredictor, receipt: np.ndarray, upright: Page
 ) -> None:
     page = read(encode(Image.fromarray(receipt))).pages[0]
-    assert page.size == upright.size
+    assert page.size_hw == upright.size_hw
     common = Counter(words(page)) & Counter(words(upright))
     assert common.total() >= 0.9 * len(words(upright))
     assert "33.62" in words(page)
@@ -101,7 +101,7 @@ def test_every_kind_of_file(
 
 @pytest.mark.parametrize("quarter", [1, 2, 3])
 def test_a_turned_page_reads_as_the_upright_one(
-    quarter: int, read: TextReader, receipt: np.ndarray, upright: Page
+    quarter: int, read: OCRPredictor, receipt: np.ndarray, upright: Page
 ) -> None:
     page = read(np.ascontiguousarray(rotate90(receipt, quarter))).pages[0]
     assert words(page) == words(upright)
@@ -116,7 +116,7 @@ def test_a_turned_page_reads_as_the_upright_one(
         assert np.abs(found - np.stack([x, y], axis=1)).max() < 12, line.text
 
 
-def test_small_and_empty_images(read: TextReader, receipt: np.ndarray) -> None:
+def test_small_and_empty_images(read: OCRPredictor, receipt: np.ndarray) -> None:
     for image in (
         np.zeros((1, 1, 3), np.uint8),
         np.full((1, 900, 3), 255, np.uint8),
@@ -126,7 +126,7 @@ def test_small_and_empty_images(read: TextReader, receipt: np.ndarray) -> None:
     ):
         page = read(image).pages[0]
         assert page.lines == ()
-        assert page.size == image.shape[1::-1]
+        assert page.size_hw == image.shape[:2]
         assert page.draw().shape[2] == 3
         assert page.to_dict()["lines"] == []
     thumbnail = Image.fromarray(receipt)
@@ -137,7 +137,7 @@ def test_small_and_empty_images(read: TextReader, receipt: np.ndarray) -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"Dear all,", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0cut", b"%PDF-1.7"]
 )
-def test_broken_bytes(data: bytes, read: TextReader) -> None:
+def test_broken_bytes(data: bytes, read: OCRPredictor) -> None:
     with pytest.raises(InputError):
         read(data)
 
@@ -150,7 +150,7 @@ def write_on(canvas: np.ndarray, text: str, left: int, top: int, size: int = 40)
     return left + wide
 
 
-def test_words_of_a_panorama_are_read_once(read: TextReader) -> None:
+def test_words_of_a_panorama_are_read_once(read: OCRPredictor) -> None:
     """A line through all tiles, and separate words at every place that a cut may have; wider than OpenCV's 32,766."""
     width, count = 33_000, 0
     canvas = np.full((500, width), 255, np.uint8)
@@ -184,7 +184,7 @@ def test_spaces_and_boxes_of_words(upright: Page) -> None:
             assert xs == sorted(xs)
 
 
-def test_eight_threads_read_as_one(read: TextReader, receipt: np.ndarray) -> None:
+def test_eight_threads_read_as_one(read: OCRPredictor, receipt: np.ndarray) -> None:
     images = [np.ascontiguousarray(receipt[100 * k : 100 * k + 400]) for k in range(8)]
     serial = [read(image).pages[0].lines for image in images]
     with ThreadPoolExecutor(8) as pool:
@@ -193,7 +193,7 @@ def test_eight_threads_read_as_one(read: TextReader, receipt: np.ndarray) -> Non
     assert all(isinstance(line, Line) for lines in serial for line in lines) and sum(map(len, serial)) > 40
 
 
-def test_exports_hold_what_was_read(read: TextReader, receipt: np.ndarray, tmp_path: Path) -> None:
+def test_exports_hold_what_was_read(read: OCRPredictor, receipt: np.ndarray, tmp_path: Path) -> None:
     pdfium = pytest.importorskip("pypdfium2")
     document = read([receipt, receipt])
     document.to_searchable_pdf(tmp_path / "slips.pdf")
@@ -208,7 +208,7 @@ def test_exports_hold_what_was_read(read: TextReader, receipt: np.ndarray, tmp_p
         assert text.count("33.62") == 2
 
 
-def test_a_scan_on_its_head(read: TextReader, shared: Path) -> None:
+def test_a_scan_on_its_head(read: OCRPredictor, shared: Path) -> None:
     folder = shared / "data" / "tesseract_pages"
     if not folder.is_dir():
         pytest.skip(f"no pages at {folder}")
@@ -217,7 +217,7 @@ def test_a_scan_on_its_head(read: TextReader, shared: Path) -> None:
     assert upright.startswith("This is a lot of 12 point text to test the\n")
 
 
-def test_columns_of_a_scan_on_its_side(read: TextReader, shared: Path) -> None:
+def test_columns_of_a_scan_on_its_side(read: OCRPredictor, shared: Path) -> None:
     """The detector runs columns of text on its side into one another: the page is turned and looked at again."""
     scan = shared / "data" / "tesseract_pages" / "8071_093.3B.tif"
     if not scan.is_file():
@@ -229,7 +229,7 @@ def test_columns_of_a_scan_on_its_side(read: TextReader, shared: Path) -> None:
     assert same >= 0.95 * len(upright.lines)
 
 
-def test_shapes_stay_within_the_buckets(read: TextReader, upright: Page) -> None:
+def test_shapes_stay_within_the_buckets(read: OCRPredictor, upright: Page) -> None:
     """Last: it counts what all the tests above have compiled."""
     assert read.bucket_count is not None
     assert 0 < read.compile_count <= read.bucket_count

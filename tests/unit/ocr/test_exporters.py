@@ -33,7 +33,10 @@ def document():
         Line("no words \x00\x1b\ud800\uffff", 0.4, quad(10, 40, 90, 60)),
         Line("", 0.0, quad(0, 0, 3, 3)),
     )
-    return Document((Page(lines, (100, 80), 'my "scan".png'), Page((), (10, 20), page=2)), "my scan")
+    return Document(
+        (Page(lines, source='my "scan".png', width=100, height=80), Page((), 2, width=10, height=20)),
+        "my scan",
+    )
 
 
 def by_class(root, name):
@@ -89,7 +92,9 @@ def test_hocr_characters():
 
 def test_hocr_baseline_and_textangle():
     def title(line):
-        root = ElementTree.fromstring(Document((Page((line,), (200, 200)),)).to_hocr().encode("utf-8"))
+        root = ElementTree.fromstring(
+            Document((Page((line,), width=200, height=200),)).to_hocr().encode("utf-8")
+        )
         return by_class(root, "ocr_line")[0].get("title")
 
     # Rises by 10 over 100: the lower edge meets the left side of the box 0 above its bottom.
@@ -114,7 +119,7 @@ def test_hocr_baseline_and_textangle():
 def test_areas_follow_the_columns():
     left = [Line("left", 1.0, quad(0, 24 * row, 300, 24 * row + 20)) for row in range(4)]
     right = [Line("right", 1.0, quad(330, 24 * row, 630, 24 * row + 20)) for row in range(4)]
-    two = Document((Page((*left, *right), (630, 100)),))
+    two = Document((Page((*left, *right), width=630, height=100),))
     areas = by_class(ElementTree.fromstring(two.to_hocr().encode("utf-8")), "ocr_carea")
     assert [area.get("title") for area in areas] == ["bbox 0 0 300 92", "bbox 330 0 630 92"]
     blocks = ElementTree.fromstring(two.to_alto().encode("utf-8")).iter(ALTO + "TextBlock")
@@ -162,13 +167,16 @@ def test_alto_glyphs_and_vertical_text():
     cluster = (Char("e\u0301", 1.0, quad(0, 0, 10, 20)), Char("x", 1.0, quad(10, 0, 20, 20)))
     word = Word("e\u0301x", 1.0, quad(0, 0, 20, 20), cluster)
     lines = (Line("e\u0301x", 1.0, quad(0, 0, 20, 20), (word,)), Line("縦書き", 1.0, quad(80, 0, 100, 60)))
-    root = ElementTree.fromstring(Document((Page(lines, (100, 100)),)).to_alto(chars=True).encode("utf-8"))
+    root = ElementTree.fromstring(
+        Document((Page(lines, width=100, height=100),)).to_alto(chars=True).encode("utf-8")
+    )
     assert list(root.iter(ALTO + "Glyph")) == []
     assert [line.get("BASEDIRECTION") for line in root.iter(ALTO + "TextLine")] == [None, "ttb"]
 
 
 def markdown(*lines, size=(700, 1000)):
-    return Document((Page(tuple(Line(text, 1.0, quad(*box)) for text, box in lines), size),)).to_markdown()
+    found = tuple(Line(text, 1.0, quad(*box)) for text, box in lines)
+    return Document((Page(found, width=size[0], height=size[1]),)).to_markdown()
 
 
 def test_markdown_of_nothing():
@@ -273,13 +281,13 @@ def test_markdown_escapes_at_every_line_start():
 
 
 def test_markdown_pages():
-    page = Page((Line("x", 1.0, quad(0, 0, 10, 20)),), (20, 20))
-    assert Document((page, Page((), (5, 5)), page)).to_markdown() == "x\n\n---\n\nx\n"
+    page = Page((Line("x", 1.0, quad(0, 0, 10, 20)),), width=20, height=20)
+    assert Document((page, Page((), width=5, height=5), page)).to_markdown() == "x\n\n---\n\nx\n"
 
 
 def test_drawing_shows_the_image_and_the_text_side_by_side():
     image = np.full((40, 200, 3), 90, np.uint8)
-    page = Page((Line("Text", 1.0, quad(20, 10, 100, 30)),), (200, 40), image=image)
+    page = Page((Line("Text", 1.0, quad(20, 10, 100, 30)),), width=200, height=40, image=image)
     alone = page.draw(side_by_side=False)
     assert alone.shape == (40, 200, 3) and alone.dtype == np.uint8
     assert (alone[36:] == 90).all() and (alone[10] != 90).any()
@@ -293,11 +301,11 @@ def test_drawing_shows_the_image_and_the_text_side_by_side():
 
 
 def test_drawing_enlarges_small_text_and_leaves_large_pages_as_they_are():
-    small = Page((Line("tiny", 1.0, quad(5, 5, 40, 11)),), (50, 20))
+    small = Page((Line("tiny", 1.0, quad(5, 5, 40, 11)),), width=50, height=20)
     assert small.draw(side_by_side=False).shape == (60, 150, 3)  # 6 pixels of height become 18
-    smallest = Page((Line("tiny", 1.0, quad(5, 5, 40, 7)),), (50, 20))
+    smallest = Page((Line("tiny", 1.0, quad(5, 5, 40, 7)),), width=50, height=20)
     assert smallest.draw(side_by_side=False).shape == (80, 200, 3)  # at most 4 times
-    large = Page((Line("tiny", 1.0, quad(5, 5, 40, 11)),), (5000, 20))
+    large = Page((Line("tiny", 1.0, quad(5, 5, 40, 11)),), width=5000, height=20)
     assert large.draw(side_by_side=False).shape == (20, 5000, 3)
 
 
@@ -316,11 +324,11 @@ def test_drawing_enlarges_small_text_and_leaves_large_pages_as_they_are():
 )
 def test_drawing_takes_any_line(line):
     usual = [Line("x", 1.0, quad(5, top, 25, top + 18)) for top in (40, 60)]
-    drawn = Page((line, *usual), (100, 80)).draw()
+    drawn = Page((line, *usual), width=100, height=80).draw()
     assert drawn.shape == (80, 201, 3)
     assert (drawn[62:76, 107:124].sum(axis=2) < 150).any()  # the next line is written
 
 
 def test_drawing_of_pages_without_lines():
-    assert (Page((), (30, 20)).draw(side_by_side=False) == 255).all()
-    assert Page((), (1, 1)).draw().shape == (1, 3, 3)
+    assert (Page((), width=30, height=20).draw(side_by_side=False) == 255).all()
+    assert Page((), width=1, height=1).draw().shape == (1, 3, 3)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import numpy as np
@@ -9,8 +10,11 @@ import pytest
 
 from framework.core.errors import FormatError, InputError
 from framework.export import Artifact
-from ocr import pipeline
-from ocr.pipeline import Reader
+from framework.inference import Runtime
+from framework.workflow import ImageItem
+from ocr.domain import DOMAIN, OCROptions
+from ocr.pipeline import OCRPipeline
+from ocr.results import Page
 
 HALF = {"mean": [0.5] * 3, "std": [0.5] * 3}
 NAMES = "abcdef"
@@ -84,17 +88,17 @@ def artifact(characters: str = NAMES, right_to_left: bool = False, **options: ob
 
 
 @pytest.fixture
-def reader(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Reader]:
-    def make(of: Artifact | None = None, orient: Callable = orientation, **changes: object) -> Reader:
+def pipeline(monkeypatch: pytest.MonkeyPatch) -> Callable[..., OCRPipeline]:
+    """Makes the pipeline of an artifact whose `orient` stands in for the classifier; `changes` are options."""
+
+    def make(of: Artifact | None = None, orient: Callable = orientation, **changes: Any) -> OCRPipeline:
         of = of or artifact()
         answers = {
             id(stage): {"detector": text_map, "recognizer": words, "orientation": orient}[name]
             for name, stage in of.stages.items()
         }
-        monkeypatch.setattr(
-            pipeline, "engine_of", lambda stage, device, precision: FakeEngine(answers[id(stage)])
-        )
-        return Reader(of, "cpu", **changes)
+        monkeypatch.setattr(Runtime, "open", lambda self, stage: FakeEngine(answers[id(stage)]))
+        return DOMAIN.open(of, OCROptions(**changes), Runtime("cpu")).pipeline
 
     return make
 
@@ -112,13 +116,21 @@ def page(*lines: tuple[int, int, np.ndarray], size: int = 320) -> np.ndarray:
     return image
 
 
+def read_page(pipeline: OCRPipeline, image: np.ndarray) -> Page:
+    return pipeline.predict_page(ImageItem(image))
+
+
 THREE = page((20, 20, line(1)), (20, 80, line(2)), (20, 140, line(3)))
 
 
-def test_lines_words_and_chars_in_the_geometry_of_the_page(reader):
-    result = reader().page(THREE, "scan.png", 7)
+def test_lines_words_and_chars_in_the_geometry_of_the_page(pipeline):
+    result = pipeline().predict_page(ImageItem(THREE, "scan.png", 7))
     assert result.text == "aa\nbb\ncc"
-    assert (result.size, result.input, result.page) == ((320, 320), "scan.png", 7) and result.image is THREE
+    assert (result.size_hw, result.source, result.page) == (
+        (320, 320),
+        "scan.png",
+        7,
+    ) and result.image is THREE
     assert {"detect", "crop", "orient", "recognize", "arrange", "total"} <= result.seconds.keys()
     first = result.lines[0]
     expected = [(20, 20), (140, 20), (140, 44), (20, 44)]
@@ -129,73 +141,73 @@ def test_lines_words_and_chars_in_the_geometry_of_the_page(reader):
     assert abs(left[0] - 50) < 8 and abs(right[0] - 110) < 8 and abs(left[1] - 32) < 4
 
 
-def test_an_empty_page(reader):
-    result = reader().page(page())
-    assert result.lines == () and result.text == "" and result.size == (320, 320)
+def test_an_empty_page(pipeline):
+    result = read_page(pipeline(), page())
+    assert result.lines == () and result.text == "" and result.size_hw == (320, 320)
 
 
-def test_drop_score(reader):
+def test_drop_score(pipeline):
     badly = line(2)
     badly[..., 2] = 0  # neither way up
     both = page((20, 20, line(1)), (20, 80, badly))
-    assert reader(drop_score=0.5).page(both).text == "aa\nbb"
-    assert reader(drop_score=0.7).page(both).text == "aa"
-    assert reader(artifact(drop_score=0.99)).page(both).text == ""
+    assert read_page(pipeline(drop_score=0.5), both).text == "aa\nbb"
+    assert read_page(pipeline(drop_score=0.7), both).text == "aa"
+    assert read_page(pipeline(artifact(drop_score=0.99)), both).text == ""
 
 
 # -- orientation -------------------------------------------------------------------------------------------------------
 
 
-def test_a_page_on_its_head(reader):
-    result = reader().page(np.ascontiguousarray(THREE[::-1, ::-1]))
+def test_a_page_on_its_head(pipeline):
+    result = read_page(pipeline(), np.ascontiguousarray(THREE[::-1, ::-1]))
     assert [found.text for found in result.lines] == ["aa", "bb", "cc"]
     assert {found.orientation for found in result.lines} == {180}
     assert np.abs(np.array(result.lines[0].polygon[0]) - (300, 300)).max() <= 4  # the text's own top left
     assert result.lines[0].words[0].chars[0].polygon[0][0] > result.lines[0].words[0].chars[1].polygon[0][0]
 
 
-def test_one_line_on_its_head(reader):
+def test_one_line_on_its_head(pipeline):
     turned = page((20, 20, line(1)), (20, 80, line(2)[::-1, ::-1]), (20, 140, line(3)))
-    result = reader().page(turned)
+    result = read_page(pipeline(), turned)
     found = {line.text: (line.orientation, round(line.score, 2)) for line in result.lines}
     assert found == {"aa": (0, 0.95), "bb": (180, 0.95), "cc": (0, 0.95)}
 
 
-def test_an_error_of_the_classifier_is_corrected_by_reading(reader):
+def test_an_error_of_the_classifier_is_corrected_by_reading(pipeline):
     def errs(image: np.ndarray, width: np.ndarray) -> dict[str, np.ndarray]:
         down = np.array(
             [abs(float(line[24, w // 2, 1]) - 80) < 20 for line, w in zip(image, width)], np.float32
         )
         return {"probability": np.stack([1 - down, down], axis=1)}  # the line "bb", which stands upright
 
-    result = reader(orient=errs).page(THREE)
+    result = read_page(pipeline(orient=errs), THREE)
     assert [(line.text, line.orientation, round(line.score, 2)) for line in result.lines] == [
         ("aa", 0, 0.95), ("bb", 0, 0.95), ("cc", 0, 0.95),
     ]  # fmt: skip
 
 
-def test_without_orientation(reader):
+def test_without_orientation(pipeline):
     of = artifact(orient=False)
-    read = reader(of, all_on_their_heads)
-    assert read.orientation is None and read.page(THREE).text == "aa\nbb\ncc"
+    read = pipeline(of, all_on_their_heads)
+    assert read.orientation is None and read_page(read, THREE).text == "aa\nbb\ncc"
     del of.stages["orientation"]
-    assert reader(of).orientation is None
+    assert pipeline(of).orientation is None
 
 
 # -- vertical ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_tall_line_is_read_turned(reader):
+def test_a_tall_line_is_read_turned(pipeline):
     tall = page((20, 20, line(1)), (200, 60, np.rot90(line(2), -1)))  # reads downwards
-    result = reader().page(tall)
+    result = read_page(pipeline(), tall)
     found = {line.text: (line.orientation, line.vertical) for line in result.lines}
     assert found == {"aa": (0, False), "bb": (90, False)}
 
 
-def test_a_column_of_upright_characters(reader):
+def test_a_column_of_upright_characters(pipeline):
     """CJK characters that take a square each: characters follow one another downwards, each upright."""
     column = np.rot90(line(2, width=60, height=30), -1)
-    result = reader(artifact("猫犬鳥魚虫馬"), orient=orientation).page(page((200, 60, column)))
+    result = read_page(pipeline(artifact("猫犬鳥魚虫馬"), orient=orientation), page((200, 60, column)))
     (found,) = result.lines
     assert (found.text, found.vertical) == ("犬犬", True)
     upper, lower = found.words[0].chars
@@ -204,8 +216,8 @@ def test_a_column_of_upright_characters(reader):
     assert x1 > x0 and abs(y1 - y0) < 1  # the upper edge runs to the right
 
 
-def test_words_of_right_to_left_lines_are_in_reading_order(reader):
-    read = reader(artifact("אבגד", right_to_left=True))
+def test_words_of_right_to_left_lines_are_in_reading_order(pipeline):
+    read = pipeline(artifact("אבגד", right_to_left=True))
     assert read.characters.reading_indices(["א", "ב", "1", "2", "ג"]) == [4, 2, 3, 1, 0]
 
     def two(image: np.ndarray, width: np.ndarray) -> dict[str, np.ndarray]:
@@ -214,7 +226,7 @@ def test_words_of_right_to_left_lines_are_in_reading_order(reader):
         return out
 
     read.recognizer.engine.answer = two
-    (found,) = read.page(page((20, 20, line(1)))).lines
+    (found,) = read_page(read, page((20, 20, line(1)))).lines
     assert found.text == "בא" == "".join(word.text for word in found.words)
     first, last = found.words[0].chars
     assert np.mean(first.polygon, axis=0)[0] > np.mean(last.polygon, axis=0)[0]
@@ -223,19 +235,23 @@ def test_words_of_right_to_left_lines_are_in_reading_order(reader):
 # -- many pages --------------------------------------------------------------------------------------------------------
 
 
-def pages_of(*letters: int) -> Iterator[tuple[np.ndarray, str, int]]:
+def pages_of(*letters: int) -> Iterator[ImageItem]:
     for number, letter in enumerate(letters, start=1):
-        yield page((20, 20, line(letter))), f"p{letter}", number
+        yield ImageItem(page((20, 20, line(letter))), f"p{letter}", number)
 
 
-def test_pages_keep_their_order(reader):
-    results = list(reader().pages(pages_of(3, 1, 2)))
-    assert [(p.text, p.input, p.page) for p in results] == [("cc", "p3", 1), ("aa", "p1", 2), ("bb", "p2", 3)]
-    assert list(reader().pages([])) == []
+def test_pages_keep_their_order(pipeline):
+    results = list(pipeline().predict_stream(pages_of(3, 1, 2)))
+    assert [(p.text, p.source, p.page) for p in results] == [
+        ("cc", "p3", 1),
+        ("aa", "p1", 2),
+        ("bb", "p2", 3),
+    ]
+    assert list(pipeline().predict_stream([])) == []
 
 
-def test_the_next_page_is_detected_while_this_one_is_read(reader):
-    read = reader()
+def test_the_next_page_is_detected_while_this_one_is_read(pipeline):
+    read = pipeline()
     second = threading.Event()
 
     def detect(image: np.ndarray, size: np.ndarray) -> dict[str, np.ndarray]:
@@ -248,34 +264,34 @@ def test_the_next_page_is_detected_while_this_one_is_read(reader):
         return words(image, width)
 
     read.detector.engine.answer, read.recognizer.engine.answer = detect, recognise
-    assert [p.text for p in read.pages(pages_of(1, 2))] == ["aa", "bb"]
+    assert [p.text for p in read.predict_stream(pages_of(1, 2))] == ["aa", "bb"]
 
 
-def test_pages_before_a_damaged_one_are_given_first(reader):
-    def items() -> Iterator[tuple[np.ndarray, str, int]]:
+def test_pages_before_a_damaged_one_are_given_first(pipeline):
+    def items() -> Iterator[ImageItem]:
         yield from pages_of(1, 2)
         raise InputError("page 3 is damaged")
 
     got = []
     with pytest.raises(InputError, match="page 3 is damaged"):
-        for result in reader().pages(items()):
+        for result in pipeline().predict_stream(items()):
             got.append(result.text)
     assert got == ["aa", "bb"]
 
 
 @pytest.mark.parametrize("stage", ["detector", "recognizer", "orientation"])
-def test_exceptions_of_a_stage_come_out(reader, stage: str):
+def test_exceptions_of_a_stage_come_out(pipeline, stage: str):
     def fails(**inputs: np.ndarray) -> dict[str, np.ndarray]:
         raise RuntimeError("out of memory")
 
-    read = reader()
+    read = pipeline()
     getattr(read, stage).engine.answer = fails
     with pytest.raises(RuntimeError, match="out of memory"):
-        list(read.pages(pages_of(1, 2)))
+        list(read.predict_stream(pages_of(1, 2)))
 
 
-def test_pages_may_be_left_early(reader):
-    results = reader().pages(pages_of(1, 2, 3))
+def test_pages_may_be_left_early(pipeline):
+    results = pipeline().predict_stream(pages_of(1, 2, 3))
     assert next(results).text == "aa"
     results.close()
 
@@ -283,17 +299,17 @@ def test_pages_may_be_left_early(reader):
 # -- opening -----------------------------------------------------------------------------------------------------------
 
 
-def test_an_artifact_that_does_not_read():
+def test_an_artifact_of_something_else():
     with pytest.raises(
-        FormatError, match=r"does not read text\n  received: stages: none\n  allowed: detector, recog"
+        FormatError, match=r"does not recognise text\n  received: stages: none\n  allowed: detector, recog"
     ):
-        Reader(Artifact({}))
+        DOMAIN.open(Artifact({}), OCROptions(), Runtime())
 
 
-def test_counts_and_device(reader):
-    read = reader()
-    assert read.device == pipeline.default_device() == jax.local_devices(backend="cpu")[0]
+def test_counts_and_device(pipeline):
+    assert Runtime().find_device() == Runtime("cpu").find_device() == jax.local_devices(backend="cpu")[0]
+    read = pipeline()
     assert read.compile_count == 0 and read.bucket_count == 1 + 1 + 2 * len(read.recognizer.options.widths)
     of = artifact()
     of.stages["detector"].config["options"]["sides"] = []
-    assert reader(of).bucket_count is None
+    assert pipeline(of).bucket_count is None

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from framework.core.errors import FormatError, InputError, ShapeError
-from ocr.results import Char, Document, Line, Page, Word, as_polygon
+from ocr.lines import Char, Line, Word, as_polygon
+from ocr.results import Document, Page
 
 
 def quad(left, top, right, bottom):
@@ -25,13 +26,13 @@ def page():
         Word("c", 0.987654, quad(40, 0, 50, 20)),
     )
     lines = (Line("ab  c ", 0.75, quad(0, 0, 50, 20), words), Line("中文", 1.0, quad(0.06, 30, 40, 50.44)))
-    return Page(lines, (60, 80), "scan.png", 2, {"detect": 0.123456})
+    return Page(lines, 2, {"detect": 0.123456}, source="scan.png", width=60, height=80)
 
 
 def test_text_keeps_spaces_and_joins_lines_and_pages():
     assert page().text == "ab  c \n中文"
-    assert Document((page(), Page((), (1, 1)), page())).text == "ab  c \n中文\f\fab  c \n中文"
-    assert Document(()).text == "" and Page((), (0, 0)).text == ""
+    assert Document((page(), Page((), width=1, height=1), page())).text == "ab  c \n中文\f\fab  c \n中文"
+    assert Document(()).text == "" and Page((), width=0, height=0).text == ""
 
 
 def test_results_are_plain_comparable_and_hashable():
@@ -98,9 +99,10 @@ def test_vertical_follows_from_characters_or_from_the_shape():
 
 def test_to_dict_has_exactly_the_documented_keys_and_rounding():
     assert page().to_dict() == {
-        "input": "scan.png",
+        "source": "scan.png",
+        "width": 60,
+        "height": 80,
         "page": 2,
-        "size": [60, 80],
         "lines": [
             {
                 "text": "ab  c ",
@@ -136,7 +138,7 @@ def test_to_dict_has_exactly_the_documented_keys_and_rounding():
 
 
 def test_json_round_trip():
-    document = Document((page(), Page((), (3, 4))), "scan.pdf")
+    document = Document((page(), Page((), width=3, height=4)), "scan.pdf")
     data = document.to_dict()
     assert json.loads(document.to_json()) == data
     back = Document.from_dict(json.loads(document.to_json(indent=1)))
@@ -146,14 +148,14 @@ def test_json_round_trip():
 
 def test_json_round_trip_keeps_direction():
     lines = (Line("縦書き", 1.0, quad(0, 0, 20, 60)), Line("up", 1.0, ((50, 20), (0, 20), (0, 0), (50, 0))))
-    before = Page(lines, (60, 60))
+    before = Page(lines, width=60, height=60)
     assert Page.from_dict(before.to_dict()) == before
     assert [(line.vertical, line.orientation) for line in lines] == [(True, 0), (False, 180)]
 
 
 def test_json_of_unusual_characters():
     text = '"\\\x00\u2028\U0001f600\ud800'
-    document = Document((Page((Line(text, 1.0, quad(0, 0, 9, 9)),), (9, 9)),))
+    document = Document((Page((Line(text, 1.0, quad(0, 0, 9, 9)),), width=9, height=9),))
     written = document.to_json()
     assert "\U0001f600" in written
     assert json.loads(written.encode("utf-8"))["pages"][0]["lines"][0]["text"] == text
@@ -163,7 +165,9 @@ def test_json_of_unusual_characters():
     ("change", "received"),
     [
         (lambda data: data.pop("lines"), "no key 'lines'"),
-        (lambda data: data.update(size=[1]), "not enough values"),
+        (lambda data: data.update(size=[1]), "not enough values"),  # the key of before width and height
+        (lambda data: data.update(width="wide"), "wide"),
+        (lambda data: data.pop("height"), "no key 'height'"),
         (lambda data: data.update(lines=[{"text": 5, "score": 1, "polygon": [], "words": []}]), "text is 5"),
         (lambda data: data["lines"][0].update(polygon=[[0, 0]]), "not a polygon"),
         (lambda data: data["lines"][0].update(score="high"), "high"),
@@ -172,10 +176,10 @@ def test_json_of_unusual_characters():
 def test_data_that_is_no_page_is_refused(change, received):
     data = page().to_dict()
     change(data)
-    with pytest.raises(FormatError, match=f"(?s)no OCR result.*received: .*{received}.*a page: input"):
+    with pytest.raises(FormatError, match=f"(?s)no OCR result.*received: .*{received}.*a page: source"):
         Page.from_dict(data)
-    with pytest.raises(FormatError, match="a document: input, pages"):
-        Document.from_dict({"input": "", "pages": [data]})
+    with pytest.raises(FormatError, match="a document: source, pages"):
+        Document.from_dict({"source": "", "pages": [data]})
     with pytest.raises(FormatError, match="a page"):
         Page.from_dict([])  # type: ignore[arg-type]
 
@@ -186,8 +190,19 @@ def test_a_word_without_the_key_chars_is_read():
     assert Page.from_dict(data).lines[0].words[0].chars == ()
 
 
+def test_files_of_before_are_read():
+    """Their keys were `input` and `size`, (width, height)."""
+    data = page().to_dict()
+    before = {"input": data.pop("source"), "size": [data.pop("width"), data.pop("height")], **data}
+    assert Page.from_dict(before) == Page.from_dict(page().to_dict())
+    document = Document.from_dict({"input": "scan.pdf", "pages": [before]})
+    assert document.source == document.input == "scan.pdf"
+    (found,) = document.pages
+    assert (found.size, found.input) == ((60, 80), "scan.png") == ((found.width, found.height), found.source)
+
+
 def test_v2_structure():
-    assert Document((page(), Page((), (1, 1)))).to_v2() == [
+    assert Document((page(), Page((), width=1, height=1))).to_v2() == [
         [
             [[[0, 0], [50, 0], [50, 20], [0, 20]], ("ab  c ", 0.75)],
             [[[0.06, 30], [40, 30], [40, 50.44], [0.06, 50.44]], ("中文", 1.0)],
@@ -208,12 +223,12 @@ def test_predict_dict():
     assert result["text_word"] == [["ab", "c"], [], []]
     assert result["text_word_boxes"][0].tolist() == [[0, 0, 20, 20], [40, 0, 50, 20]]
     assert result["text_word_boxes"][1].shape == (0, 4)
-    empty = Document((Page((), (1, 1)),)).to_predict_dict()[0]
+    empty = Document((Page((), width=1, height=1),)).to_predict_dict()[0]
     assert empty["rec_boxes"].shape == (0, 4) and empty["rec_texts"] == [] and empty["dt_polys"] == []
 
 
 def test_predict_dict_keeps_curved_polygons():
     arc = ((0, 10), (50, 0), (100, 10), (100, 30), (50, 20), (0, 30))
-    result = Page((Line("arc", 1.0, arc),), (100, 40)).to_predict_dict()
+    result = Page((Line("arc", 1.0, arc),), width=100, height=40).to_predict_dict()
     assert result["text_type"] == "seal" and result["rec_polys"][0].shape == (6, 2)
     assert result["rec_boxes"].tolist() == [[0, 0, 100, 30]]

@@ -37,9 +37,14 @@ def line_of(text, *boxes, vertical=None):
     )
 
 
-def write(path, *lines, size=SIZE, **options):
+def blank_page(lines, size, source, number=1):
+    """A white page of (width, height)."""
     image = np.full((size[1], size[0], 3), 255, np.uint8)
-    Document((Page(lines, size, "scan", image=image),), "scan").to_searchable_pdf(path, **options)
+    return Page(lines, number, source=source, width=size[0], height=size[1], image=image)
+
+
+def write(path, *lines, size=SIZE, **options):
+    Document((blank_page(lines, size, "scan"),), "scan").to_searchable_pdf(path, **options)
     return path
 
 
@@ -184,7 +189,7 @@ def test_text_is_invisible_and_the_image_is_whole(tmp_path):
             (400, 500), Image.Resampling.BICUBIC
         )
     )
-    page = Page((line_of("Text", (50, 50, 350, 450)),), (400, 500), image=image)
+    page = Page((line_of("Text", (50, 50, 350, 450)),), width=400, height=500, image=image)
     path = tmp_path / "out.pdf"
     Document((page,)).to_searchable_pdf(path, dpi=72, quality=95)
     with pdfium.PdfDocument(path) as pdf:
@@ -198,7 +203,7 @@ def test_gray_pages_are_stored_gray(tmp_path):
     assert b"/DeviceGray" in path.read_bytes()
     image = np.zeros((10, 20, 3), np.uint8)
     image[..., 0] = 200
-    Document((Page((), (20, 10), image=image),)).to_searchable_pdf(tmp_path / "red.pdf")
+    Document((Page((), width=20, height=10, image=image),)).to_searchable_pdf(tmp_path / "red.pdf")
     assert b"/DeviceRGB" in (tmp_path / "red.pdf").read_bytes()
 
 
@@ -209,7 +214,9 @@ def test_several_pages_share_one_font_and_empty_lines_are_left_out(tmp_path):
         Line("", 0.0, quad(0, 0, 9, 9)),
         Line("flat", 1.0, quad(0, 5, 50, 5)),
     )
-    pages = tuple(Page(lines[: 3 * count], SIZE, page=count + 1, image=image) for count in range(3))
+    pages = tuple(
+        Page(lines[: 3 * count], count + 1, width=800, height=1000, image=image) for count in range(3)
+    )
     path = tmp_path / "out.pdf"
     Document(pages, "ünï").to_searchable_pdf(path)
     assert [read(path, index)[0] for index in range(3)] == ["", "same", "same"]
@@ -232,7 +239,7 @@ def test_paper_size_from_resolution_and_from_the_source(tmp_path):
         pdf.save(source)
 
     def paper(size, number):
-        page = Page((), size, str(source), number, image=np.zeros((size[1], size[0], 3), np.uint8))
+        page = blank_page((), size, str(source), number)
         Document((page,)).to_searchable_pdf(tmp_path / "out.pdf", dpi=72)
         return read(tmp_path / "out.pdf")[1]
 
@@ -243,7 +250,7 @@ def test_paper_size_from_resolution_and_from_the_source(tmp_path):
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):
-    page = Page((), (10, 10), "scan.png", 3)
+    page = Page((), 3, source="scan.png", width=10, height=10)
     path = tmp_path / "out.pdf"
     with pytest.raises(
         InputError, match=r"(?s)page 3 of scan\.png: the page has no image.*dataclasses\.replace"
@@ -253,7 +260,7 @@ def test_what_cannot_be_written_is_refused(tmp_path):
         Document(()).to_searchable_pdf(path)
     with pytest.raises(InputError, match="the resolution is not positive"):
         Document((page,)).to_searchable_pdf(path, dpi=0)
-    wide = dataclasses.replace(page, size=(65_501, 1), image=np.zeros((1, 65_501, 3), np.uint8))
+    wide = dataclasses.replace(page, width=65_501, height=1, image=np.zeros((1, 65_501, 3), np.uint8))
     with pytest.raises(InputError, match=r"(?s)cannot be stored as JPEG.*65501x1"):
         Document((wide,)).to_searchable_pdf(path)
     assert list(tmp_path.iterdir()) == []

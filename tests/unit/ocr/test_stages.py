@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError
+from framework.vision.normalize import Normalize
 from ocr.characters import CharacterSet
 from ocr.postprocess import DBPostprocess
-from ocr.preprocess import Normalize
 from ocr.stages import (
     DetectOptions,
     Detector,
@@ -18,7 +18,7 @@ from ocr.stages import (
     fit_bucket,
 )
 
-HALF = Normalize((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+HALF = Normalize((0.5, 0.5, 0.5), (0.5, 0.5, 0.5), bgr=True)
 
 
 class FakeEngine:
@@ -99,14 +99,14 @@ def brightness(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {"probability": np.stack([1 - share, share], axis=1)}
 
 
-def test_the_orienter_works_in_full_batches():
+def test_the_orientation_classifier_works_in_full_batches():
     engine = FakeEngine(brightness)
-    orienter = OrientationClassifier(engine, OrientationOptions(HALF, size_hw=(8, 16), batch=2))  # type: ignore[arg-type]
+    classify = OrientationClassifier(engine, OrientationOptions(HALF, size_hw=(8, 16), batch=2))  # type: ignore[arg-type]
     crops = [np.full((4, 6, 3), value, np.uint8) for value in (0, 255, 51)]
-    np.testing.assert_allclose(orienter(crops), [[1, 0], [0, 1], [0.8, 0.2]], atol=1e-6)
+    np.testing.assert_allclose(classify(crops), [[1, 0], [0, 1], [0.8, 0.2]], atol=1e-6)
     assert [asked["image"].shape for asked in engine.asked] == [(2, 8, 16, 3)] * 2
     assert [asked["width"].tolist() for asked in engine.asked] == [[12, 12], [12, 0]]
-    assert orienter([]).shape == (0, 2) and orienter.buckets == 1
+    assert classify([]).shape == (0, 2) and classify.buckets == 1
 
 
 def test_fill():

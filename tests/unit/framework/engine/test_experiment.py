@@ -32,7 +32,7 @@ def test_a_file_is_bound_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: LoaderConfig(None, batch_size=0), "a feed needs samples"),
+        (lambda: LoaderConfig(None, batch_size=0), "a loader needs samples"),
         (lambda: TrainOptions(epochs=1, iters=1), "training has one length"),
         (lambda: TrainOptions(log_every=0), "log_every is too small"),
     ],
