@@ -71,7 +71,7 @@ def export_folder(folder: str | Path, head: str | None = None) -> Artifact:
         )
     model, weights = found.model, find_weights(folder)
     most = _max_length(folder, cast(Any, model).max_tokens)
-    task, tokenize, further = _TASKS[found.kind](found, _tokenizer(folder).to_json(), most)
+    task, tokenize, extra_inputs = _TASKS[found.kind](found, _tokenizer(folder).to_json(), most)
     max_length = tokenize.max_length
     about = {
         "domain": "nlp",
@@ -83,7 +83,9 @@ def export_folder(folder: str | Path, head: str | None = None) -> Artifact:
         "bf16_verified": False,
         "provenance": {"weights": str(weights), "sha256": hub.digest(weights)},
     }
-    return model_artifact(model, task, {**_INPUTS, **further}, (tokenize,), about, ("float32", "bfloat16"))
+    return model_artifact(
+        model, task, {**_INPUTS, **extra_inputs}, (tokenize,), about, ("float32", "bfloat16")
+    )
 
 
 class _Answered(NamedTuple):
@@ -91,7 +93,7 @@ class _Answered(NamedTuple):
 
     task: Any
     tokenize: Tokenize | QuestionWindows
-    further: dict[str, TensorSpec]
+    extra_inputs: dict[str, TensorSpec]
 
 
 def _classification(found: Pretrained, tokenizer: str, most: int) -> _Answered:

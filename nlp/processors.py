@@ -39,7 +39,7 @@ class ProcessorContext:
 
 
 class TextProcessor:
-    """Base of the processors, which are Readers of framework/inference/text_predictor.py: a text goes through whole.
+    """Base of the processors, as framework/workflow/text_predictor.py asks for them: a text goes through whole.
 
     A subclass has `result`.
 

@@ -232,7 +232,7 @@ class Model:
 
     def _loader(self, data: Any, task: _Supervised, batch_size: int, num_workers: int, **how: Any) -> Any:
         if isinstance(data, DataLoader):
-            return _Named(data, task, "pad_last" in how)
+            return _NamedLoader(data, task, "pad_last" in how)
         return DataLoader(data, pack=task.pack, batch_size=batch_size, num_workers=num_workers, **how)
 
     # -- one batch at a time ------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ class Model:
         return str(summary(self.network, input_size, dtype))
 
 
-class _Named:
+class _NamedLoader:
     """A user's DataLoader, its batches of fields named as the task reads them."""
 
     def __init__(self, loader: DataLoader, task: _Supervised, judged: bool) -> None:

@@ -68,7 +68,9 @@ def source_image() -> np.ndarray:
 
 def checked(folder: Path, shown: np.ndarray) -> list[dict]:
     found = json.loads((folder / "a.json").read_text(encoding="utf-8"))
-    assert found["size"] == list(shown.shape[:2]) and image.read(folder / "a.png").shape == shown.shape
+    assert (found["height"], found["width"]) == shown.shape[:2] and image.read(
+        folder / "a.png"
+    ).shape == shown.shape
     for box in found["boxes"]:
         assert box["label"] == "person" and np.isfinite(box["keypoints"]).all()
         assert np.shape(box["keypoints"]) == (17, 3) and 0 <= box["score"] <= 1

@@ -78,7 +78,7 @@ def test_config_and_artifact_give_the_same_masks(place: Path, tmp_path: Path, ho
         assert found.shape == size
         np.testing.assert_array_equal(found, mask(tmp_path / "config" / f"{stem}_label.png"))
         facts = json.loads((tmp_path / "x" / f"{stem}.json").read_text(encoding="utf-8"))
-        assert facts["size"] == list(size) and len(facts["classes"]) > 1
+        assert (facts["height"], facts["width"]) == size and len(facts["classes"]) > 1
         counts = {name: one["pixels"] for name, one in facts["classes"].items()}
         assert counts == {str(k): int((found == k).sum()) for k in np.unique(found)}
         drawn = vision_image.read(tmp_path / "x" / f"{stem}.png")
@@ -115,7 +115,7 @@ def test_what_is_wrong_is_said(place: Path, tmp_path: Path):
     done = run_tool(*infer, "--image_dir", place / "images", "-o", "task.inferense.flip=true")
     assert done.returncode == 2 and "did you mean 'inference'" in done.stderr
     done = run_tool(*infer, "--image_dir", place / "images", "--threshold", 0.5)
-    assert done.returncode == 2 and "--opacity" in done.stderr
+    assert done.returncode == 2 and "allowed: opacity" in done.stderr
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "empty.png").write_bytes(b"")
     vision_image.write(tmp_path / "in" / "dot.png", np.zeros((1, 1, 3), np.uint8))

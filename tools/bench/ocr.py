@@ -62,9 +62,9 @@ def networks(model: str, precisions: list[str], rounds: int) -> None:
 
     from framework import hub
     from framework.inference import XLAEngine
-    from ocr.domain import artifact_of, config_file
+    from framework.workflow import find_artifact
 
-    stages = artifact_of(config_file(model)).stages
+    stages = find_artifact(model, domain="ocr").artifact.stages
     rng = np.random.default_rng(0)
     images = {"detector": (1, 640, 640), "recognizer": (6, 48, 320)}
     for name, (n, h, w) in images.items():
@@ -115,7 +115,7 @@ def line_crops(listing: Path, model: str, precision: str) -> None:
 
     rows = [row.split("\t", 1) for row in listing.read_text(encoding="utf-8").splitlines() if "\t" in row]
     images = [vision_image.read(listing.parent / name) for name, _ in rows]
-    recognizer = predictor(model, precision=precision).reader.recognizer
+    recognizer = predictor(model, precision=precision).pipeline.recognizer
     other = RapidOCR()
 
     def rapid_text(image: np.ndarray) -> str:

@@ -16,7 +16,8 @@ import numpy as np
 
 from framework.vision.sample import Sample
 from framework.vision.video import VideoReader
-from framework.workflow import run as runner
+from framework.workflow import ImageItem, ImageResult, VisionPredictor, open_predictor
+from framework.workflow.predict_files import run_video
 from framework.workflow.samples import apply_transforms
 
 Run = Callable[[], list[np.ndarray]]
@@ -75,19 +76,18 @@ def difference(a: list[np.ndarray], b: list[np.ndarray]) -> float:
     return max(float(np.abs(x - y).max() / np.abs(y).max()) for x, y in zip(left, right, strict=True))
 
 
-class Watched:
+class Watched(VisionPredictor[ImageResult]):
     """A predictor that notes how the resident memory grows over the frames, in MB."""
 
-    def __init__(self, predictor: Any) -> None:
+    def __init__(self, predictor: VisionPredictor[Any]) -> None:
         self.predictor = predictor
         self.memory: list[float] = []
 
-    def pages(self, items: Iterable[Any]) -> Iterator[Any]:
-        return self.predictor.pages(items)
+    def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[ImageResult]:
+        return self.predictor.predict_stream(items)
 
-    def frames(self, items: Iterable[Any], frame_rate: float) -> Iterator[Any]:
-        frames = getattr(self.predictor, "frames", None)
-        for result in self.predictor.pages(items) if frames is None else frames(items, frame_rate):
+    def predict_video(self, frames: Iterable[ImageItem], frame_rate: float) -> Iterator[ImageResult]:
+        for result in self.predictor.predict_video(frames, frame_rate):
             self.memory.append(resident())
             yield result
 
@@ -100,8 +100,8 @@ def resident() -> float:
 
 def video(file: Path, model_dir: Path, rounds: int, options: Mapping[str, Any]) -> None:
     """Frame rates of the program alone and of the tool, and the memory that the tool takes; see `Watched`."""
-    predictor: Any = runner.open_predictor(None, str(model_dir), None, "auto", (), options)
-    model = predictor.model
+    predictor: Any = open_predictor(model_dir, options=options)
+    model = predictor.runner
     with VideoReader(file) as reader:
         samples = [
             apply_transforms(Sample(frame), model.transforms).image for frame in itertools.islice(reader, 64)
@@ -120,7 +120,7 @@ def video(file: Path, model_dir: Path, rounds: int, options: Mapping[str, Any]) 
 
         def everything() -> int:
             watched.memory.clear()
-            report = runner.run_video(watched, file, Path(folder))
+            report = run_video(watched, file, Path(folder))
             if report.failed:
                 raise SystemExit(f"error: {report.failed}")
             return len(watched.memory)

@@ -150,10 +150,10 @@ class MixUp(MixTransform[Sample]):
         return _unite([(one, (0, 0)) for one in pair], image)
 
 
-_Part = tuple[Sample, tuple[int, int]]  # and where its top left corner (x, y) comes to lie
+_MosaicTile = tuple[Sample, tuple[int, int]]  # and where its top left corner (x, y) comes to lie
 
 
-def _unite(parts: Sequence[_Part], image: np.ndarray) -> Sample:
+def _unite(parts: Sequence[_MosaicTile], image: np.ndarray) -> Sample:
     """One sample of the objects of `parts`, each moved to its place in `image`; it has the first one's id."""
     kinds = [_kinds(part) for part, _ in parts]
     first = parts[0][0]

@@ -10,17 +10,21 @@ import numpy as np
 import pytest
 
 import detection
-from detection import api
+from detection.detector import ObjectDetector
+from detection.domain import DOMAIN, interpret
 from detection.results import DetectionResult
 from detection.slicing import Slicing
 from detection.tracking import ByteTrackOptions
 from framework import nn
+from framework.config import load
 from framework.core.errors import ConfigError, FormatError, InputError
+from framework.engine.experiment import bind_experiment
 from framework.export import Artifact, TensorSpec
 from framework.export.program import lower_layer
 from framework.vision import image as vision_image
 from framework.vision.sample import Sample
 from framework.vision.warp import Warp
+from framework.workflow import ImageItem, open_predictor
 
 
 class Bright(nn.Layer):
@@ -81,7 +85,7 @@ def bboxes(result: DetectionResult) -> list[tuple[float, ...]]:
 def test_boxes_are_in_pixels_of_the_source(folder: Path, tmp_path: Path):
     detect = detection.predictor(folder)
     large = detect(drawn_image((40, 80), (8, 10, 40, 20)))
-    assert isinstance(large, DetectionResult) and large.size == (40, 80) and large.source == ""
+    assert isinstance(large, DetectionResult) and large.size_hw == (40, 80) and large.source == ""
     assert bboxes(large) == [(8, 10, 40, 20)]
     assert (large.boxes[0].label, large.boxes[0].category_id, large.boxes[0].score) == ("lamp", 0, 1.0)
     vision_image.write(tmp_path / "a.png", drawn_image((10, 10), (2, 3, 5, 8), blue=9))
@@ -102,7 +106,7 @@ def test_threshold(folder: Path):
     assert (
         detection.predictor(folder, threshold=0.0)(drawn_image((20, 20), None)).boxes == ()
     )  # padding is none
-    with pytest.raises(InputError, match=r"threshold: a score cannot(.*\n)+.*0 to 1"):
+    with pytest.raises(InputError, match=r"threshold is out of range(.*\n)+.*0 to 1"):
         detection.predictor(folder, threshold=1.5)
 
 
@@ -115,18 +119,20 @@ def test_sliced(folder: Path):
     assert [len(result.boxes) for result in both] == [2, 1] and bboxes(both[1]) == [(1, 1, 2, 2)]
 
 
-def frames(*boxes: tuple[int, int, int, int] | None) -> list[tuple[np.ndarray, str, int]]:
-    return [(drawn_image((20, 40), box), "clip.mp4", number) for number, box in enumerate(boxes, start=1)]
+def frames(*boxes: tuple[int, int, int, int] | None) -> list[ImageItem]:
+    return [
+        ImageItem(drawn_image((20, 40), box), "clip.mp4", number) for number, box in enumerate(boxes, start=1)
+    ]
 
 
 def test_tracked(folder: Path):
     detect = detection.predictor(folder, tracking=ByteTrackOptions())
     moves = frames((0, 0, 10, 10), (2, 0, 12, 10), None, (6, 0, 16, 10), (26, 10, 40, 20), (26, 10, 40, 20))
-    ids = [[box.track_id for box in result.boxes] for result in detect.frames(iter(moves), 25.0)]
+    ids = [[box.track_id for box in result.boxes] for result in detect.predict_video(iter(moves), 25.0)]
     assert ids == [[1], [1], [], [1], [], [2]]
-    again = [[box.track_id for box in result.boxes] for result in detect.pages(iter(moves[:1]))]
+    again = [[box.track_id for box in result.boxes] for result in detect.predict_stream(iter(moves[:1]))]
     assert again == [[1]]
-    plain = list(detection.predictor(folder).frames(iter(moves), 25.0))
+    plain = list(detection.predictor(folder).predict_video(iter(moves), 25.0))
     assert [[box.track_id for box in result.boxes] for result in plain[:3]] == [[None], [None], []]
 
 
@@ -134,14 +140,15 @@ def test_the_frame_rate_reaches_the_tracker(folder: Path):
     detect = detection.predictor(folder, tracking=ByteTrackOptions(buffer=2))
     moves = frames((0, 0, 10, 10), None, None, None, (0, 0, 10, 10), (0, 0, 10, 10))
     for rate, expected in ((30.0, 2), (60.0, 1)):
-        assert [box.track_id for box in list(detect.frames(iter(moves), rate))[-1].boxes] == [expected]
+        assert [box.track_id for box in list(detect.predict_video(iter(moves), rate))[-1].boxes] == [expected]
 
 
 def test_tracking_sees_boxes_of_low_scores(folder: Path):
-    moves = [(drawn_image((20, 40), (0, 0, 10, 10), red), "", 1) for red in (255, 102, 255)]
+    moves = [ImageItem(drawn_image((20, 40), (0, 0, 10, 10), red)) for red in (255, 102, 255)]
     detect = detection.predictor(folder, tracking=ByteTrackOptions())
     found = [
-        [(box.track_id, round(box.score, 2)) for box in result.boxes] for result in detect.pages(iter(moves))
+        [(box.track_id, round(box.score, 2)) for box in result.boxes]
+        for result in detect.predict_stream(iter(moves))
     ]
     assert found == [[(1, 1.0)], [(1, 0.4)], [(1, 1.0)]]
 
@@ -149,9 +156,9 @@ def test_tracking_sees_boxes_of_low_scores(folder: Path):
 def test_files_of_all_results(tmp_path: Path):
     detect = detection.predictor(artifact(category_ids=[47]).save(tmp_path / "net"))
     result = detect(drawn_image((20, 20), (0, 0, 5, 5)))
-    coco = detect.saving("", [""])
+    coco = detect.result_writer("", [""])
     assert coco.name == "bbox.json" and '"category_id": 47' in coco.text(result, 0)
-    mot = detect.saving("clip")
+    mot = detect.result_writer("clip")
     assert mot.name == "clip.txt" and mot.text(result, 1).startswith("2,-1,0.00,0.00,5.00,5.00,1.0000,-1,")
 
 
@@ -164,10 +171,8 @@ def test_files_of_all_results(tmp_path: Path):
     ],
 )
 def test_the_numbers_of_the_classes_are_exported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, labels: list[str], ids: list[int] | None
+    tmp_path: Path, file: str, labels: list[str], ids: list[int] | None
 ):
-    import framework.workflow.export
-
     coco = {
         "images": [{"id": 1, "file_name": "a.png"}],
         "annotations": [],
@@ -178,8 +183,8 @@ def test_the_numbers_of_the_classes_are_exported(
     config = tmp_path / "bright.yml"
     dataset = f"{{type: CocoDetection, root: {tmp_path.as_posix()!r}, annotations: {file}}}"
     config.write_text(f"domain: detection\ndata: {{eval: {{dataset: {dataset}}}}}\n", encoding="utf-8")
-    monkeypatch.setattr(framework.workflow.export, "export_experiment", lambda *_: artifact(labels=labels))
-    assert api.export_artifact(str(config), ()).config.get("category_ids") == ids
+    facts = DOMAIN.describe(bind_experiment(load(config)), Bright(), tuple(labels))
+    assert facts.get("category_ids") == ids
 
 
 def test_interpret():
@@ -195,7 +200,7 @@ def test_interpret():
         "scores": np.array([0.9, 0.8, 0.7, 0.2, 0, 0.9], np.float32),
         "labels": np.array([1, 0, 2, 0, 0, 0], np.int32),
     }
-    found = api.interpret(outputs, sample, ("a", "b"), 0.5)
+    found = interpret(outputs, sample, ("a", "b"), 0.5)
     assert [(box.label, box.category_id, box.bbox) for box in found] == [
         ("b", 1, (0, 2, 4, 5)),
         ("2", 2, (1, 1, 3, 10)),
@@ -204,13 +209,13 @@ def test_interpret():
     with pytest.raises(
         FormatError, match=r"does not detect objects\n  received: outputs heatmap\n  allowed: boxes"
     ):
-        api.interpret({"heatmap": np.zeros(1)}, sample, (), 0.5)
+        interpret({"heatmap": np.zeros(1)}, sample, (), 0.5)
 
 
 def test_artifacts_of_other_domains(tmp_path: Path):
-    other = artifact(domain="zoo").save(tmp_path / "zoo")
+    other = artifact(domain="classification").save(tmp_path / "classification")
     with pytest.raises(
-        FormatError, match=r"this artifact does not detect objects\n  received: domain: classification"
+        FormatError, match=r"another domain than detection\n  received: domain: classification"
     ):
         detection.predictor(other)
     with pytest.raises(InputError, match=r"there is no such model"):
@@ -220,8 +225,10 @@ def test_artifacts_of_other_domains(tmp_path: Path):
 
 
 def test_options_of_the_tool(folder: Path):
-    def opened(**options) -> api.ObjectDetector:
-        return api.open_predictor(None, str(folder), None, "auto", (), **options)
+    def opened(**options: object) -> ObjectDetector:
+        found = open_predictor(folder, options=options)
+        assert isinstance(found, ObjectDetector)
+        return found
 
     assert opened().slicing is None and opened().tracking is None
     assert opened(slice_infer=True).slicing == Slicing()
@@ -235,7 +242,7 @@ def test_options_of_the_tool(folder: Path):
         batch_size=5,
     )
     assert every.slicing == Slicing((320, 480), (0.1, 0.2), True, "nms", "iou", 0.6)
-    assert every.model.batch_size == 5
+    assert every.runner.batch_size == 5
     assert opened(tracker="bytetrack").tracking == ByteTrackOptions()
     assert opened(tracker="bytetrack", threshold=0.95).tracking == ByteTrackOptions(high=0.95, new=1.0)
     assert opened(tracker="bytetrack", threshold=0.05).tracking == ByteTrackOptions(0.05, 0.05, 0.05 + 0.1)

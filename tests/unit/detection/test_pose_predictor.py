@@ -11,22 +11,26 @@ import numpy as np
 import pytest
 
 import detection
-from detection import domain as api
 from detection import pose_predictor as pose_api
 from detection.data.keypoints import COCO_KEYPOINTS
+from detection.domain import DOMAIN
 from detection.pose_predictor import KeypointMeta, Pose
 from detection.results import DetectionResult
 from detection.slicing import Slicing
 from detection.tracking import ByteTrackOptions
 from framework import nn
+from framework.config import load
 from framework.core.errors import ConfigError, FormatError, InputError
+from framework.engine.experiment import bind_experiment
 from framework.export import Artifact, TensorSpec
 from framework.export.program import lower_layer
+from framework.inference import Runtime
 from framework.vision import image as vision_image
 from framework.vision.sample import Sample
 from framework.vision.video import VideoReader, VideoWriter
 from framework.vision.warp import Warp
-from framework.workflow import run as runner
+from framework.workflow import ImageItem, open_predictor
+from framework.workflow.predict_files import predict_files
 
 SIDE = 64
 
@@ -161,9 +165,9 @@ def test_bottom_up_threshold_and_missing_keypoints(whole: Path):
 
 
 def test_bottom_up_tracked(whole: Path):
-    frames = [(drawn_image((40 + 2 * number, 40)), "clip.mp4", number) for number in range(4)]
+    frames = [ImageItem(drawn_image((40 + 2 * number, 40)), "clip.mp4", number) for number in range(4)]
     detect = detection.predictor(whole, tracking=ByteTrackOptions())
-    found = list(detect.frames(iter(frames), 25.0))
+    found = list(detect.predict_video(iter(frames), 25.0))
     assert [[box.track_id for box in one.boxes] for one in found] == [[1]] * 4
     assert all(box.keypoints for one in found for box in one.boxes)
 
@@ -213,7 +217,7 @@ def test_top_down_thresholds(crops: Path, finder: Path):
     assert len(detection.predictor(crops, detector=finder, det_threshold=0.7)(image).boxes) == 1
     assert len(detection.predictor(crops, detector=finder, threshold=0.6)(image).boxes) == 1
     assert detection.predictor(crops, detector=finder, threshold=0.8)(image).boxes == ()
-    with pytest.raises(InputError, match=r"det_threshold: a score cannot(?s:.)*1\.5"):
+    with pytest.raises(InputError, match=r"det_threshold is out of range(?s:.)*1\.5"):
         detection.predictor(crops, detector=finder, det_threshold=1.5)
 
 
@@ -232,10 +236,12 @@ def test_top_down_tracks_and_videos(crops: Path, finder: Path, tmp_path: Path):
     with VideoWriter(clip, 25, (128, 128)) as out:
         for number in range(5):
             out.write(drawn_image((30 + number, 40), (100, 70)))
-    detect = runner.open_predictor(
-        None, str(crops), None, "float32", (), {"det_model_dir": str(finder), "tracker": "bytetrack"}
+    detect = open_predictor(
+        crops,
+        runtime=Runtime(precision="float32"),
+        options={"det_model_dir": str(finder), "tracker": "bytetrack"},
     )
-    report = runner.run(detect, tmp_path / "out", video_file=str(clip), save=True)
+    report = predict_files(detect, tmp_path / "out", video_file=str(clip), save=True)
     assert report.exit_code == 0
     lines = (tmp_path / "out" / "clip.jsonl").read_text(encoding="utf-8").splitlines()
     last = json.loads(lines[-1])
@@ -250,8 +256,8 @@ def test_results_of_the_tools(crops: Path, finder: Path, tmp_path: Path):
     (tmp_path / "in").mkdir()
     for name in ("1", "2"):
         vision_image.write(tmp_path / "in" / f"{name}.png", drawn_image((30, 40)))
-    detect = runner.open_predictor(None, str(crops), None, "auto", (), {"det_model_dir": str(finder)})
-    report = runner.run(detect, tmp_path / "out", image_dir=str(tmp_path / "in"), save=True)
+    detect = open_predictor(crops, options={"det_model_dir": str(finder)})
+    report = predict_files(detect, tmp_path / "out", image_dir=str(tmp_path / "in"), save=True)
     assert report.exit_code == 0
     found = json.loads((tmp_path / "out" / "keypoint.json").read_text(encoding="utf-8"))
     assert [one["image_id"] for one in found] == [1, 2] and found[0]["category_id"] == 7
@@ -259,7 +265,7 @@ def test_results_of_the_tools(crops: Path, finder: Path, tmp_path: Path):
         np.reshape(found[0]["keypoints"], (3, 3))[:, :2], np.array(places(30, 40)) - 0.5, atol=0.5
     )
     shown = json.loads((tmp_path / "out" / "1.json").read_text(encoding="utf-8"))
-    assert shown["size"] == [128, 128] and (tmp_path / "out" / "1.png").is_file()
+    assert (shown["width"], shown["height"]) == (128, 128) and (tmp_path / "out" / "1.png").is_file()
 
 
 # ---- errors ----
@@ -274,12 +280,12 @@ def test_what_does_not_go_together(whole: Path, crops: Path, finder: Path, tmp_p
         ConfigError, match=r"whole: (?s:.)*all people of an image at once(?s:.)*--det_model_dir"
     ):
         detection.predictor(whole, detector=finder)
-    with pytest.raises(ConfigError, match=r"tiles of an drawn_image(?s:.)*--slice_infer"):
+    with pytest.raises(ConfigError, match=r"tiles of an image(?s:.)*--slice_infer"):
         detection.predictor(whole, slicing=Slicing())
     with pytest.raises(ConfigError, match=r"no keypoints(?s:.)*leave out --det_model_dir"):
         detection.predictor(finder, detector=finder)
     with pytest.raises(ConfigError, match=r"--det_threshold(?s:.)*add --det_model_dir"):
-        api.open_predictor(None, str(whole), None, "auto", (), det_threshold=0.5)
+        open_predictor(whole, options={"det_threshold": 0.5})
     resize = [{"type": "Resize", "size_hw": [SIDE, SIDE]}]
     cars = saved(tmp_path / "cars", Halves(), (SIDE, SIDE), resize, name="cars", labels=["car", "dog"])
     with pytest.raises(ConfigError, match=r"does not find(?s:.)*classes car, dog(?s:.)*the class person"):
@@ -292,15 +298,18 @@ def test_what_does_not_go_together(whole: Path, crops: Path, finder: Path, tmp_p
 
 
 def test_keypoints():
-    keypoints = KeypointMeta.named(NAMES)
+    keypoints = KeypointMeta.from_names(NAMES)
     assert keypoints == KeypointMeta("person", ((0, 1), (0, 2), (1, 2)), ((1, 2),))
     artifact = Artifact({"pose": json.loads(json.dumps(keypoints.plain()))}, {}, {})
-    assert KeypointMeta.of(artifact) == keypoints
-    assert len(KeypointMeta.named(COCO_KEYPOINTS).skeleton) == 19 and KeypointMeta.named(()).skeleton == ()
+    assert KeypointMeta.from_artifact(artifact) == keypoints
+    assert (
+        len(KeypointMeta.from_names(COCO_KEYPOINTS).skeleton) == 19
+        and KeypointMeta.from_names(()).skeleton == ()
+    )
 
 
 @pytest.mark.parametrize("here", [False, True])
-def test_what_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: bool):
+def test_what_is_exported(tmp_path: Path, here: bool):
     labels = ["wrist", "left_tip"]
     data = {
         "images": [{"id": 1, "file_name": "1.png"}],
@@ -319,11 +328,7 @@ def test_what_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here:
         f"data: {{eval: {{dataset: {dataset}}}}}\n",
         encoding="utf-8",
     )
-    monkeypatch.setattr(
-        "framework.workflow.export.export_experiment",
-        lambda config, overrides: Artifact({"labels": labels}, {}, {}),
-    )
-    exported = api.export_artifact(str(config), ()).config
+    exported = DOMAIN.describe(bind_experiment(load(config)), Dots(), tuple(labels))
     if here:
         assert exported["pose"] == {"category": "hand", "skeleton": [[1, 0]], "flip_pairs": []}
         assert exported["category_ids"] == [4]

@@ -9,7 +9,7 @@ from detection.results import Box, DetectionResult
 
 
 def result(source: str, *boxes: Box) -> DetectionResult:
-    return DetectionResult(source, (20, 20), boxes, np.zeros((20, 20, 3), np.uint8))
+    return DetectionResult(boxes, source=source, width=20, height=20, image=np.zeros((20, 20, 3), np.uint8))
 
 
 CAR, DOG = Box("car", 1, 0.75, (1, 2, 4, 8)), Box("dog", 0, 0.5, (0, 0, 10, 10), track_id=3)

@@ -9,13 +9,15 @@ DOG = Box("dog", 0, 0.5, (1.0, 2.0, 3.0, 5.0), track_id=7, keypoints=((1.5, 2.5,
 
 
 def result(*boxes: Box, skeleton: tuple[tuple[int, int], ...] = ()) -> DetectionResult:
-    return DetectionResult("street.jpg", (80, 100), boxes, np.full((80, 100, 3), 90, np.uint8), skeleton)
+    image = np.full((80, 100, 3), 90, np.uint8)
+    return DetectionResult(boxes, skeleton, source="street.jpg", width=100, height=80, image=image)
 
 
 def test_to_dict():
     assert result(CAR, DOG).to_dict() == {
-        "input": "street.jpg",
-        "size": [80, 100],
+        "source": "street.jpg",
+        "width": 100,
+        "height": 80,
         "boxes": [
             {"label": "car", "category_id": 2, "score": 0.8765, "bbox": [10.0, 20.13, 30.5, 60.0]},
             {
@@ -28,7 +30,7 @@ def test_to_dict():
             },
         ],
     }
-    assert result().to_dict() == {"input": "street.jpg", "size": [80, 100], "boxes": []}
+    assert result().to_dict() == {"source": "street.jpg", "width": 100, "height": 80, "boxes": []}
 
 
 def test_to_coco():
@@ -75,7 +77,8 @@ def test_overlay_draws_the_skeleton_between_keypoints():
 
 
 def test_results_compare_by_what_was_found():
-    assert result(CAR) == DetectionResult("street.jpg", (80, 100), (CAR,), np.zeros((80, 100, 3), np.uint8))
+    other = np.zeros((80, 100, 3), np.uint8)
+    assert result(CAR) == DetectionResult((CAR,), source="street.jpg", width=100, height=80, image=other)
     assert result(CAR) != result(DOG)
 
 

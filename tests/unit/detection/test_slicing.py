@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from detection.results import Box, DetectionResult
-from detection.slicing import Slicing, merge, sliced, tiles
+from detection.slicing import Slicing, detect_on_tiles, merge, tiles
 from framework.core.errors import ConfigError
+from framework.workflow import ImageItem
 
 
 def test_tiles_without_overlap():
@@ -91,23 +92,25 @@ class Bright:
     def __init__(self) -> None:
         self.shapes: list[tuple[int, int]] = []
 
-    def __call__(self, images: Iterable[tuple[np.ndarray, str]]) -> Iterator[DetectionResult]:
+    def __call__(self, images: Iterable[ImageItem]) -> Iterator[DetectionResult]:
         waiting = []
         for image in images:
             waiting.append(image)
             if len(waiting) > 2:
-                yield self.one(*waiting.pop(0))
+                yield self.one(waiting.pop(0))
         for image in waiting:
-            yield self.one(*image)
+            yield self.one(image)
 
-    def one(self, image: np.ndarray, source: str) -> DetectionResult:
+    def one(self, item: ImageItem) -> DetectionResult:
+        image = item.image
         self.shapes.append(image.shape[:2])
         ys, xs = np.nonzero(image[..., 0] == 255)
         boxes: tuple[Box, ...] = ()
         if len(ys):
             corners = (float(xs.min()), float(ys.min()), float(xs.max() + 1), float(ys.max() + 1))
             boxes = (Box("white", 0, len(ys) / image[..., 0].size, corners),)
-        return DetectionResult(source, image.shape[:2], boxes, image)
+        height, width = image.shape[:2]
+        return DetectionResult(boxes, source=item.source, width=width, height=height, image=image)
 
 
 def white(size: tuple[int, int], *areas: tuple[int, int, int, int]) -> np.ndarray:
@@ -120,24 +123,24 @@ def white(size: tuple[int, int], *areas: tuple[int, int, int, int]) -> np.ndarra
 def test_an_object_that_tiles_cut_comes_out_whole():
     image = white((10, 20), (8, 2, 13, 6))
     detect = Bright()
-    (result,) = sliced(detect, [(image, "a")], Slicing((10, 10), (0, 0), whole=False))
+    (result,) = detect_on_tiles(detect, [ImageItem(image, "a")], Slicing((10, 10), (0, 0), whole=False))
     assert detect.shapes == [(10, 10), (10, 10)]
     assert [box.bbox for box in result.boxes] == [(10, 2, 13, 6), (8, 2, 10, 6)]  # parts that do not overlap
-    (result,) = sliced(Bright(), [(image, "a")], Slicing((10, 10), (0, 0)))
+    (result,) = detect_on_tiles(Bright(), [ImageItem(image, "a")], Slicing((10, 10), (0, 0)))
     assert [box.bbox for box in result.boxes] == [(8, 2, 13, 6)]  # the whole image joins them
     assert result.boxes[0].score == 12 / 100 and result.boxes[0].label == "white"
-    assert result.source == "a" and result.size == (10, 20) and result.image is image
+    assert result.source == "a" and result.size_hw == (10, 20) and result.image is image
 
 
 def test_several_images_of_several_sizes_stay_apart():
     detect = Bright()
     images = [
-        (white((4, 4), (1, 1, 3, 2)), "small"),
-        (white((10, 20), (12, 3, 14, 5), (1, 1, 2, 2)), "large"),
-        (white((10, 10)), "empty"),
-        (white((1, 1), (0, 0, 1, 1)), "pixel"),
+        ImageItem(white((4, 4), (1, 1, 3, 2)), "small"),
+        ImageItem(white((10, 20), (12, 3, 14, 5), (1, 1, 2, 2)), "large"),
+        ImageItem(white((10, 10)), "empty"),
+        ImageItem(white((1, 1), (0, 0, 1, 1)), "pixel"),
     ]
-    results = list(sliced(detect, iter(images), Slicing((10, 10), (0, 0), whole=False)))
+    results = list(detect_on_tiles(detect, iter(images), Slicing((10, 10), (0, 0), whole=False)))
     assert [result.source for result in results] == ["small", "large", "empty", "pixel"]
     assert [[box.bbox for box in result.boxes] for result in results] == [
         [(1, 1, 3, 2)],
@@ -146,12 +149,12 @@ def test_several_images_of_several_sizes_stay_apart():
         [(0, 0, 1, 1)],
     ]
     assert detect.shapes == [(4, 4), (10, 10), (10, 10), (10, 10), (1, 1)]
-    assert list(sliced(detect, [], Slicing())) == []
+    assert list(detect_on_tiles(detect, [], Slicing())) == []
 
 
 def test_an_image_of_one_tile_is_looked_at_once():
     detect = Bright()
-    list(sliced(detect, [(white((5, 5)), "")], Slicing((10, 10), whole=True)))
+    list(detect_on_tiles(detect, [ImageItem(white((5, 5)))], Slicing((10, 10), whole=True)))
     assert detect.shapes == [(5, 5)]
 
 

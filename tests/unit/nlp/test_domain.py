@@ -10,7 +10,7 @@ import pytest
 
 from framework.core.errors import FormatError, InputError
 from nlp import predictor
-from nlp.domain import TextAnalyzer
+from nlp.analyzer import TextAnalyzer
 
 
 @pytest.fixture(scope="module")
@@ -26,13 +26,13 @@ def test_parts_of_speech(tag: TextAnalyzer) -> None:
         ("letter", "NOUN"),
         (".", "PUNCT"),
     )
-    (whole,) = tag.texts(["She  reads."])
+    (whole,) = tag.predict_attempts(["She  reads."])
     assert [(span.start, span.end) for span in whole.spans] == [(0, 3), (5, 10), (10, 11)]
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "\x00", "😀 \u202e abc", "\ud800", "天气 good 42", "a" * 3000])
 def test_odd_texts(tag: TextAnalyzer, text: str) -> None:
-    (result,) = tag.texts([text])
+    (result,) = tag.predict_attempts([text])
     assert result.text == text
     assert "".join(span.text for span in result.spans) == "".join(text.split())
 

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from framework.workflow.run import open_predictor, run_texts
 
 import framework
 from framework.config import build
 from framework.core.errors import ConfigError, FormatError, InputError, WeightError
+from framework.inference import Runtime
 from framework.io.interop import write_safetensors
 from framework.text.tokenizer import Tokenizer
+from framework.workflow import open_predictor
+from framework.workflow.predict_files import run_texts
 from nlp import predictor
 from nlp.contracts import Tokens
 from nlp.models.masked_lm import MaskedLM, MaskedLMConfig
@@ -297,7 +299,7 @@ def test_a_folder_answers_questions(tmp_path: Path) -> None:
     model.set_state_dict(state)
     vocabulary(tmp_path)
     folder(tmp_path, state, architectures=["ErnieForQuestionAnswering"])
-    answer: Any = open_predictor(None, str(tmp_path), "cpu", "float32", ())  # as tools/infer.py --model_dir
+    answer: Any = open_predictor(tmp_path, runtime=Runtime("cpu", "float32"))  # as tools/infer.py --model_dir
     text, question = "a b c d e", "f g"
     row = Tokenizer.from_file(tmp_path).encode(question, text)
     own = np.flatnonzero(row.texts == 1)
@@ -323,7 +325,7 @@ def test_a_folder_answers_questions(tmp_path: Path) -> None:
 
 def test_folders_that_cannot_answer(tmp_path: Path) -> None:
     with pytest.raises(
-        FormatError, match=r"neither an artifact nor a pretrained model(.|\n)*an empty folder"
+        FormatError, match=r"neither an artifact nor a model that can be imported(.|\n)*an empty folder"
     ):
         predictor(tmp_path)
     vocabulary(tmp_path, 31)
@@ -338,10 +340,10 @@ def test_folders_that_cannot_answer(tmp_path: Path) -> None:
     folder(tmp_path, saved().state_dict(), problem_type="regression")
     with pytest.raises(ConfigError, match=r"gives classes and no numbers(.|\n)*regression"):
         predictor(tmp_path)
-    with pytest.raises(InputError, match="an artifact's program is made already"):
+    folder(tmp_path, saved().state_dict())
+    with pytest.raises(ConfigError, match="an artifact's programs and weights are made"):
         predictor(tmp_path, overrides=["a=1"])
     (tmp_path / "vocab.txt").unlink()
-    folder(tmp_path, saved().state_dict())
     with pytest.raises(InputError, match="no tokenizer in the folder"):
         predictor(tmp_path)
 

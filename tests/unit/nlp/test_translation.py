@@ -18,9 +18,10 @@ from framework.core.errors import ConfigError, InputError
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.workflow import train as workflow
+from framework.workflow.export import export_config
 from nlp import predictor
+from nlp.analyzer import TextAnalyzer
 from nlp.contracts import Tokens
-from nlp.domain import TextAnalyzer, export_artifact
 from nlp.models.transformer import TransformerConfig
 from nlp.results import Translated
 from nlp.tasks.translation import Translation
@@ -75,7 +76,7 @@ export:
         encoding="utf-8",
     )
     scores = workflow.train(config, output_dir=folder / "run")
-    export_artifact(str(config), ()).save(folder / "net")
+    export_config(config).save(folder / "net")
     path.unlink()  # the artifact has its own
     return Trained(scores, folder, predictor(folder / "net", device="cpu"))
 

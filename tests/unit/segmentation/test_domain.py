@@ -16,9 +16,11 @@ from framework.vision import image as vision_image
 from framework.vision.transforms.crop import CenterCrop
 from framework.vision.transforms.pad import PadToMultiple
 from framework.vision.transforms.resize import Resize
+from framework.workflow import open_predictor
+from framework.workflow.artifacts import Found
 from framework.workflow.export import with_input_shape
-from segmentation import domain as api
 from segmentation import palettes
+from segmentation.domain import DOMAIN, prepare_export
 from segmentation.tasks import SemanticSegmentation
 from segmentation.test_time_augmentation import Slide, TestTimeAugmentation
 
@@ -77,9 +79,9 @@ def test_labels_are_of_the_size_of_the_image(folder):
     for size in [(1, 1), (7, 9), (16, 8)]:
         image = noise(*size)
         found = segment(image)
-        assert found.size == size and found.labels.dtype == np.uint8
+        assert found.size_hw == size and found.labels.dtype == np.uint8
         np.testing.assert_array_equal(found.labels, image.argmax(-1))
-        assert set(found.pixels) <= {"red", "green", "blue"}
+        assert set(found.class_pixels) <= {"red", "green", "blue"}
 
 
 def test_a_list_gives_a_list_and_few_programs(folder):
@@ -90,7 +92,7 @@ def test_a_list_gives_a_list_and_few_programs(folder):
     for image, found in zip(images, results):
         np.testing.assert_array_equal(found.labels, image.argmax(-1))
     # Sides up to 32 are filled up to 4, 8, 16 or 32, in batches of two and alone.
-    assert segment.model.engine.compile_count <= 4 * 4 * 2
+    assert segment.runner.engine.compile_count <= 4 * 4 * 2
 
 
 def test_windows_give_what_the_whole_gives():
@@ -103,11 +105,11 @@ def test_windows_give_what_the_whole_gives():
         lambda x: x.astype(jnp.float32), jnp.asarray(image[None])
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(api, "find_artifact", lambda *_: windowed)
-        segment = api.predictor("windowed")
+        patch.setattr("framework.workflow.predict.find_artifact", lambda *_: Found(windowed, DOMAIN))
+        segment = segmentation.predictor("windowed")
     np.testing.assert_array_equal(segment(image).labels, plain["labels"][0])
     assert segment(noise(2, 3)).labels.shape == (2, 3)  # smaller than a window
-    assert segment.model.engine.compile_count <= 2
+    assert segment.runner.engine.compile_count <= 2
 
 
 def test_scaled_images_come_back(tmp_path):
@@ -162,12 +164,12 @@ def test_images_of_other_channels(tmp_path):
 
 def test_wrong_options(folder, tmp_path):
     for opacity in (-0.1, 1.5):
-        with pytest.raises(InputError, match="an opacity cannot be that"):
+        with pytest.raises(InputError, match="opacity is out of range"):
             segmentation.predictor(folder, opacity=opacity)
     with pytest.raises(ConfigError, match="no background"):
         segmentation.predictor(folder, background="no/such.png")
-    other = artifact(domain="zoo").save(tmp_path / "other")
-    with pytest.raises(FormatError, match="does not segment images"):
+    other = artifact(domain="classification").save(tmp_path / "other")
+    with pytest.raises(FormatError, match="another domain than segmentation"):
         segmentation.predictor(other)
 
 
@@ -175,7 +177,7 @@ def test_the_look_of_results(folder):
     image = np.full((4, 4, 3), 100, np.uint8)
     clear = segmentation.predictor(folder, opacity=0.0)(image)
     np.testing.assert_array_equal(clear.overlay(), image)
-    green = api.open_predictor(None, str(folder), None, "auto", (), background="0,255,0")(image)
+    green = open_predictor(folder, options={"background": "0,255,0"})(image)
     np.testing.assert_array_equal(green.overlay(), np.broadcast_to([0, 255, 0], (4, 4, 3)))  # class 0 alone
 
 
@@ -204,13 +206,13 @@ def experiment(transforms=FILL, inference=WHOLE, shape=("n", "32*h", "32*w", 3))
 )
 def test_the_output_follows_from_the_transforms(transforms, output):
     inference = TestTimeAugmentation((0.5, 1.0), flip=True)
-    task = api.exported(experiment(transforms, inference)).task
+    task = prepare_export(experiment(transforms, inference)).task
     assert task is not None and task.inference == TestTimeAugmentation((0.5, 1.0), flip=True, output=output)
 
 
 @pytest.mark.parametrize(("scales", "dtype"), [((1.0,), "uint8"), ((1.0, 0.5), "float32")])
 def test_a_slide_exports_its_window(scales, dtype):
-    made = api.exported(experiment(inference=TestTimeAugmentation(scales, slide=Slide((96, 64), (32, 32)))))
+    made = prepare_export(experiment(inference=TestTimeAugmentation(scales, slide=Slide((96, 64), (32, 32)))))
     assert made.export.inputs == {"image": Input(("n", 96, 64, 3), dtype)}
     assert made.task is not None and made.task.inference == TestTimeAugmentation(output="scores")
 
@@ -219,14 +221,14 @@ def test_a_program_takes_images():
     with pytest.raises(
         ConfigError, match=r"takes images[\s\S]*export.inputs|export.inputs[\s\S]*takes images"
     ):
-        api.exported(experiment(shape=("n", 3)))
+        prepare_export(experiment(shape=("n", 3)))
 
 
 def test_a_fixed_shape_scales_images():
     made = with_input_shape(experiment(), (1, 3, 1024, 512))
     assert made.export.inputs["image"].shape == (1, 1024, 512, 3)
     assert made.predict == PredictOptions((PadToMultiple(32), Resize((1024, 512))), 1)
-    task = api.exported(made).task
+    task = prepare_export(made).task
     assert task is not None and task.inference.output == "scores"
 
 

@@ -20,21 +20,25 @@ def result(labels, names=("background", "cat"), **more):
     labels = np.array(labels, np.uint8)
     image = GREY if labels.shape == (2, 3) else np.full((*labels.shape, 3), 100, np.uint8)
     colours = np.array([[0, 0, 0], [200, 0, 0], [0, 200, 0]], np.uint8)
-    return Segmentation("a/b.jpg", labels.shape, labels, names, colours, image, **more)
+    height, width = labels.shape
+    return Segmentation(
+        labels, names, colours, source="a/b.jpg", width=width, height=height, image=image, **more
+    )
 
 
 def test_classes_are_counted():
     data = result([[0, 1, 1], [0, 0, 0]]).to_dict()
     assert data == {
-        "input": "a/b.jpg",
-        "size": [2, 3],
+        "source": "a/b.jpg",
+        "width": 3,
+        "height": 2,
         "classes": {"background": {"pixels": 4, "share": 0.6667}, "cat": {"pixels": 2, "share": 0.3333}},
     }
     assert list(data["classes"]) == ["background", "cat"]
 
 
 def test_a_class_without_a_name_has_its_number():
-    assert result([[2]], names=("a",)).pixels == {"2": 1}
+    assert result([[2]], names=("a",)).class_pixels == {"2": 1}
 
 
 def test_colours_lie_over_the_image():
@@ -52,7 +56,8 @@ def test_files(tmp_path):
         assert label.mode == "P"
         np.testing.assert_array_equal(np.asarray(label), [[0, 1, 2], [0, 0, 1]])
         np.testing.assert_array_equal(np.asarray(label.convert("RGB"))[0, 1], [200, 0, 0])
-    assert json.loads(paths[2].read_text(encoding="utf-8"))["size"] == [2, 3]
+    facts = json.loads(paths[2].read_text(encoding="utf-8"))
+    assert (facts["width"], facts["height"]) == (3, 2)
     assert result([[0]]).save(tmp_path, "c")[0].name == "c.png"
 
 

@@ -50,7 +50,7 @@ def test_round_trip(small: Artifact, tmp_path: Path):
     assert [p.name for p in folder.parent.iterdir()] == ["net"]  # nothing temporary is left
     loaded = load_artifact(folder, verify=True)
     assert loaded.config["labels"] == ["ä", "猫", "no", "1"] and loaded.config["platforms"] == ["cpu"]
-    assert loaded.config["format"] == 1 and loaded.config["versions"] == {"jax": jax.__version__}
+    assert loaded.config["format"] == 2 and loaded.config["versions"] == {"jax": jax.__version__}
     assert loaded.weights.keys() == small.weights.keys()
     for precision in ("float32", "bfloat16"):
         np.testing.assert_array_equal(output(loaded, precision), output(small, precision))
@@ -185,8 +185,8 @@ def test_a_config_whose_head_is_damaged(small: Artifact, tmp_path: Path, changes
 
 def test_another_format_number(small: Artifact, tmp_path: Path):
     folder = small.save(tmp_path / "net")
-    edit(folder, format=2)
-    with pytest.raises(FormatError, match=r"another format\n  received: format 2\n  allowed: format 1\n"):
+    edit(folder, format=1)
+    with pytest.raises(FormatError, match=r"another format\n  received: format 1\n  allowed: format 2\n"):
         load_artifact(folder)
     (folder / CONFIG).write_text(json.dumps([1]), encoding="utf-8")
     with pytest.raises(FormatError, match="received: format None"):

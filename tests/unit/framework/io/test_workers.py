@@ -10,10 +10,10 @@ from framework.io import get_worker_info as exported
 from framework.io.workers import WorkerGroup, enter_worker, get_worker_info
 
 
-def test_tasks_run_in_the_crew_and_closing_drops_what_waits() -> None:
+def test_tasks_run_in_the_group_and_closing_drops_what_waits() -> None:
     before = threading.active_count()
     entered: list[int] = []
-    crew = WorkerGroup(2, entered.append)
+    group = WorkerGroup(2, entered.append)
     started, go, ran = threading.Semaphore(0), threading.Event(), []
 
     def wait(number: int) -> None:
@@ -22,10 +22,10 @@ def test_tasks_run_in_the_crew_and_closing_drops_what_waits() -> None:
         go.wait(5)
 
     for _ in range(10):
-        crew.add(wait)
+        group.add(wait)
     started.acquire(), started.acquire()
     threading.Timer(0.05, go.set).start()
-    crew.close()
+    group.close()
     assert sorted(ran) == [0, 1] == sorted(entered)
     time.sleep(0.05)
     assert threading.active_count() <= before

@@ -42,16 +42,16 @@ def plain(
     sizes = [struct.calcsize(f"{len(numbers)}{kind}") for _, kind, numbers in tags]
     start = after + sum(size for size in sizes if size > 4)
     tags[5][2][:] = [start + sum(map(len, strips[:index])) for index in range(len(strips))]
-    entries, further = b"", b""
+    entries, extra = b"", b""
     for tag, kind, numbers in tags:
         packed = struct.pack(f"{order}{len(numbers)}{kind}", *numbers)
         if len(packed) > 4:
-            packed, further = struct.pack(order + "I", after + len(further)), further + packed
+            packed, extra = struct.pack(order + "I", after + len(extra)), extra + packed
         entries += struct.pack(order + "HHI", tag, {"H": 3, "I": 4}[kind], len(numbers)) + packed.ljust(
             4, b"\0"
         )
     head = (b"II" if order == "<" else b"MM") + struct.pack(order + "HI", 42, 8)
-    return head + struct.pack(order + "H", len(tags)) + entries + b"\0" * 4 + further + b"".join(strips)
+    return head + struct.pack(order + "H", len(tags)) + entries + b"\0" * 4 + extra + b"".join(strips)
 
 
 def by_pillow(*pages: np.ndarray, **options: object) -> bytes:

@@ -14,7 +14,8 @@ from framework.config import build
 from framework.core.errors import ConfigError
 from framework.io.interop import write_safetensors
 from framework.text.tokenizer import Tokenizer
-from framework.workflow import run as runner
+from framework.workflow.export import write_artifact
+from framework.workflow.predict_files import run_texts
 from framework.workflow.weights import load_weights_into
 from nlp import predictor
 from nlp.contracts import Tokens
@@ -94,7 +95,7 @@ def test_from_a_config_to_results(tmp_path: Path) -> None:
     write_safetensors(tmp_path / "bare.safetensors", state)
     config = tmp_path / "vectors.yml"
     config.write_text(CONFIG.format(folder=tmp_path.as_posix()), encoding="utf-8")
-    folder = runner.export(str(config), tmp_path / "inference", ())
+    folder = write_artifact(config, tmp_path / "inference")
     (tmp_path / "tokenizer.json").unlink()
     embed = predictor(folder, device="cpu", precision="float32")
     texts = ["abc", "", "p", letters + "abc", "cba", ("abc", "cba")]
@@ -105,7 +106,7 @@ def test_from_a_config_to_results(tmp_path: Path) -> None:
         assert np.abs(embed(text).vector - result.vector).max() < 1e-5
     assert np.abs(together[0].vector - together[4].vector).max() > 1e-3
     assert together[5].to_dict()["pair"] == "cba"
-    runner.run_texts(embed, texts[:2], tmp_path / "out")
+    run_texts(embed, texts[:2], tmp_path / "out")
     lines = (tmp_path / "out" / "results.jsonl").read_text(encoding="utf-8").splitlines()
     for line, result in zip(lines, together):
         found = json.loads(line)
@@ -118,7 +119,7 @@ def test_errors() -> None:
         build(SentenceEncoderConfig(BertConfig(**SIZE, pooler=False), "pooler"))
     with pytest.raises(ConfigError, match="the encoder has no pooler"):
         build(SentenceEncoderConfig(RobertaConfig(**SIZE), "pooler"))
-    with pytest.raises(ConfigError, match="gives no vectors"):
+    with pytest.raises(ConfigError, match="gives no embeddings of texts"):
         TextEmbedding().check(build(MaskedLMConfig(BertConfig(**SIZE))), ())
     with pytest.raises(ConfigError, match="trains nothing"):
         TextEmbedding().loss(build(MaskedLMConfig(BertConfig(**SIZE))), {})

@@ -17,7 +17,7 @@ from framework.io.interop import write_safetensors
 from framework.text.question_windows import QuestionWindows
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
-from framework.workflow import run as runner
+from framework.workflow.predict_files import check_sources, predict_files
 from framework.workflow.train import make_trainer
 from nlp import predictor
 from nlp.answers import NEVER, AnswerF1
@@ -35,7 +35,7 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def asked(vocabulary: str, *answers: tuple[int, int], length: int = 32, stride: int = 8) -> list[TextSample]:
     sample = TextSample(TEXT, pair="Where does Bob live?", answers=answers, id="q")
-    return QuestionWindows(vocabulary, length, stride).divide(sample)
+    return QuestionWindows(vocabulary, length, stride).split_windows(sample)
 
 
 def test_where_the_answer_stands(vocabulary: str) -> None:
@@ -288,19 +288,19 @@ def test_a_tiny_model_learns_to_read(tmp_path: Path) -> None:
     answers = read([(text, "Where is that?"), (text, "Who lives there?")])
     assert [one.answer.text for one in answers] == ["Lima", "Kim"] and len(answers[0].answers) == 2
     assert text[answers[0].answer.start : answers[0].answer.end] == "Lima"
-    runner.run(read, tmp_path / "out", text=text, pair="Since when?")
+    predict_files(read, tmp_path / "out", text=text, pair="Since when?")
     line = json.loads((tmp_path / "out" / "results.jsonl").read_text(encoding="utf-8"))
     assert line["question"] == "Since when?" and line["answers"][0]["text"] == "2001"
     (tmp_path / "questions.txt").write_text(
         f"{text}\tSince when?\n\n{text}\tWhere is that?\n", encoding="utf-8"
     )
-    runner.run(read, tmp_path / "lines", text_file=str(tmp_path / "questions.txt"))
+    predict_files(read, tmp_path / "lines", text_file=str(tmp_path / "questions.txt"))
     lines = (tmp_path / "lines" / "results.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["answers"][0]["text"] for line in lines] == ["2001", "Lima"]
     with pytest.raises(InputError, match=r"--text, line 1: the model takes two texts"):
-        runner.run(read, tmp_path / "out", text=text)
+        predict_files(read, tmp_path / "out", text=text)
 
 
 def test_a_pair_goes_with_a_text() -> None:
     with pytest.raises(InputError, match="--pair is the second text of a pair"):
-        runner.check_sources(None, None, None, None, pair="a")
+        check_sources(None, None, None, None, pair="a")

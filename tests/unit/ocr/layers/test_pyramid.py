@@ -36,7 +36,7 @@ def test_join_puts_the_coarsest_level_first() -> None:
 def test_coarse_first_calls_backwards_and_keeps_the_order() -> None:
     called = []
 
-    class Named(nn.Layer):
+    class NamedLayer(nn.Layer):
         def __init__(self, name: str) -> None:
             super().__init__()
             self.name = name
@@ -45,7 +45,7 @@ def test_coarse_first_calls_backwards_and_keeps_the_order() -> None:
             called.append(self.name)
             return f"{self.name}{x}"
 
-    assert coarse_first([Named("a"), Named("b")], [1, 2]) == ["a1", "b2"]  # type: ignore[list-item]
+    assert coarse_first([NamedLayer("a"), NamedLayer("b")], [1, 2]) == ["a1", "b2"]  # type: ignore[list-item]
     assert called == ["b", "a"]
 
 

@@ -1,4 +1,4 @@
-"""load_weights and load_program: the doors of the package."""
+"""load_weights and load_program: the entry points of the package."""
 
 import pickle
 import shutil
