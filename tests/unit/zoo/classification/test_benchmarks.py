@@ -10,11 +10,11 @@ import pytest
 from framework.core.errors import ConfigError, FormatError, InputError
 from zoo.classification.benchmarks import Cifar10, Mnist
 
-PICTURES = bytes([0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2]) + bytes([1, 2, 3, 4, 5, 6])
+IMAGES = bytes([0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2]) + bytes([1, 2, 3, 4, 5, 6])
 LABELS = bytes([0, 0, 8, 1, 0, 0, 0, 3]) + bytes([7, 0, 9])
 
 
-def mnist(folder: Path, images: bytes = PICTURES, labels: bytes = LABELS, **settings) -> Mnist:
+def mnist(folder: Path, images: bytes = IMAGES, labels: bytes = LABELS, **settings) -> Mnist:
     (folder / "images").write_bytes(images)
     (folder / "labels").write_bytes(labels)
     return Mnist(folder / "images", folder / "labels", **settings)
@@ -22,7 +22,7 @@ def mnist(folder: Path, images: bytes = PICTURES, labels: bytes = LABELS, **sett
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
 def test_mnist(tmp_path, pack):
-    dataset = mnist(tmp_path, pack(PICTURES), pack(LABELS))
+    dataset = mnist(tmp_path, pack(IMAGES), pack(LABELS))
     assert len(dataset) == 3 and dataset.class_names == tuple("0123456789")
     sample = dataset[1]
     assert sample.image.tolist() == [[[3, 3, 3], [4, 4, 4]]] and sample.image.dtype == np.uint8
@@ -55,15 +55,15 @@ def test_names_of_other_classes(tmp_path):
 @pytest.mark.parametrize(
     ("images", "labels", "message"),
     [
-        (LABELS, PICTURES, r"images: this is no IDX file[\s\S]*00 00 08 01[\s\S]*00 00 08 03[\s\S]*exchanged"),
+        (LABELS, IMAGES, r"images: this is no IDX file[\s\S]*00 00 08 01[\s\S]*00 00 08 03[\s\S]*exchanged"),
         (b"", LABELS, r"no IDX file"),
         (b"\xff\xd8\xff\xe0" + bytes(40), LABELS, r"no IDX file[\s\S]*ff d8 ff e0"),
-        (PICTURES[:-1], LABELS, r"images: the file is cut off[\s\S]*5 bytes[\s\S]*6 for the shape \[3, 1, 2\]"),
-        (PICTURES[:4] + b"\xff" * 12, LABELS, r"the file is cut off[\s\S]*0 bytes"),
-        (gzip.compress(PICTURES, mtime=0)[:-12], LABELS, r"images: the file cannot be unpacked"),
+        (IMAGES[:-1], LABELS, r"images: the file is cut off[\s\S]*5 bytes[\s\S]*6 for the shape \[3, 1, 2\]"),
+        (IMAGES[:4] + b"\xff" * 12, LABELS, r"the file is cut off[\s\S]*0 bytes"),
+        (gzip.compress(IMAGES, mtime=0)[:-12], LABELS, r"images: the file cannot be unpacked"),
         (b"\x1f\x8bxxxxxxxxxxxxxxxx", LABELS, r"images: the file cannot be unpacked"),
-        (PICTURES, LABELS[:7] + bytes([2, 7, 0]), r"labels: images and labels do not[\s\S]*2 labels[\s\S]*3, "),
-        (PICTURES, LABELS[:-1] + b"\x0a", r"labels: 1 labels are no classes[\s\S]*10 at index 2[\s\S]*0 to 9"),
+        (IMAGES, LABELS[:7] + bytes([2, 7, 0]), r"labels: images and labels do not[\s\S]*2 labels[\s\S]*3, "),
+        (IMAGES, LABELS[:-1] + b"\x0a", r"labels: 1 labels are no classes[\s\S]*10 at index 2[\s\S]*0 to 9"),
     ],
 )  # fmt: skip
 def test_damaged_mnist(tmp_path, images, labels, message):
