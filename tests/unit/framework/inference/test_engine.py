@@ -15,7 +15,8 @@ import pytest
 from framework import nn
 from framework.core.errors import DeviceError, ShapeError
 from framework.export import Artifact, TensorSpec, lower_layer, lower_program
-from framework.inference import XLAEngine, compile_options, enable_compilation_cache, engine
+from framework.inference import XLAEngine, compile_options, enable_compilation_cache
+from framework.nn import compilation
 
 REPO = Path(__file__).resolve().parents[4]
 
@@ -198,7 +199,7 @@ def test_compiled_programs_are_kept(parts, tmp_path: Path):
 
 def test_the_users_own_cache_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     before = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
-    monkeypatch.setattr(engine, "_cache_ready", False)
+    monkeypatch.setattr(compilation, "_cache_ready", False)
     monkeypatch.setenv("OAR_COMPILATION_CACHE", "off")
     assert enable_compilation_cache() is None
     monkeypatch.setenv("OAR_COMPILATION_CACHE", "on")
@@ -220,7 +221,7 @@ def test_no_home_is_no_reason_to_stop(
     for name in ("OAR_HOME", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", no_home)
-    monkeypatch.setattr(engine, "_cache_ready", False)
+    monkeypatch.setattr(compilation, "_cache_ready", False)
     try:
         jax.config.update("jax_compilation_cache_dir", None)
         assert XLAEngine(*parts[1:])({"x": images(1, 8, 8, 3)})["output"].shape == (1, 8, 8, 4)
