@@ -142,6 +142,13 @@ def test_the_other_sizes_have_the_shapes_in_every_mode(case: Case) -> None:
     check_missing(case)
 
 
+def has_dots(model: nn.Layer) -> bool:
+    """Whether a layer is a product of matrices, which bfloat16 changes on a CPU; larger convolutions stay as they are."""
+    layers = model.sublayers()
+    pointwise = any(isinstance(layer, nn.Conv2D) and layer.weight.shape[2:] == (1, 1) for layer in layers)
+    return pointwise or any(isinstance(layer, nn.Linear) for layer in layers)
+
+
 def check_modes(case: Case) -> None:
     for mode in ("eval", "train", "deploy")[: 3 if case.two_forms else 2]:
         with part(f"shapes and dtypes at the published size, {mode}"):
@@ -189,7 +196,9 @@ def test_model(case: Case, tmp_path: Path) -> None:
             rough, _ = run(model, x)
         for a, b in zip(rough, static, strict=True):
             assert a.dtype == np.float32
-            assert 0 < np.sqrt(np.mean((a - b) ** 2)) < case.bfloat16 * b.std()
+            error = np.sqrt(np.mean((a - b) ** 2))
+            assert error < case.bfloat16 * b.std()
+            assert error > 0 or not has_dots(model)
     with part("the state survives a file"):
         framework.save(model.state_dict(), tmp_path / "model.safetensors")
         other = case.build()
