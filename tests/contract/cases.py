@@ -276,23 +276,23 @@ def _segmented(count: int = 0, embedded: bool = False) -> Shapes:
 
 _ANY = {"image": (2, 61, 95, 3), "symbolic": ("n", "h", "w", 3)}
 _BY_32 = {"image": (2, 64, 96, 3), "symbolic": ("n", "32*h", "32*w", 3)}
-# What differs from the usual case of a segmentation model, by class.
+# What differs from the usual case of a segmentation model, whose program takes multiples of 32 pixels, by class.
 _SEGMENTERS: dict[str, dict[str, Any]] = {
-    "DeepLabV3P": _BY_32,
-    "FCN": _BY_32,
-    "HRNetW48Contrast": {**_BY_32, "shapes": _segmented(embedded=True)},
-    "OCRNet": {**_BY_32, "shapes": _segmented(1)},
+    "CGNet": _ANY,
+    "HRNetW48Contrast": {"shapes": _segmented(embedded=True)},
+    "OCRNet": {"shapes": _segmented(1)},
     "PPHumanSegLite": {
+        **_ANY,
         "flat": (r"block[12]\.[1-9]\._depthwise_separable_0\..*", "upstream has it and does not call it"),
     },
-    "PPLiteSeg": {"shapes": _segmented(2)},
-    "SegFormer": {"constraints": ("h >= 32", "w >= 32")},
+    "PPLiteSeg": {**_ANY, "shapes": _segmented(2)},
+    "SegFormer": {**_ANY, "constraints": ("h >= 32", "w >= 32")},
 }
 
 
 def _segmenters() -> Iterator[Case]:
     for name in available("model", ("segmentation",)):
-        yield from _cases("model", name, **{"shapes": _segmented(), **_ANY, **_SEGMENTERS.get(name, {})})
+        yield from _cases("model", name, **{"shapes": _segmented(), **_BY_32, **_SEGMENTERS.get(name, {})})
 
 
 CASES = (*_classifiers(), *_backbones(), *_readers(), *_segmenters())

@@ -143,7 +143,7 @@ def test_the_other_sizes_have_the_shapes_in_every_mode(case: Case) -> None:
 
 
 def has_dots(model: nn.Layer) -> bool:
-    """Whether a layer is a product of matrices, which bfloat16 changes on a CPU; larger convolutions stay as they are."""
+    """Whether a layer is a product of matrices, which bfloat16 changes on a CPU; larger kernels stay."""
     layers = model.sublayers()
     pointwise = any(isinstance(layer, nn.Conv2D) and layer.weight.shape[2:] == (1, 1) for layer in layers)
     return pointwise or any(isinstance(layer, nn.Linear) for layer in layers)
