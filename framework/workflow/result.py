@@ -49,6 +49,11 @@ class ImageResult(Result):
         return self.height, self.width
 
     @property
+    def size(self) -> tuple[int, int]:
+        """(height, width): the name of before, for one release; `size_hw` says the order. Of an OCR page the other way."""
+        return self.size_hw
+
+    @property
     def pixels(self) -> np.ndarray:
         """The image, [H, W, 3] uint8 RGB. Raises: ValueError, where the result holds none."""
         if self.image is None:

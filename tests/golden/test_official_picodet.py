@@ -56,7 +56,7 @@ def test_a_predictor_by_name_knows_cocos_classes_without_its_files(shared: Path)
     assert len(detect.labels) == 80 and detect.category_ids is not None
     assert (detect.labels[62], detect.category_ids[62]) == ("tv", 72)
     found = detect(coco_mini(shared) / "images" / "val2017" / "000000000139.jpg")
-    assert found.size == (426, 640)
+    assert (found.width, found.height) == (640, 426)
     assert {"tv", "chair"} <= {box.label for box in found.boxes}
     tv = max((box for box in found.boxes if box.label == "tv"), key=lambda box: box.score)
     # The annotation says 7.03 to 157.6 across and 167.76 to 262.63 down.
