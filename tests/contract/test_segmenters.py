@@ -11,7 +11,7 @@ import pytest
 import framework
 import segmentation
 from framework.io.interop import write_safetensors
-from framework.workflow import run as runner
+from framework.workflow.export import write_artifact
 from tests.contract.cases import CASES, Case
 
 REPO = Path(__file__).resolve().parents[2]
@@ -38,6 +38,6 @@ def test_config_and_artifact_give_the_same_masks(case: Case, tmp_path: Path) -> 
     rng = np.random.default_rng(0)
     image = rng.integers(0, 256, (6, 9, 3), np.uint8).repeat(10, axis=0).repeat(10, axis=1)
     labels = segmentation.predictor(tmp_path / "seg.yml", device="cpu")(image).labels
-    folder = runner.export(str(tmp_path / "seg.yml"), tmp_path / "made", ())
+    folder = write_artifact(tmp_path / "seg.yml", tmp_path / "made")
     assert len(np.unique(labels)) > 1 and labels.shape == (60, 90)
     np.testing.assert_array_equal(segmentation.predictor(folder, device="cpu")(image).labels, labels)

@@ -12,7 +12,7 @@ from framework.core.errors import ConfigError, InputError
 from framework.core.rng import rng_scope
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
-from zoo.classification.results import interpret
+from zoo.classification.results import best_classes
 from zoo.classification.tasks import ImageClassification, TopAccuracy
 
 
@@ -86,7 +86,7 @@ def test_top_accuracy_and_the_best_classes() -> None:
     metric.update({"scores": np.array([[0.5, 0.3, 0.2], [0.4, 0.4, 0.2]])}, {"label": np.array([1, 0])})
     assert metric.result() == {"top1": 0.5, "top2": 1.0}
     assert TopAccuracy((1,)).result() == {"top1": 0.0}
-    best = interpret(np.array([0.2, 0.4, 0.4]), ("a", "b"), 2)
+    best = best_classes(np.array([0.2, 0.4, 0.4]), ("a", "b"), 2)
     assert [(c.label, c.category_id, c.score) for c in best] == [("b", 1, 0.4), ("2", 2, 0.4)]
 
 
