@@ -29,8 +29,7 @@ class Page(ImageResult):
     """The lines of one image or one page of a PDF, in reading order.
 
     `page` counts from 1, `seconds` names the stages and what each took. `image` is what the pixels of the polygons
-    refer
-    to; it is there for drawing and for searchable PDFs.
+    refer to; it is there for drawing and for searchable PDFs.
 
     Raises: ShapeError when `image` is not of `width` and `height`.
     """

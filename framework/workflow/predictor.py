@@ -22,7 +22,6 @@ Item = TypeVar("Item")
 R = TypeVar("R")
 R_contra = TypeVar("R_contra", bound=ImageResult, contravariant=True)
 I = TypeVar("I", bound=ImageResult)  # noqa: E741
-T = TypeVar("T", bound=TextResult)
 
 
 class ImageItem(NamedTuple):
