@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import jax
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from detection.contracts import MetricConfig, Targets
 from framework.config import Kind, register
 from framework.core.errors import ConfigError
-from framework.engine.task import Batch, Losses, Metric, Task, check_classes
+from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn.layer import Layer
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
@@ -63,6 +63,8 @@ class ObjectDetection(Task):
         metric: What is reported.
     """
 
+    label_arrays: ClassVar[tuple[str, ...]] = ("labels",)
+
     normalize: Normalize = field(default_factory=Normalize)
     max_objects: int = 100
     metric: Annotated[MetricConfig, Kind("metric")] | None = None
@@ -90,6 +92,3 @@ class ObjectDetection(Task):
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         return {"metric": self.metric.start(labels)} if self.metric is not None else {}
-
-    def check(self, model: Layer, labels: tuple[str, ...]) -> None:
-        check_classes(model, labels)

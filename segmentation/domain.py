@@ -103,7 +103,7 @@ class SegmentationDomain(Domain[SegmentationOptions]):
 def _palette(experiment: Experiment, classes: int) -> np.ndarray:
     """The colours of the data set where it has one for each class, else VOC's."""
     data = experiment.data
-    for dataset in (feed.dataset for feed in (data.eval, data.train) if feed is not None):
+    for dataset in (loader.dataset for loader in (data.eval, data.train) if loader is not None):
         with contextlib.suppress(OarError):  # the data need not be on the machine that exports
             colours = getattr(dataset, "palette", None)
             if colours is not None and len(colours) >= classes:

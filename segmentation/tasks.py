@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ import numpy as np
 
 from framework.config import Kind, register
 from framework.core.errors import ConfigError, InputError
-from framework.engine.task import Batch, Losses, Metric, Task, check_classes
+from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn.layer import Layer
 from framework.vision import draw
 from framework.vision.normalize import Normalize
@@ -39,6 +39,8 @@ class SemanticSegmentation(Task):
         losses: One for each output that the model has in training, in their order.
         metric: What is reported; its first score chooses the best checkpoint.
     """
+
+    label_arrays: ClassVar[tuple[str, ...]] = ("mask",)
 
     normalize: Normalize = field(default_factory=Normalize)
     losses: tuple[WeightedLoss, ...] = ()
@@ -94,6 +96,3 @@ class SemanticSegmentation(Task):
     ) -> np.ndarray:
         """The first image of a batch under the classes that were found, [H, W, 3] uint8 RGB."""
         return draw.classes(batch["image"][0], outputs["labels"][0], ignore=None)
-
-    def check(self, model: Layer, labels: tuple[str, ...]) -> None:
-        check_classes(model, labels)

@@ -202,7 +202,7 @@ class Trainer:
         }
 
     def save(self, best: bool = False) -> Path | None:
-        """Write a checkpoint of the state as it is now; its model.safetensors has the evaluated parameters beside."""
+        """Write a checkpoint of the state as it is now, where the run has a folder."""
         if self.store is None:
             return None
         self._settle(0)
@@ -236,15 +236,15 @@ class Trainer:
             while (step := self.step) < self.total_steps and not self.stop:
                 epoch, start = divmod(step, self.steps_per_epoch)
                 waited = self._waited
-                feed = prefetch_to_device(self.train.batches(epoch, start), self.partitioner.batch)
-                with contextlib.closing(feed):
-                    for batch in feed:
+                batches = prefetch_to_device(self.train.batches(epoch, start), self.partitioner.batch)
+                with contextlib.closing(batches):
+                    for batch in batches:
                         for callback in self.callbacks:
                             callback.on_step(self, step)
                         self.state, values = self.step_fn(self.state, without_texts(batch.data))
                         self._pending.append((step, batch.ids, values))
                         step += 1
-                        self._waited = waited + feed.waited
+                        self._waited = waited + batches.waited
                         self._settle(2)
                         last = step == self.total_steps
                         if step % options.log_every == 0 or last:

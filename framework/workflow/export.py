@@ -73,10 +73,10 @@ def labels_of(experiment: Experiment, kept: tuple[str, ...]) -> tuple[str, ...]:
     """The names of the classes: those kept with the weights, else those of the data set, if it is here."""
     if kept:
         return kept
-    for feed in (experiment.data.eval, experiment.data.train):
+    for loader in (experiment.data.eval, experiment.data.train):
         with contextlib.suppress(InputError):  # the data need not be on the machine that exports
-            if feed is not None:
-                return tuple(getattr(feed.dataset, "class_names", ()))
+            if loader is not None:
+                return tuple(getattr(loader.dataset, "class_names", ()))
     return ()
 
 
@@ -197,11 +197,11 @@ def _needed_imports(experiment: Experiment) -> dict[str, list[str]]:
 
 def _settle_predict_options(experiment: Experiment) -> Experiment:
     """The experiment whose `predict` has the transforms and buckets of `data.eval` where it names none."""
-    predict, feed = experiment.predict, experiment.data.eval
+    predict, loader = experiment.predict, experiment.data.eval
     if predict.transforms is None:
-        predict = replace(predict, transforms=feed.transforms if feed else ())
-    if predict.buckets is None and feed is not None:
-        predict = replace(predict, buckets=feed.buckets)
+        predict = replace(predict, transforms=loader.transforms if loader else ())
+    if predict.buckets is None and loader is not None:
+        predict = replace(predict, buckets=loader.buckets)
     return replace(experiment, predict=predict)
 
 

@@ -35,35 +35,35 @@ log = logging.getLogger("oar")
 
 
 def make_loader(
-    feed: LoaderConfig, task: Task, seed: int, train: bool, pack: Callable[[Any], dict] | None = None
+    config: LoaderConfig, task: Task, seed: int, train: bool, pack: Callable[[Any], dict] | None = None
 ) -> DataLoader:
-    """The loader of a feed. Training shuffles and leaves out what fills no batch; evaluation pads the last one.
+    """The loader of a config. Training shuffles and leaves out what fills no batch; evaluation pads the last one.
 
     With buckets the task says how long a sample is (`length`) and what pads its arrays (`padding`, values by key). A
     first transform with `split_windows(sample)` makes several samples of one. `pack` takes the place of the task's.
     """
-    dataset, transforms = split_windows(feed.dataset, feed.transforms)
-    if feed.buckets is None:
-        batches = {"batch_size": feed.batch_size, "shuffle": train, "drop_last": train}
+    dataset, transforms = split_windows(config.dataset, config.transforms)
+    if config.buckets is None:
+        batches = {"batch_size": config.batch_size, "shuffle": train, "drop_last": train}
     else:
         if task.padding is None:
             raise ConfigError(
                 "the samples of this task all have one shape",
                 where="buckets",
                 received=f"task: {type(task).__name__}",
-                fix="take `buckets` out of the feed",
+                fix="take `buckets` out of the loader's settings",
             )
         lengths = [task.length(apply_transforms(sample, transforms)) for sample in dataset]
-        sampler = BucketBatchSampler(lengths, feed.buckets, feed.batch_size, train, train, seed)
-        batches = {"batch_sampler": sampler, "collate_fn": PadToBucket(feed.buckets, task.padding)}
+        sampler = BucketBatchSampler(lengths, config.buckets, config.batch_size, train, train, seed)
+        batches = {"batch_sampler": sampler, "collate_fn": PadToBucket(config.buckets, task.padding)}
     return DataLoader(
         dataset,
         transforms=transforms,
         pack=pack or task.pack,
         **batches,
         pad_last=not train,
-        num_workers=feed.num_workers,
-        worker_mode=feed.worker_mode,
+        num_workers=config.num_workers,
+        worker_mode=config.worker_mode,
         seed=seed,
     )
 
@@ -141,14 +141,14 @@ def make_trainer(
     if options.early_stop is not None:
         shown.append(C.EarlyStop(options.early_stop))
     shown += options.callbacks
-    feed = experiment.data.eval if evaluate else None
+    held_out = experiment.data.eval if evaluate else None
     return Trainer(
         model,
         task,
         experiment.optim,
         make_loader(experiment.data.train, task, options.seed, train=True),
         options,
-        eval=make_loader(feed, task, options.seed, train=False) if feed else None,
+        eval=make_loader(held_out, task, options.seed, train=False) if held_out else None,
         folder=folder,
         labels=labels,
         callbacks=shown,
@@ -164,8 +164,8 @@ def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, f
     """
     config = Path(config)
     experiment = bind_experiment(load(config, overrides))
-    feed = experiment.data.eval
-    if feed is None:
+    data = experiment.data.eval
+    if data is None:
         raise InputError(
             "there is nothing to evaluate on", where=f"{config}: data.eval", allowed="a dataset, transforms"
         )
@@ -173,18 +173,18 @@ def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, f
     task = cast(Task, experiment.task)  # trained_model requires it
     pack, arrays = None, task.label_arrays
     if kept and arrays:
-        feed = dataclasses.replace(feed, dataset=infer_classes(feed.dataset))
-        alignment = align_labels(kept, getattr(feed.dataset, "class_names", ()))
+        data = dataclasses.replace(data, dataset=infer_classes(data.dataset))
+        alignment = align_labels(kept, getattr(data.dataset, "class_names", ()))
         if line := alignment.describe():
             log.warning(line)
         pack, labels, classes = AlignedPack(task, arrays, alignment), alignment.labels, kept
     else:
         labels = labels_of(experiment, kept)
-        classes = tuple(getattr(feed.dataset, "class_names", labels))
+        classes = tuple(getattr(data.dataset, "class_names", labels))
     task.check(model, classes)
-    check_transforms(model, feed.transforms)
+    check_transforms(model, data.transforms)
     graphdef, params, buffers = functional_core.split(model.eval())
-    loader = make_loader(feed, task, experiment.train.seed, train=False, pack=pack)
+    loader = make_loader(data, task, experiment.train.seed, train=False, pack=pack)
     return Evaluator(graphdef, task, loader, labels).run(params, buffers)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +14,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
 from framework.core.rng import next_key
-from framework.engine.task import Batch, Losses, Metric, Task, check_classes
+from framework.engine.task import Batch, Losses, Metric, Task
 from framework.metric import top_k_correct
 from framework.nn import functional as F
 from framework.vision.normalize import Normalize
@@ -32,6 +33,8 @@ class ImageClassification(Task):
         mixup, cutmix: Alpha of the Beta distribution that mixes pairs of a batch; 0 is off. With both, each batch
             takes one of them at random. Source: https://arxiv.org/abs/1710.09412, https://arxiv.org/abs/1905.04899
     """
+
+    label_arrays: ClassVar[tuple[str, ...]] = ("label",)
 
     normalize: Normalize = field(default_factory=Normalize)
     topk: tuple[int, ...] = (1, 5)
@@ -117,9 +120,6 @@ class ImageClassification(Task):
         height, width = image.shape[:2]
         classes = best_classes(outputs["scores"][0], labels, 3)
         return Classification(classes, width=width, height=height, image=image).overlay()
-
-    def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
-        check_classes(model, labels)
 
 
 class TopAccuracy:

@@ -103,6 +103,32 @@ def test_a_loss_that_is_no_number_names_step_and_samples(make, tmp_path: Path):
     assert all(np.isfinite(a).all() for a in load_checkpoint(saved).model.values())
 
 
+def test_the_moving_average_is_evaluated_and_exported(make, monkeypatch):
+    """Computed by hand: (1 - d) d^(n - k) of the parameters after step k, over the sum of these shares."""
+    states, evaluated = [], []
+
+    class Keep(Callback):
+        def on_log(self, trainer, row):
+            states.append({name: np.asarray(value) for name, value in trainer.state.params.items()})
+
+    trainer = make(epochs=1, ema=EMA(0.5, rule="normal"), callbacks=[Keep()])
+    run = trainer.evaluator.run
+    monkeypatch.setattr(trainer.evaluator, "run", lambda p, b: evaluated.append(p) or run(p, b))
+    trainer.fit()
+    shares = 0.5 ** np.arange(len(states), 0, -1)
+    for name, parameter in trainer.model.named_parameters():
+        wanted = sum(share * state[name] for share, state in zip(shares, states)) / shares.sum()
+        np.testing.assert_allclose(evaluated[-1][name], wanted, rtol=1e-5, atol=1e-6)
+        assert np.array_equal(parameter.value, evaluated[-1][name])
+        assert not np.array_equal(wanted, states[-1][name])
+
+
+def test_the_masks_of_dropout_differ_from_step_to_step(make):
+    rows = Rows()
+    make(dataset=Points(4), optimizer=Momentum(0.0, 0.9), dropout=0.5, epochs=4, callbacks=[rows]).fit()
+    assert len({row["loss"] for row in rows.rows}) > 1
+
+
 def test_resuming_something_else(make, tmp_path: Path):
     make(folder=tmp_path, epochs=1).fit()
     folder = find_checkpoint(tmp_path)
@@ -126,6 +152,10 @@ def test_best_and_last_are_kept(make, tmp_path: Path):
     steps = list(trainer.store.steps())
     assert steps[-2:] == [30, 36] and len(steps) <= 3
     assert trainer.store.best() in trainer.store.steps().values()
+    again = make(folder=tmp_path)
+    again.resume(find_checkpoint(tmp_path))
+    assert trainer.best_score is not None
+    assert (again.best_score, again.since_best) == (trainer.best_score, trainer.since_best)
 
 
 def test_the_metrics_file_forgets_what_is_trained_again(make, tmp_path: Path):
