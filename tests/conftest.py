@@ -5,14 +5,17 @@ Set through the environment before jax is imported, so that the processes which 
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import shutil
 import socket
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 REPO = Path(__file__).resolve().parents[1]
@@ -117,6 +120,21 @@ def _same_randomness() -> None:
     """Every test draws the same parameters and masks, whichever tests ran before it."""
     if "framework.core.rng" in sys.modules:
         sys.modules["framework.core.rng"].seed(0)
+
+
+_room = 3 << 30  # bytes that a process may have before it forgets its programs
+
+
+@pytest.fixture(autouse=True)
+def _bounded_memory() -> Iterator[None]:
+    """Compiled programs stay in memory, seven gigabytes by the end; most are used again in the same file only."""
+    yield
+    global _room
+    process = psutil.Process()
+    if "jax" in sys.modules and process.memory_info().rss > _room:
+        sys.modules["jax"].clear_caches()
+        gc.collect()
+        _room = max(_room, process.memory_info().rss + (1 << 30))
 
 
 @pytest.fixture(scope="session")

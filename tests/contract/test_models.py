@@ -170,12 +170,8 @@ def check_missing(case: Case) -> None:
 # -- the smallest size -----------------------------------------------------------------------------------------------
 
 
-@compiled
-def test_model(case: Case, tmp_path: Path) -> None:
-    check_modes(case)
-    check_missing(case)
-
-    model, x = case.build().eval(), images(case.image)
+def set_weights(model: nn.Layer, x: np.ndarray) -> tuple[list[np.ndarray], dict[str, Any]]:
+    """Weights with which the outputs depend on the image; gives these outputs, and the buffers after the call."""
     # Residual blocks start with gamma 0: at initialisation little would be computed and few gradients flow.
     made, call = named_weights(model.state_shapes()), compile_call(model, x)
     with part("the outputs depend on the image, with some factor of the kernels"):
@@ -187,54 +183,86 @@ def test_model(case: Case, tmp_path: Path) -> None:
             if min(leaf.std() for leaf in static) > 1e-3:
                 break
         check_close(static, static)
+    return static, after
+
+
+def deploy_form(case: Case, model: nn.Layer) -> nn.Layer:
+    """With the weights of the model; the model itself where it has one form only."""
+    if not case.two_forms:
+        return model
+    deployed = case.build(deploy=True).eval()
+    deployed.set_state_dict(deploy_state(model))
+    kept = [name for name in deployed.state_shapes() if name.endswith("_variance")]
+    assert not kept, "a normalisation is left"
+    return deployed
+
+
+def export(case: Case, layer: nn.Layer) -> XLAEngine:
+    """One program for every platform and every size that the case names."""
+    program, arrays = lower_layer(
+        layer,
+        {"image": TensorSpec(case.symbolic)},
+        after=lambda out: {f"{i:02}": leaf for i, leaf in enumerate(jax.tree.leaves(out))},
+        platforms=PLATFORMS,
+        constraints=case.constraints,
+    )
+    assert set(program.platforms) == set(PLATFORMS) == {"cpu", "cuda", "rocm", "tpu"}
+    return XLAEngine(program, arrays, options=QUICK)
+
+
+def check_engine(engine: XLAEngine, x: np.ndarray, want: list[np.ndarray]) -> None:
+    out = engine({"image": x})
+    check_close([out[name] for name in sorted(out)], want)
+
+
+@compiled
+def test_model(case: Case, tmp_path: Path) -> None:
+    """Three programs: the model as it is, its deploy form exported, and a training step."""
+    check_modes(case)
+    check_missing(case)
+    model, x = case.build().eval(), images(case.image)
+    static, after = set_weights(model, x)
+    graphdef, params, buffers = nn.split(model)
     with part("in evaluation no buffer changes"):
         assert all(np.array_equal(after[name], value) for name, value in buffers.items())
+    with part("dots are those of bfloat16 where they are asked for, and the outputs stay float32"):
+        with precision_scope("bfloat16"):
+            jaxpr, shapes = jax.make_jaxpr(
+                lambda p, b, x: nn.apply(graphdef, p, b, None, x)[0], return_shape=True
+            )(params, buffers, x)
+        assert {leaf.dtype for leaf in jax.tree.leaves(shapes)} == {np.dtype(np.float32)}
+        assert "bf16" in str(jaxpr) or not has_dots(model)
+    with part("the state survives a file"):
+        framework.save(model.state_dict(), tmp_path / "model.safetensors")
+        other = case.build()
+        other.set_state_dict(framework.load(tmp_path / "model.safetensors"))
+        check_state(model, other)
+    with part("the exported deploy form equals the trainable form"):
+        check_engine(export(case, deploy_form(case, model)), x, static)
+    check_gradients(case, model.train(), x, model_in_eval=params.keys() | buffers.keys())
+
+
+@pytest.mark.slow
+@compiled
+def test_other_ways_to_run_a_model(case: Case) -> None:
+    model, x, another = case.build().eval(), images(case.image), images(case.other)
+    static, _ = set_weights(model, x)
     with part("eager equals static"):
         check_close(model(x), static)
     with part("bfloat16 dots stay within the bound"):
         with precision_scope("bfloat16"):
             rough, _ = run(model, x)
         for a, b in zip(rough, static, strict=True):
-            assert a.dtype == np.float32
             error = np.sqrt(np.mean((a - b) ** 2))
             assert error < case.bfloat16 * b.std()
             assert error > 0 or not has_dots(model)
-    with part("the state survives a file"):
-        framework.save(model.state_dict(), tmp_path / "model.safetensors")
-        other = case.build()
-        other.set_state_dict(framework.load(tmp_path / "model.safetensors"))
-        check_state(model, other)
-
-    deployed, want = model, static
-    if case.two_forms:
-        with part("the deploy form equals the trainable form"):
-            deployed = case.build(deploy=True).eval()
-            deployed.set_state_dict(deploy_state(model))
-            kept = [name for name in deployed.state_shapes() if name.endswith("_variance")]
-            assert not kept, "a normalisation is left"
-            want = run(deployed, x)[0]
-            check_close(want, static)
-    check_export(case, deployed, x, want)
-    check_gradients(case, model.train(), x, model_in_eval=params.keys() | buffers.keys())
-
-
-def check_export(case: Case, layer: nn.Layer, x: np.ndarray, want: list[np.ndarray]) -> None:
-    """One program for every platform gives the values at two sizes. It is the deploy form, as the configs export."""
-    with part("export"):
-        program, arrays = lower_layer(
-            layer,
-            {"image": TensorSpec(case.symbolic)},
-            after=lambda out: {f"{i:02}": leaf for i, leaf in enumerate(jax.tree.leaves(out))},
-            platforms=PLATFORMS,
-            constraints=case.constraints,
-        )
-        assert set(program.platforms) == set(PLATFORMS) == {"cpu", "cuda", "rocm", "tpu"}
-    engine = XLAEngine(program, arrays, options=QUICK)
-    another = images(case.other)
-    for inputs, expected in ((x, want), (another, run(layer, another)[0])):
+    deployed = deploy_form(case, model)
+    with part("the deploy form equals the trainable form"):
+        check_close(run(deployed, x)[0], static)
+    engine = export(case, deployed)
+    for inputs, expected in ((x, static), (another, run(deployed, another)[0])):
         with part(f"the exported program at {inputs.shape}"):
-            out = engine({"image": inputs})
-            check_close([out[name] for name in sorted(out)], expected)
+            check_engine(engine, inputs, expected)
     assert engine.compile_count == 2
 
 

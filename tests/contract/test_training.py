@@ -16,7 +16,8 @@ from detection.pose_tasks import PoseEstimation
 from detection.tasks import ObjectDetection
 from framework import nn
 from framework.config import Kind, available, bind
-from framework.engine.task import Losses
+from framework.engine.label_alignment import AlignedPack, align_labels
+from framework.engine.task import Losses, Task
 from framework.io.checkpoint import flatten, unflatten
 from framework.vision.sample import Sample
 from segmentation.losses import CrossEntropy, OhemCrossEntropy
@@ -230,8 +231,21 @@ def test_a_task_packs_learns_and_judges(name: str) -> None:
         assert all(np.isfinite(g).all() for g in grads.values()) and any(np.any(g) for g in grads.values())
         outputs = jax.tree.map(np.asarray, task.infer(model.eval(), batch))
         assert all(len(value) == len(samples) for value in outputs.values())
-        scores: dict[str, float] = {}
-        for metric in task.metrics(("a", "b")).values():
-            metric.update(outputs, batch)
-            scores |= metric.result()
-        assert scores and all(np.isfinite(score) for score in scores.values())
+        check_scores(task, outputs, batch, ("a", "b"))
+        if task.label_arrays:
+            # Data with a class that the model does not know, and without one that it knows.
+            alignment = align_labels(("a", "b"), ("x", "a"))
+            aligned = [AlignedPack(task, task.label_arrays, alignment)(sample) for sample in samples]
+            assert {
+                key for key in batch if any((p[key] != q[key]).any() for p, q in zip(packed, aligned))
+            } == {*task.label_arrays}
+            batch = {key: np.stack([p[key] for p in aligned]) for key in batch}
+            check_scores(task, outputs, batch, alignment.labels)
+
+
+def check_scores(task: Task, outputs: Any, batch: dict[str, np.ndarray], labels: tuple[str, ...]) -> None:
+    scores: dict[str, float] = {}
+    for metric in task.metrics(labels).values():
+        metric.update(outputs, batch)
+        scores |= metric.result()
+    assert scores and all(np.isfinite(score) for score in scores.values())
