@@ -77,6 +77,13 @@ def conv_padding(
     )
 
 
+def flat_padding(padding: int | str | Sequence[int]) -> Padding:
+    """The padding of one axis, p, [p] or [left, right], as that of an image of one row."""
+    if isinstance(padding, str):
+        return padding
+    return ((0, 0), (padding, padding) if isinstance(padding, int) else tuple(padding) * (3 - len(padding)))
+
+
 # -- convolution --------------------------------------------------------------------------------------------------
 
 
@@ -399,12 +406,9 @@ def conv1d(
     groups: int = 1,
 ) -> jax.Array:
     """1-D convolution. x [N, T, in], weight [out, in/groups, k] -> [N, ot, out]."""
-    if isinstance(padding, str):
-        pads: Padding = padding
-    else:
-        edges = (padding, padding) if isinstance(padding, int) else tuple(padding) * (3 - len(padding))
-        pads = ((0, 0), edges)
-    y = conv2d(x[:, None], weight[:, :, None], bias, (1, stride), pads, (1, dilation), groups)
+    y = conv2d(
+        x[:, None], weight[:, :, None], bias, (1, stride), flat_padding(padding), (1, dilation), groups
+    )
     return y[:, 0]
 
 
