@@ -16,17 +16,9 @@ Level = Literal["O1", "O2"]
 LowDtype = Literal["bfloat16", "float16"]
 
 
-def policy(
-    custom_white_list: Collection[str] | None = None,
-    custom_black_list: Collection[str] | None = None,
-    level: Level = "O1",
-    dtype: LowDtype = "bfloat16",
+def _policy(
+    white_list: Collection[str] | None, black_list: Collection[str] | None, level: Level, dtype: LowDtype
 ) -> Autocast:
-    """The policy that `auto_cast` with the same arguments sets.
-
-    Raises:
-        ConfigError: unknown level, dtype or operation, or an operation in both lists.
-    """
     if level not in ("O1", "O2"):
         raise ConfigError("unknown level", where="auto_cast", received=repr(level), allowed="'O1' or 'O2'")
     if dtype not in ("bfloat16", "float16"):
@@ -36,13 +28,7 @@ def policy(
             received=repr(dtype),
             allowed="'bfloat16', or 'float16' with a GradScaler",
         )
-    white, black = (
-        _names(given, where)
-        for given, where in (
-            (custom_white_list, "custom_white_list"),
-            (custom_black_list, "custom_black_list"),
-        )
-    )
+    white, black = _names(white_list, "custom_white_list"), _names(black_list, "custom_black_list")
     if white & black:
         raise ConfigError(
             "an operation stands in both lists",
@@ -85,7 +71,7 @@ def auto_cast(
     Raises:
         ConfigError: unknown level, dtype or operation, or an operation in both lists.
     """
-    chosen = policy(custom_white_list, custom_black_list, level, dtype)
+    chosen = _policy(custom_white_list, custom_black_list, level, dtype)
     # Low meets float32 by design: where the user's process forbids implicit promotion, it is allowed here.
     promotion = jax.numpy_dtype_promotion("standard") if enable else contextlib.nullcontext()
     with autocast_scope(chosen if enable else None), promotion:
