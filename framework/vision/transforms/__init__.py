@@ -11,15 +11,24 @@ results. Two kinds are called by the loader in their own way: those that mix sev
 that do the same to a whole batch (class attribute `per_batch`).
 """
 
-from framework.vision.transforms.affine import RandomAffine, RandomRotation
+from framework.vision.transforms.affine import (
+    RandomAffine,
+    RandomHorizontalFlip,
+    RandomRotation,
+    RandomVerticalFlip,
+)
 from framework.vision.transforms.affine_crop import CropToObject, RandomCropToObject, RandomFrame
 from framework.vision.transforms.apply import GeometricTransform, apply_warp, keep_objects
 from framework.vision.transforms.auto_augment import AutoAugment, RandAugment
-from framework.vision.transforms.color import ColorJitter, GaussianBlur, RandomDistort, RandomGrayscale
+from framework.vision.transforms.color import (
+    ColorJitter,
+    GaussianBlur,
+    RandomDistort,
+    RandomErasing,
+    RandomGrayscale,
+)
 from framework.vision.transforms.combine import RandomApply, RandomChoice
 from framework.vision.transforms.crop import CenterCrop, RandomCrop, RandomIoUCrop, RandomResizedCrop
-from framework.vision.transforms.erase import RandomErasing
-from framework.vision.transforms.flip import RandomHorizontalFlip, RandomVerticalFlip
 from framework.vision.transforms.mix import MixUp, Mosaic
 from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize, RandomExpand
 from framework.vision.transforms.resize import BatchRandomResize, LetterBox, RandomScale, Resize, ResizeShort
