@@ -60,9 +60,16 @@ class CTCLoss(Layer):
         super().__init__()
         self.blank, self.reduction = blank, reduction
 
-    def forward(self, *inputs: jax.Array, norm_by_times: bool = False) -> jax.Array:
-        numbers = {"blank": self.blank, "reduction": self.reduction, "norm_by_times": norm_by_times}
-        return F.ctc_loss(*inputs, **numbers)
+    def forward(
+        self,
+        log_probs: jax.Array,
+        labels: jax.Array,
+        input_lengths: jax.Array,
+        label_lengths: jax.Array,
+        norm_by_times: bool = False,
+    ) -> jax.Array:
+        numbers = (self.blank, self.reduction, norm_by_times)
+        return F.ctc_loss(log_probs, labels, input_lengths, label_lengths, *numbers)
 
     def extra_repr(self) -> str:
         return f"blank={self.blank}, reduction={self.reduction}"

@@ -155,12 +155,6 @@ def _depthwise(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: P
     return functools.reduce(jnp.add, [view * taps[t] for t, view in enumerate(views)])
 
 
-def _depthwise_fwd(
-    x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair
-) -> tuple[jax.Array, Operands]:
-    return _depthwise(x, w, stride, pads, dilation), (x, w)
-
-
 def _depthwise_bwd(stride: Pair, pads: Pads, dilation: Pair, saved: Operands, dy: jax.Array) -> Operands:
     x, w = saved
     kernel = w.shape[:2]
@@ -230,7 +224,7 @@ def gather_taps(
     return grid[:, : size[0], : size[1]]
 
 
-_depthwise.defvjp(_depthwise_fwd, _depthwise_bwd)
+_depthwise.defvjp(lambda x, w, *geometry: (_depthwise(x, w, *geometry), (x, w)), _depthwise_bwd)
 
 
 def _space_to_depth(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair) -> jax.Array:

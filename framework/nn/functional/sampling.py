@@ -153,15 +153,11 @@ def _resize_static(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> jax.
     return _resize(x, plans, on)
 
 
-def _resize_static_fwd(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> tuple[jax.Array, None]:
-    return _resize_static(x, plans, on), None
-
-
 def _resize_static_bwd(plans: tuple[_Axis, ...], on: Platform, _: None, dy: jax.Array) -> tuple[jax.Array]:
     return (functools.reduce(_resize_axis_gradient, reversed(plans), dy).astype(dy.dtype),)
 
 
-_resize_static.defvjp(_resize_static_fwd, _resize_static_bwd)
+_resize_static.defvjp(lambda x, plans, on: (_resize_static(x, plans, on), None), _resize_static_bwd)
 
 
 @functools.partial(jax.jit, static_argnames=("plans", "on"))
