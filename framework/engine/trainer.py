@@ -24,8 +24,7 @@ from framework.distributed import Partitioner
 from framework.engine.callbacks import Callback
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import TrainOptions
-from framework.engine.state import TrainState
-from framework.engine.step import init_state, train_step
+from framework.engine.step import TrainState, init_state, train_step
 from framework.engine.task import Task
 from framework.io.checkpoint import CheckpointStore, flatten, load_checkpoint, unflatten
 from framework.io.device import prefetch_to_device, without_texts

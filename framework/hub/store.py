@@ -32,22 +32,6 @@ from framework.core.home import home
 from framework.hub import transfer
 from framework.hub.index import HEX, Entry, File, Source, check_scheme, read_family
 
-__all__ = [
-    "Entry",
-    "File",
-    "Miss",
-    "Source",
-    "digest",
-    "entries",
-    "entry",
-    "fetch",
-    "locate",
-    "look",
-    "resolve",
-    "verify",
-]
-
-
 _log = logging.getLogger("oar.hub")
 
 

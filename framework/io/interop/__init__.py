@@ -13,13 +13,13 @@ import numpy as np
 
 from framework.io.interop.archive import read_member
 from framework.io.interop.detect import detect
+from framework.io.interop.model_folder import read_shards
 from framework.io.interop.onnx import read_onnx
 from framework.io.interop.paddle import read_pdiparams, read_pdparams
 from framework.io.interop.pir import read_pir
 from framework.io.interop.program import Node, Program, TensorSpec
 from framework.io.interop.program_desc import read_pdmodel
 from framework.io.interop.safetensors_io import read_safetensors, read_safetensors_metadata, write_safetensors
-from framework.io.interop.shards import read_shards
 from framework.io.interop.source import Source, read_source
 from framework.io.interop.torch_checkpoint import read_torch
 from framework.io.interop.weighted import WeightedOp, weighted_ops

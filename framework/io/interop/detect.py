@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from framework.core.errors import FormatError
 from framework.io.interop.archive import is_archive
-from framework.io.interop.shards import INDEX
+from framework.io.interop.model_folder import INDEX
 from framework.io.interop.source import FETCH_AGAIN, Source
 from framework.io.interop.torch_checkpoint import LEGACY_MAGIC, ZIP_MAGIC, is_zip_checkpoint
 from framework.io.interop.wire import Message

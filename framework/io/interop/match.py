@@ -18,7 +18,7 @@ from framework import nn
 from framework.core.errors import WeightError
 from framework.io.interop.weighted import WeightedOp
 from framework.nn.functional_core import abstract, apply
-from framework.nn.fuse import fold_batch_norm
+from framework.nn.reparam import fold_batch_norm
 
 _KINDS: tuple[tuple[tuple[type[nn.Layer], ...], str], ...] = (
     ((nn.Conv1DTranspose, nn.Conv2DTranspose), "conv_transpose"),
