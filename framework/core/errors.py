@@ -90,3 +90,9 @@ def nearest(name: str, choices: Iterable[str]) -> str | None:
     """The choice closest to `name`, or None when nothing is close: for 'did you mean' lines."""
     found = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str | None:
+    """The `fix` of a message about an unknown name, if something known is close to it."""
+    near = nearest(name, choices)
+    return f"did you mean {near!r}?" if near else None

@@ -14,27 +14,10 @@ import numpy as np
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from framework.nn.functional.common import check_data_format as check_data_format
 from framework.nn.layer import AttrLike, Layer
 
 Size = int | Sequence[int]  # of all axes, or of each
-
-_CHANNELS_LAST = ("NLC", "NHWC", "NDHWC")
-
-
-def check_data_format(data_format: str, where: str) -> None:
-    """Refuse the channels-first formats that Paddle code may pass.
-
-    Raises:
-        ShapeError: `data_format` is not channels-last.
-    """
-    if data_format not in _CHANNELS_LAST:
-        raise ShapeError(
-            "activations are channels-last in Oar",
-            where=where,
-            received=f"data_format={data_format!r}",
-            allowed=", ".join(_CHANNELS_LAST),
-            fix="drop the argument and pass [N, H, W, C]; weights keep Paddle's layout",
-        )
 
 
 class Identity(Layer):

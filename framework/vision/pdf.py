@@ -20,7 +20,7 @@ _POINTS_PER_INCH = 72.0
 _PDFIUM = threading.RLock()  # PDFium keeps global state: no two calls at a time, whatever the documents
 
 
-class PdfReader:
+class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
     """The pages of a document, each rendered when it is asked for: `len(reader)`, `reader[i]`, iteration.
 
     Pages are `[H, W, 3]` uint8 RGB at `dpi` dots an inch, on white, with annotations and filled-in form fields, turned
@@ -147,9 +147,6 @@ class PdfReader:
             if self._document is not None:
                 self._document.close()
                 self._document = None
-
-    def __enter__(self) -> PdfReader:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

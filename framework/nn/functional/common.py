@@ -15,6 +15,25 @@ from framework.core.errors import ShapeError
 from framework.core.rng import next_key
 from framework.nn.functional.lowering import jitted
 
+_CHANNELS_LAST = ("NLC", "NHWC", "NDHWC")
+
+
+def check_data_format(data_format: str, where: str) -> None:
+    """Refuse the channels-first formats that Paddle code may pass.
+
+    Raises:
+        ShapeError: `data_format` is not channels-last.
+    """
+    if data_format not in _CHANNELS_LAST:
+        raise ShapeError(
+            "activations are channels-last in Oar",
+            where=where,
+            received=f"data_format={data_format!r}",
+            allowed=", ".join(_CHANNELS_LAST),
+            fix="drop the argument and pass [N, H, W, C]; weights keep Paddle's layout",
+        )
+
+
 # -- tables -------------------------------------------------------------------------------------------------------
 
 

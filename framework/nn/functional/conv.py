@@ -333,27 +333,18 @@ def _conv2d(
         return _plain(x, w, stride, pads, dilation, groups)
 
     plan = conv_plan(x.shape[3], weight.shape[2:], groups, weight.shape[0], stride, dilation)
-    if plan != "pointwise":
-        weight = weight.astype(
-            x.dtype
-        )  # programs of low precision keep the weights of their dots in bfloat16
     if plan == "pointwise":
         y = _pointwise(x, weight, stride, pads, low)  # as good on every platform
-    elif plan == "depthwise":
-        y = choose(
-            on,
-            lambda x, w: _depthwise(x, _channels_last(w), stride, pads, dilation),
-            plain,
-            x,
-            weight,
-        )
-    elif plan == "space_to_depth":
-        y = choose(on, lambda x, w: _space_to_depth(x, w, stride, pads, dilation), plain, x, weight)
-    elif plan == "winograd":
-        y = choose(on, lambda x, w: _conv_3x3(x, w, pads), plain, x, weight)
     else:
-        # bfloat16 convolutions are slow on a CPU: there only dots run in low precision.
-        y = choose(on, lambda x, w: _plain(x, w, stride, pads, dilation, groups), plain, x, weight)
+        on_cpu: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
+            "depthwise": lambda x, w: _depthwise(x, _channels_last(w), stride, pads, dilation),
+            "space_to_depth": lambda x, w: _space_to_depth(x, w, stride, pads, dilation),
+            "winograd": lambda x, w: _conv_3x3(x, w, pads),
+            # bfloat16 convolutions are slow on a CPU: there only dots run in low precision.
+            "plain": lambda x, w: _plain(x, w, stride, pads, dilation, groups),
+        }
+        # Programs of low precision keep the weights of their dots in bfloat16.
+        y = choose(on, on_cpu[plan], plain, x, weight.astype(x.dtype))
     return y if bias is None else add_bias(y, bias)
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from jax import lax
 
 from framework.core.errors import ShapeError
+from framework.nn.functional.common import check_data_format
 from framework.nn.functional.lowering import Platform, platform
 from framework.nn.functional.pooling import adaptive_avg_pool2d
 
@@ -205,13 +206,7 @@ def interpolate(
             received=f"mode {mode!r}, x {x.shape}",
             allowed="; ".join(f"{name}: {axes} axes" for name, (_, axes) in _KINDS.items()),
         )
-    if data_format not in ("NHWC", "NLC", "NDHWC"):
-        raise ShapeError(
-            "activations are channels-last in Oar",
-            where="interpolate",
-            received=f"data_format={data_format!r}",
-            allowed="NLC, NHWC, NDHWC",
-        )
+    check_data_format(data_format, "interpolate")
     if (size is None) == (scale_factor is None):
         raise ShapeError(
             "interpolate: one of size and scale_factor",
