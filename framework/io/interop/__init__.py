@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from framework.io.interop.archive import read_member
-from framework.io.interop.detect import detect
+from framework.io.interop.detect import detect, read_member
 from framework.io.interop.model_folder import read_shards
 from framework.io.interop.onnx import read_onnx
 from framework.io.interop.paddle import read_pdiparams, read_pdparams

@@ -42,49 +42,7 @@ def _pick(table: jax.Array, label: jax.Array) -> jax.Array:
     return jnp.where(classes == label[..., None], table, 0).sum(-1)
 
 
-@jitted("ignore_index", "reduction", "soft_label", "use_softmax", "smoothing")
-def _cross_entropy(
-    logits: jax.Array,
-    label: jax.Array,
-    weight: jax.Array | None,
-    ignore_index: int,
-    reduction: str,
-    soft_label: bool,
-    use_softmax: bool,
-    smoothing: float,
-) -> jax.Array:
-    """logits [..., C]; label [...] or, when soft, [..., C]."""
-    wide = logits.astype(jnp.float32)
-    logs = jax.nn.log_softmax(wide, -1) if use_softmax else jnp.log(jnp.maximum(wide, 1e-38))
-    classes = logits.shape[-1]
-    if soft_label:
-        target = label.astype(jnp.float32)
-        if smoothing:
-            target = (1 - smoothing) * target + smoothing / classes
-        kept = jnp.ones(logs.shape[:-1], jnp.float32)
-        loss = -(target * logs).sum(-1)
-        weights = kept if weight is None else target @ weight.astype(jnp.float32)
-    else:
-        kept = (label != ignore_index).astype(jnp.float32)
-        safe = jnp.where(label != ignore_index, label, 0)
-        picked = _pick(logs, safe)
-        loss = -((1 - smoothing) * picked + smoothing * logs.mean(-1)) if smoothing else -picked
-        loss = loss * kept
-        if weight is None:
-            weights = kept
-        else:
-            weight = weight.astype(jnp.float32)
-            weights = jnp.take(weight, safe, mode="clip")
-            if smoothing:
-                weights = (1 - smoothing) * weights + smoothing * weight.mean()
-            weights = weights * kept
-    loss = loss * weights
-    if reduction == "mean":
-        total = weights.sum()
-        return loss.sum() / jnp.where(total == 0, 1, total)
-    return reduce_loss(loss, reduction)
-
-
+@jitted("ignore_index", "reduction", "soft_label", "axis", "use_softmax", "label_smoothing")
 def cross_entropy(
     input: jax.Array,
     label: jax.Array,
@@ -129,13 +87,38 @@ def cross_entropy(
         raise ShapeError(
             "cross_entropy: hard labels are integers", received=str(label.dtype), allowed="an integer array"
         )
-    loss = _cross_entropy(
-        input, label, weight, int(ignore_index), reduction, soft_label, use_softmax, float(label_smoothing)
-    )
+    smoothing = float(label_smoothing)
+    wide = input.astype(jnp.float32)
+    logs = jax.nn.log_softmax(wide, -1) if use_softmax else jnp.log(jnp.maximum(wide, 1e-38))
+    if soft_label:
+        target = label.astype(jnp.float32)
+        if smoothing:
+            target = (1 - smoothing) * target + smoothing / classes
+        kept = jnp.ones(logs.shape[:-1], jnp.float32)
+        loss = -(target * logs).sum(-1)
+        weights = kept if weight is None else target @ weight.astype(jnp.float32)
+    else:
+        kept = (label != ignore_index).astype(jnp.float32)
+        safe = jnp.where(label != ignore_index, label, 0)
+        picked = _pick(logs, safe)
+        loss = -((1 - smoothing) * picked + smoothing * logs.mean(-1)) if smoothing else -picked
+        loss = loss * kept
+        if weight is None:
+            weights = kept
+        else:
+            weight = weight.astype(jnp.float32)
+            weights = jnp.take(weight, safe, mode="clip")
+            if smoothing:
+                weights = (1 - smoothing) * weights + smoothing * weight.mean()
+            weights = weights * kept
+    loss = loss * weights
+    if reduction == "mean":
+        total = weights.sum()
+        return loss.sum() / jnp.where(total == 0, 1, total)
     if reduction == "none" and (column or soft_label):
         loss = loss[..., None]
         return loss if axis % input.ndim == input.ndim - 1 else jnp.moveaxis(loss, -1, axis)
-    return loss
+    return reduce_loss(loss, reduction)
 
 
 def softmax_with_cross_entropy(
