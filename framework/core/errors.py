@@ -30,13 +30,8 @@ class OarError(Exception):
         allowed: object = None,
         fix: str | None = None,
     ) -> None:
-        self.problem, self.where, self.received, self.allowed, self.fix = (
-            problem,
-            where,
-            received,
-            allowed,
-            fix,
-        )
+        self.problem, self.where = problem, where
+        self.received, self.allowed, self.fix = received, allowed, fix
         lines = [f"{where}: {problem}" if where is not None else problem]
         for label, part in (("received", received), ("allowed", allowed), ("what to do", fix)):
             if part is not None:

@@ -40,11 +40,9 @@ class _Numbered(Layer):
         return layers[_position(index, len(layers), type(self).__name__)]
 
     def __setitem__(self, index: int | str, layer: Layer) -> None:
-        name = index if isinstance(index, str) else self._name_at(index)
-        self._sub_layers[name] = _check_layer(layer, type(self).__name__)
-
-    def _name_at(self, index: int) -> str:
-        return list(self._sub_layers)[_position(index, len(self), type(self).__name__)]
+        if not isinstance(index, str):
+            index = list(self._sub_layers)[_position(index, len(self), type(self).__name__)]
+        self._sub_layers[index] = _check_layer(layer, type(self).__name__)
 
     def _renumber(self, layers: Iterable[Layer]) -> None:
         self.__dict__["_sub_layers"] = {str(i): layer for i, layer in enumerate(layers)}

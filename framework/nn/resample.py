@@ -132,12 +132,8 @@ class Unfold(Layer):
         self, kernel_sizes: Size, dilations: Size = 1, paddings: Size = 0, strides: Size = 1
     ) -> None:
         super().__init__()
-        self.kernel_sizes, self.dilations, self.paddings, self.strides = (
-            kernel_sizes,
-            dilations,
-            paddings,
-            strides,
-        )
+        self.kernel_sizes, self.dilations = kernel_sizes, dilations
+        self.paddings, self.strides = paddings, strides
 
     def forward(self, x: jax.Array) -> jax.Array:
         return F.unfold(x, self.kernel_sizes, self.strides, self.paddings, self.dilations)

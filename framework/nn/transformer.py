@@ -265,17 +265,13 @@ class TransformerDecoderLayer(_Block):
         return self.self_attn.gen_cache(memory), static
 
 
-def _copies(layer: _Block, count: int) -> LayerList:
-    """`layer` and `count - 1` new ones of its class and configuration, each with its own initial values."""
-    return LayerList([layer, *(type(layer)(**layer._config) for _ in range(count - 1))])
-
-
 class _Stack(Layer):
     """What the two stacks of layers share."""
 
     def __init__(self, layer: _Block, num_layers: int, norm: Layer | None) -> None:
         super().__init__()
-        self.layers = _copies(layer, num_layers)
+        # Of one class and configuration, each with its own initial values.
+        self.layers = LayerList([layer, *(type(layer)(**layer._config) for _ in range(num_layers - 1))])
         self.num_layers = num_layers
         self.norm = norm
 

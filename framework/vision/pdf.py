@@ -58,9 +58,8 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
             if self._count == 0:
                 document.close()
                 raise InputError("the PDF has no pages", where=self._where)
-            with contextlib.suppress(
-                pypdfium2.PdfiumError
-            ):  # a damaged form is no reason to refuse the pages
+            # A damaged form is no reason to refuse the pages.
+            with contextlib.suppress(pypdfium2.PdfiumError):
                 if document.get_formtype():
                     document.init_forms()
             self._document = document
@@ -107,9 +106,8 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
                     allowed=f"at most {self._max_pixels:,}",
                     fix=f"render at {max(1, lower)} dpi, or raise max_pixels",
                 )
-            bitmap = page.render(
-                scale=scale, rev_byteorder=True
-            )  # RGB, without alpha unless the page needs it
+            # RGB, without alpha unless the page needs it.
+            bitmap = page.render(scale=scale, rev_byteorder=True)
             try:
                 return np.array(bitmap.to_numpy()[:, :, :3], order="C")
             finally:

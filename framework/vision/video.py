@@ -72,10 +72,8 @@ class VideoReader(contextlib.AbstractContextManager["VideoReader"]):
         if isinstance(self._source, int):
             where = f"camera {self._source}"
             capture = cv2.VideoCapture(self._source)
-            problem, fix = (
-                "the camera gives no image",
-                "check its number, and that no other program holds it",
-            )
+            problem = "the camera gives no image"
+            fix = "check its number, and that no other program holds it"
         else:
             path = check_file(self._source, "video")
             where = str(path)

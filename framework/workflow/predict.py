@@ -35,10 +35,8 @@ def open_predictor(
         FormatError: a model of another domain. HubError: weights are neither here nor reachable.
     """
     given: Mapping[str, Any] = options or {}
-    if domain is not None:
-        model, given = (
-            find_domain(domain).find_alias(str(model), given) if isinstance(model, str) else (model, given)
-        )
+    if domain is not None and isinstance(model, str):
+        model, given = find_domain(domain).find_alias(model, given)
     found = find_artifact(model, overrides, domain)
     chosen = make_options(found.domain.options, given, f"the domain {found.domain.name}")
     return found.domain.open(found.artifact, chosen, runtime or Runtime())

@@ -107,12 +107,10 @@ def load_program(path: str | Path, params: str | Path | None = None) -> Program:
     program = read_pdmodel(source) if kind == "pdmodel" else read_pir(source)
     if params is None and _parameter_path(source).is_file():
         params = _parameter_path(source)
-    return program if params is None else _with_parameters(program, read_source(params))
-
-
-def _with_parameters(program: Program, source: Source) -> Program:
+    if params is None:
+        return program
     specs = {name: spec for name, spec in program.parameters.items() if isinstance(spec, TensorSpec)}
-    return replace(program, parameters=dict(read_pdiparams(source, specs)))
+    return replace(program, parameters=dict(read_pdiparams(read_source(params), specs)))
 
 
 def _parameter_path(source: Source) -> Path:

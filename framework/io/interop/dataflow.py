@@ -159,9 +159,8 @@ class Dataflow:
         self.consts: dict[str, Const] = {}
         self.uses: dict[str, list[int]] = defaultdict(list)
         self.maker: dict[str, int] = {}
-        self._current: dict[
-            str, str
-        ] = {}  # name in the file -> value; a name can be written twice in a ProgramDesc
+        # Name in the file -> value; a name can be written twice in a ProgramDesc.
+        self._current: dict[str, str] = {}
         self._writes: dict[str, int] = defaultdict(int)
         self._lists: dict[str, tuple[str, ...]] = {}
         total = 0
@@ -176,9 +175,8 @@ class Dataflow:
             trained = program.format != "onnx" or _INVENTED.search(name) is None
             self.consts[name] = Const(array, (name,), trained)
             total += array.size
-        self._budget = 4 * total + (
-            1 << 20
-        )  # elements that folding may make; honest programs make less than one copy
+        # Elements that folding may make; honest programs make less than one copy.
+        self._budget = 4 * total + (1 << 20)
         for node in program.walk():
             with report_damage(program, node):
                 self._add(node)
@@ -245,7 +243,12 @@ class Dataflow:
             return None
         inputs = [self.consts[value] for value in values if value]
         if sum(const.array.size for const in inputs) > self._budget:
-            raise self._too_large(call)
+            raise FormatError(
+                "the constants of the program multiply far beyond its parameters",
+                where=self.program.name,
+                received=f"at {call.node.name!r}",
+                fix="do not use this file: no exporter writes such a program",
+            )
         roles = {role: self.consts[value].array for role, value in call.args.items()}
         array = _fold_arrays(call, roles, [const.array for const in inputs], self.program.format)
         if not any(np.may_share_memory(array, const.array) for const in inputs):
@@ -253,14 +256,6 @@ class Dataflow:
         sources = inputs if call.op == "concat" else inputs[:1]
         names = dict.fromkeys(name for const in sources for name in const.names)
         return Const(array, tuple(names), all(const.trained for const in sources))
-
-    def _too_large(self, call: Call) -> FormatError:
-        return FormatError(
-            "the constants of the program multiply far beyond its parameters",
-            where=self.program.name,
-            received=f"at {call.node.name!r}",
-            fix="do not use this file: no exporter writes such a program",
-        )
 
 
 def _main_output(node: Node) -> str:

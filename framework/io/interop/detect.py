@@ -43,9 +43,8 @@ def detect(source: Source) -> str:
     """
     data = source.data
     head = bytes(data[:_PROBE])
-    if (
-        head[8:9] == b"{" and int.from_bytes(head[:8], "little") < _MAX_HEADER
-    ):  # before pickle: 0x80 is a length too
+    # Before pickle: 0x80 is a length too.
+    if head[8:9] == b"{" and int.from_bytes(head[:8], "little") < _MAX_HEADER:
         return "safetensors"
     if head.startswith(LEGACY_MAGIC):
         return "torch"

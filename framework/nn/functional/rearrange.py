@@ -130,12 +130,8 @@ def fold(
     dilations: int | Sequence[int] = 1,
 ) -> jax.Array:
     """Sum windows [N, windows, C * kh * kw] back into [N, H, W, C]; where windows overlap their values add up."""
-    size, kernel, steps = (
-        pair(output_sizes, "output_sizes"),
-        pair(kernel_sizes, "kernel_sizes"),
-        pair(strides),
-    )
-    pads, dilation = _window_pads(paddings), pair(dilations)
+    size, kernel = pair(output_sizes, "output_sizes"), pair(kernel_sizes, "kernel_sizes")
+    steps, pads, dilation = pair(strides), _window_pads(paddings), pair(dilations)
     oh, ow = out_size(size, kernel, steps, dilation, pads)
     if x.ndim != 3 or x.shape[1] != oh * ow or x.shape[2] % (kernel[0] * kernel[1]):
         raise ShapeError(

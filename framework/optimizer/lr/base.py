@@ -22,7 +22,8 @@ Number = float | jax.Array  # a number on the host, or a scalar under a trace
 class LRScheduler:
     """Base of the schedules. A subclass is a frozen dataclass that defines `rate`.
 
-    `counts` names the fields that count steps (ints or tuples of ints); of these, `whole` may be None.
+    `counts` names the fields that count steps (ints or tuples of ints). `whole` is the one that may be None, and alone
+    where `counts` is empty.
     """
 
     counts: ClassVar[tuple[str, ...]] = ()
@@ -69,7 +70,7 @@ class LRScheduler:
         by_epoch, changes = getattr(self, "by_epoch", False), {}
         if by_epoch and steps_per_epoch is None:
             raise self.error("the schedule counts epochs", "no steps_per_epoch", "the steps of an epoch")
-        for name in self.counts:
+        for name in self.counts or ((self.whole,) if self.whole else ()):
             value = getattr(self, name)
             if value is None and name == self.whole:
                 changes[name] = total_steps

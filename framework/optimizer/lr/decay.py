@@ -153,7 +153,6 @@ class PolynomialDecay(LRScheduler):
     power: float = 1.0
     cycle: bool = False
     by_epoch: bool = False
-    counts: ClassVar = ("decay_steps",)
     whole: ClassVar = "decay_steps"
 
     def __post_init__(self) -> None:
