@@ -18,7 +18,7 @@ from framework.core.errors import ConfigError, ShapeError
 from framework.core.transform import MixTransform
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
-from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp, warp_options
+from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp
 from framework.vision.transforms.checks import Fill, check_fill, check_number, check_size
 from framework.vision.warp import Size, Warp
 
@@ -75,7 +75,15 @@ class Mosaic(MixTransform[Sample]):
             warp = self._into(
                 one.size_hw, (y1 - y0, x1 - x0), at_right=number in (0, 2), at_bottom=number < 2
             )
-            parts.append((apply_warp(one, warp, **warp_options(self)), (x0, y0)))
+            part = apply_warp(
+                one,
+                warp,
+                interpolation=self.interpolation,
+                fill=self.fill,
+                ignore_index=self.ignore_index,
+                min_visible=self.min_visible,
+            )
+            parts.append((part, (x0, y0)))
         image = np.empty((height, width, 3), np.uint8)
         for part, place in parts:
             _paste(image, part.image, place)
