@@ -25,8 +25,8 @@ from framework.inference import Runtime
 from framework.vision import boxes as vision_boxes
 from framework.vision.sample import Sample
 from framework.workflow import Domain, open_predictor
-from framework.workflow.entry import make_predictor_function
 from framework.workflow.image_runner import open_runner
+from framework.workflow.predict import make_predictor_function
 
 if TYPE_CHECKING:
     from framework.engine.experiment import Experiment

@@ -19,8 +19,8 @@ from framework.export import Artifact
 from framework.inference import Runtime
 from framework.io.interop.model_folder import CONFIG
 from framework.workflow import Domain, option
-from framework.workflow.entry import make_predictor_function
 from framework.workflow.image_runner import load_transforms
+from framework.workflow.predict import make_predictor_function
 from framework.workflow.text_predictor import TextPredictor
 from nlp.analyzer import TextAnalyzer
 from nlp.contracts import TextTask

@@ -15,8 +15,7 @@ from framework import hub
 from framework.config import plain
 from framework.core.errors import ConfigError
 from framework.export import Artifact, TensorSpec
-from framework.io.interop.model_folder import CONFIG, find_weights, is_paddles, read_settings
-from framework.io.interop.shards import INDEX
+from framework.io.interop.model_folder import CONFIG, INDEX, find_weights, is_paddles, read_settings
 from framework.text.question_windows import QuestionWindows
 from framework.text.tokenizer import Tokenizer
 from framework.text.tokenizer_files import folder_settings

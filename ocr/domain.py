@@ -16,8 +16,8 @@ from framework.core.errors import ConfigError, FormatError, InputError
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.workflow import Domain, option
-from framework.workflow.entry import make_predictor_function
 from framework.workflow.options import check_range
+from framework.workflow.predict import make_predictor_function
 from ocr.characters import CharacterSet
 from ocr.ocr_predictor import OCRPredictor
 from ocr.pipeline import OCRPipeline, PipelineOptions

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from framework import hub
 from framework.config import Kind, plain, register
 from framework.core.errors import ConfigError
-from framework.engine.pipeline import Pipeline, Stage
+from framework.engine.task import Pipeline, Stage
 from framework.export import TensorSpec
 from framework.io.interop import load_program
 from ocr.characters import CharacterSet

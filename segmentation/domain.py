@@ -23,9 +23,9 @@ from framework.inference import Runtime
 from framework.vision.sample import Sample
 from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize
 from framework.workflow import Domain, option
-from framework.workflow.entry import make_predictor_function
 from framework.workflow.image_runner import open_runner
 from framework.workflow.options import check_range
+from framework.workflow.predict import make_predictor_function
 from segmentation import palettes
 from segmentation.background import Background, read_background
 from segmentation.restore import resize_to_source

@@ -6,18 +6,20 @@ which every operation of the framework supports.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr, Jaxpr
 from jax.typing import ArrayLike
 
-from framework.autograd.checks import check_function, check_inputs, check_loss, explain_forward_mode_errors
-from framework.core.errors import ShapeError
+from framework.core.errors import ShapeError, TraceError
+from framework.nn import functional as F
 from framework.nn import functional_core
 from framework.nn.functional_core import conjugate
 from framework.nn.layer import Layer
@@ -58,7 +60,7 @@ def value_and_grad(
 def _value_and_grad(
     fn: Callable[P, Any], argnums: int | Sequence[int], has_aux: bool, where: str
 ) -> Callable[P, tuple[Any, Any]]:
-    check_function(fn, where)
+    _check_function(fn, where)
     function: Callable[..., Any] = fn  # called with other values than its caller gave
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
@@ -72,7 +74,7 @@ def _value_and_grad(
                 allowed=f"{-len(args)} to {len(args) - 1}" if args else "a call with arguments",
             )
         positions = [n % len(args) for n in numbers]
-        inputs = check_inputs([args[n] for n in positions], where)
+        inputs = _check_inputs([args[n] for n in positions], where)
 
         def loss(inputs: list[Any]) -> tuple[jax.Array, Any]:
             given = list(args)
@@ -80,7 +82,7 @@ def _value_and_grad(
                 given[position] = value
             out = function(*given, **kwargs)
             value, aux = out if has_aux else (out, None)
-            return check_loss(value, where), aux
+            return _check_loss(value, where), aux
 
         (value, aux), grads = jax.value_and_grad(loss, has_aux=True)(inputs)
         grads = conjugate(grads)
@@ -112,7 +114,7 @@ def grad(
 def _inputs(xs: Inputs, where: str) -> tuple[tuple[jax.Array, ...], bool]:
     """(the arguments, whether they came as a sequence)."""
     several = isinstance(xs, (tuple, list))
-    return tuple(check_inputs(list(xs) if several else [xs], where)), several
+    return tuple(_check_inputs(list(xs) if several else [xs], where)), several
 
 
 def _direction(v: object, like: T, where: str) -> T:
@@ -140,9 +142,9 @@ def jvp(func: Callable[..., Any], xs: Inputs, v: object = None) -> tuple[Any, An
         ShapeError: integer inputs, or a direction of another shape.
         TraceError: an operation on the way supports reverse mode only; the message names it.
     """
-    check_function(func, "jvp")
+    _check_function(func, "jvp")
     arguments, _ = _inputs(xs, "jvp")
-    with explain_forward_mode_errors(func, arguments, "jvp"):
+    with _explain_forward_mode_errors(func, arguments, "jvp"):
         return jax.jvp(func, arguments, _direction(v, arguments, "jvp"))
 
 
@@ -155,7 +157,7 @@ def vjp(func: Callable[..., Any], xs: Inputs, v: object = None) -> tuple[Any, An
     Raises:
         ShapeError: integer inputs, or a `v` of another shape.
     """
-    check_function(func, "vjp")
+    _check_function(func, "vjp")
     arguments, several = _inputs(xs, "vjp")
     out, back = jax.vjp(func, *arguments)
     grads = conjugate(back(conjugate(_direction(v, out, "vjp"))))
@@ -241,7 +243,7 @@ def jacobian(func: Callable[..., Any], xs: Inputs, batch_axis: Literal[0] | None
     Raises:
         ShapeError: integer or complex inputs, or no common batch.
     """
-    check_function(func, "jacobian")
+    _check_function(func, "jacobian")
     arguments, several = _inputs(xs, "jacobian")
     _check_batch(arguments, batch_axis, "jacobian")
     found = _jacobian(func, arguments, batch_axis, "jacobian")
@@ -259,7 +261,7 @@ def hessian(func: Callable[..., Any], xs: Inputs, batch_axis: Literal[0] | None 
     Raises:
         ShapeError: integer or complex inputs, no common batch, or a function that returns more than one number.
     """
-    check_function(func, "hessian")
+    _check_function(func, "hessian")
     arguments, several = _inputs(xs, "hessian")
     _check_batch(arguments, batch_axis, "hessian")
 
@@ -279,3 +281,96 @@ def hessian(func: Callable[..., Any], xs: Inputs, batch_axis: Literal[0] | None 
     first = jax.grad(total, tuple(range(len(arguments))))
     found = _jacobian(first, arguments, batch_axis, "hessian")
     return found if several else found[0][0]
+
+
+# -- what can be differentiated ------------------------------------------------------------------------------------
+
+
+def _check_function(function: object, where: str) -> None:
+    """Refuse an array where a function is needed: Paddle passes computed tensors, whose history lies on a tape."""
+    if not callable(function):
+        raise ShapeError(
+            "what is differentiated is a function: there is no tape that knows how an array was computed",
+            where=where,
+            received=type(function).__name__,
+            allowed="a function of arrays",
+            fix=f"write y = f(x) as a function and call {where}(f, …)",
+        )
+
+
+def _check_inputs(tree: object, where: str) -> Any:
+    """The arrays of `tree` as jax arrays, all of them float or complex; Python floats are arrays of one value."""
+
+    def check(leaf: ArrayLike) -> jax.Array:
+        dtype = leaf.dtype if isinstance(leaf, (jax.Array, np.ndarray, np.generic)) else np.dtype(type(leaf))
+        if not jnp.issubdtype(dtype, jnp.inexact):
+            raise ShapeError(
+                "a derivative with respect to integers does not exist",
+                where=where,
+                received=f"an argument of {dtype}",
+                allowed="float or complex arrays",
+                fix="convert it, x.astype('float32'), or leave it out of argnums",
+            )
+        return jnp.asarray(leaf)
+
+    return jax.tree.map(check, tree)
+
+
+def _check_loss(value: ArrayLike, where: str) -> jax.Array:
+    """The loss: one real number."""
+    value = jnp.asarray(value)
+    if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):
+        complex_one = jnp.iscomplexobj(value)
+        raise ShapeError(
+            "the function to differentiate returns one real number",
+            where=where,
+            received=f"{value.dtype} of shape {value.shape}",
+            allowed="a float of shape ()",
+            fix="take its real part or its absolute square"
+            if complex_one
+            else "reduce it with .mean() or .sum(), or use jacobian",
+        )
+    return value
+
+
+@contextlib.contextmanager
+def _explain_forward_mode_errors(
+    function: Callable[..., Any], arguments: tuple, where: str
+) -> Iterator[None]:
+    """Turn jax's refusal of forward mode through a custom_vjp into an error that names the operations.
+
+    Raises:
+        TraceError: an operation on the way has a derivative of its own that runs backwards only.
+    """
+    try:
+        yield
+    except TypeError as error:
+        if "custom_vjp" not in str(error):
+            raise
+        found = sorted(set(_reverse_only(jax.make_jaxpr(function)(*arguments).jaxpr, "")))
+        raise TraceError(
+            "forward mode meets an operation whose derivative is written for reverse mode only",
+            where=where,
+            received=", ".join(found),
+            allowed="operations without a derivative of their own",
+            fix="use reverse mode (vjp, grad, jacobian, hessian); or, for convolutions and BatchNorm, their plain "
+            "form, which is slower on a CPU: `with framework.nn.functional.lowering.platform_scope('other'):`",
+        ) from error
+
+
+def _reverse_only(jaxpr: Jaxpr, inside: str) -> Iterator[str]:
+    """The functionals, or else the functions, that carry a custom vjp; `inside` is the innermost named jit."""
+    for equation in jaxpr.eqns:
+        name = str(equation.params.get("name", ""))
+        if equation.primitive.name.startswith("custom_vjp"):
+            described = getattr(equation.params["call_jaxpr"].jaxpr, "debug_info", None)
+            yield inside.removeprefix("_") or getattr(described, "func_name", "") or "a custom_vjp function"
+            continue
+        # Our jits are functionals, or named after them: _conv2d.
+        at = name if name.startswith("_") or name in vars(F) else inside
+        for value in equation.params.values():
+            for part in value if isinstance(value, (tuple, list)) else (value,):
+                if isinstance(part, ClosedJaxpr):
+                    yield from _reverse_only(part.jaxpr, at)
+                elif isinstance(part, Jaxpr):
+                    yield from _reverse_only(part, at)

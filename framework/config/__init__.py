@@ -8,34 +8,25 @@ made known by `register`, and `dump`, `resolved` and `schema` write text. The se
 `framework.engine.experiment.Experiment`.
 """
 
-from framework.config.bind import bind, packages_of
-from framework.config.domains import domain_objects, domain_packages, packages_of_domain
-from framework.config.dump import dump, plain, schema
-from framework.config.load import load, override, resolved
-from framework.config.registry import KINDS, Entry, Kind, available, build, find, register
-from framework.config.tree import Tree, Where, from_plain, parse
-
-__all__ = [
-    "KINDS",
-    "Entry",
-    "Kind",
-    "Tree",
-    "Where",
-    "available",
-    "bind",
-    "build",
-    "domain_objects",
-    "domain_packages",
-    "dump",
-    "find",
-    "from_plain",
-    "load",
-    "override",
-    "packages_of",
-    "packages_of_domain",
-    "parse",
-    "plain",
-    "register",
-    "resolved",
-    "schema",
-]
+from framework.config.bind import bind as bind
+from framework.config.bind import packages_of as packages_of
+from framework.config.domains import domain_objects as domain_objects
+from framework.config.domains import domain_packages as domain_packages
+from framework.config.domains import packages_of_domain as packages_of_domain
+from framework.config.dump import dump as dump
+from framework.config.dump import plain as plain
+from framework.config.dump import schema as schema
+from framework.config.load import load as load
+from framework.config.load import override as override
+from framework.config.load import resolved as resolved
+from framework.config.registry import KINDS as KINDS
+from framework.config.registry import Entry as Entry
+from framework.config.registry import Kind as Kind
+from framework.config.registry import available as available
+from framework.config.registry import build as build
+from framework.config.registry import find as find
+from framework.config.registry import register as register
+from framework.config.tree import Tree as Tree
+from framework.config.tree import Where as Where
+from framework.config.tree import from_plain as from_plain
+from framework.config.tree import parse as parse

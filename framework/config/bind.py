@@ -29,9 +29,9 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from framework.config.domains import domain_packages, packages_of_domain
 from framework.config.imports import import_components
-from framework.config.registry import Catalog, Kind, did_you_mean, name_of
+from framework.config.registry import Catalog, Kind, name_of
 from framework.config.tree import Tree, from_plain
-from framework.core.errors import ConfigError, OarError
+from framework.core.errors import ConfigError, OarError, did_you_mean
 
 _T = TypeVar("_T")
 _FAILED: Any = object()  # stands for a value whose error is noted

@@ -17,7 +17,7 @@ import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from framework.core.errors import ConfigError, nearest
+from framework.core.errors import ConfigError, did_you_mean
 
 DOMAINS, COMPONENTS = "oar.domains", "oar.components"
 _PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
@@ -60,11 +60,10 @@ def packages_of_domain(name: str) -> tuple[str, ...]:
     """
     known = domain_packages()
     if name not in known:
-        close = nearest(name, known)
         raise ConfigError(
             "there is no such domain",
             received=repr(name),
             allowed=", ".join(known) or "none: run `pip install -e .` in the clone",
-            fix=f"did you mean {close!r}?" if close else None,
+            fix=did_you_mean(name, known),
         )
     return tuple(dict.fromkeys((known[name], "zoo", "framework", *component_packages())))

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from framework.config.domains import domain_packages
-from framework.core.errors import ConfigError, nearest
+from framework.core.errors import ConfigError, did_you_mean
 
 # A pipeline is a kind because recognising the text of a page takes two or three exported models and no model, task or
 # postprocess
@@ -49,12 +49,6 @@ KINDS = (
     "callback",
 )
 _Class = TypeVar("_Class", bound=type)
-
-
-def did_you_mean(name: str, choices: Iterable[str]) -> str | None:
-    """The `fix` of a message about an unknown name, if something known is close to it."""
-    near = nearest(name, choices)
-    return f"did you mean {near!r}?" if near else None
 
 
 @dataclass(frozen=True)

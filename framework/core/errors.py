@@ -30,13 +30,8 @@ class OarError(Exception):
         allowed: object = None,
         fix: str | None = None,
     ) -> None:
-        self.problem, self.where, self.received, self.allowed, self.fix = (
-            problem,
-            where,
-            received,
-            allowed,
-            fix,
-        )
+        self.problem, self.where = problem, where
+        self.received, self.allowed, self.fix = received, allowed, fix
         lines = [f"{where}: {problem}" if where is not None else problem]
         for label, part in (("received", received), ("allowed", allowed), ("what to do", fix)):
             if part is not None:
@@ -90,3 +85,9 @@ def nearest(name: str, choices: Iterable[str]) -> str | None:
     """The choice closest to `name`, or None when nothing is close: for 'did you mean' lines."""
     found = difflib.get_close_matches(name, list(choices), n=1, cutoff=0.6)
     return found[0] if found else None
+
+
+def did_you_mean(name: str, choices: Iterable[str]) -> str | None:
+    """The `fix` of a message about an unknown name, if something known is close to it."""
+    near = nearest(name, choices)
+    return f"did you mean {near!r}?" if near else None

@@ -36,9 +36,7 @@ class Evaluator:
         def infer(params: State, buffers: State, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
             return task.infer(graphdef.bind(params, buffers), batch)
 
-        self.first: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None = (
-            None  # (outputs, batch) of a run
-        )
+        self.first: tuple[dict, dict] | None = None  # (outputs, batch) of a run, arrays by name
         device = jax.devices()[0] if sharding is None else next(iter(sharding.device_set))
         self._infer = jax.jit(infer, compiler_options=compile_options(device))
 

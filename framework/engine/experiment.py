@@ -14,8 +14,7 @@ from framework.config.tree import Tree
 from framework.core.errors import ConfigError
 from framework.core.transform import Transform
 from framework.engine.callbacks import Callback
-from framework.engine.pipeline import Pipeline
-from framework.engine.task import Task
+from framework.engine.task import Pipeline, Task
 from framework.io.dataset import Dataset
 from framework.optimizer.base import Optimizer
 from framework.optimizer.ema import EMA

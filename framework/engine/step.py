@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 import jax
@@ -14,12 +15,37 @@ from framework import amp
 from framework.core.rng import rng_scope
 from framework.core.trace import explain_trace_errors
 from framework.engine.experiment import TrainOptions
-from framework.engine.state import TrainState
 from framework.engine.task import Task
 from framework.nn.compilation import compile_options, enable_compilation_cache
 from framework.nn.functional.lowering import CPU_RECOMPUTE_OPTIONS
 from framework.nn.functional_core import GraphDef, State
 from framework.optimizer.base import ParamGroup
+
+
+@dataclass(frozen=True)
+class TrainState:
+    """All that a training step changes, as one pytree.
+
+    Attributes:
+        step: Steps done, int32 [].
+        params, buffers: The model's, by name; parameters that are not trained are among them.
+        optimizer: The optimizer's own state.
+        ema: The state of the moving average of the trained parameters; empty where none is kept.
+        scaler: The loss scaler's state; empty unless activations are float16.
+        lr_factor: Multiplies the scheduled learning rate, float32 []; a plateau lowers it.
+    """
+
+    step: jax.Array
+    params: State
+    buffers: State
+    optimizer: Any
+    ema: Any
+    scaler: Any
+    lr_factor: jax.Array
+
+
+jax.tree_util.register_dataclass(TrainState, [f.name for f in fields(TrainState)], [])
+
 
 Log = dict[str, jax.Array]
 Step = Callable[[TrainState, Mapping[str, jax.Array]], tuple[TrainState, Log]]

@@ -1,10 +1,11 @@
-"""What a domain plugs into the engine: a Task, and the metrics that judge it."""
+"""What a domain plugs into the engine: a Task with the metrics that judge it, and a Pipeline of several models."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import jax
@@ -12,6 +13,7 @@ import numpy as np
 
 from framework.core.errors import ConfigError
 from framework.core.transform import Transform
+from framework.export import TensorSpec
 from framework.nn.layer import Layer
 
 Batch = Mapping[str, jax.Array]
@@ -115,3 +117,52 @@ def check_classes(model: Layer, labels: tuple[str, ...]) -> None:
             allowed=str(len(labels)),
             fix=f"-o model.num_classes={len(labels)}",
         )
+
+
+# -- pipelines: a configuration whose artifact is composed of those of several stages, each exported as any model is --
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One model of a pipeline: what `model`, `task`, `weights` and `export` are in a file with one model.
+
+    Attributes:
+        model: The bound config of the model.
+        task: What its program computes is `task.infer`.
+        weights: As the configuration names them.
+        path: The file that they come from.
+        inputs: Of the program, by name.
+        constraints: What holds for symbolic sizes, such as "w >= 16".
+        config: What the artifact's config holds besides, such as the options of the stage.
+        bf16_verified: The score in bfloat16 was measured and holds.
+    """
+
+    model: object
+    task: Task
+    weights: str
+    path: Path
+    inputs: Mapping[str, TensorSpec]
+    constraints: tuple[str, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    bf16_verified: bool = False
+
+
+class Pipeline(ABC):
+    """Base of what is registered as a "pipeline": a frozen dataclass bound to the key `pipeline` of a file."""
+
+    @property
+    @abstractmethod
+    def stage_names(self) -> tuple[str, ...]:
+        """The keys of its stages in the configuration, each of which has `weights`."""
+
+    @abstractmethod
+    def stages(self) -> Mapping[str, Stage]:
+        """Every stage by its name, with its weights found and fetched.
+
+        Raises:
+            HubError: weights cannot be had.
+        """
+
+    @abstractmethod
+    def describe(self) -> Mapping[str, Any]:
+        """What the artifact's config holds besides its stages."""

@@ -24,8 +24,7 @@ from framework.distributed import Partitioner
 from framework.engine.callbacks import Callback
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import TrainOptions
-from framework.engine.state import TrainState
-from framework.engine.step import init_state, train_step
+from framework.engine.step import TrainState, init_state, train_step
 from framework.engine.task import Task
 from framework.io.checkpoint import CheckpointStore, flatten, load_checkpoint, unflatten
 from framework.io.device import prefetch_to_device, without_texts
@@ -177,10 +176,7 @@ class Trainer:
         rest = unflatten(self._rest(), saved.train, where=folder)
         params: Any = {name: saved.model[name] for name in self.state.params}
         buffers: Any = {name: saved.model[name] for name in self.state.buffers}
-        state = TrainState(
-            step=rest["step"], params=params, buffers=buffers, **{k: rest[k] for k in rest if k != "step"}
-        )
-        self.state = self.partitioner.place(state)
+        self.state = self.partitioner.place(TrainState(params=params, buffers=buffers, **rest))
         self.best_score, self.since_best = saved.meta["best_score"], saved.meta["since_best"]
         self._sums = dict(saved.meta["sums"])
         if self.plateau is not None and saved.meta["plateau"] is not None:
@@ -192,14 +188,8 @@ class Trainer:
         self.state = replace(self.state, optimizer=self.partitioner.place(optimizer))
 
     def _rest(self) -> dict[str, Any]:
-        state = self.state
-        return {
-            "step": state.step,
-            "optimizer": state.optimizer,
-            "ema": state.ema,
-            "scaler": state.scaler,
-            "lr_factor": state.lr_factor,
-        }
+        kept = ("step", "optimizer", "ema", "scaler", "lr_factor")
+        return {name: getattr(self.state, name) for name in kept}
 
     def save(self, best: bool = False) -> Path | None:
         """Write a checkpoint of the state as it is now, where the run has a folder."""

@@ -109,17 +109,11 @@ def lower_program(
         return fn(weights, inputs)
 
     with (
-        platform_scope(_written_for(platforms)),
+        platform_scope("any" if len(platforms) > 1 else "cpu" if "cpu" in platforms else "other"),
         precision_scope(precision),
         explain_trace_errors(),
     ):
         return export.export(jax.jit(fresh), platforms=platforms)(shapes, arguments)
-
-
-def _written_for(platforms: tuple[str, ...]) -> Any:
-    if len(platforms) > 1:
-        return "any"
-    return "cpu" if "cpu" in platforms else "other"
 
 
 def lower_layer(

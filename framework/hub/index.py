@@ -38,7 +38,7 @@ from typing import Any
 import yaml
 
 from framework.config.domains import domain_packages
-from framework.core.errors import ConfigError, nearest
+from framework.core.errors import ConfigError, did_you_mean
 
 
 def known_domains() -> tuple[str, ...]:
@@ -273,12 +273,11 @@ def _mapping(
     known = {**required, **optional}
     for key, item in value.items():
         if key not in known:
-            close = nearest(str(key), known)
             raise ConfigError(
                 f"unknown key {key!r}",
                 where=where,
                 allowed=", ".join(known),
-                fix=f"did you mean {close!r}?" if close else None,
+                fix=did_you_mean(str(key), known),
             )
         if not isinstance(item, known[key]) or isinstance(item, bool):
             types = known[key] if isinstance(known[key], tuple) else (known[key],)

@@ -27,26 +27,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framework.config.domains import domain_packages
-from framework.core.errors import ConfigError, HubError, nearest
+from framework.core.errors import ConfigError, HubError, did_you_mean
 from framework.core.home import home
 from framework.hub import transfer
 from framework.hub.index import HEX, Entry, File, Source, check_scheme, read_family
-
-__all__ = [
-    "Entry",
-    "File",
-    "Miss",
-    "Source",
-    "digest",
-    "entries",
-    "entry",
-    "fetch",
-    "locate",
-    "look",
-    "resolve",
-    "verify",
-]
-
 
 _log = logging.getLogger("oar.hub")
 
@@ -85,13 +69,12 @@ def entry(name: str) -> Entry:
     """
     index = _index(index_folders())
     if name not in index:
-        close = nearest(name, index)
         raise HubError(
             "there are no weights of this name",
             where="framework.hub",
             received=repr(name),
             allowed="a name that `python -m zoo list` shows",
-            fix=f"did you mean {close!r}?" if close else "run `python -m zoo list`",
+            fix=did_you_mean(name, index) or "run `python -m zoo list`",
         )
     return index[name]
 
@@ -356,13 +339,12 @@ def resolve(spec: str | Path, domain: str | None = None, offline: bool | None = 
     if str(spec) and path.exists():
         return path
     other = entries().get(str(spec))
-    close = nearest(str(spec), known)
     raise HubError(
         f"these weights are for {other.domain}" if other else "no such file, and no weights of this name",
         where="weights",
         received=repr(str(spec)),
         allowed="a path, a name that `python -m zoo list` shows, https://… or hf://owner/repo/file@revision",
-        fix=f"did you mean {close!r}?" if close else None,
+        fix=did_you_mean(str(spec), known),
     )
 
 

@@ -187,9 +187,7 @@ def download_hf(repo: str, file: str, revision: str, part: Path) -> None:
     folder = part.with_name(part.name + ".hf")
     try:
         got = hf_hub_download(repo, file, revision=revision, local_dir=folder)
-    except (
-        Exception
-    ) as error:  # its error classes, and those of its HTTP library, differ from release to release
+    except Exception as error:  # its error classes, and those of its HTTP library, differ between releases
         cause = error.__cause__ or error
         lines = str(cause).strip().splitlines()
         raise HubError(f"{type(cause).__name__}: {lines[0] if lines else 'no message'}") from None

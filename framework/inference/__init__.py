@@ -7,7 +7,7 @@ from framework.inference.paddle_api import Config as Config
 from framework.inference.paddle_api import PrecisionType as PrecisionType
 from framework.inference.paddle_api import Predictor as Predictor
 from framework.inference.paddle_api import create_predictor as create_predictor
-from framework.inference.precision import choose_precision as choose_precision
 from framework.inference.runtime import Runtime as Runtime
+from framework.inference.runtime import choose_precision as choose_precision
 from framework.nn.compilation import compile_options as compile_options
 from framework.nn.compilation import enable_compilation_cache as enable_compilation_cache

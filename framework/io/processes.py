@@ -99,9 +99,8 @@ class _InSegment:
 
 def serve(connection: Connection) -> None:
     """The body of a worker process: batches for jobs until the other end of the pipe closes."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches all processes; the first one ends the others
+    # Ctrl-C reaches all processes; the first one ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The processes are the parallelism. OpenCV reads this when it first splits work, so before the dataset arrives.
     os.environ.setdefault("OPENCV_FOR_THREADS_NUM", "1")
     segment: shared_memory.SharedMemory | None = None

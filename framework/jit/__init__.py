@@ -5,10 +5,10 @@ Python, values may not. A branch on a value fails with an error that names the l
 way out.
 """
 
-from framework.jit.control import cond as cond
-from framework.jit.control import while_loop as while_loop
 from framework.jit.static import InputSpec as InputSpec
 from framework.jit.static import LoadedProgram as LoadedProgram
+from framework.jit.static import cond as cond
 from framework.jit.static import load as load
 from framework.jit.static import save as save
 from framework.jit.static import to_static as to_static
+from framework.jit.static import while_loop as while_loop

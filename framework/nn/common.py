@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import numpy as np
@@ -12,27 +14,10 @@ import numpy as np
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
+from framework.nn.functional.common import check_data_format as check_data_format
 from framework.nn.layer import AttrLike, Layer
 
 Size = int | Sequence[int]  # of all axes, or of each
-
-_CHANNELS_LAST = ("NLC", "NHWC", "NDHWC")
-
-
-def check_data_format(data_format: str, where: str) -> None:
-    """Refuse the channels-first formats that Paddle code may pass.
-
-    Raises:
-        ShapeError: `data_format` is not channels-last.
-    """
-    if data_format not in _CHANNELS_LAST:
-        raise ShapeError(
-            "activations are channels-last in Oar",
-            where=where,
-            received=f"data_format={data_format!r}",
-            allowed=", ".join(_CHANNELS_LAST),
-            fix="drop the argument and pass [N, H, W, C]; weights keep Paddle's layout",
-        )
 
 
 class Identity(Layer):
@@ -43,6 +28,38 @@ class Identity(Layer):
 
     def forward(self, x: jax.Array) -> jax.Array:
         return x
+
+
+class FunctionLayer(Layer):
+    """A layer around a function of `inputs` arrays: it takes the function's other arguments, with their defaults.
+
+    Weights of classes among them are buffers that are not saved.
+    """
+
+    _function: Callable[..., jax.Array]
+    __signature__: ClassVar[inspect.Signature]
+
+    def __init_subclass__(cls, function: Callable[..., jax.Array] | None = None, inputs: int = 1) -> None:
+        if function is not None:
+            parameters = list(inspect.signature(function).parameters.values())[inputs:]
+            cls._function, cls.__signature__ = staticmethod(function), inspect.Signature(parameters)
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__()
+        given = self.__signature__.bind(*args, **kwargs)
+        given.apply_defaults()
+        self._weights = tuple(n for n in ("weight", "pos_weight") if given.arguments.get(n) is not None)
+        for name in self._weights:
+            self.register_buffer(name, given.arguments[name], persistable=False)
+        self._numbers = {n: value for n, value in given.arguments.items() if n not in self._weights}
+
+    def forward(self, *inputs: jax.Array) -> jax.Array:
+        return self._function(
+            *inputs, **self._numbers, **{name: getattr(self, name) for name in self._weights}
+        )
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self._numbers.items() if value is not None)
 
 
 class Linear(Layer):

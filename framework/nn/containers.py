@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any
 
 import jax
@@ -40,11 +40,9 @@ class _Numbered(Layer):
         return layers[_position(index, len(layers), type(self).__name__)]
 
     def __setitem__(self, index: int | str, layer: Layer) -> None:
-        name = index if isinstance(index, str) else self._name_at(index)
-        self._sub_layers[name] = _check_layer(layer, type(self).__name__)
-
-    def _name_at(self, index: int) -> str:
-        return list(self._sub_layers)[_position(index, len(self), type(self).__name__)]
+        if not isinstance(index, str):
+            index = list(self._sub_layers)[_position(index, len(self), type(self).__name__)]
+        self._sub_layers[index] = _check_layer(layer, type(self).__name__)
 
     def _renumber(self, layers: Iterable[Layer]) -> None:
         self.__dict__["_sub_layers"] = {str(i): layer for i, layer in enumerate(layers)}
@@ -107,21 +105,24 @@ class LayerList(_Numbered):
         self.pop(index)
 
 
-class LayerDict(Layer):
+class LayerDict(Layer, MutableMapping[str, Layer]):
     """A dict of layers, named by their keys in the order of insertion."""
 
     def __init__(self, sublayers: Mapping[str, Layer] | Iterable[tuple[str, Layer]] | None = None) -> None:
         super().__init__()
         self.update(sublayers or ())
 
+    def __eq__(self, other: object) -> bool:
+        return self is other  # as every layer is; a mapping compares its entries
+
+    def __hash__(self) -> int:
+        return id(self)
+
     def __len__(self) -> int:
         return len(self._sub_layers)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._sub_layers)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._sub_layers
 
     def __getitem__(self, key: str) -> Layer:
         return self._sub_layers[key]
@@ -131,25 +132,6 @@ class LayerDict(Layer):
 
     def __delitem__(self, key: str) -> None:
         del self._sub_layers[key]
-
-    def keys(self) -> Iterable[str]:
-        return self._sub_layers.keys()
-
-    def values(self) -> Iterable[Layer]:
-        return self._sub_layers.values()
-
-    def items(self) -> Iterable[tuple[str, Layer]]:
-        return self._sub_layers.items()
-
-    def pop(self, key: str) -> Layer:
-        return self._sub_layers.pop(key)
-
-    def clear(self) -> None:
-        self._sub_layers.clear()
-
-    def update(self, sublayers: Mapping[str, Layer] | Iterable[tuple[str, Layer]]) -> None:
-        for key, layer in dict(sublayers).items():
-            self[key] = layer
 
 
 class ParameterList(Layer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -31,6 +32,7 @@ class _Conv(Layer):
     """What the convolutions share: weight [out, in/groups, *kernel] from Normal(0, sqrt(2 / (taps * in)))."""
 
     _axes: int
+    _function: Callable[..., jax.Array]
     _transposed = False
 
     def __init__(
@@ -86,6 +88,11 @@ class _Conv(Layer):
         self.weight = self.create_parameter(shape, weight_attr, default_initializer=default)
         self.bias = self.create_parameter((out_channels,), bias_attr, is_bias=True)
 
+    def forward(self, x: jax.Array) -> jax.Array:
+        x, padding = self._pad(x)
+        geometry = (self.stride, padding, self.dilation, self.groups)
+        return self._function(x, self.weight, self.bias, *geometry)
+
     def _pad(self, x: jax.Array) -> tuple[jax.Array, Any]:
         """x with its non-zero padding in place, and the padding that is left for the convolution."""
         if self.padding_mode == "zeros":
@@ -119,20 +126,14 @@ class Conv2D(_Conv):
     """Convolution of [N, H, W, in_channels]; weight [out, in/groups, kh, kw]."""
 
     _axes = 2
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        x, padding = self._pad(x)
-        return F.conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+    _function = staticmethod(F.conv2d)
 
 
 class Conv3D(_Conv):
     """Convolution of [N, D, H, W, in_channels]; weight [out, in/groups, kd, kh, kw]."""
 
     _axes = 3
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        x, padding = self._pad(x)
-        return F.conv3d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+    _function = staticmethod(F.conv3d)
 
 
 class _ConvTranspose(_Conv):
@@ -154,25 +155,29 @@ class _ConvTranspose(_Conv):
         bias_attr: AttrLike = None,
         data_format: str = "NHWC",
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            groups,
-            weight_attr=weight_attr,
-            bias_attr=bias_attr,
-            data_format=data_format,
-        )
+        geometry = (kernel_size, stride, padding, dilation, groups)
+        attrs = (weight_attr, bias_attr)
+        super().__init__(in_channels, out_channels, *geometry, "zeros", *attrs, data_format)
         self.output_padding: Any = output_padding
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return self._function(
+            x,
+            self.weight,
+            self.bias,
+            stride=self.stride,
+            padding=self.padding,
+            output_padding=self.output_padding,
+            dilation=self.dilation,
+            groups=self.groups,
+        )
 
 
 class Conv1DTranspose(_ConvTranspose):
     """Transposed convolution of [N, T, in_channels]; weight [in, out/groups, k]. Paddle has groups before dilation."""
 
     _axes = 1
+    _function = staticmethod(F.conv1d_transpose)
 
     def __init__(
         self,
@@ -188,46 +193,12 @@ class Conv1DTranspose(_ConvTranspose):
         bias_attr: AttrLike = None,
         data_format: str = "NLC",
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            output_padding,
-            dilation,
-            groups,
-            weight_attr,
-            bias_attr,
-            data_format,
-        )
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.conv1d_transpose(
-            x,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            self.output_padding,
-            self.groups,
-            self.dilation,
-        )
+        geometry = (kernel_size, stride, padding, output_padding, dilation, groups)
+        super().__init__(in_channels, out_channels, *geometry, weight_attr, bias_attr, data_format)
 
 
 class Conv2DTranspose(_ConvTranspose):
     """Transposed convolution of [N, H, W, in_channels]; weight [in, out/groups, kh, kw]."""
 
     _axes = 2
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.conv2d_transpose(
-            x,
-            self.weight,
-            self.bias,
-            self.stride,
-            self.padding,
-            self.output_padding,
-            self.dilation,
-            self.groups,
-        )
+    _function = staticmethod(F.conv2d_transpose)

@@ -41,11 +41,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The gain that keeps the variance through a nonlinearity, as `paddle.nn.initializer.calculate_gain`."""
     slope = 0.01 if param is None else param
     gains = {
-        "linear": 1.0,
-        "conv1d": 1.0,
-        "conv2d": 1.0,
-        "conv3d": 1.0,
-        "sigmoid": 1.0,
+        **dict.fromkeys(("linear", "conv1d", "conv2d", "conv3d", "sigmoid"), 1.0),
         "tanh": 5.0 / 3,
         "relu": math.sqrt(2.0),
         "leaky_relu": math.sqrt(2.0 / (1 + slope**2)),

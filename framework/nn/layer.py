@@ -108,13 +108,8 @@ class Parameter:
     def bind(self, value: jax.Array) -> Parameter:
         """A copy that carries `value`, for a functional call."""
         copy = object.__new__(Parameter)
-        copy.shape, copy.dtype, copy.attr, copy.initializer = (
-            self.shape,
-            self.dtype,
-            self.attr,
-            self.initializer,
-        )
-        copy.rng, copy._value = self.rng, value
+        copy.shape, copy.dtype, copy.attr = self.shape, self.dtype, self.attr
+        copy.initializer, copy.rng, copy._value = self.initializer, self.rng, value
         return copy
 
     def __repr__(self) -> str:

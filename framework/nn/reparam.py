@@ -12,9 +12,9 @@ from itertools import pairwise
 from typing import Any, TypeVar, cast
 
 import numpy as np
+from jax.typing import ArrayLike
 
 from framework import nn
-from framework.nn.fuse import fold_batch_norm
 
 Arrays = dict[str, np.ndarray]
 _Model = TypeVar("_Model", bound=nn.Layer)
@@ -26,6 +26,30 @@ class FoldableLayer(nn.Layer):
     def fold(self) -> None:
         """Folds the normalisation into the convolution, in place: what eval mode computes stays the same."""
         raise NotImplementedError
+
+
+def fold_batch_norm(
+    weight: ArrayLike,
+    bias: ArrayLike | None,
+    gamma: ArrayLike,
+    beta: ArrayLike,
+    mean: ArrayLike,
+    variance: ArrayLike,
+    *,
+    epsilon: float = 1e-5,
+    out_axis: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(weight, bias) float32 of the one convolution that equals convolution and normalisation in eval mode.
+
+    `out_axis` is the axis of the output channels in `weight`: 0 for OIHW, 1 for IOHW and for Linear's [in, out].
+    """
+    gamma, beta, mean, variance = (np.asarray(a, np.float64) for a in (gamma, beta, mean, variance))
+    scale = gamma / np.sqrt(variance + epsilon)
+    weight = np.asarray(weight, np.float64)
+    per_output = [1] * weight.ndim
+    per_output[out_axis] = -1
+    shift = -mean if bias is None else np.asarray(bias, np.float64) - mean
+    return (weight * scale.reshape(per_output)).astype(np.float32), (beta + shift * scale).astype(np.float32)
 
 
 def fuse_conv_bn(

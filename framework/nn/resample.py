@@ -1,4 +1,4 @@
-"""Layers that resize, pad and move values between channels and pixels, on channels-last arrays."""
+"""Layers that pool, resize, pad and move values between channels and pixels, on channels-last arrays."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import jax
 
 from framework.nn import functional as F
 from framework.nn.common import Size, check_data_format
+from framework.nn.functional.conv import Padding
 from framework.nn.layer import Layer
 
 Scale = float | Sequence[float]
@@ -131,12 +132,8 @@ class Unfold(Layer):
         self, kernel_sizes: Size, dilations: Size = 1, paddings: Size = 0, strides: Size = 1
     ) -> None:
         super().__init__()
-        self.kernel_sizes, self.dilations, self.paddings, self.strides = (
-            kernel_sizes,
-            dilations,
-            paddings,
-            strides,
-        )
+        self.kernel_sizes, self.dilations = kernel_sizes, dilations
+        self.paddings, self.strides = paddings, strides
 
     def forward(self, x: jax.Array) -> jax.Array:
         return F.unfold(x, self.kernel_sizes, self.strides, self.paddings, self.dilations)
@@ -170,3 +167,129 @@ class CosineSimilarity(Layer):
 
     def forward(self, x1: jax.Array, x2: jax.Array) -> jax.Array:
         return F.cosine_similarity(x1, x2, self.axis, self.eps)
+
+
+# -- pooling -----------------------------------------------------------------------------------------------------------
+
+
+class _Pool(Layer):
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxPool2D(_Pool):
+    """Maximum over windows of [N, H, W, C]. `pad_value` is what the padding holds, see `functional.max_pool2d`."""
+
+    def __init__(
+        self,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Padding = 0,
+        ceil_mode: bool = False,
+        data_format: str = "NHWC",
+        pad_value: float = -float("inf"),
+    ) -> None:
+        super().__init__()
+        check_data_format(data_format, "MaxPool2D")
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.ceil_mode, self.pad_value = ceil_mode, pad_value
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.pad_value)
+
+
+class AvgPool2D(_Pool):
+    """Mean over windows of [N, H, W, C]; with `exclusive` padding does not count."""
+
+    def __init__(
+        self,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Padding = 0,
+        ceil_mode: bool = False,
+        exclusive: bool = True,
+        data_format: str = "NHWC",
+    ) -> None:
+        super().__init__()
+        check_data_format(data_format, "AvgPool2D")
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.ceil_mode, self.exclusive = ceil_mode, exclusive
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.avg_pool2d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.exclusive)
+
+
+class MaxPool1D(_Pool):
+    """Maximum over windows of [N, T, C]."""
+
+    def __init__(
+        self,
+        kernel_size: int,
+        stride: int | None = None,
+        padding: int | str | Sequence[int] = 0,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding, self.ceil_mode = kernel_size, stride, padding, ceil_mode
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.max_pool1d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode)
+
+
+class AvgPool1D(_Pool):
+    """Mean over windows of [N, T, C]; with `exclusive` padding does not count."""
+
+    def __init__(
+        self,
+        kernel_size: int,
+        stride: int | None = None,
+        padding: int | str | Sequence[int] = 0,
+        exclusive: bool = True,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+        self.exclusive, self.ceil_mode = exclusive, ceil_mode
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.avg_pool1d(x, self.kernel_size, self.stride, self.padding, self.exclusive, self.ceil_mode)
+
+
+class AdaptiveAvgPool2D(Layer):
+    """Mean over `output_size` bins of [N, H, W, C]; None keeps an axis."""
+
+    def __init__(self, output_size: int | Sequence[int | None], data_format: str = "NHWC") -> None:
+        super().__init__()
+        check_data_format(data_format, type(self).__name__)
+        self.output_size = output_size
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.adaptive_avg_pool2d(x, self.output_size)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveMaxPool2D(AdaptiveAvgPool2D):
+    """Maximum over `output_size` bins of [N, H, W, C]; None keeps an axis."""
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.adaptive_max_pool2d(x, self.output_size)
+
+
+class AdaptiveAvgPool1D(Layer):
+    """Mean over `output_size` bins of [N, T, C]."""
+
+    def __init__(self, output_size: int) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.adaptive_avg_pool1d(x, self.output_size)
+
+
+class AdaptiveMaxPool1D(AdaptiveAvgPool1D):
+    """Maximum over `output_size` bins of [N, T, C]."""
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.adaptive_max_pool1d(x, self.output_size)

@@ -178,16 +178,21 @@ class BiRNN(Layer):
 class _Stacked(Layer):
     """What SimpleRNN, LSTM and GRU share: layers of one or two directions with dropout between them."""
 
+    _mode: str
+
     def __init__(
         self,
-        mode: str,
         input_size: int,
         hidden_size: int,
-        num_layers: int,
-        direction: str,
-        time_major: bool,
-        dropout: float,
-        attrs: Attrs,
+        num_layers: int = 1,
+        direction: str = "forward",
+        time_major: bool = False,
+        dropout: float = 0.0,
+        weight_ih_attr: AttrLike = None,
+        weight_hh_attr: AttrLike = None,
+        bias_ih_attr: AttrLike = None,
+        bias_hh_attr: AttrLike = None,
+        mode: str | None = None,
     ) -> None:
         super().__init__()
         if direction not in ("forward", "bidirect", "bidirectional"):
@@ -197,19 +202,16 @@ class _Stacked(Layer):
                 received=repr(direction),
                 allowed="forward, bidirect or bidirectional",
             )
-        self.mode, self.input_size, self.hidden_size, self.num_layers = (
-            mode,
-            input_size,
-            hidden_size,
-            num_layers,
-        )
+        self.mode = mode or self._mode
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.num_directions = 1 if direction == "forward" else 2
         self.time_major, self.dropout = time_major, dropout
-        self.state_components = 2 if mode == "LSTM" else 1
+        self.state_components = 2 if self.mode == "LSTM" else 1
+        attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
         for layer in range(num_layers):
             inputs = input_size if layer == 0 else hidden_size * self.num_directions
-            for direction_suffix in self._directions():
-                _add_weights(self, (GATES[mode], inputs, hidden_size), f"_l{layer}{direction_suffix}", attrs)
+            for suffix in self._directions():
+                _add_weights(self, (GATES[self.mode], inputs, hidden_size), f"_l{layer}{suffix}", attrs)
 
     def _directions(self) -> tuple[str, ...]:
         return ("", "_reverse")[: self.num_directions]
@@ -283,8 +285,8 @@ class SimpleRNN(_Stacked):
         bias_hh_attr: AttrLike = None,
     ) -> None:
         attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
-        mode = _simple_mode(activation)
-        super().__init__(mode, input_size, hidden_size, num_layers, direction, time_major, dropout, attrs)
+        sizes = (input_size, hidden_size, num_layers)
+        super().__init__(*sizes, direction, time_major, dropout, *attrs, mode=_simple_mode(activation))
 
 
 class LSTM(_Stacked):
@@ -292,26 +294,8 @@ class LSTM(_Stacked):
 
     _mode = "LSTM"
 
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        direction: str = "forward",
-        time_major: bool = False,
-        dropout: float = 0.0,
-        weight_ih_attr: AttrLike = None,
-        weight_hh_attr: AttrLike = None,
-        bias_ih_attr: AttrLike = None,
-        bias_hh_attr: AttrLike = None,
-    ) -> None:
-        attrs = (weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
-        super().__init__(
-            self._mode, input_size, hidden_size, num_layers, direction, time_major, dropout, attrs
-        )
 
-
-class GRU(LSTM):
+class GRU(_Stacked):
     """Layers of GRUCell. direction: forward, or bidirect (= bidirectional)."""
 
     _mode = "GRU"

@@ -196,6 +196,30 @@ class _Block(Layer):
             return x + dropout(inner(norm(x)))
         return norm(x + dropout(inner(x)))
 
+    def _attend(
+        self,
+        x: jax.Array,
+        norm: Layer,
+        dropout: Layer,
+        attention: Layer,
+        mask: jax.Array | None,
+        cache: Any,
+        memory: jax.Array | None = None,
+    ) -> tuple[jax.Array, Any]:
+        """The residual of an attention over `memory`, or over x itself, and the new cache where there is one."""
+        new_cache = cache
+
+        def attend(x: jax.Array) -> jax.Array:
+            nonlocal new_cache
+            over = x if memory is None else memory
+            out = attention(x, over, over, mask, cache)
+            if cache is None:
+                return out
+            new_cache = out[-1]
+            return out[0]
+
+        return self._residual(x, norm, dropout, attend), new_cache
+
     def _feed_forward(self, x: jax.Array) -> jax.Array:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
@@ -207,17 +231,7 @@ class TransformerEncoderLayer(_Block):
 
     def forward(self, src: jax.Array, src_mask: jax.Array | None = None, cache: Any = None) -> Any:
         """src [N, T, d_model]; with a cache the result is (output, new cache)."""
-        new_cache = cache
-
-        def attend(x: jax.Array) -> jax.Array:
-            nonlocal new_cache
-            out = self.self_attn(x, x, x, src_mask, cache)
-            if cache is None:
-                return out
-            new_cache = out[-1]
-            return out[0]
-
-        x = self._residual(src, self.norm1, self.dropout1, attend)
+        x, new_cache = self._attend(src, self.norm1, self.dropout1, self.self_attn, src_mask, cache)
         x = self._residual(x, self.norm2, self.dropout2, self._feed_forward)
         return x if cache is None else (x, new_cache)
 
@@ -240,22 +254,8 @@ class TransformerDecoderLayer(_Block):
     ) -> Any:
         """tgt [N, T, d_model], memory [N, S, d_model]; with a cache pair the result is (output, new pair)."""
         growing, static = (None, None) if cache is None else cache
-        new_cache = growing
-
-        def attend_self(x: jax.Array) -> jax.Array:
-            nonlocal new_cache
-            out = self.self_attn(x, x, x, tgt_mask, growing)
-            if growing is None:
-                return out
-            new_cache = out[-1]
-            return out[0]
-
-        def attend_memory(x: jax.Array) -> jax.Array:
-            out = self.cross_attn(x, memory, memory, memory_mask, static)
-            return out if static is None else out[0]
-
-        x = self._residual(tgt, self.norm1, self.dropout1, attend_self)
-        x = self._residual(x, self.norm2, self.dropout2, attend_memory)
+        x, new_cache = self._attend(tgt, self.norm1, self.dropout1, self.self_attn, tgt_mask, growing)
+        x, _ = self._attend(x, self.norm2, self.dropout2, self.cross_attn, memory_mask, static, memory)
         x = self._residual(x, self.norm3, self.dropout3, self._feed_forward)
         return x if cache is None else (x, (new_cache, static))
 
@@ -265,17 +265,13 @@ class TransformerDecoderLayer(_Block):
         return self.self_attn.gen_cache(memory), static
 
 
-def _copies(layer: _Block, count: int) -> LayerList:
-    """`layer` and `count - 1` new ones of its class and configuration, each with its own initial values."""
-    return LayerList([layer, *(type(layer)(**layer._config) for _ in range(count - 1))])
-
-
 class _Stack(Layer):
     """What the two stacks of layers share."""
 
     def __init__(self, layer: _Block, num_layers: int, norm: Layer | None) -> None:
         super().__init__()
-        self.layers = _copies(layer, num_layers)
+        # Of one class and configuration, each with its own initial values.
+        self.layers = LayerList([layer, *(type(layer)(**layer._config) for _ in range(num_layers - 1))])
         self.num_layers = num_layers
         self.norm = norm
 

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from framework.core.errors import ConfigError, WeightError, nearest
+from framework.core.errors import ConfigError, WeightError, did_you_mean
 from framework.io.checkpoint import flatten, unflatten
 from framework.nn.functional_core import update as write_back
 from framework.nn.layer import Layer, ParamAttr
@@ -321,15 +321,12 @@ class Optimizer:
         """
         session, named = self._session(layer), dict(layer.named_parameters())
         if unknown := [name for name in grads if name not in named]:
-            close = nearest(unknown[0], named)
             raise WeightError(
                 "gradients were given for parameters that the layer has not",
                 where=f"{type(self).__name__}.step",
                 received=unknown[:10],
                 allowed=f"names of the parameters of {type(layer).__name__}",
-                fix=f"did you mean {close!r}?"
-                if close
-                else "use what nn.value_and_grad(layer, ...) returned",
+                fix=did_you_mean(unknown[0], named) or "use what nn.value_and_grad(layer, ...) returned",
             )
         params = {name: named[name].value for name in session.groups}
         grads = {name: grad for name, grad in grads.items() if name in session.groups}

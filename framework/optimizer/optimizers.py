@@ -99,7 +99,7 @@ class Adam(Optimizer):
 
 @register("optimizer")
 @dataclass(frozen=True)
-class AdamW(Optimizer):
+class AdamW(Adam):
     """Adam with decoupled decay: `p -= lr * weight_decay * p` apart from Adam's step. Source: arXiv 1711.05101.
 
     `apply_decay_param_fun(name)` says whether a parameter decays and `lr_ratio(name)` multiplies its rate; both are
@@ -107,17 +107,10 @@ class AdamW(Optimizer):
     regularizer of a ParamAttr is added to the gradient, and the decoupled decay stays beside it.
     """
 
-    learning_rate: Rate = 0.001
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
     weight_decay: float | None = 0.01
     lr_ratio: NameFactor = None
     apply_decay_param_fun: NameFilter = None
     decoupled: ClassVar[bool] = True
-
-    def rule(self) -> optax.GradientTransformation:
-        return _adam(self.beta1, self.beta2, self.epsilon)
 
     def decays(self, name: str) -> bool:
         return self.apply_decay_param_fun is None or self.apply_decay_param_fun(name)
@@ -128,16 +121,11 @@ class AdamW(Optimizer):
 
 @register("optimizer")
 @dataclass(frozen=True)
-class Adamax(Optimizer):
+class Adamax(Adam):
     """Adam with the infinity norm: `u = max(beta2 * u + epsilon, |g|)`. Source: arXiv 1412.6980, algorithm 2.
 
     optax adds epsilon to |g| instead of to the decayed norm.
     """
-
-    learning_rate: Rate = 0.001
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
 
     def init_rule(self, params: Arrays) -> RuleState:
         return {"count": jnp.zeros((), jnp.int32), "moment": _zeros(params), "inf_norm": _zeros(params)}
@@ -288,16 +276,13 @@ class Lion(Optimizer):
 
 @register("optimizer")
 @dataclass(frozen=True)
-class NAdam(Optimizer):
+class NAdam(Adam):
     """Adam with Nesterov momentum whose strength grows: `mu_t = beta1 * (1 - 0.5 * 0.96**(t * momentum_decay))`.
 
     Of Paddle 3 and torch; optax keeps the strength constant. Source: Dozat, ICLR workshop 2016, algorithm 8.
     """
 
     learning_rate: Rate = 0.002
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
     momentum_decay: float = 0.004
 
     def init_rule(self, params: Arrays) -> RuleState:
@@ -323,20 +308,12 @@ class NAdam(Optimizer):
 
 @register("optimizer")
 @dataclass(frozen=True)
-class RAdam(Optimizer):
+class RAdam(Adam):
     """Adam that waits for its variance: momentum alone for the first steps. Of Paddle 3 and torch.
 
     optax computes the length of the average by a difference of which float32 keeps three digits, and may begin to
     adapt a step early. Source: arXiv 1908.03265, algorithm 2.
     """
-
-    learning_rate: Rate = 0.001
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
-
-    def init_rule(self, params: Arrays) -> RuleState:
-        return {"count": jnp.zeros((), jnp.int32), "moment1": _zeros(params), "moment2": _zeros(params)}
 
     def deltas(
         self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups

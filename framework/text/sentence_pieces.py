@@ -100,9 +100,8 @@ class SentencePieces:
         for piece in pieces:
             for token, first, length in self._parts(piece):
                 begin, end = at + first, at + first + length
-                while (
-                    begin < end - 1 and piece[begin - at] == _SPACE
-                ):  # the space before a word is not part of it
+                # The space before a word is not part of it.
+                while begin < end - 1 and piece[begin - at] == _SPACE:
                     begin += 1
                 found.append((self.core.PieceToId(token), *_span(origin, places, begin, end, base)))
             at += len(piece)

@@ -243,9 +243,8 @@ def _jpeg_is_complete(data: bytes) -> bool:
     return False
 
 
-_JPEG_MARKER = re.compile(
-    rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL
-)  # skips stuffed bytes and restarts in scans
+# It skips stuffed bytes and restarts in scans.
+_JPEG_MARKER = re.compile(rb"\xff[^\x00\xff\xd0-\xd7]", re.DOTALL)
 
 
 def _png_is_whole(data: bytes) -> bool:

@@ -20,7 +20,7 @@ _POINTS_PER_INCH = 72.0
 _PDFIUM = threading.RLock()  # PDFium keeps global state: no two calls at a time, whatever the documents
 
 
-class PdfReader:
+class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
     """The pages of a document, each rendered when it is asked for: `len(reader)`, `reader[i]`, iteration.
 
     Pages are `[H, W, 3]` uint8 RGB at `dpi` dots an inch, on white, with annotations and filled-in form fields, turned
@@ -58,9 +58,8 @@ class PdfReader:
             if self._count == 0:
                 document.close()
                 raise InputError("the PDF has no pages", where=self._where)
-            with contextlib.suppress(
-                pypdfium2.PdfiumError
-            ):  # a damaged form is no reason to refuse the pages
+            # A damaged form is no reason to refuse the pages.
+            with contextlib.suppress(pypdfium2.PdfiumError):
                 if document.get_formtype():
                     document.init_forms()
             self._document = document
@@ -107,9 +106,8 @@ class PdfReader:
                     allowed=f"at most {self._max_pixels:,}",
                     fix=f"render at {max(1, lower)} dpi, or raise max_pixels",
                 )
-            bitmap = page.render(
-                scale=scale, rev_byteorder=True
-            )  # RGB, without alpha unless the page needs it
+            # RGB, without alpha unless the page needs it.
+            bitmap = page.render(scale=scale, rev_byteorder=True)
             try:
                 return np.array(bitmap.to_numpy()[:, :, :3], order="C")
             finally:
@@ -147,9 +145,6 @@ class PdfReader:
             if self._document is not None:
                 self._document.close()
                 self._document = None
-
-    def __enter__(self) -> PdfReader:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

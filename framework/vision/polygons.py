@@ -36,9 +36,8 @@ def fill(polygons: Sequence[np.ndarray], size_hw: tuple[int, int]) -> np.ndarray
             continue
         # Each edge changes inside and outside from where it crosses a row's centre line to the row's end.
         start, end = points, np.roll(points, -1, axis=0)
-        downward = (start[:, 1] <= end[:, 1])[
-            :, None
-        ]  # the same crossing, bit for bit, for both uses of an edge
+        # The same crossing, bit for bit, for both uses of an edge.
+        downward = (start[:, 1] <= end[:, 1])[:, None]
         start, end = np.where(downward, start, end), np.where(downward, end, start)
         first = np.clip(np.ceil(start[:, 1] - 0.5), y0, y1).astype(int)
         count = np.clip(np.ceil(end[:, 1] - 0.5), y0, y1).astype(int) - first

@@ -6,6 +6,7 @@ MPEG-4 part 2, VP8, VP9 and MJPEG. Sound is not kept.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import queue
@@ -26,7 +27,7 @@ _DEFAULT_FPS = 25.0
 _POLL_S = 0.1  # how often a waiting thread checks whether it is still needed
 
 
-class VideoReader:
+class VideoReader(contextlib.AbstractContextManager["VideoReader"]):
     """The frames of a video file or a camera, in order, as `[H, W, 3]` uint8 RGB.
 
         with VideoReader("street.mp4") as video:
@@ -71,10 +72,8 @@ class VideoReader:
         if isinstance(self._source, int):
             where = f"camera {self._source}"
             capture = cv2.VideoCapture(self._source)
-            problem, fix = (
-                "the camera gives no image",
-                "check its number, and that no other program holds it",
-            )
+            problem = "the camera gives no image"
+            fix = "check its number, and that no other program holds it"
         else:
             path = check_file(self._source, "video")
             where = str(path)
@@ -136,14 +135,11 @@ class VideoReader:
             self._opened[0].release()
             self._opened = None
 
-    def __enter__(self) -> VideoReader:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class VideoWriter:
+class VideoWriter(contextlib.AbstractContextManager["VideoWriter"]):
     """Writes `[H, W, 3]` uint8 RGB frames of `size_hw` to .mp4 (MPEG-4 part 2), .avi (MJPEG) or .webm (VP9, else VP8).
 
     The file appears under its name when `close` succeeds, or the `with` block ends without an exception; otherwise
@@ -274,9 +270,6 @@ class VideoWriter:
             self._thread.join()
             self._thread = None
             self._encoder.release()
-
-    def __enter__(self) -> VideoWriter:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

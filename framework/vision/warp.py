@@ -204,9 +204,7 @@ class Warp:
         """`xy [..., 2]` in the target image, float32 if it was, else float64; not clipped, also outside the image."""
         xy = np.asarray(xy)
         moved = xy.astype(np.float64) @ self.matrix[:, :2].T + self.matrix[:, 2]
-        with np.errstate(
-            divide="ignore", invalid="ignore"
-        ):  # points on a perspective's horizon are at infinity
+        with np.errstate(divide="ignore", invalid="ignore"):  # points on a horizon are at infinity
             moved = moved[..., :2] / moved[..., 2:]
         return moved.astype(np.float32) if xy.dtype == np.float32 else moved
 
@@ -256,12 +254,9 @@ class Warp:
 
     def mask(self, mask: np.ndarray, border: int = 0) -> np.ndarray:
         """The warped `mask [H, W]` of bool or integers, by the nearest pixel, dtype kept; `border` outside."""
-        wide = (
-            mask.dtype.kind in "iu" and mask.dtype.itemsize > 2
-        )  # OpenCV knows int32 alone of the wide integers
-        return self.image(mask.astype(np.int32) if wide else mask, "nearest", border).astype(
-            mask.dtype, copy=False
-        )
+        # OpenCV knows int32 alone of the wide integers.
+        source = mask.astype(np.int32) if mask.dtype.kind in "iu" and mask.dtype.itemsize > 2 else mask
+        return self.image(source, "nearest", border).astype(mask.dtype, copy=False)
 
     def _image_on_grid(
         self, image: np.ndarray, interpolation: Interpolation, border: Border

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from framework.config import Tree, load, packages_of, resolved
-from framework.core.errors import ConfigError, FormatError, InputError, nearest
+from framework.core.errors import ConfigError, FormatError, InputError, did_you_mean
 from framework.export import Artifact, load_artifact
 from framework.export.artifact import CONFIG
 from framework.io.checkpoint import find_checkpoint
@@ -121,12 +121,11 @@ def find_config(model: Model, domain: str | None = None) -> Path:
         return Path(model)
     known = config_names(domain)
     if str(model) not in known:
-        close = nearest(str(model), known)
         raise InputError(
             "there is no such model",
             received=repr(str(model)),
             allowed=f"{', '.join(known)}; a configuration file (.yml); or an artifact's folder",
-            fix=f"did you mean {close!r}?" if close else None,
+            fix=did_you_mean(str(model), known),
         )
     return known[str(model)]
 

@@ -15,8 +15,7 @@ from framework.config import load, plain, resolved
 from framework.core.dtypes import Precision
 from framework.core.errors import ConfigError, InputError
 from framework.engine.experiment import Experiment, bind_experiment
-from framework.engine.pipeline import Pipeline, Stage
-from framework.engine.task import Task, check_transforms
+from framework.engine.task import Pipeline, Stage, Task, check_transforms
 from framework.export import Artifact, TensorSpec
 from framework.export.artifact import pack_assets
 from framework.export.program import lower_layer

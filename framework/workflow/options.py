@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from framework.core.errors import ConfigError, InputError, nearest
+from framework.core.errors import ConfigError, InputError, did_you_mean
 
 O = TypeVar("O")  # noqa: E741
 
@@ -61,13 +61,12 @@ def make_options(cls: type[O], given: Mapping[str, Any], where: object) -> O:
             continue
         if name not in names:
             known = [field.name for field in dataclasses.fields(cls) if field.init]  # type: ignore[arg-type]
-            close = nearest(name, names)
             raise ConfigError(
                 "there is no such option",
                 where=where,
                 received=f"{name} (--{name})",
                 allowed=", ".join(known) or "no options",
-                fix=f"did you mean {close!r}?" if close else None,
+                fix=did_you_mean(name, names),
             )
         choices = _choices(hints[names[name]])
         if choices and value not in choices:

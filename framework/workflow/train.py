@@ -23,9 +23,9 @@ from framework.engine.task import Task, check_transforms
 from framework.engine.trainer import Trainer
 from framework.io.checkpoint import CheckpointStore, find_checkpoint
 from framework.io.collate import PadToBucket
+from framework.io.dataset import split_windows
 from framework.io.loader import DataLoader
 from framework.io.sampler import BucketBatchSampler
-from framework.io.windows import split_windows
 from framework.nn import functional_core
 from framework.workflow.export import labels_of, trained_model
 from framework.workflow.samples import apply_transforms

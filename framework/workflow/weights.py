@@ -15,10 +15,9 @@ from framework.core.errors import WeightError
 from framework.io.checkpoint import STATE, find_checkpoint, load_checkpoint
 from framework.io.interop import load_program, load_weights, weighted_ops
 from framework.io.interop.detect import detect
-from framework.io.interop.match import match_weights
+from framework.io.interop.match import from_torch, match_weights
 from framework.io.interop.model_folder import find_weights, is_model_folder
 from framework.io.interop.source import read_source
-from framework.io.interop.torch_names import from_torch
 from framework.io.interop.weighted import WeightedOp
 from framework.nn.reparam import deploy_state
 

@@ -14,7 +14,7 @@ import pytest
 
 from framework import nn
 from framework.io.interop import load_weights
-from framework.io.interop.torch_names import from_torch
+from framework.io.interop.match import from_torch
 from framework.vision import image
 from zoo.vision.cifar_resnet import CifarResNet, CifarResNetConfig
 

@@ -18,8 +18,8 @@ from framework.export import Artifact
 from framework.inference import Runtime
 from framework.vision.sample import Sample
 from framework.workflow import Domain, ImageItem, VisionPredictor, option
-from framework.workflow.entry import make_predictor_function
 from framework.workflow.image_runner import ImageRunner, open_runner
+from framework.workflow.predict import make_predictor_function
 from zoo.classification.results import Classification, best_classes
 
 

@@ -11,15 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from framework.io.interop.archive import read_member
-from framework.io.interop.detect import detect
+from framework.io.interop.detect import detect, read_member
+from framework.io.interop.model_folder import read_shards
 from framework.io.interop.onnx import read_onnx
 from framework.io.interop.paddle import read_pdiparams, read_pdparams
 from framework.io.interop.pir import read_pir
 from framework.io.interop.program import Node, Program, TensorSpec
 from framework.io.interop.program_desc import read_pdmodel
 from framework.io.interop.safetensors_io import read_safetensors, read_safetensors_metadata, write_safetensors
-from framework.io.interop.shards import read_shards
 from framework.io.interop.source import Source, read_source
 from framework.io.interop.torch_checkpoint import read_torch
 from framework.io.interop.weighted import WeightedOp, weighted_ops
@@ -108,12 +107,10 @@ def load_program(path: str | Path, params: str | Path | None = None) -> Program:
     program = read_pdmodel(source) if kind == "pdmodel" else read_pir(source)
     if params is None and _parameter_path(source).is_file():
         params = _parameter_path(source)
-    return program if params is None else _with_parameters(program, read_source(params))
-
-
-def _with_parameters(program: Program, source: Source) -> Program:
+    if params is None:
+        return program
     specs = {name: spec for name, spec in program.parameters.items() if isinstance(spec, TensorSpec)}
-    return replace(program, parameters=dict(read_pdiparams(source, specs)))
+    return replace(program, parameters=dict(read_pdiparams(read_source(params), specs)))
 
 
 def _parameter_path(source: Source) -> Path:

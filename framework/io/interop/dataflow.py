@@ -31,18 +31,11 @@ _POSITIONAL: dict[str, tuple[str, str]] = {
     "GroupNormalization": ("group_norm", "x weight bias"),
     "PRelu": ("prelu", "x weight"),
     "Gather": ("embedding", "weight x"),
-    "LSTM": ("onnx_rnn", "x w r b"),
-    "GRU": ("onnx_rnn", "x w r b"),
-    "RNN": ("onnx_rnn", "x w r b"),
-    "Add": ("add", "x y"),
-    "Mul": ("mul", "x y"),
-    "Sub": ("sub", "x y"),
-    "Div": ("div", "x y"),
-    "Pow": ("pow", "x y"),
+    **{op: ("onnx_rnn", "x w r b") for op in ("LSTM", "GRU", "RNN")},
+    **{op: (op.lower(), "x y") for op in ("Add", "Mul", "Sub", "Div", "Pow")},
     "Sqrt": ("sqrt", "x"),
     "ReduceMean": ("reduce_mean", "x axes"),
-    "Identity": ("copy", "x"),
-    "Dropout": ("copy", "x"),
+    **{op: ("copy", "x") for op in ("Identity", "Dropout")},
     "Cast": ("cast", "x"),
     "Reshape": ("reshape", "x shape"),
     "Unsqueeze": ("unsqueeze", "x axes"),
@@ -50,16 +43,14 @@ _POSITIONAL: dict[str, tuple[str, str]] = {
     "Transpose": ("transpose", "x"),
     "Slice": ("slice", "x starts ends axes steps"),
     "Concat": ("concat", ""),
-    "pd_op.conv2d": ("conv", "x weight"),
-    "pd_op.conv3d": ("conv", "x weight"),
-    "pd_op.depthwise_conv2d": ("conv", "x weight"),
-    "pd_op.conv2d_transpose": ("conv_transpose", "x weight"),
-    "pd_op.depthwise_conv2d_transpose": ("conv_transpose", "x weight"),
+    **{f"pd_op.{op}": ("conv", "x weight") for op in ("conv2d", "conv3d", "depthwise_conv2d")},
+    **{
+        f"pd_op.{op}": ("conv_transpose", "x weight")
+        for op in ("conv2d_transpose", "depthwise_conv2d_transpose")
+    },
     "pd_op.matmul": ("matmul", "x y"),
     "pd_op.batch_norm": ("batch_norm", "x _mean _variance weight bias"),
-    "pd_op.layer_norm": ("layer_norm", "x weight bias"),
-    "pd_op.instance_norm": ("instance_norm", "x weight bias"),
-    "pd_op.group_norm": ("group_norm", "x weight bias"),
+    **{f"pd_op.{op}": (op, "x weight bias") for op in ("layer_norm", "instance_norm", "group_norm")},
     "pd_op.prelu": ("prelu", "x weight"),
     "pd_op.embedding": ("embedding", "x weight"),
     "pd_op.rnn": ("rnn", "x pre_state weights"),
@@ -67,9 +58,7 @@ _POSITIONAL: dict[str, tuple[str, str]] = {
     "pd_op.multiply": ("mul", "x y"),
     "pd_op.subtract": ("sub", "x y"),
     "pd_op.divide": ("div", "x y"),
-    "pd_op.assign": ("copy", "x"),
-    "pd_op.share_data": ("copy", "x"),
-    "pd_op.dropout": ("copy", "x"),
+    **{f"pd_op.{op}": ("copy", "x") for op in ("assign", "share_data", "dropout")},
     "pd_op.cast": ("cast", "x"),
     "pd_op.reshape": ("reshape", "x shape"),
     "pd_op.unsqueeze": ("unsqueeze", "x axes"),
@@ -105,6 +94,7 @@ _SLOTS: dict[str, tuple[str, dict[str, str]]] = {
     },
 }
 _MAIN_SLOTS = ("Out", "Output", "Y")
+_FOLDED = ("copy", "cast", "reshape", "unsqueeze", "squeeze", "transpose", "slice", "concat")
 
 # Names that exporters invent for constants of their own. A parameter keeps its name through every exporter we know,
 # except where it was folded with something, and folded values are recognised by the operation that uses them.
@@ -169,9 +159,8 @@ class Dataflow:
         self.consts: dict[str, Const] = {}
         self.uses: dict[str, list[int]] = defaultdict(list)
         self.maker: dict[str, int] = {}
-        self._current: dict[
-            str, str
-        ] = {}  # name in the file -> value; a name can be written twice in a ProgramDesc
+        # Name in the file -> value; a name can be written twice in a ProgramDesc.
+        self._current: dict[str, str] = {}
         self._writes: dict[str, int] = defaultdict(int)
         self._lists: dict[str, tuple[str, ...]] = {}
         total = 0
@@ -186,9 +175,8 @@ class Dataflow:
             trained = program.format != "onnx" or _INVENTED.search(name) is None
             self.consts[name] = Const(array, (name,), trained)
             total += array.size
-        self._budget = 4 * total + (
-            1 << 20
-        )  # elements that folding may make; honest programs make less than one copy
+        # Elements that folding may make; honest programs make less than one copy.
+        self._budget = 4 * total + (1 << 20)
         for node in program.walk():
             with report_damage(program, node):
                 self._add(node)
@@ -250,27 +238,24 @@ class Dataflow:
     def _fold(self, call: Call, values: list[str]) -> Const | None:
         if call.op == "integers":
             return Const(np.asarray(call.attr("value", default=()), np.int64), (), False)
-        fold = _FOLDS.get(call.op)
-        if fold is None or not values or any(value and value not in self.consts for value in values):
+        known = all(value in self.consts for value in values if value)
+        if call.op not in _FOLDED or not values or not known:
             return None
         inputs = [self.consts[value] for value in values if value]
         if sum(const.array.size for const in inputs) > self._budget:
-            raise self._too_large(call)
+            raise FormatError(
+                "the constants of the program multiply far beyond its parameters",
+                where=self.program.name,
+                received=f"at {call.node.name!r}",
+                fix="do not use this file: no exporter writes such a program",
+            )
         roles = {role: self.consts[value].array for role, value in call.args.items()}
-        array = fold(call, roles, [const.array for const in inputs], self.program.format)
+        array = _fold_arrays(call, roles, [const.array for const in inputs], self.program.format)
         if not any(np.may_share_memory(array, const.array) for const in inputs):
             self._budget -= array.size
         sources = inputs if call.op == "concat" else inputs[:1]
         names = dict.fromkeys(name for const in sources for name in const.names)
         return Const(array, tuple(names), all(const.trained for const in sources))
-
-    def _too_large(self, call: Call) -> FormatError:
-        return FormatError(
-            "the constants of the program multiply far beyond its parameters",
-            where=self.program.name,
-            received=f"at {call.node.name!r}",
-            fix="do not use this file: no exporter writes such a program",
-        )
 
 
 def _main_output(node: Node) -> str:
@@ -285,32 +270,37 @@ def _axes(call: Call, roles: Mapping[str, np.ndarray], *names: str) -> tuple[int
     return None if values is None else tuple(int(value) for value in values)
 
 
-def _reshape(call: Call, roles: Mapping[str, np.ndarray], inputs: list[np.ndarray], form: str) -> np.ndarray:
-    x = roles["x"]
-    shape = _axes(call, roles, "shape")
-    if shape is None:
-        raise ValueError("no shape is given")
-    keep_zero = bool(call.attr("allowzero"))
-    return x.reshape([x.shape[i] if size == 0 and not keep_zero else size for i, size in enumerate(shape)])
-
-
-def _unsqueeze(
+def _fold_arrays(
     call: Call, roles: Mapping[str, np.ndarray], inputs: list[np.ndarray], form: str
 ) -> np.ndarray:
-    return np.expand_dims(roles["x"], _axes(call, roles, "axes") or ())
+    """What an operation of `_FOLDED` makes of constants; `form` is the program's format."""
+    match call.op:
+        case "concat":
+            return np.concatenate(inputs, call.attr("axis", default=0))
+        case "cast":
+            code = call.attr("to", "out_dtype", "dtype")  # a number, in PIR a name
+            table = (
+                onnx.DTYPES if form == "onnx" else paddle.DTYPES | {d.name: d for d in paddle.DTYPES.values()}
+            )
+            return roles["x"].astype(table[code], copy=False)
+        case "reshape":
+            x, shape = roles["x"], _axes(call, roles, "shape")
+            if shape is None:
+                raise ValueError("no shape is given")
+            keep_zero = bool(call.attr("allowzero"))
+            return x.reshape([x.shape[i] if n == 0 and not keep_zero else n for i, n in enumerate(shape)])
+        case "unsqueeze":
+            return np.expand_dims(roles["x"], _axes(call, roles, "axes") or ())
+        case "squeeze":
+            return np.squeeze(roles["x"], _axes(call, roles, "axes") or None)
+        case "transpose":
+            return np.transpose(roles["x"], _axes(call, roles, "perm", "axis"))
+        case "slice":
+            return _slice(call, roles)
+    return roles["x"]  # a copy
 
 
-def _squeeze(call: Call, roles: Mapping[str, np.ndarray], inputs: list[np.ndarray], form: str) -> np.ndarray:
-    return np.squeeze(roles["x"], _axes(call, roles, "axes") or None)
-
-
-def _transpose(
-    call: Call, roles: Mapping[str, np.ndarray], inputs: list[np.ndarray], form: str
-) -> np.ndarray:
-    return np.transpose(roles["x"], _axes(call, roles, "perm", "axis"))
-
-
-def _slice(call: Call, roles: Mapping[str, np.ndarray], inputs: list[np.ndarray], form: str) -> np.ndarray:
+def _slice(call: Call, roles: Mapping[str, np.ndarray]) -> np.ndarray:
     starts, ends = _axes(call, roles, "starts") or (), _axes(call, roles, "ends") or ()
     axes = _axes(call, roles, "axes") or tuple(range(len(starts)))
     steps = _axes(call, roles, "steps") or (1,) * len(starts)
@@ -320,25 +310,3 @@ def _slice(call: Call, roles: Mapping[str, np.ndarray], inputs: list[np.ndarray]
             raise ValueError("a slice with a negative step")
         index[axis] = slice(start, end, step)
     return roles["x"][tuple(index)]
-
-
-def _concat(call: Call, roles: Mapping[str, np.ndarray], inputs: list[np.ndarray], form: str) -> np.ndarray:
-    return np.concatenate(inputs, call.attr("axis", default=0))
-
-
-def _cast(call: Call, roles: Mapping[str, np.ndarray], inputs: list[np.ndarray], form: str) -> np.ndarray:
-    code = call.attr("to", "out_dtype", "dtype")  # a number, in PIR a name
-    table = onnx.DTYPES if form == "onnx" else paddle.DTYPES | {d.name: d for d in paddle.DTYPES.values()}
-    return roles["x"].astype(table[code], copy=False)
-
-
-_FOLDS = {
-    "copy": lambda call, roles, inputs, form: roles["x"],
-    "cast": _cast,
-    "reshape": _reshape,
-    "unsqueeze": _unsqueeze,
-    "squeeze": _squeeze,
-    "transpose": _transpose,
-    "slice": _slice,
-    "concat": _concat,
-}

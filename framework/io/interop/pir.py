@@ -16,17 +16,11 @@ from framework.io.interop.source import Source, read_source
 _DIALECTS = {"0": "builtin", "1": "pd_op", "2": "cf", "3": "custom_op", "4": "dist"}
 _DTYPES = {
     "t_bool": "bool",
-    "t_i8": "int8",
     "t_ui8": "uint8",
-    "t_i16": "int16",
-    "t_i32": "int32",
-    "t_i64": "int64",
-    "t_f16": "float16",
     "t_bf16": "bfloat16",
-    "t_f32": "float32",
-    "t_f64": "float64",
-    "t_c64": "complex64",
-    "t_c128": "complex128",
+    **{f"t_i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
+    **{f"t_f{bits}": f"float{bits}" for bits in (16, 32, 64)},
+    **{f"t_c{bits}": f"complex{bits}" for bits in (64, 128)},
     "t_f8e4m3fn": "float8_e4m3fn",
     "t_f8e5m2": "float8_e5m2",
 }

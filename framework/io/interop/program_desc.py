@@ -44,9 +44,10 @@ def read_pdmodel(path: str | Path | Source) -> Program:
         names = [name for node in found for name in (node.outputs if op == "feed" else node.inputs)]
         return tuple(variables.get(name, TensorSpec(name, (), "")) for name in names)
 
+    number = version.integer(1)  # 2006002 is 2.6.2; 0 is written by development builds
     return Program(
         format="pdmodel",
-        version=_version_text(version.integer(1)),
+        version=f"{number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}" if number else "develop",
         nodes=tuple(node for node in nodes if node.op not in ("feed", "fetch")),
         parameters=dict(parameters),
         inputs=ends("feed"),
@@ -57,11 +58,6 @@ def read_pdmodel(path: str | Path | Source) -> Program:
 
 def _column(value: object) -> int:
     return value if isinstance(value, int) else 0
-
-
-def _version_text(number: int) -> str:
-    """2006002 is 2.6.2; 0 is written by development builds."""
-    return f"{number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}" if number else "develop"
 
 
 def _specs(block: Message, *, parameters: bool) -> list[TensorSpec]:

@@ -88,9 +88,8 @@ def write_safetensors(
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         temporary.touch()
-        mode = (
-            temporary.stat().st_mode
-        )  # as for any file that the user makes; the library's are for the owner alone
+        # As for any file that the user makes; the library's are for the owner alone.
+        mode = temporary.stat().st_mode
         safetensors.numpy.save_file(ready, temporary, dict(metadata) if metadata else None)
         temporary.chmod(mode)
         with temporary.open("rb+") as file:

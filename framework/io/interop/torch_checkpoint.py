@@ -24,9 +24,8 @@ from framework.io.interop.pickled import CONTAINERS, NUMPY, is_shape, to_native,
 from framework.io.interop.pickles import AllowList, Global, PickleReader
 from framework.io.interop.source import MAX_RANK, Source, read_source
 
-LEGACY_MAGIC = bytes.fromhex(
-    "80028a0a6cfc9c46f9206aa850192e"
-)  # protocol 2, the number 0x1950a86a20f9469cfc6c, stop
+# Protocol 2, the number 0x1950a86a20f9469cfc6c, stop.
+LEGACY_MAGIC = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")
 ZIP_MAGIC = b"PK\x03\x04"
 _RESAVE = (
     "load it in the torch that wrote it and save only the weights: torch.save(model.state_dict(), path). "

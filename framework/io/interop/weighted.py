@@ -75,7 +75,7 @@ class _Finder:
             "layer_norm": self._norm,
             "instance_norm": self._norm,
             "group_norm": self._norm,
-            "prelu": self._prelu,
+            "prelu": self._norm,
             "embedding": self._embedding,
             "onnx_rnn": self._onnx_rnn,
             "rnn": self._rnn,
@@ -162,11 +162,9 @@ class _Finder:
         return self._linear(call, _scale(weight, call.attr("alpha", default=1.0)), bias)
 
     def _norm(self, call: Call, index: int) -> bool:
-        roles = ("weight", "bias", "_mean", "_variance") if call.op == "batch_norm" else ("weight", "bias")
+        own = {"batch_norm": ("weight", "bias", "_mean", "_variance"), "prelu": ("weight",)}
+        roles = own.get(call.op, ("weight", "bias"))
         return self._report(call.op, call, {role: _flatten(self._const(call, role)) for role in roles})
-
-    def _prelu(self, call: Call, index: int) -> bool:
-        return self._report("prelu", call, {"weight": _flatten(self._const(call, "weight"))})
 
     def _embedding(self, call: Call, index: int) -> bool:
         weight = self._const(call, "weight")

@@ -50,20 +50,20 @@ from framework.nn.functional.losses import binary_cross_entropy as binary_cross_
 from framework.nn.functional.losses import (
     binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
 )
+from framework.nn.functional.losses import cosine_embedding_loss as cosine_embedding_loss
 from framework.nn.functional.losses import cross_entropy as cross_entropy
 from framework.nn.functional.losses import dice_loss as dice_loss
+from framework.nn.functional.losses import kl_div as kl_div
+from framework.nn.functional.losses import l1_loss as l1_loss
 from framework.nn.functional.losses import log_loss as log_loss
+from framework.nn.functional.losses import margin_ranking_loss as margin_ranking_loss
+from framework.nn.functional.losses import mse_loss as mse_loss
 from framework.nn.functional.losses import nll_loss as nll_loss
 from framework.nn.functional.losses import sigmoid_focal_loss as sigmoid_focal_loss
+from framework.nn.functional.losses import smooth_l1_loss as smooth_l1_loss
 from framework.nn.functional.losses import softmax_with_cross_entropy as softmax_with_cross_entropy
-from framework.nn.functional.losses_regression import cosine_embedding_loss as cosine_embedding_loss
-from framework.nn.functional.losses_regression import kl_div as kl_div
-from framework.nn.functional.losses_regression import l1_loss as l1_loss
-from framework.nn.functional.losses_regression import margin_ranking_loss as margin_ranking_loss
-from framework.nn.functional.losses_regression import mse_loss as mse_loss
-from framework.nn.functional.losses_regression import smooth_l1_loss as smooth_l1_loss
-from framework.nn.functional.losses_regression import square_error_cost as square_error_cost
-from framework.nn.functional.losses_regression import triplet_margin_loss as triplet_margin_loss
+from framework.nn.functional.losses import square_error_cost as square_error_cost
+from framework.nn.functional.losses import triplet_margin_loss as triplet_margin_loss
 from framework.nn.functional.norm import batch_norm as batch_norm
 from framework.nn.functional.norm import group_norm as group_norm
 from framework.nn.functional.norm import instance_norm as instance_norm

@@ -24,7 +24,7 @@ import numpy as np
 from jax.typing import DTypeLike
 
 from framework.core.dtypes import Autocast, autocast
-from framework.core.errors import ConfigError, nearest
+from framework.core.errors import ConfigError, did_you_mean
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -91,11 +91,10 @@ def check_names(names: frozenset[str], where: str) -> None:
         ConfigError: with the nearest name that does.
     """
     for name in sorted(names - _known):
-        close = nearest(name, _known)
         raise ConfigError(
             "there is no such operation",
             where=where,
             received=repr(name),
             allowed="names of functions of framework.nn.functional, such as conv2d, matmul, softmax",
-            fix=f"did you mean {close!r}?" if close else None,
+            fix=did_you_mean(name, _known),
         )

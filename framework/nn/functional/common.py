@@ -5,7 +5,6 @@ Arrays are channels-last. Random functions take `key` and fall back to `framewor
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 import jax
@@ -14,16 +13,31 @@ from jax.typing import DTypeLike
 
 from framework.core.errors import ShapeError
 from framework.core.rng import next_key
+from framework.nn.functional.lowering import jitted
+
+_CHANNELS_LAST = ("NLC", "NHWC", "NDHWC")
+
+
+def check_data_format(data_format: str, where: str) -> None:
+    """Refuse the channels-first formats that Paddle code may pass.
+
+    Raises:
+        ShapeError: `data_format` is not channels-last.
+    """
+    if data_format not in _CHANNELS_LAST:
+        raise ShapeError(
+            "activations are channels-last in Oar",
+            where=where,
+            received=f"data_format={data_format!r}",
+            allowed=", ".join(_CHANNELS_LAST),
+            fix="drop the argument and pass [N, H, W, C]; weights keep Paddle's layout",
+        )
+
 
 # -- tables -------------------------------------------------------------------------------------------------------
 
 
-@functools.partial(jax.jit, static_argnames=("padding_idx",))
-def _embedding(x: jax.Array, weight: jax.Array, padding_idx: int | None) -> jax.Array:
-    rows = jnp.take(weight, x, axis=0, mode="clip")
-    return rows if padding_idx is None else jnp.where((x == padding_idx)[..., None], 0, rows)
-
-
+@jitted("padding_idx")
 def embedding(x: jax.Array, weight: jax.Array, padding_idx: int | None = None) -> jax.Array:
     """The rows of weight [V, D] that integer x [...] names -> [..., D]. `padding_idx` gives zeros, and no gradient.
 
@@ -39,17 +53,14 @@ def embedding(x: jax.Array, weight: jax.Array, padding_idx: int | None = None) -
                 allowed=f"{-weight.shape[0]} to {weight.shape[0] - 1}",
             )
         padding_idx %= weight.shape[0]
-    return _embedding(x, weight, padding_idx)
+    rows = jnp.take(weight, x, axis=0, mode="clip")
+    return rows if padding_idx is None else jnp.where((x == padding_idx)[..., None], 0, rows)
 
 
-@functools.partial(jax.jit, static_argnames=("num_classes", "dtype"))
-def _one_hot(x: jax.Array, num_classes: int, dtype: DTypeLike) -> jax.Array:
-    return jax.nn.one_hot(x, num_classes, dtype=dtype)
-
-
+@jitted("num_classes", "dtype")
 def one_hot(x: jax.Array, num_classes: int, dtype: DTypeLike = jnp.float32) -> jax.Array:
     """[...] integers -> [..., num_classes]; a label outside [0, num_classes) gives a row of zeros."""
-    return _one_hot(x, num_classes, dtype)
+    return jax.nn.one_hot(x, num_classes, dtype=dtype)
 
 
 # -- dropout ------------------------------------------------------------------------------------------------------
@@ -70,7 +81,7 @@ def kept_share(key: jax.Array, p: float, shape: tuple[int, ...]) -> tuple[jax.Ar
     return halves >= dropped, 1 - dropped / 0x10000
 
 
-@functools.partial(jax.jit, static_argnames=("p", "shape", "upscale"))
+@jitted("p", "shape", "upscale")
 def _dropout(x: jax.Array, key: jax.Array, p: float, shape: tuple[int, ...], upscale: bool) -> jax.Array:
     kept, share = kept_share(key, p, shape)
     return jnp.where(kept, x / share if upscale else x, 0).astype(x.dtype)
@@ -121,7 +132,7 @@ dropout3d = dropout2d
 _PAD_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-@functools.partial(jax.jit, static_argnames=("edges", "mode", "value"))
+@jitted("edges", "mode", "value")
 def _pad(x: jax.Array, edges: tuple[tuple[int, int], ...], mode: str, value: float) -> jax.Array:
     if mode == "constant":
         return jax.lax.pad(x, jnp.asarray(value, x.dtype), [(low, high, 0) for low, high in edges])
@@ -169,24 +180,17 @@ def pad(x: jax.Array, pad: int | Sequence[int], mode: str = "constant", value: f
 # -- similarity ---------------------------------------------------------------------------------------------------
 
 
-@functools.partial(jax.jit, static_argnames=("axis", "eps"))
-def _cosine_similarity(x1: jax.Array, x2: jax.Array, axis: int, eps: float) -> jax.Array:
-    dot = (x1 * x2).sum(axis)
-    squares = jnp.square(x1).sum(axis) * jnp.square(x2).sum(axis)
-    return dot * jax.lax.rsqrt(jnp.maximum(squares, eps * eps))
-
-
+@jitted("axis", "eps")
 def cosine_similarity(x1: jax.Array, x2: jax.Array, axis: int = 1, eps: float = 1e-8) -> jax.Array:
     """x1 . x2 / max(|x1| |x2|, eps) along `axis`, whose default is Paddle's 1."""
-    return _cosine_similarity(x1, x2, axis, float(eps))
+    dot = (x1 * x2).sum(axis)
+    squares = jnp.square(x1).sum(axis) * jnp.square(x2).sum(axis)
+    return dot * jax.lax.rsqrt(jnp.maximum(squares, float(eps) ** 2))
 
 
-@functools.partial(jax.jit, static_argnames=("epsilon",))
-def _label_smooth(label: jax.Array, prior_dist: jax.Array | None, epsilon: float) -> jax.Array:
-    prior = 1 / label.shape[-1] if prior_dist is None else prior_dist
-    return (1 - epsilon) * label + epsilon * prior
-
-
+@jitted("epsilon")
 def label_smooth(label: jax.Array, prior_dist: jax.Array | None = None, epsilon: float = 0.1) -> jax.Array:
     """(1 - epsilon) * label + epsilon * prior for one-hot labels [..., K]; the prior is uniform unless given."""
-    return _label_smooth(label, prior_dist, float(epsilon))
+    epsilon = float(epsilon)
+    prior = 1 / label.shape[-1] if prior_dist is None else prior_dist
+    return (1 - epsilon) * label + epsilon * prior

@@ -77,6 +77,13 @@ def conv_padding(
     )
 
 
+def flat_padding(padding: int | str | Sequence[int]) -> Padding:
+    """The padding of one axis, p, [p] or [left, right], as that of an image of one row."""
+    if isinstance(padding, str):
+        return padding
+    return ((0, 0), (padding, padding) if isinstance(padding, int) else tuple(padding) * (3 - len(padding)))
+
+
 # -- convolution --------------------------------------------------------------------------------------------------
 
 
@@ -148,12 +155,6 @@ def _depthwise(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: P
     return functools.reduce(jnp.add, [view * taps[t] for t, view in enumerate(views)])
 
 
-def _depthwise_fwd(
-    x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair
-) -> tuple[jax.Array, Operands]:
-    return _depthwise(x, w, stride, pads, dilation), (x, w)
-
-
 def _depthwise_bwd(stride: Pair, pads: Pads, dilation: Pair, saved: Operands, dy: jax.Array) -> Operands:
     x, w = saved
     kernel = w.shape[:2]
@@ -223,7 +224,7 @@ def gather_taps(
     return grid[:, : size[0], : size[1]]
 
 
-_depthwise.defvjp(_depthwise_fwd, _depthwise_bwd)
+_depthwise.defvjp(lambda x, w, *geometry: (_depthwise(x, w, *geometry), (x, w)), _depthwise_bwd)
 
 
 def _space_to_depth(x: jax.Array, w: jax.Array, stride: Pair, pads: Pads, dilation: Pair) -> jax.Array:
@@ -332,27 +333,18 @@ def _conv2d(
         return _plain(x, w, stride, pads, dilation, groups)
 
     plan = conv_plan(x.shape[3], weight.shape[2:], groups, weight.shape[0], stride, dilation)
-    if plan != "pointwise":
-        weight = weight.astype(
-            x.dtype
-        )  # programs of low precision keep the weights of their dots in bfloat16
     if plan == "pointwise":
         y = _pointwise(x, weight, stride, pads, low)  # as good on every platform
-    elif plan == "depthwise":
-        y = choose(
-            on,
-            lambda x, w: _depthwise(x, _channels_last(w), stride, pads, dilation),
-            plain,
-            x,
-            weight,
-        )
-    elif plan == "space_to_depth":
-        y = choose(on, lambda x, w: _space_to_depth(x, w, stride, pads, dilation), plain, x, weight)
-    elif plan == "winograd":
-        y = choose(on, lambda x, w: _conv_3x3(x, w, pads), plain, x, weight)
     else:
-        # bfloat16 convolutions are slow on a CPU: there only dots run in low precision.
-        y = choose(on, lambda x, w: _plain(x, w, stride, pads, dilation, groups), plain, x, weight)
+        on_cpu: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
+            "depthwise": lambda x, w: _depthwise(x, _channels_last(w), stride, pads, dilation),
+            "space_to_depth": lambda x, w: _space_to_depth(x, w, stride, pads, dilation),
+            "winograd": lambda x, w: _conv_3x3(x, w, pads),
+            # bfloat16 convolutions are slow on a CPU: there only dots run in low precision.
+            "plain": lambda x, w: _plain(x, w, stride, pads, dilation, groups),
+        }
+        # Programs of low precision keep the weights of their dots in bfloat16.
+        y = choose(on, on_cpu[plan], plain, x, weight.astype(x.dtype))
     return y if bias is None else add_bias(y, bias)
 
 
@@ -399,12 +391,9 @@ def conv1d(
     groups: int = 1,
 ) -> jax.Array:
     """1-D convolution. x [N, T, in], weight [out, in/groups, k] -> [N, ot, out]."""
-    if isinstance(padding, str):
-        pads: Padding = padding
-    else:
-        edges = (padding, padding) if isinstance(padding, int) else tuple(padding) * (3 - len(padding))
-        pads = ((0, 0), edges)
-    y = conv2d(x[:, None], weight[:, :, None], bias, (1, stride), pads, (1, dilation), groups)
+    y = conv2d(
+        x[:, None], weight[:, :, None], bias, (1, stride), flat_padding(padding), (1, dilation), groups
+    )
     return y[:, 0]
 
 

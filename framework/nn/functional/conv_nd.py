@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.nn.functional.conv import Pair, conv2d_transpose
+from framework.nn.functional.conv import Pair, conv2d_transpose, flat_padding
 
 Triple = tuple[int, int, int]
 
@@ -26,13 +26,12 @@ def conv1d_transpose(
     dilation: int = 1,
 ) -> jax.Array:
     """Transposed 1-D convolution. x [N, T, in], weight [in, out/groups, k] -> [N, ot, out]."""
-    edges = (padding, padding) if isinstance(padding, int) else tuple(padding) * (3 - len(padding))
     y = conv2d_transpose(
         x[:, None],
         weight[:, :, None],
         bias,
         (1, stride),
-        ((0, 0), edges),
+        flat_padding(padding),
         (0, output_padding),
         (1, dilation),
         groups,

@@ -14,6 +14,7 @@ from jax import lax
 
 from framework.core.errors import ShapeError
 from framework.nn.functional.losses import check_reduction, reduce_loss
+from framework.nn.functional.lowering import jitted
 
 # Stands for log 0: finite, so that sums and gradients stay finite on paths that no alignment takes.
 _NEVER = -1e30
@@ -33,7 +34,7 @@ def _pick(row: jax.Array, index: jax.Array) -> jax.Array:
     return jnp.take_along_axis(row, index, axis=-1, mode="clip")
 
 
-@functools.partial(jax.jit, static_argnames=("blank", "reduction", "norm_by_times"))
+@jitted("blank", "reduction", "norm_by_times")
 def _ctc_loss(
     logits: jax.Array,
     labels: jax.Array,

@@ -1,18 +1,17 @@
-"""Losses of labels and logits with Paddle's reductions. Classes are the last axis.
+"""Losses of labels and logits, of distances and rankings, with Paddle's reductions. Classes are the last axis.
 
 Labels may be int64 arrays or int32; what they index is checked by shape only, since values cannot raise under jit.
-Regression, metric and other losses stand in losses_regression.py, CTC in ctc.py.
+CTC stands in ctc.py.
 """
 
 from __future__ import annotations
-
-import functools
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
 from framework.core.errors import ShapeError
+from framework.nn.functional.lowering import jitted
 
 _REDUCTIONS = ("mean", "sum", "none")
 
@@ -43,51 +42,7 @@ def _pick(table: jax.Array, label: jax.Array) -> jax.Array:
     return jnp.where(classes == label[..., None], table, 0).sum(-1)
 
 
-@functools.partial(
-    jax.jit, static_argnames=("ignore_index", "reduction", "soft_label", "use_softmax", "smoothing")
-)
-def _cross_entropy(
-    logits: jax.Array,
-    label: jax.Array,
-    weight: jax.Array | None,
-    ignore_index: int,
-    reduction: str,
-    soft_label: bool,
-    use_softmax: bool,
-    smoothing: float,
-) -> jax.Array:
-    """logits [..., C]; label [...] or, when soft, [..., C]."""
-    wide = logits.astype(jnp.float32)
-    logs = jax.nn.log_softmax(wide, -1) if use_softmax else jnp.log(jnp.maximum(wide, 1e-38))
-    classes = logits.shape[-1]
-    if soft_label:
-        target = label.astype(jnp.float32)
-        if smoothing:
-            target = (1 - smoothing) * target + smoothing / classes
-        kept = jnp.ones(logs.shape[:-1], jnp.float32)
-        loss = -(target * logs).sum(-1)
-        weights = kept if weight is None else target @ weight.astype(jnp.float32)
-    else:
-        kept = (label != ignore_index).astype(jnp.float32)
-        safe = jnp.where(label != ignore_index, label, 0)
-        picked = _pick(logs, safe)
-        loss = -((1 - smoothing) * picked + smoothing * logs.mean(-1)) if smoothing else -picked
-        loss = loss * kept
-        if weight is None:
-            weights = kept
-        else:
-            weight = weight.astype(jnp.float32)
-            weights = jnp.take(weight, safe, mode="clip")
-            if smoothing:
-                weights = (1 - smoothing) * weights + smoothing * weight.mean()
-            weights = weights * kept
-    loss = loss * weights
-    if reduction == "mean":
-        total = weights.sum()
-        return loss.sum() / jnp.where(total == 0, 1, total)
-    return reduce_loss(loss, reduction)
-
-
+@jitted("ignore_index", "reduction", "soft_label", "axis", "use_softmax", "label_smoothing")
 def cross_entropy(
     input: jax.Array,
     label: jax.Array,
@@ -132,13 +87,38 @@ def cross_entropy(
         raise ShapeError(
             "cross_entropy: hard labels are integers", received=str(label.dtype), allowed="an integer array"
         )
-    loss = _cross_entropy(
-        input, label, weight, int(ignore_index), reduction, soft_label, use_softmax, float(label_smoothing)
-    )
+    smoothing = float(label_smoothing)
+    wide = input.astype(jnp.float32)
+    logs = jax.nn.log_softmax(wide, -1) if use_softmax else jnp.log(jnp.maximum(wide, 1e-38))
+    if soft_label:
+        target = label.astype(jnp.float32)
+        if smoothing:
+            target = (1 - smoothing) * target + smoothing / classes
+        kept = jnp.ones(logs.shape[:-1], jnp.float32)
+        loss = -(target * logs).sum(-1)
+        weights = kept if weight is None else target @ weight.astype(jnp.float32)
+    else:
+        kept = (label != ignore_index).astype(jnp.float32)
+        safe = jnp.where(label != ignore_index, label, 0)
+        picked = _pick(logs, safe)
+        loss = -((1 - smoothing) * picked + smoothing * logs.mean(-1)) if smoothing else -picked
+        loss = loss * kept
+        if weight is None:
+            weights = kept
+        else:
+            weight = weight.astype(jnp.float32)
+            weights = jnp.take(weight, safe, mode="clip")
+            if smoothing:
+                weights = (1 - smoothing) * weights + smoothing * weight.mean()
+            weights = weights * kept
+    loss = loss * weights
+    if reduction == "mean":
+        total = weights.sum()
+        return loss.sum() / jnp.where(total == 0, 1, total)
     if reduction == "none" and (column or soft_label):
         loss = loss[..., None]
         return loss if axis % input.ndim == input.ndim - 1 else jnp.moveaxis(loss, -1, axis)
-    return loss
+    return reduce_loss(loss, reduction)
 
 
 def softmax_with_cross_entropy(
@@ -156,17 +136,7 @@ def softmax_with_cross_entropy(
     return (loss, jax.nn.softmax(logits, axis)) if return_softmax else loss
 
 
-@functools.partial(jax.jit, static_argnames=("ignore_index", "reduction"))
-def _nll_loss(
-    logs: jax.Array, label: jax.Array, weight: jax.Array | None, ignore_index: int, reduction: str
-) -> jax.Array:
-    kept = (label != ignore_index).astype(logs.dtype)
-    safe = jnp.where(label != ignore_index, label, 0)
-    weights = kept if weight is None else jnp.take(weight, safe, mode="clip") * kept
-    loss = -_pick(logs, safe) * weights
-    return loss.sum() / weights.sum() if reduction == "mean" else reduce_loss(loss, reduction)
-
-
+@jitted("ignore_index", "reduction")
 def nll_loss(
     input: jax.Array,
     label: jax.Array,
@@ -182,7 +152,11 @@ def nll_loss(
             received=f"input {input.shape}, label {label.shape}",
             allowed=f"label {input.shape[:-1]}; classes are the last axis",
         )
-    return _nll_loss(input, label, weight, int(ignore_index), reduction)
+    kept = (label != ignore_index).astype(input.dtype)
+    safe = jnp.where(label != ignore_index, label, 0)
+    weights = kept if weight is None else jnp.take(weight, safe, mode="clip") * kept
+    loss = -_pick(input, safe) * weights
+    return loss.sum() / weights.sum() if reduction == "mean" else reduce_loss(loss, reduction)
 
 
 # -- binary cross entropy -----------------------------------------------------------------------------------------
@@ -190,19 +164,6 @@ def nll_loss(
 
 def _reduce_weighted(loss: jax.Array, weight: jax.Array | None, reduction: str) -> jax.Array:
     return reduce_loss(loss if weight is None else loss * weight, reduction)
-
-
-@functools.partial(jax.jit, static_argnames=("reduction",))
-def _binary_cross_entropy(
-    p: jax.Array, label: jax.Array, weight: jax.Array | None, reduction: str
-) -> jax.Array:
-    label = label.astype(p.dtype)
-
-    def log(value: jax.Array) -> jax.Array:
-        # -100 at zero as in Paddle; the inner maximum keeps the gradient there zero instead of infinite.
-        return jnp.where(value > 0, jnp.log(jnp.maximum(value, jnp.finfo(value.dtype).tiny)), -100.0)
-
-    return _reduce_weighted(-(label * log(p) + (1 - label) * log(1 - p)), weight, reduction)
 
 
 def _same_shapes(where: str, first: jax.Array, second: jax.Array) -> None:
@@ -214,25 +175,23 @@ def _same_shapes(where: str, first: jax.Array, second: jax.Array) -> None:
         )
 
 
+@jitted("reduction")
 def binary_cross_entropy(
     input: jax.Array, label: jax.Array, weight: jax.Array | None = None, reduction: str = "mean"
 ) -> jax.Array:
     """-(y log p + (1 - y) log(1 - p)) of probabilities; logarithms stop at -100."""
     check_reduction(reduction, "binary_cross_entropy")
     _same_shapes("binary_cross_entropy", input, label)
-    return _binary_cross_entropy(input, label, weight, reduction)
+    label = label.astype(input.dtype)
+
+    def log(value: jax.Array) -> jax.Array:
+        # -100 at zero as in Paddle; the inner maximum keeps the gradient there zero instead of infinite.
+        return jnp.where(value > 0, jnp.log(jnp.maximum(value, jnp.finfo(value.dtype).tiny)), -100.0)
+
+    return _reduce_weighted(-(label * log(input) + (1 - label) * log(1 - input)), weight, reduction)
 
 
-@functools.partial(jax.jit, static_argnames=("reduction",))
-def _bce_with_logits(
-    x: jax.Array, label: jax.Array, weight: jax.Array | None, pos_weight: jax.Array | None, reduction: str
-) -> jax.Array:
-    label = label.astype(x.dtype)
-    positive = 1.0 if pos_weight is None else 1 + (pos_weight - 1) * label
-    # (1 - y) x + w softplus(-x), which neither overflows nor cancels.
-    return _reduce_weighted((1 - label) * x + positive * jax.nn.softplus(-x), weight, reduction)
-
-
+@jitted("reduction")
 def binary_cross_entropy_with_logits(
     logit: jax.Array,
     label: jax.Array,
@@ -243,22 +202,13 @@ def binary_cross_entropy_with_logits(
     """Binary cross entropy of sigmoid(logit); `pos_weight` multiplies the term of the positive labels."""
     check_reduction(reduction, "binary_cross_entropy_with_logits")
     _same_shapes("binary_cross_entropy_with_logits", logit, label)
-    return _bce_with_logits(logit, label, weight, pos_weight, reduction)
+    label = label.astype(logit.dtype)
+    positive = 1.0 if pos_weight is None else 1 + (pos_weight - 1) * label
+    # (1 - y) x + w softplus(-x), which neither overflows nor cancels.
+    return _reduce_weighted((1 - label) * logit + positive * jax.nn.softplus(-logit), weight, reduction)
 
 
-@functools.partial(jax.jit, static_argnames=("alpha", "gamma", "reduction"))
-def _sigmoid_focal_loss(
-    x: jax.Array, label: jax.Array, normalizer: jax.Array | None, alpha: float, gamma: float, reduction: str
-) -> jax.Array:
-    label = label.astype(x.dtype)
-    loss = (1 - label) * x + jax.nn.softplus(-x)
-    # 1 - p_t is the sigmoid of the logit of the wrong side: no cancellation for well classified examples.
-    wrong = label * jax.nn.sigmoid(-x) + (1 - label) * jax.nn.sigmoid(x)
-    balance = alpha * label + (1 - alpha) * (1 - label)
-    loss = balance * wrong**gamma * loss
-    return reduce_loss(loss if normalizer is None else loss / normalizer, reduction)
-
-
+@jitted("alpha", "gamma", "reduction")
 def sigmoid_focal_loss(
     logit: jax.Array,
     label: jax.Array,
@@ -270,29 +220,24 @@ def sigmoid_focal_loss(
     """alpha_t (1 - p_t)^gamma times binary cross entropy, divided by `normalizer`. Source: Lin et al. 2017."""
     check_reduction(reduction, "sigmoid_focal_loss")
     _same_shapes("sigmoid_focal_loss", logit, label)
-    return _sigmoid_focal_loss(logit, label, normalizer, float(alpha), float(gamma), reduction)
+    label, alpha = label.astype(logit.dtype), float(alpha)
+    loss = (1 - label) * logit + jax.nn.softplus(-logit)
+    # 1 - p_t is the sigmoid of the logit of the wrong side: no cancellation for well classified examples.
+    wrong = label * jax.nn.sigmoid(-logit) + (1 - label) * jax.nn.sigmoid(logit)
+    balance = alpha * label + (1 - alpha) * (1 - label)
+    loss = balance * wrong ** float(gamma) * loss
+    return reduce_loss(loss if normalizer is None else loss / normalizer, reduction)
 
 
-@functools.partial(jax.jit, static_argnames=("epsilon",))
-def _log_loss(p: jax.Array, label: jax.Array, epsilon: float) -> jax.Array:
-    label = label.astype(p.dtype)
-    return -label * jnp.log(p + epsilon) - (1 - label) * jnp.log(1 - p + epsilon)
-
-
+@jitted("epsilon")
 def log_loss(input: jax.Array, label: jax.Array, epsilon: float = 1e-4) -> jax.Array:
     """Binary cross entropy of probabilities with `epsilon` inside the logarithms, unreduced."""
     _same_shapes("log_loss", input, label)
-    return _log_loss(input, label, float(epsilon))
+    label, epsilon = label.astype(input.dtype), float(epsilon)
+    return -label * jnp.log(input + epsilon) - (1 - label) * jnp.log(1 - input + epsilon)
 
 
-@functools.partial(jax.jit, static_argnames=("epsilon",))
-def _dice_loss(p: jax.Array, label: jax.Array, epsilon: float) -> jax.Array:
-    target = jax.nn.one_hot(label[..., 0], p.shape[-1], dtype=p.dtype)
-    axes = tuple(range(1, p.ndim))
-    overlap, total = (p * target).sum(axes), p.sum(axes) + target.sum(axes)
-    return (1 - 2 * overlap / (total + epsilon)).mean()
-
-
+@jitted("epsilon")
 def dice_loss(input: jax.Array, label: jax.Array, epsilon: float = 1e-5) -> jax.Array:
     """1 - 2 |p y| / (|p| + |y|), the mean over samples. input [N, ..., C] probabilities, label [N, ..., 1] integers.
 
@@ -304,4 +249,114 @@ def dice_loss(input: jax.Array, label: jax.Array, epsilon: float = 1e-5) -> jax.
             received=f"input {input.shape}, label {label.shape}",
             allowed=f"label {(*input.shape[:-1], 1)}",
         )
-    return _dice_loss(input, label, float(epsilon))
+    target = jax.nn.one_hot(label[..., 0], input.shape[-1], dtype=input.dtype)
+    axes = tuple(range(1, input.ndim))
+    overlap, total = (input * target).sum(axes), input.sum(axes) + target.sum(axes)
+    return (1 - 2 * overlap / (total + float(epsilon))).mean()
+
+
+# -- distances, divergences, rankings -----------------------------------------------------------------------------
+
+
+def _check(where: str, reduction: str, *arrays: jax.Array) -> None:
+    check_reduction(reduction, where)
+    if len({a.shape for a in arrays}) > 1:
+        raise ShapeError(
+            f"{where}: the arrays have one shape",
+            received=", ".join(str(a.shape) for a in arrays),
+            allowed="equal shapes; nothing is broadcast",
+        )
+
+
+@jitted("reduction")
+def mse_loss(input: jax.Array, label: jax.Array, reduction: str = "mean") -> jax.Array:
+    """(input - label)^2."""
+    _check("mse_loss", reduction, input, label)
+    return reduce_loss(jnp.square(input - label), reduction)
+
+
+def square_error_cost(input: jax.Array, label: jax.Array) -> jax.Array:
+    """(input - label)^2, unreduced."""
+    return mse_loss(input, label, "none")
+
+
+@jitted("reduction")
+def l1_loss(input: jax.Array, label: jax.Array, reduction: str = "mean") -> jax.Array:
+    """|input - label|."""
+    _check("l1_loss", reduction, input, label)
+    return reduce_loss(jnp.abs(input - label), reduction)
+
+
+@jitted("reduction", "delta")
+def smooth_l1_loss(
+    input: jax.Array, label: jax.Array, reduction: str = "mean", delta: float = 1.0
+) -> jax.Array:
+    """d^2 / 2 up to `delta`, delta (d - delta / 2) beyond: Huber's form, as in Paddle, not divided by delta."""
+    _check("smooth_l1_loss", reduction, input, label)
+    distance = jnp.abs(input - label)
+    near = jnp.minimum(distance, float(delta))
+    return reduce_loss(near * (distance - 0.5 * near), reduction)
+
+
+@jitted("reduction")
+def kl_div(input: jax.Array, label: jax.Array, reduction: str = "mean") -> jax.Array:
+    """label (log label - input) of log-probabilities `input`; batchmean divides the sum by the batch."""
+    check_reduction(reduction, "kl_div", ("mean", "batchmean", "sum", "none"))
+    _check("kl_div", "none", input, label)
+    known = jnp.log(jnp.where(label > 0, label, 1))
+    loss = jnp.where(label > 0, label * (known - input), 0)
+    return loss.sum() / loss.shape[0] if reduction == "batchmean" else reduce_loss(loss, reduction)
+
+
+@jitted("margin", "reduction")
+def margin_ranking_loss(
+    input: jax.Array, other: jax.Array, label: jax.Array, margin: float = 0.0, reduction: str = "mean"
+) -> jax.Array:
+    """max(0, -label (input - other) + margin) with labels 1 or -1."""
+    _check("margin_ranking_loss", reduction, input, other, label)
+    return reduce_loss(jax.nn.relu(label.astype(input.dtype) * (other - input) + float(margin)), reduction)
+
+
+def _distance(x: jax.Array, y: jax.Array, p: float, epsilon: float) -> jax.Array:
+    gap = jnp.abs(x - y + epsilon)
+    if p == float("inf"):
+        return gap.max(-1)
+    return jnp.sqrt(jnp.square(gap).sum(-1)) if p == 2 else (gap**p).sum(-1) ** (1 / p)
+
+
+@jitted("margin", "p", "epsilon", "swap", "reduction")
+def triplet_margin_loss(
+    input: jax.Array,
+    positive: jax.Array,
+    negative: jax.Array,
+    margin: float = 1.0,
+    p: float = 2,
+    epsilon: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> jax.Array:
+    """max(0, d(input, positive) - d(input, negative) + margin) over [N, D]. Source: Balntas et al. 2016 (swap)."""
+    _check("triplet_margin_loss", reduction, input, positive, negative)
+    p, epsilon = float(p), float(epsilon)
+    near, far = _distance(input, positive, p, epsilon), _distance(input, negative, p, epsilon)
+    if swap:
+        far = jnp.minimum(far, _distance(positive, negative, p, epsilon))
+    return reduce_loss(jax.nn.relu(near - far + float(margin)), reduction)
+
+
+@jitted("margin", "reduction")
+def cosine_embedding_loss(
+    input1: jax.Array, input2: jax.Array, label: jax.Array, margin: float = 0.0, reduction: str = "mean"
+) -> jax.Array:
+    """1 - cos for label 1 and max(0, cos - margin) for label -1. input [N, D] or [D], label [N] or []."""
+    _check("cosine_embedding_loss", reduction, input1, input2)
+    if label.shape != input1.shape[:-1]:
+        raise ShapeError(
+            "cosine_embedding_loss: one label for each pair",
+            received=label.shape,
+            allowed=input1.shape[:-1],
+        )
+    squares = [jnp.square(a).sum(-1) + 1e-11 for a in (input1, input2)]
+    cosine = (input1 * input2).sum(-1) / jnp.sqrt(squares[0] * squares[1])
+    apart = jnp.where(label == -1, jax.nn.relu(cosine - float(margin)), 0)
+    return reduce_loss(jnp.where(label == 1, 1 - cosine, apart), reduction)

@@ -17,7 +17,7 @@ from jax import lax
 from framework.core.errors import ShapeError
 from framework.nn.functional import lowering
 from framework.nn.functional.conv import channel_sums
-from framework.nn.functional.lowering import Platform, choose
+from framework.nn.functional.lowering import Platform, choose, jitted
 
 
 def _check_channels(name: str, x: jax.Array, *vectors: jax.Array | None) -> None:
@@ -97,7 +97,7 @@ def _plain_normalise(
     return y.astype(x.dtype), mean, variance
 
 
-@functools.partial(jax.jit, static_argnames=("momentum", "epsilon", "on"))
+@jitted("momentum", "epsilon", "on")
 def _batch_norm_train(
     x: jax.Array,
     running_mean: jax.Array,
@@ -127,7 +127,7 @@ def _batch_norm_train(
     return y, average(running_mean, mean), average(running_var, variance)
 
 
-@functools.partial(jax.jit, static_argnames=("epsilon",))
+@jitted("epsilon")
 def _batch_norm_eval(
     x: jax.Array,
     running_mean: jax.Array,
@@ -183,7 +183,7 @@ def _affine(y: jax.Array, weight: jax.Array | None, bias: jax.Array | None) -> j
     return y if bias is None else y + bias.astype(y.dtype)
 
 
-@functools.partial(jax.jit, static_argnames=("axes", "epsilon"))
+@jitted("axes", "epsilon")
 def _layer_norm(
     x: jax.Array, weight: jax.Array | None, bias: jax.Array | None, axes: int, epsilon: float
 ) -> jax.Array:
@@ -218,15 +218,7 @@ def layer_norm(
     return _layer_norm(x, weight, bias, len(shape), float(epsilon))
 
 
-@functools.partial(jax.jit, static_argnames=("groups", "epsilon"))
-def _group_norm(
-    x: jax.Array, weight: jax.Array | None, bias: jax.Array | None, groups: int, epsilon: float
-) -> jax.Array:
-    grouped = x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
-    axes = (*range(1, x.ndim - 1), x.ndim)
-    return _affine(_standardise(grouped, axes, epsilon).reshape(x.shape), weight, bias).astype(x.dtype)
-
-
+@jitted("num_groups", "epsilon")
 def group_norm(
     x: jax.Array,
     num_groups: int,
@@ -242,16 +234,12 @@ def group_norm(
             received=f"{x.shape[-1]} channels",
             allowed=f"a multiple of {num_groups}; activations are channels-last",
         )
-    return _group_norm(x, weight, bias, num_groups, float(epsilon))
+    grouped = x.reshape(*x.shape[:-1], num_groups, x.shape[-1] // num_groups)
+    axes = (*range(1, x.ndim - 1), x.ndim)
+    return _affine(_standardise(grouped, axes, epsilon).reshape(x.shape), weight, bias).astype(x.dtype)
 
 
-@functools.partial(jax.jit, static_argnames=("epsilon",))
-def _instance_norm(
-    x: jax.Array, weight: jax.Array | None, bias: jax.Array | None, epsilon: float
-) -> jax.Array:
-    return _affine(_standardise(x, tuple(range(1, x.ndim - 1)), epsilon), weight, bias).astype(x.dtype)
-
-
+@jitted("eps")
 def instance_norm(
     x: jax.Array,
     weight: jax.Array | None = None,
@@ -260,49 +248,31 @@ def instance_norm(
 ) -> jax.Array:
     """Normalise each channel of each sample over its pixels. x [N, ..., C]. Source: Ulyanov et al. 2016."""
     _check_channels("instance_norm", x, weight, bias)
-    return _instance_norm(x, weight, bias, float(eps))
+    return _affine(_standardise(x, tuple(range(1, x.ndim - 1)), eps), weight, bias).astype(x.dtype)
 
 
 # -- unit vectors -------------------------------------------------------------------------------------------------
 
 
-@functools.partial(jax.jit, static_argnames=("p", "axis", "epsilon"))
-def _normalize(x: jax.Array, p: float, axis: int, epsilon: float) -> jax.Array:
+@jitted("p", "axis", "epsilon")
+def normalize(x: jax.Array, p: float = 2, axis: int = 1, epsilon: float = 1e-12) -> jax.Array:
+    """x / max(|x|_p, epsilon) along `axis`, whose default is Paddle's 1: pass -1 for channels-last features."""
+    p, epsilon = float(p), float(epsilon)
     if p == 2:
         squares = jnp.square(x).sum(axis, keepdims=True)
         # The root of max(squares, epsilon^2) is max(norm, epsilon) with a finite gradient at zero.
         return x * lax.rsqrt(jnp.maximum(squares, epsilon * epsilon))
-    norm = (
-        jnp.abs(x).max(axis, keepdims=True) if math.isinf(p) else (jnp.abs(x) ** p).sum(axis, keepdims=True)
-    )
-    norm = norm if math.isinf(p) else norm ** (1 / p)
+    if math.isinf(p):
+        norm = jnp.abs(x).max(axis, keepdims=True)
+    else:
+        norm = (jnp.abs(x) ** p).sum(axis, keepdims=True) ** (1 / p)
     return x / jnp.maximum(norm, epsilon)
-
-
-def normalize(x: jax.Array, p: float = 2, axis: int = 1, epsilon: float = 1e-12) -> jax.Array:
-    """x / max(|x|_p, epsilon) along `axis`, whose default is Paddle's 1: pass -1 for channels-last features."""
-    return _normalize(x, float(p), axis, float(epsilon))
 
 
 # -- spectral norm ------------------------------------------------------------------------------------------------
 
 
-@functools.partial(jax.jit, static_argnames=("dim", "power_iters", "eps"))
-def _spectral_norm(
-    weight: jax.Array, u: jax.Array, v: jax.Array, dim: int, power_iters: int, eps: float
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    matrix = jnp.moveaxis(weight, dim, 0).reshape(weight.shape[dim], -1)
-    fixed = lax.stop_gradient(matrix)
-
-    def unit(x: jax.Array) -> jax.Array:
-        return x / (jnp.sqrt(jnp.square(x).sum()) + eps)
-
-    for _ in range(power_iters):
-        v = unit(fixed.T @ u)
-        u = unit(fixed @ v)
-    return weight / (u @ matrix @ v), u, v
-
-
+@jitted("dim", "power_iters", "eps")
 def spectral_norm(
     weight: jax.Array, u: jax.Array, v: jax.Array, dim: int = 0, power_iters: int = 1, eps: float = 1e-12
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
@@ -318,4 +288,13 @@ def spectral_norm(
             received=f"weight {weight.shape}, dim {dim}, u {u.shape}, v {v.shape}",
             allowed=f"u [{rows}], v [{weight.size // rows}]",
         )
-    return _spectral_norm(weight, u, v, dim, int(power_iters), float(eps))
+    matrix = jnp.moveaxis(weight, dim, 0).reshape(rows, -1)
+    fixed = lax.stop_gradient(matrix)
+
+    def unit(x: jax.Array) -> jax.Array:
+        return x / (jnp.sqrt(jnp.square(x).sum()) + float(eps))
+
+    for _ in range(power_iters):
+        v = unit(fixed.T @ u)
+        u = unit(fixed @ v)
+    return weight / (u @ matrix @ v), u, v

@@ -21,6 +21,7 @@ from framework.nn.functional.conv import (
     Pads,
     Pair,
     conv_padding,
+    flat_padding,
     gather_taps,
     out_size,
     pair,
@@ -163,18 +164,7 @@ def _avg_pool2d(
 
     def views(x: jax.Array) -> jax.Array:
         x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (*edges[0], 0), (*edges[1], 0), (0, 0, 0)])
-        n, _, _, c = x.shape
-        parts = [
-            lax.slice(
-                x,
-                (0, i, j, 0),
-                (n, i + (out[0] - 1) * stride[0] + 1, j + (out[1] - 1) * stride[1] + 1, c),
-                (1, *stride, 1),
-            )
-            for i in range(kernel[0])
-            for j in range(kernel[1])
-        ]
-        return functools.reduce(jnp.add, parts)
+        return functools.reduce(jnp.add, shift_views(x, kernel, stride, (1, 1), out))
 
     def plain(x: jax.Array) -> jax.Array:
         return _reduce(x, 0.0, lax.add, kernel, stride, edges)
@@ -186,11 +176,7 @@ def _avg_pool2d(
         counted = jnp.ones((1, *x.shape[1:3], 1), x.dtype)
         return total / _reduce(counted, 0.0, lax.add, kernel, stride, edges)
     # Rows that only ceil mode added never count; declared padding does.
-    inside = lax.pad(
-        jnp.ones((1, *x.shape[1:3], 1), x.dtype),
-        jnp.ones((), x.dtype),
-        [(0, 0, 0), (*pads[0], 0), (*pads[1], 0), (0, 0, 0)],
-    )
+    inside = jnp.ones((1, *(n + sum(pad) for n, pad in zip(x.shape[1:3], pads)), 1), x.dtype)
     beyond = tuple((0, edge[1] - pad[1]) for edge, pad in zip(edges, pads))
     return total / _reduce(inside, 0.0, lax.add, kernel, stride, beyond)  # type: ignore[arg-type]
 
@@ -301,12 +287,6 @@ def adaptive_max_pool2d(x: jax.Array, output_size: int | Sequence[int | None]) -
 # -- one axis -----------------------------------------------------------------------------------------------------
 
 
-def _flat_padding(padding: int | str | Sequence[int]) -> Padding:
-    if isinstance(padding, str):
-        return padding
-    return ((0, 0), (padding, padding) if isinstance(padding, int) else tuple(padding) * (3 - len(padding)))
-
-
 def max_pool1d(
     x: jax.Array,
     kernel_size: int,
@@ -316,7 +296,7 @@ def max_pool1d(
 ) -> jax.Array:
     """Maximum over windows. x [N, T, C]."""
     step = (1, kernel_size if stride is None else stride)
-    return max_pool2d(x[:, None], (1, kernel_size), step, _flat_padding(padding), ceil_mode)[:, 0]
+    return max_pool2d(x[:, None], (1, kernel_size), step, flat_padding(padding), ceil_mode)[:, 0]
 
 
 def avg_pool1d(
@@ -329,7 +309,7 @@ def avg_pool1d(
 ) -> jax.Array:
     """Mean over windows. x [N, T, C]. With `exclusive` padding does not count in the mean."""
     step = (1, kernel_size if stride is None else stride)
-    return avg_pool2d(x[:, None], (1, kernel_size), step, _flat_padding(padding), ceil_mode, exclusive)[:, 0]
+    return avg_pool2d(x[:, None], (1, kernel_size), step, flat_padding(padding), ceil_mode, exclusive)[:, 0]
 
 
 def adaptive_avg_pool1d(x: jax.Array, output_size: int) -> jax.Array:

@@ -29,10 +29,6 @@ def _low_product(spec: str, x: jax.Array, y: jax.Array, out: DTypeLike) -> jax.A
     return jnp.einsum(spec, x, y, preferred_element_type=jnp.float32).astype(out)
 
 
-def _low_product_fwd(spec: str, x: jax.Array, y: jax.Array, out: DTypeLike) -> tuple[jax.Array, Operands]:
-    return _low_product(spec, x, y, out), (x, y)
-
-
 def _gradient_type(dtype: np.dtype, is_batch: bool) -> DTypeLike:
     """The type that the gradients of a product multiply in; what they multiply has the digits of `dtype` in any case.
 
@@ -69,7 +65,7 @@ def _low_product_bwd(spec: str, out: DTypeLike, saved: Operands, cotangent: jax.
     return d_x.astype(x.dtype), d_y.astype(y.dtype)
 
 
-_low_product.defvjp(_low_product_fwd, _low_product_bwd)
+_low_product.defvjp(lambda spec, x, y, out: (_low_product(spec, x, y, out), (x, y)), _low_product_bwd)
 
 
 def product(

@@ -5,7 +5,6 @@ The order of channels is Paddle's, so a convolution before or after takes an off
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 import jax
@@ -13,52 +12,42 @@ import jax.numpy as jnp
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.nn.functional.conv import Pads, Pair, pair
+from framework.nn.functional.conv import Pads, Pair, out_size, pair, shift_views
+from framework.nn.functional.lowering import jitted
 
 
-@functools.partial(jax.jit, static_argnames=("factor",))
-def _pixel_shuffle(x: jax.Array, factor: int) -> jax.Array:
+@jitted("upscale_factor")
+def pixel_shuffle(x: jax.Array, upscale_factor: int) -> jax.Array:
+    """[N, H, W, C * r * r] -> [N, H * r, W * r, C]. Source: Shi et al. 2016."""
+    factor = upscale_factor
+    if x.ndim != 4 or x.shape[3] % factor**2:
+        raise ShapeError(
+            "pixel_shuffle: channels divide into blocks",
+            received=x.shape,
+            allowed=f"[N, H, W, a multiple of {factor**2}]",
+        )
     n, h, w, c = x.shape
     out = c // factor**2
     blocks = x.reshape(n, h, w, out, factor, factor).transpose(0, 1, 4, 2, 5, 3)
     return blocks.reshape(n, h * factor, w * factor, out)
 
 
-def pixel_shuffle(x: jax.Array, upscale_factor: int) -> jax.Array:
-    """[N, H, W, C * r * r] -> [N, H * r, W * r, C]. Source: Shi et al. 2016."""
-    if x.ndim != 4 or x.shape[3] % upscale_factor**2:
+@jitted("downscale_factor")
+def pixel_unshuffle(x: jax.Array, downscale_factor: int) -> jax.Array:
+    """[N, H * r, W * r, C] -> [N, H, W, C * r * r], the inverse of `pixel_shuffle`."""
+    factor = downscale_factor
+    if x.ndim != 4 or x.shape[1] % factor or x.shape[2] % factor:
         raise ShapeError(
-            "pixel_shuffle: channels divide into blocks",
+            "pixel_unshuffle: height and width divide into blocks",
             received=x.shape,
-            allowed=f"[N, H, W, a multiple of {upscale_factor**2}]",
+            allowed=f"[N, H, W, C] with H and W multiples of {factor}",
         )
-    return _pixel_shuffle(x, upscale_factor)
-
-
-@functools.partial(jax.jit, static_argnames=("factor",))
-def _pixel_unshuffle(x: jax.Array, factor: int) -> jax.Array:
     n, h, w, c = x.shape
     blocks = x.reshape(n, h // factor, factor, w // factor, factor, c).transpose(0, 1, 3, 5, 2, 4)
     return blocks.reshape(n, h // factor, w // factor, c * factor**2)
 
 
-def pixel_unshuffle(x: jax.Array, downscale_factor: int) -> jax.Array:
-    """[N, H * r, W * r, C] -> [N, H, W, C * r * r], the inverse of `pixel_shuffle`."""
-    if x.ndim != 4 or x.shape[1] % downscale_factor or x.shape[2] % downscale_factor:
-        raise ShapeError(
-            "pixel_unshuffle: height and width divide into blocks",
-            received=x.shape,
-            allowed=f"[N, H, W, C] with H and W multiples of {downscale_factor}",
-        )
-    return _pixel_unshuffle(x, downscale_factor)
-
-
-@functools.partial(jax.jit, static_argnames=("groups",))
-def _channel_shuffle(x: jax.Array, groups: int) -> jax.Array:
-    grouped = x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
-    return jnp.swapaxes(grouped, -1, -2).reshape(x.shape)
-
-
+@jitted("groups")
 def channel_shuffle(x: jax.Array, groups: int) -> jax.Array:
     """Interleave the channels of `groups` groups. x [..., C]. Source: Zhang et al. 2018 (ShuffleNet)."""
     if x.shape[-1] % groups:
@@ -67,7 +56,8 @@ def channel_shuffle(x: jax.Array, groups: int) -> jax.Array:
             received=x.shape[-1],
             allowed=f"a multiple of {groups}",
         )
-    return _channel_shuffle(x, groups)
+    grouped = x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
+    return jnp.swapaxes(grouped, -1, -2).reshape(x.shape)
 
 
 def _window_pads(paddings: int | Sequence[int]) -> Pads:
@@ -83,34 +73,12 @@ def _window_pads(paddings: int | Sequence[int]) -> Pads:
     )
 
 
-def _window_counts(size: Pair, kernel: Pair, strides: Pair, pads: Pads, dilations: Pair) -> Pair:
-    rows, columns = (
-        (n + p[0] + p[1] - d * (k - 1) - 1) // s + 1
-        for n, k, s, p, d in zip(size, kernel, strides, pads, dilations)
-    )
-    return rows, columns
-
-
-@functools.partial(jax.jit, static_argnames=("kernel", "strides", "pads", "dilations"))
+@jitted("kernel", "strides", "pads", "dilations")
 def _unfold(x: jax.Array, kernel: Pair, strides: Pair, pads: Pads, dilations: Pair) -> jax.Array:
     n, h, w, c = x.shape
-    oh, ow = _window_counts((h, w), kernel, strides, pads, dilations)
+    oh, ow = out_size((h, w), kernel, strides, dilations, pads)
     x = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), (*pads[0], 0), (*pads[1], 0), (0, 0, 0)])
-    views = [
-        lax.slice(
-            x,
-            (0, i * dilations[0], j * dilations[1], 0),
-            (
-                n,
-                i * dilations[0] + (oh - 1) * strides[0] + 1,
-                j * dilations[1] + (ow - 1) * strides[1] + 1,
-                c,
-            ),
-            (1, *strides, 1),
-        )
-        for i in range(kernel[0])
-        for j in range(kernel[1])
-    ]
+    views = shift_views(x, kernel, strides, dilations, (oh, ow))
     return jnp.stack(views, -1).reshape(n, oh * ow, c * kernel[0] * kernel[1])
 
 
@@ -133,10 +101,10 @@ def unfold(
     )
 
 
-@functools.partial(jax.jit, static_argnames=("size", "kernel", "strides", "pads", "dilations"))
+@jitted("size", "kernel", "strides", "pads", "dilations")
 def _fold(x: jax.Array, size: Pair, kernel: Pair, strides: Pair, pads: Pads, dilations: Pair) -> jax.Array:
     n = x.shape[0]
-    oh, ow = _window_counts(size, kernel, strides, pads, dilations)
+    oh, ow = out_size(size, kernel, strides, dilations, pads)
     taps = x.reshape(n, oh, ow, -1, kernel[0], kernel[1])
     height, width = size[0] + sum(pads[0]), size[1] + sum(pads[1])
     total = jnp.zeros((n, height, width, taps.shape[3]), x.dtype)
@@ -162,13 +130,9 @@ def fold(
     dilations: int | Sequence[int] = 1,
 ) -> jax.Array:
     """Sum windows [N, windows, C * kh * kw] back into [N, H, W, C]; where windows overlap their values add up."""
-    size, kernel, steps = (
-        pair(output_sizes, "output_sizes"),
-        pair(kernel_sizes, "kernel_sizes"),
-        pair(strides),
-    )
-    pads, dilation = _window_pads(paddings), pair(dilations)
-    oh, ow = _window_counts(size, kernel, steps, pads, dilation)
+    size, kernel = pair(output_sizes, "output_sizes"), pair(kernel_sizes, "kernel_sizes")
+    steps, pads, dilation = pair(strides), _window_pads(paddings), pair(dilations)
+    oh, ow = out_size(size, kernel, steps, dilation, pads)
     if x.ndim != 3 or x.shape[1] != oh * ow or x.shape[2] % (kernel[0] * kernel[1]):
         raise ShapeError(
             "fold: windows and sizes do not agree",

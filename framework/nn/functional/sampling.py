@@ -23,7 +23,8 @@ import numpy as np
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.nn.functional.lowering import Platform, platform
+from framework.nn.functional.common import check_data_format
+from framework.nn.functional.lowering import Platform, jitted, platform
 from framework.nn.functional.pooling import adaptive_avg_pool2d
 
 Table = Any  # an array of numpy where all sizes are known while tracing, else of jax.numpy
@@ -153,18 +154,14 @@ def _resize_static(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> jax.
     return _resize(x, plans, on)
 
 
-def _resize_static_fwd(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> tuple[jax.Array, None]:
-    return _resize_static(x, plans, on), None
-
-
 def _resize_static_bwd(plans: tuple[_Axis, ...], on: Platform, _: None, dy: jax.Array) -> tuple[jax.Array]:
     return (functools.reduce(_resize_axis_gradient, reversed(plans), dy).astype(dy.dtype),)
 
 
-_resize_static.defvjp(_resize_static_fwd, _resize_static_bwd)
+_resize_static.defvjp(lambda x, plans, on: (_resize_static(x, plans, on), None), _resize_static_bwd)
 
 
-@functools.partial(jax.jit, static_argnames=("plans", "on"))
+@jitted("plans", "on")
 def _interpolate(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> jax.Array:
     nearest = all(plan.kind == "nearest" for plan in plans)
     wide = x if nearest else x.astype(jnp.float32)
@@ -209,13 +206,7 @@ def interpolate(
             received=f"mode {mode!r}, x {x.shape}",
             allowed="; ".join(f"{name}: {axes} axes" for name, (_, axes) in _KINDS.items()),
         )
-    if data_format not in ("NHWC", "NLC", "NDHWC"):
-        raise ShapeError(
-            "activations are channels-last in Oar",
-            where="interpolate",
-            received=f"data_format={data_format!r}",
-            allowed="NLC, NHWC, NDHWC",
-        )
+    check_data_format(data_format, "interpolate")
     if (size is None) == (scale_factor is None):
         raise ShapeError(
             "interpolate: one of size and scale_factor",
@@ -317,10 +308,31 @@ def _clamp(position: jax.Array, last: int) -> jax.Array:
     return lax.clamp(jnp.zeros((), position.dtype), position, jnp.asarray(last, position.dtype))
 
 
-@functools.partial(jax.jit, static_argnames=("mode", "padding_mode", "align_corners"))
-def _grid_sample(
-    x: jax.Array, grid: jax.Array, mode: str, padding_mode: str, align_corners: bool
+@jitted("mode", "padding_mode", "align_corners")
+def grid_sample(
+    x: jax.Array,
+    grid: jax.Array,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool = True,
 ) -> jax.Array:
+    """Read x [N, H, W, C] at the points grid [N, oh, ow, 2] -> [N, oh, ow, C].
+
+    A point is (x, y) with -1 at the left or top edge and 1 at the other: the centres of the corner pixels with
+    `align_corners`, their outer edges without. padding_mode: zeros, border or reflection.
+    """
+    if x.ndim != 4 or grid.ndim != 4 or grid.shape[-1] != 2 or x.shape[0] != grid.shape[0]:
+        raise ShapeError(
+            "grid_sample: input and grid do not agree",
+            received=f"x {x.shape}, grid {grid.shape}",
+            allowed="x [N, H, W, C] and grid [N, oh, ow, 2] with points (x, y)",
+        )
+    if mode not in ("bilinear", "nearest") or padding_mode not in ("zeros", "border", "reflection"):
+        raise ShapeError(
+            "grid_sample: unknown mode",
+            received=f"mode {mode!r}, padding_mode {padding_mode!r}",
+            allowed="bilinear or nearest; zeros, border or reflection",
+        )
     n, h, w, c = x.shape
     table = x.astype(jnp.float32).reshape(n, h * w, c)
     places = []
@@ -351,34 +363,7 @@ def _grid_sample(
     return out.astype(x.dtype)
 
 
-def grid_sample(
-    x: jax.Array,
-    grid: jax.Array,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool = True,
-) -> jax.Array:
-    """Read x [N, H, W, C] at the points grid [N, oh, ow, 2] -> [N, oh, ow, C].
-
-    A point is (x, y) with -1 at the left or top edge and 1 at the other: the centres of the corner pixels with
-    `align_corners`, their outer edges without. padding_mode: zeros, border or reflection.
-    """
-    if x.ndim != 4 or grid.ndim != 4 or grid.shape[-1] != 2 or x.shape[0] != grid.shape[0]:
-        raise ShapeError(
-            "grid_sample: input and grid do not agree",
-            received=f"x {x.shape}, grid {grid.shape}",
-            allowed="x [N, H, W, C] and grid [N, oh, ow, 2] with points (x, y)",
-        )
-    if mode not in ("bilinear", "nearest") or padding_mode not in ("zeros", "border", "reflection"):
-        raise ShapeError(
-            "grid_sample: unknown mode",
-            received=f"mode {mode!r}, padding_mode {padding_mode!r}",
-            allowed="bilinear or nearest; zeros, border or reflection",
-        )
-    return _grid_sample(x, grid, mode, padding_mode, bool(align_corners))
-
-
-@functools.partial(jax.jit, static_argnames=("size", "align_corners"))
+@jitted("size", "align_corners")
 def _affine_grid(theta: jax.Array, size: tuple[Any, Any], align_corners: bool) -> jax.Array:
     lines = []
     for n in size:

@@ -8,7 +8,7 @@ Counts are in steps; `by_epoch=True` says that they are in epochs. None as a len
 filled in by `schedule.resolve(total_steps, steps_per_epoch)`.
 """
 
-from framework.optimizer.lr.base import Constant, LRScheduler, ReduceOnPlateau
+from framework.optimizer.lr.base import Constant, LRScheduler, PlateauState, ReduceOnPlateau
 from framework.optimizer.lr.cycle import (
     CosineAnnealingDecay,
     CosineAnnealingWarmRestarts,
@@ -29,7 +29,6 @@ from framework.optimizer.lr.decay import (
     PolynomialDecay,
     StepDecay,
 )
-from framework.optimizer.lr.plateau import PlateauState
 
 __all__ = [
     "Constant",

@@ -81,7 +81,6 @@ class LinearLR(LRScheduler):
     start_factor: float = 1.0 / 3
     end_factor: float = 1.0
     by_epoch: bool = False
-    counts: ClassVar = ("total_steps",)
     whole: ClassVar = "total_steps"
 
     def __post_init__(self) -> None:
@@ -108,7 +107,6 @@ class CosineAnnealingDecay(LRScheduler):
     T_max: int | None = None
     eta_min: float = 0.0
     by_epoch: bool = False
-    counts: ClassVar = ("T_max",)
     whole: ClassVar = "T_max"
 
     def __post_init__(self) -> None:
@@ -167,7 +165,6 @@ class OneCycleLR(LRScheduler):
     anneal_strategy: Literal["cos", "linear"] = "cos"
     three_phase: bool = False
     by_epoch: bool = False
-    counts: ClassVar = ("total_steps",)
     whole: ClassVar = "total_steps"
 
     def __post_init__(self) -> None:

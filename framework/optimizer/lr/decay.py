@@ -153,7 +153,6 @@ class PolynomialDecay(LRScheduler):
     power: float = 1.0
     cycle: bool = False
     by_epoch: bool = False
-    counts: ClassVar = ("decay_steps",)
     whole: ClassVar = "decay_steps"
 
     def __post_init__(self) -> None:
@@ -183,14 +182,8 @@ class LambdaDecay(LRScheduler):
 
 
 @dataclass(frozen=True)
-class MultiplicativeDecay(LRScheduler):
+class MultiplicativeDecay(LambdaDecay):
     """`lr * lr_lambda(1) * ... * lr_lambda(t)` with `t = step // every`. Python only; as LambdaDecay when compiled."""
-
-    learning_rate: float
-    lr_lambda: Callable[[Number], Number]
-    every: int = 1
-    by_epoch: bool = False
-    counts: ClassVar = ("every",)
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
         count = step // self.every

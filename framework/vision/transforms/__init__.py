@@ -11,52 +11,37 @@ results. Two kinds are called by the loader in their own way: those that mix sev
 that do the same to a whole batch (class attribute `per_batch`).
 """
 
-from framework.vision.transforms.affine import RandomAffine, RandomRotation
-from framework.vision.transforms.affine_crop import CropToObject, RandomCropToObject, RandomFrame
-from framework.vision.transforms.apply import GeometricTransform, apply_warp, keep_objects
-from framework.vision.transforms.auto_augment import AutoAugment, RandAugment
-from framework.vision.transforms.color import ColorJitter, GaussianBlur, RandomDistort, RandomGrayscale
-from framework.vision.transforms.combine import RandomApply, RandomChoice
-from framework.vision.transforms.crop import CenterCrop, RandomCrop, RandomIoUCrop, RandomResizedCrop
-from framework.vision.transforms.erase import RandomErasing
-from framework.vision.transforms.flip import RandomHorizontalFlip, RandomVerticalFlip
-from framework.vision.transforms.mix import MixUp, Mosaic
-from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize, RandomExpand
-from framework.vision.transforms.resize import BatchRandomResize, LetterBox, RandomScale, Resize, ResizeShort
-
-__all__ = [
-    "AutoAugment",
-    "BatchRandomResize",
-    "CenterCrop",
-    "ColorJitter",
-    "CropToObject",
-    "GaussianBlur",
-    "GeometricTransform",
-    "LetterBox",
-    "MixUp",
-    "Mosaic",
-    "Pad",
-    "PadToMultiple",
-    "PadToSize",
-    "RandAugment",
-    "RandomAffine",
-    "RandomApply",
-    "RandomChoice",
-    "RandomCrop",
-    "RandomCropToObject",
-    "RandomDistort",
-    "RandomErasing",
-    "RandomExpand",
-    "RandomFrame",
-    "RandomGrayscale",
-    "RandomHorizontalFlip",
-    "RandomIoUCrop",
-    "RandomResizedCrop",
-    "RandomRotation",
-    "RandomScale",
-    "RandomVerticalFlip",
-    "Resize",
-    "ResizeShort",
-    "apply_warp",
-    "keep_objects",
-]
+from framework.vision.transforms.affine import RandomAffine as RandomAffine
+from framework.vision.transforms.affine import RandomHorizontalFlip as RandomHorizontalFlip
+from framework.vision.transforms.affine import RandomRotation as RandomRotation
+from framework.vision.transforms.affine import RandomVerticalFlip as RandomVerticalFlip
+from framework.vision.transforms.affine_crop import CropToObject as CropToObject
+from framework.vision.transforms.affine_crop import RandomCropToObject as RandomCropToObject
+from framework.vision.transforms.affine_crop import RandomFrame as RandomFrame
+from framework.vision.transforms.apply import GeometricTransform as GeometricTransform
+from framework.vision.transforms.apply import apply_warp as apply_warp
+from framework.vision.transforms.apply import keep_objects as keep_objects
+from framework.vision.transforms.auto_augment import AutoAugment as AutoAugment
+from framework.vision.transforms.auto_augment import RandAugment as RandAugment
+from framework.vision.transforms.color import ColorJitter as ColorJitter
+from framework.vision.transforms.color import GaussianBlur as GaussianBlur
+from framework.vision.transforms.color import RandomDistort as RandomDistort
+from framework.vision.transforms.color import RandomErasing as RandomErasing
+from framework.vision.transforms.color import RandomGrayscale as RandomGrayscale
+from framework.vision.transforms.combine import RandomApply as RandomApply
+from framework.vision.transforms.combine import RandomChoice as RandomChoice
+from framework.vision.transforms.crop import CenterCrop as CenterCrop
+from framework.vision.transforms.crop import RandomCrop as RandomCrop
+from framework.vision.transforms.crop import RandomIoUCrop as RandomIoUCrop
+from framework.vision.transforms.crop import RandomResizedCrop as RandomResizedCrop
+from framework.vision.transforms.mix import MixUp as MixUp
+from framework.vision.transforms.mix import Mosaic as Mosaic
+from framework.vision.transforms.pad import Pad as Pad
+from framework.vision.transforms.pad import PadToMultiple as PadToMultiple
+from framework.vision.transforms.pad import PadToSize as PadToSize
+from framework.vision.transforms.pad import RandomExpand as RandomExpand
+from framework.vision.transforms.resize import BatchRandomResize as BatchRandomResize
+from framework.vision.transforms.resize import LetterBox as LetterBox
+from framework.vision.transforms.resize import RandomScale as RandomScale
+from framework.vision.transforms.resize import Resize as Resize
+from framework.vision.transforms.resize import ResizeShort as ResizeShort

@@ -1,4 +1,4 @@
-"""Transforms that turn, shift, scale and shear the image."""
+"""Transforms that turn, shift, scale, shear and mirror the image."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError
 from framework.vision.image import Interpolation
 from framework.vision.transforms.apply import IGNORE_INDEX, GeometricTransform
-from framework.vision.transforms.checks import Fill, Range, around, check_fill, check_number, check_range
+from framework.vision.transforms.checks import (
+    Fill,
+    FlipPairs,
+    Range,
+    around,
+    check_fill,
+    check_flip_pairs,
+    check_number,
+    check_range,
+)
 from framework.vision.warp import Size, Warp
 
 
@@ -104,3 +113,41 @@ def about_centre(size_hw: Size, linear: np.ndarray, shift_xy: np.ndarray) -> War
     matrix[:2, :2] = linear
     matrix[:2, 2] = centre + shift_xy - linear @ centre
     return Warp(matrix, size_hw, size_hw)
+
+
+@dataclass(frozen=True)
+class _RandomFlip(GeometricTransform):
+    p: float = 0.5
+    keypoint_flip_pairs: FlipPairs = ()
+
+    def __post_init__(self) -> None:
+        check_number(self, "p", 0, 1)
+        check_flip_pairs(self)
+
+
+@register("transform")
+@dataclass(frozen=True)
+class RandomHorizontalFlip(_RandomFlip):
+    """Mirrors left and right with probability `p`.
+
+    Left and right keypoints change places as `keypoint_flip_pairs` say: ((left eye, right eye), ...) by index.
+
+    Raises:
+        ConfigError: `p` is no probability, or a keypoint is in two pairs.
+    """
+
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        return Warp.flip(size_hw, horizontal=bool(rng.random() < self.p))
+
+
+@register("transform")
+@dataclass(frozen=True)
+class RandomVerticalFlip(_RandomFlip):
+    """Mirrors top and bottom with probability `p`; a mirror image too, so `keypoint_flip_pairs` change places.
+
+    Raises:
+        ConfigError: `p` is no probability, or a keypoint is in two pairs.
+    """
+
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        return Warp.flip(size_hw, vertical=bool(rng.random() < self.p))

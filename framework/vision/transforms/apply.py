@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,10 +32,12 @@ class GeometricTransform(Transform[Sample]):
         ...
 
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        options = {
-            field.name: getattr(self, field.name) for field in fields(self) if field.name in _WARP_OPTIONS
-        }
-        return apply_warp(sample, self.plan(sample.size_hw, rng), **options)
+        return apply_warp(sample, self.plan(sample.size_hw, rng), **warp_options(self))
+
+
+def warp_options(transform: Transform[Sample]) -> dict[str, Any]:
+    """The fields of a transform, a dataclass, that `apply_warp` takes."""
+    return {name: value for name, value in vars(transform).items() if name in _WARP_OPTIONS}
 
 
 def apply_warp(

@@ -28,7 +28,7 @@ from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
 from framework.vision.transforms import pixels
 from framework.vision.transforms.affine import about_centre
-from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp
+from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp, warp_options
 from framework.vision.transforms.checks import Fill, check_fill, check_number, check_rgb
 from framework.vision.warp import Size, Warp
 
@@ -140,13 +140,7 @@ def _apply(
 ) -> Sample:
     signed = strength if rng.random() < 0.5 else -strength
     if name in _WARPS:
-        return apply_warp(
-            sample,
-            _WARPS[name](sample.size_hw, signed),
-            interpolation=config.interpolation,
-            fill=config.fill,
-            ignore_index=config.ignore_index,
-        )
+        return apply_warp(sample, _WARPS[name](sample.size_hw, signed), **warp_options(config))
     check_rgb(config, sample)
     if name in _ENHANCERS:
         return sample.replace(image=_ENHANCERS[name](sample.image, 1 + 0.9 * signed))

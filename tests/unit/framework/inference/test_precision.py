@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from framework.core.errors import InputError
-from framework.inference import choose_precision, precision
+from framework.inference import choose_precision, runtime
 
 BOTH = ("float32", "bfloat16")
 
@@ -21,7 +21,7 @@ BOTH = ("float32", "bfloat16")
     ],
 )
 def test_the_choice(choice, available, holds, fast, expected, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(precision, "bfloat16_is_fast", lambda device: fast)
+    monkeypatch.setattr(runtime, "bfloat16_is_fast", lambda device: fast)
     assert choose_precision(choice, object(), iter(available), holds) == expected  # type: ignore[arg-type]
 
 

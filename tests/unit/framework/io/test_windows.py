@@ -7,8 +7,8 @@ import pytest
 
 from framework.core.errors import ConfigError
 from framework.core.transform import WindowTransform
+from framework.io.dataset import WindowedDataset, split_windows
 from framework.io.device import without_texts
-from framework.io.windows import WindowedDataset, split_windows
 
 
 class Letters(WindowTransform[str]):

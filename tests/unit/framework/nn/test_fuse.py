@@ -1,6 +1,6 @@
 import numpy as np
 
-from framework.nn.fuse import fold_batch_norm
+from framework.nn.reparam import fold_batch_norm
 
 
 def test_fold_scales_each_output_channel_and_moves_the_bias() -> None:

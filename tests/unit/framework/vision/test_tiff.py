@@ -11,7 +11,7 @@ import tifffile
 from PIL import Image
 
 from framework.core.errors import InputError
-from framework.vision.tiff import read_bands
+from framework.vision.raw_images import read_bands
 
 RNG = np.random.default_rng(0)
 

@@ -7,13 +7,14 @@ import pickle
 import tarfile
 import zipfile
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from framework.core.errors import FormatError
-from framework.io.interop import archive, load_weights, write_safetensors
+from framework.io.interop import load_weights, write_safetensors
 
 STATE = {"conv.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "bn.bias": np.ones(3, np.float32)}
 PADDLE = pickle.dumps({**STATE, "StructuredToParameterName@@": {}}, protocol=2)
@@ -84,7 +85,7 @@ def test_damage(ending: str, tmp_path: Path) -> None:
 
 
 def test_more_than_an_archive_can_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive, "_LARGE", 1000)
+    monkeypatch.setattr(import_module("framework.io.interop.detect"), "_LARGE", 1000)
     for name in ("a.zip", "a.tar.gz"):
         path = packed(tmp_path / name, {"a.pdparams": bytes(1_000_000)})
         with pytest.raises(FormatError, match="far more than it can"):

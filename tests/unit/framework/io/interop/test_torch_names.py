@@ -4,7 +4,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import WeightError
-from framework.io.interop.torch_names import from_torch
+from framework.io.interop.match import from_torch
 
 
 class Net(nn.Layer):

@@ -1,4 +1,4 @@
-"""framework.vision.transforms.flip: pixels, boxes and the change of left and right."""
+"""framework.vision.transforms.affine: pixels, boxes and the change of left and right."""
 
 import numpy as np
 import pytest
