@@ -25,7 +25,7 @@ from framework.engine.task import Losses
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import BackboneConfig
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 from zoo.vision.hrnet import BasicBlock, HRNetConfig
 
 
@@ -51,7 +51,7 @@ _TAG_WEIGHT = 0.001
 
 
 @dataclass(frozen=True)
-class HigherHRNetConfig:
+class HigherHRNetConfig(VariantConfig[Size], table=VARIANTS):
     """`max_people`, `heat_threshold` and `tag_threshold` are those of detection/layers/tag_grouping.py.
 
     Attributes:
@@ -69,7 +69,7 @@ class HigherHRNetConfig:
     flip_pairs: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        check_variant("HigherHRNet", self.variant, VARIANTS)
+        super().__post_init__()
         flip_permutation(self.num_keypoints, self.flip_pairs)
         if self.max_people < 1:
             raise ConfigError(

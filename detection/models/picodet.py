@@ -39,7 +39,7 @@ from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.nn import functional as F
 from zoo.contracts import BackboneConfig
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 from zoo.vision.pp_lcnet import PPLCNetConfig
 
 
@@ -64,7 +64,7 @@ SMALL = "picodet_xs"
 
 
 @dataclass(frozen=True)
-class PicoDetConfig:
+class PicoDetConfig(VariantConfig[Size], table=VARIANTS):
     """`deploy` folds the normalisations into convolutions, those of the backbone too.
 
     Attributes:
@@ -81,7 +81,7 @@ class PicoDetConfig:
     deploy: bool = False
 
     def __post_init__(self) -> None:
-        check_variant("PicoDet", self.variant, VARIANTS)
+        super().__post_init__()
         if self.static_steps < 0:
             raise ConfigError(
                 "static_steps is a number of steps", received=self.static_steps, allowed="0 or more"

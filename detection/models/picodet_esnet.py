@@ -36,7 +36,7 @@ from framework.config import Kind, register
 from framework.engine.task import Losses
 from framework.nn import functional as F
 from zoo.contracts import BackboneConfig
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 
 
 class Size(NamedTuple):
@@ -58,7 +58,7 @@ SMALL = "picodet_s_esnet"
 
 
 @dataclass(frozen=True)
-class PicoDetESNetConfig:
+class PicoDetESNetConfig(VariantConfig[Size], table=VARIANTS):
     """`deploy` folds the normalisations into convolutions. The backbone is that of the variant where None."""
 
     variant: str = "picodet_s_esnet"
@@ -66,9 +66,6 @@ class PicoDetESNetConfig:
     backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     nms: NMS = field(default_factory=NMS)
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("PicoDetESNet", self.variant, VARIANTS)
 
 
 class PicoSharedHead(PicoHeadBase):

@@ -34,7 +34,7 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import BackboneConfig
 from zoo.layers.conv_bn import ConvBN
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 from zoo.vision.csp_resnet import CSPResNetConfig
 
 STRIDES = (32, 16, 8)  # coarsest first, as in upstream's names
@@ -65,7 +65,7 @@ SMALL = "s"
 
 
 @dataclass(frozen=True)
-class PPYOLOEConfig:
+class PPYOLOEConfig(VariantConfig[Size], table=VARIANTS):
     """`deploy` folds branches and normalisations into convolutions, those of the backbone too.
 
     Attributes:
@@ -82,7 +82,7 @@ class PPYOLOEConfig:
     deploy: bool = False
 
     def __post_init__(self) -> None:
-        check_variant("PPYOLOE", self.variant, VARIANTS)
+        super().__post_init__()
         if self.static_steps < 0:
             raise ConfigError("static_steps is negative", received=self.static_steps, allowed="0 or more")
 

@@ -21,7 +21,7 @@ from framework.config import Kind, register
 from framework.engine.task import Losses
 from framework.nn import initializer as I
 from zoo.contracts import BackboneConfig
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 from zoo.vision.hrnet import HRNetConfig
 
 
@@ -47,7 +47,7 @@ _LOSS_SCALE = 0.5
 
 
 @dataclass(frozen=True)
-class TopDownHRNetConfig:
+class TopDownHRNetConfig(VariantConfig[Size], table=VARIANTS):
     """Attributes:
     backbone: That of the variant where None.
     flip_pairs: The keypoints that change places in a mirrored image. Where they are given `detect` looks at the
@@ -60,7 +60,7 @@ class TopDownHRNetConfig:
     flip_pairs: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        check_variant("TopDownHRNet", self.variant, VARIANTS)
+        super().__post_init__()
         flip_permutation(self.num_keypoints, self.flip_pairs)
 
 

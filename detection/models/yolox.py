@@ -33,7 +33,7 @@ from framework.engine.task import Losses
 from framework.io.interop.weighted import WeightedOp
 from framework.nn import initializer as I
 from zoo.contracts import BackboneConfig
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 
 STRIDES = (8, 16, 32)
 HEAD_WIDTH = 256  # at a multiplier of 1
@@ -67,7 +67,7 @@ SMALL = "nano"
 
 
 @dataclass(frozen=True)
-class YOLOXConfig:
+class YOLOXConfig(VariantConfig[Size], table=VARIANTS):
     """`deploy` folds the normalisations into convolutions, those of the backbone too.
 
     Attributes:
@@ -84,7 +84,7 @@ class YOLOXConfig:
     deploy: bool = False
 
     def __post_init__(self) -> None:
-        check_variant("YOLOX", self.variant, VARIANTS)
+        super().__post_init__()
         if self.l1_from is not None and self.l1_from < 0:
             raise ConfigError("l1_from is negative", received=self.l1_from, allowed="0 or more, or null")
 

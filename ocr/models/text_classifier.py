@@ -20,7 +20,7 @@ from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from zoo.contracts import BackboneConfig, build_backbone
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 from zoo.vision.mobilenet_v3 import MobileNetV3Config
 from zoo.vision.pp_lcnet import PPLCNetConfig
 
@@ -45,7 +45,7 @@ VARIANTS: dict[str, Parts] = {
 
 
 @dataclass(frozen=True)
-class TextClassifierConfig:
+class TextClassifierConfig(VariantConfig[Parts], table=VARIANTS):
     """`variant` names the parts; a part given here takes the place of the variant's.
 
     `deploy` builds the form with normalisations folded into the convolutions.
@@ -55,14 +55,6 @@ class TextClassifierConfig:
     backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     num_classes: int | None = None
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("TextClassifier", self.variant, VARIANTS)
-
-    @property
-    def parts(self) -> Parts:
-        default = VARIANTS[self.variant]
-        return Parts(self.backbone or default.backbone, self.num_classes or default.num_classes)
 
 
 class ClassHead(nn.Layer):

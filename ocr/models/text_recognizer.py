@@ -25,7 +25,7 @@ from ocr.layers.nrtr import NRTRConfig
 from ocr.layers.svtr import LightSVTRConfig
 from ocr.layers.svtr_encoder import SVTREncoderConfig
 from zoo.contracts import BackboneConfig, build_backbone
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 from zoo.vision.mobilenet_v1_enhance import MobileNetV1EnhanceConfig
 from zoo.vision.pp_lcnet_v3 import PPLCNetV3Config
 from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config
@@ -80,7 +80,7 @@ VARIANTS: dict[str, Parts] = {
 
 
 @dataclass(frozen=True)
-class TextRecognizerConfig:
+class TextRecognizerConfig(VariantConfig[Parts], table=VARIANTS):
     """`variant` names the parts; a part given here takes the place of the variant's.
 
     `num_classes` counts the blank. `guided` builds the attention decoder that only training uses, `deploy` the
@@ -95,20 +95,6 @@ class TextRecognizerConfig:
     gtc: NRTRConfig | None = None
     guided: bool = False
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("TextRecognizer", self.variant, VARIANTS)
-
-    @property
-    def parts(self) -> Parts:
-        default = VARIANTS[self.variant]
-        return Parts(
-            self.backbone or default.backbone,
-            self.encoder or default.encoder,
-            self.head or default.head,
-            self.gtc or default.gtc,
-            self.num_classes or default.num_classes,
-        )
 
 
 class GuidedLogits(NamedTuple):

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from segmentation.layers.conv_bn import conv_bn, conv_bn_relu
+from segmentation.layers.conv_bn import SeparableConv, conv_bn_relu
 
 _STEM, _SHORTCUT, _DECODER = 36, 18, 64
 _WIDTHS, _DEPTHS = (72, 144), (4, 8)  # at strides 8 and 16
@@ -31,18 +31,6 @@ class PPHumanSegLiteConfig:
 
     num_classes: int = 2
     in_channels: int = 3
-
-
-class SeparableConv(nn.Layer):
-    """Depthwise 3x3 and 1x1, each with its normalisation, a ReLU behind the second. Upstream spells it like this."""
-
-    def __init__(self, in_channels: int, out_channels: int, stride: int = 1) -> None:
-        super().__init__()
-        self.depthwise_conv = conv_bn(in_channels, in_channels, 3, stride, groups=in_channels)
-        self.piontwise_conv = conv_bn_relu(in_channels, out_channels, 1)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.piontwise_conv(self.depthwise_conv(x))
 
 
 class ShuffleBlock(nn.Layer):

@@ -1,10 +1,14 @@
-"""The check that every model with a table of variants makes."""
+"""What every model with a table of variants shares: the check of the variant's name, and its row of the table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
 
 from framework.core.errors import ConfigError, nearest
+
+Row = TypeVar("Row", bound=tuple)
 
 
 def check_variant(model: str, variant: str, known: Iterable[str]) -> None:
@@ -18,3 +22,31 @@ def check_variant(model: str, variant: str, known: Iterable[str]) -> None:
             allowed=", ".join(known),
             fix=f"did you mean {near!r}?" if near else None,
         )
+
+
+@dataclass(frozen=True)
+class VariantConfig(Generic[Row]):
+    """Base of a model's config: `class NetConfig(VariantConfig[Size], table=VARIANTS)`. A row is a NamedTuple.
+
+    Raises:
+        ConfigError: the table has no such variant.
+    """
+
+    table: ClassVar[Mapping[str, tuple]]
+
+    variant: str
+
+    def __init_subclass__(cls, table: Mapping[str, Row] | None = None) -> None:
+        super().__init_subclass__()
+        if table is not None:
+            cls.table = table
+
+    def __post_init__(self) -> None:
+        check_variant(type(self).__name__.removesuffix("Config"), self.variant, self.table)
+
+    @property
+    def parts(self) -> Row:
+        """The variant's row; this config's own entries of the same names, where not None, take the place of its."""
+        row: Any = self.table[self.variant]
+        own = {name: getattr(self, name, None) for name in row._fields}
+        return row._replace(**{name: value for name, value in own.items() if value is not None})

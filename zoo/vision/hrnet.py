@@ -27,7 +27,7 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 
 
 class Size(NamedTuple):
@@ -64,7 +64,7 @@ _LAST_WIDTH = 2048
 
 
 @dataclass(frozen=True)
-class HRNetConfig:
+class HRNetConfig(VariantConfig[Size], table=VARIANTS):
     """The defaults are those of classification and detection.
 
     Segmentation (PaddleSeg): `upsample="bilinear"`, `same_padding=True`; `align_corners=True` where images have odd
@@ -83,7 +83,7 @@ class HRNetConfig:
     in_channels: int = 3
 
     def __post_init__(self) -> None:
-        check_variant("HRNet", self.variant, VARIANTS)
+        super().__post_init__()
         if self.align_corners and self.upsample == "nearest":
             raise ConfigError(
                 "HRNet: align_corners belongs to bilinear upsampling",

@@ -23,7 +23,7 @@ from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
 from zoo.layers.drop_path import DropPath, drop_rates
 from zoo.layers.mlp import narrow_linear
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 
 HEADS = (1, 2, 5, 8)
 REDUCTIONS = (8, 4, 2, 1)
@@ -54,7 +54,7 @@ SMALL = "mit_b0"
 
 
 @dataclass(frozen=True)
-class MixVisionTransformerConfig:
+class MixVisionTransformerConfig(VariantConfig[Size], table=VARIANTS):
     """`drop_path_rate` is the last block's; the others' rise to it from 0."""
 
     variant: str = "mit_b0"
@@ -154,7 +154,6 @@ class MixVisionTransformer(Backbone):
 
     def __init__(self, config: MixVisionTransformerConfig) -> None:
         super().__init__()
-        check_variant("MixVisionTransformer", config.variant, VARIANTS)
         widths, depths, _ = VARIANTS[config.variant]
         self.config = config
         rates = drop_rates(config.drop_path_rate, depths)
@@ -191,6 +190,5 @@ class MixVisionTransformer(Backbone):
             maps.append(x)
         return tuple(maps)
 
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        return self.head(maps[-1].mean((1, 2))) if self.config.num_classes else maps
+    def logits(self, x: jax.Array) -> jax.Array:
+        return self.head(x.mean((1, 2)))

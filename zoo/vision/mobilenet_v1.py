@@ -19,8 +19,8 @@ from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN
-from zoo.layers.stages import stage_ends
-from zoo.layers.variants import check_variant
+from zoo.layers.stages import collect_maps, stage_ends
+from zoo.layers.variants import VariantConfig
 
 
 class Size(NamedTuple):
@@ -57,16 +57,13 @@ _KAIMING = nn.initializer.KaimingNormal()
 
 
 @dataclass(frozen=True)
-class MobileNetV1Config:
+class MobileNetV1Config(VariantConfig[Size], table=VARIANTS):
     """`slope` is that of the activation below zero: 0 is ReLU. `deploy` folds the normalisations into convolutions."""
 
     variant: str = "mobilenetv1_x1_0"
     num_classes: int = 1000
     slope: float = 0.0
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("MobileNetV1", self.variant, VARIANTS)
 
 
 @dataclass(frozen=True)
@@ -141,15 +138,4 @@ class MobileNetV1(Backbone):
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         x = self.conv(x)  # [N, H/2, W/2, C]
-        maps = []
-        for number, block in enumerate(self.blocks):
-            x = block(x)
-            if number in self.ends:
-                maps.append(x)
-        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
-
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        if not self.config.num_classes:
-            return maps
-        return self.fc(F.global_avg_pool2d(maps[-1])[:, 0, 0])
+        return collect_maps(x, self.blocks, self.ends)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]

@@ -25,7 +25,8 @@ from zoo.contracts import Feature
 from zoo.layers.affine import Affine
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.hg_stem import StemBlock
-from zoo.layers.variants import check_variant
+from zoo.layers.stages import collect_maps
+from zoo.layers.variants import VariantConfig
 from zoo.layers.wide_head import WideHead
 
 _KAIMING = nn.initializer.KaimingNormal()
@@ -92,7 +93,7 @@ _FIRST_LIGHT = 2  # number of the first stage with light layers
 
 
 @dataclass(frozen=True)
-class PPHGNetV2Config:
+class PPHGNetV2Config(VariantConfig[Size], table=VARIANTS):
     """`use_lab` puts a learnable affine behind each activation; None does as the variant does.
 
     `deploy` folds the normalisations into convolutions.
@@ -102,9 +103,6 @@ class PPHGNetV2Config:
     num_classes: int = 1000
     use_lab: bool | None = None
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("PPHGNetV2", self.variant, VARIANTS)
 
 
 class ConvBNAct(ConvBN):
@@ -237,17 +235,8 @@ class PPHGNetV2(WideHead):
                 self.lab = Affine(_AFFINE_RATE)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        x = self.stem(x)  # [N, H/4, W/4, C]
-        maps = []
-        for stage in self.stages:
-            x = stage(x)
-            maps.append(x)
-        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+        return collect_maps(self.stem(x), self.stages)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
 
     def widen(self, x: jax.Array) -> jax.Array:
         x = super().widen(x)
         return self.lab(x) if self.use_lab else x
-
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        return self.logits(maps[-1]) if self.config.num_classes else maps

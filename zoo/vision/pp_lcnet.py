@@ -20,7 +20,8 @@ from framework.nn import functional as F
 from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
-from zoo.layers.variants import check_variant
+from zoo.layers.stages import collect_maps
+from zoo.layers.variants import VariantConfig
 from zoo.layers.wide_head import WideHead
 from zoo.layers.width import scaled_width
 
@@ -69,7 +70,7 @@ SMALL = "pplcnet_x0_25"
 
 
 @dataclass(frozen=True)
-class PPLCNetConfig:
+class PPLCNetConfig(VariantConfig[Size], table=VARIANTS):
     """`strides` are (vertical, horizontal) of the stem and of `blocks3` to `blocks6`.
 
     `pool` keeps the wide layer of the classifier as the only feature where there are no classes. `deploy` folds the
@@ -81,9 +82,6 @@ class PPLCNetConfig:
     strides: tuple[tuple[int, int], ...] = ((2, 2),) * 5
     pool: bool = False
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("PPLCNet", self.variant, VARIANTS)
 
 
 class DepthwiseSeparable(nn.Layer):
@@ -141,16 +139,6 @@ class PPLCNet(WideHead):
             self.add_head(width, HEAD_WIDTH, config.num_classes, F.hardswish)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        maps = self._maps(x)
+        x = self.blocks2(self.conv1(x))  # [N, H/2, W/2, C], then [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+        maps = collect_maps(x, (self.blocks3, self.blocks4, self.blocks5, self.blocks6))
         return (self.widen(maps[-1]),) if self.pools else maps
-
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        return self.logits(self._maps(x)[-1]) if self.config.num_classes else self.forward_features(x)
-
-    def _maps(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        x = self.blocks2(self.conv1(x))
-        maps = []
-        for stage in (self.blocks3, self.blocks4, self.blocks5, self.blocks6):
-            x = stage(x)
-            maps.append(x)
-        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]

@@ -21,7 +21,8 @@ from framework.nn.reparam import Arrays, centred, deploy_state, prefixed
 from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
-from zoo.layers.variants import check_variant
+from zoo.layers.stages import collect_maps
+from zoo.layers.variants import VariantConfig
 from zoo.layers.wide_head import WideHead
 from zoo.layers.width import scaled_width
 
@@ -70,15 +71,12 @@ SMALL = "pplcnetv2_small"
 
 
 @dataclass(frozen=True)
-class PPLCNetV2Config:
+class PPLCNetV2Config(VariantConfig[Size], table=VARIANTS):
     """`deploy` builds the form with one convolution in place of the branches."""
 
     variant: str = "pplcnetv2_base"
     num_classes: int = 1000
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("PPLCNetV2", self.variant, VARIANTS)
 
 
 def _conv(in_channels: int, out_channels: int, kernel_size: int, deploy: bool, stride: int = 1) -> ConvBN:
@@ -184,12 +182,4 @@ class PPLCNetV2(WideHead):
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         x = self.stem(x)  # [N, H/2, W/2, C]
-        maps = []
-        for stage in self.stages:
-            x = stage(x)
-            maps.append(x)
-        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
-
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        return self.logits(maps[-1]) if self.config.num_classes else maps
+        return collect_maps(x, self.stages)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]

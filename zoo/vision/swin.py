@@ -25,7 +25,7 @@ from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
 from zoo.layers.drop_path import DropPath, drop_rates
 from zoo.layers.mlp import NARROW, Mlp, narrow_linear
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 
 PATCH = 4
 EXPANSION = 4
@@ -57,7 +57,7 @@ SMALL = "swin_tiny"
 
 
 @dataclass(frozen=True)
-class SwinTransformerConfig:
+class SwinTransformerConfig(VariantConfig[Size], table=VARIANTS):
     """`drop_path_rate` is the last block's, None the variant's; the others' rise to it from 0.
 
     `norm_maps` normalises each map by a layer of its own, `norm0` to `norm3`, as detectors and segmenters on Swin do.
@@ -208,14 +208,11 @@ class SwinTransformer(Backbone):
 
     def __init__(self, config: SwinTransformerConfig) -> None:
         super().__init__()
-        check_variant("SwinTransformer", config.variant, VARIANTS)
-        size = VARIANTS[config.variant]
-        self.config = config
-        last = size.drop_path_rate if config.drop_path_rate is None else config.drop_path_rate
+        self.config, size = config, config.parts
         widths = [size.width << i for i in range(len(size.depths))]
         self.patch_embed = PatchEmbed(size.width)
         self.layers = nn.LayerList()
-        for i, rates in enumerate(drop_rates(last, size.depths)):
+        for i, rates in enumerate(drop_rates(size.drop_path_rate, size.depths)):
             stage = BasicLayer(widths[i], size.heads << i, size.window, rates, i + 1 < len(widths))
             self.layers.append(stage)
         if config.norm_maps:

@@ -23,7 +23,7 @@ from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
 from zoo.layers.drop_path import DropPath, drop_rates
 from zoo.layers.mlp import NARROW, Mlp, narrow_linear
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 
 
 class Size(NamedTuple):
@@ -71,7 +71,7 @@ SMALL = "deit_tiny"
 
 
 @dataclass(frozen=True)
-class VisionTransformerConfig:
+class VisionTransformerConfig(VariantConfig[Size], table=VARIANTS):
     """`image_size` is the side of the square images in pixels; None is the variant's.
 
     `drop_path_rate` is the last block's; the others' rise to it from 0.
@@ -155,7 +155,6 @@ class VisionTransformer(Backbone):
 
     def __init__(self, config: VisionTransformerConfig) -> None:
         super().__init__()
-        check_variant("VisionTransformer", config.variant, VARIANTS)
         size = VARIANTS[config.variant]
         self.config, self.size = config, size
         self.image_size = size.image if config.image_size is None else config.image_size

@@ -17,8 +17,8 @@ from detection.layers.csp_blocks import CSPLayer, base_conv, spatial_conv
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Feature
-from zoo.layers.variants import check_variant
+from zoo.contracts import Backbone, Feature
+from zoo.layers.variants import VariantConfig
 
 _POOLS = (5, 9, 13)
 # In and out channels at a multiplier of 1, blocks, residuals, pooling
@@ -51,14 +51,11 @@ SMALL = "nano"
 
 
 @dataclass(frozen=True)
-class CSPDarkNetConfig:
+class CSPDarkNetConfig(VariantConfig[Size], table=VARIANTS):
     """`deploy` folds the normalisations into convolutions."""
 
     variant: str = "s"
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("CSPDarkNet", self.variant, VARIANTS)
 
 
 class Focus(nn.Layer):
@@ -88,7 +85,7 @@ class SPPLayer(nn.Layer):
 
 
 @register("backbone", config=CSPDarkNetConfig)
-class CSPDarkNet(nn.Layer):
+class CSPDarkNet(Backbone):
     """[N, H, W, 3], even sizes -> maps at strides 8, 16 and 32."""
 
     def __init__(self, config: CSPDarkNetConfig) -> None:
@@ -124,6 +121,3 @@ class CSPDarkNet(nn.Layer):
                 x = getattr(self, name)(x)
             maps.append(x)
         return tuple(maps[1:])
-
-    def forward(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        return self.forward_features(x)

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 from zoo.layers.width import scaled_width
 
 STEM_WIDTH = 24
@@ -44,14 +44,11 @@ SMALL = "esnet_x0_75"
 
 
 @dataclass(frozen=True)
-class ESNetConfig:
+class ESNetConfig(VariantConfig[Size], table=VARIANTS):
     """`deploy` folds the normalisations into convolutions."""
 
     variant: str = "esnet_x0_75"
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("ESNet", self.variant, VARIANTS)
 
 
 def _conv(
@@ -119,7 +116,7 @@ class HalvingBlock(nn.Layer):
 
 
 @register("backbone", config=ESNetConfig)
-class ESNet(nn.Layer):
+class ESNet(Backbone):
     """[N, H, W, 3] -> the maps at strides 8, 16 and 32."""
 
     def __init__(self, config: ESNetConfig) -> None:
@@ -150,6 +147,3 @@ class ESNet(nn.Layer):
                 x = getattr(self, f"{stage}_{block}")(x)
             maps.append(x)
         return tuple(maps)  # [N, H/8, W/8, C1] to [N, H/32, W/32, C3]
-
-    def forward(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        return self.forward_features(x)
