@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from framework.config import bind
+from framework.config import bind, from_plain, override
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.export import Artifact
 from framework.inference import Runtime
@@ -95,7 +95,34 @@ class OCRDomain(Domain[OCROptions]):
         return tuple(setting for setting in settings if setting not in after), after
 
     def apply_settings(self, artifact: Artifact, settings: Sequence[str]) -> Artifact:
-        return _apply_settings(artifact, settings)
+        """An artifact whose options are changed by settings such as pipeline.detector.options.size.limit_side=640."""
+        if not settings:
+            return artifact
+        stages = {name: stage.config.get("options", {}) for name, stage in artifact.stages.items()}
+        tree = {"pipeline": {n: {"options": o} for n, o in stages.items()}}
+        tree["pipeline"]["options"] = artifact.config.get("options", {})
+        merged = from_plain(tree)
+        for setting in settings:
+            first, *below = setting.partition("=")[0].strip().split(".")
+            if first != "pipeline" or below[0] not in tree["pipeline"] or "options" not in below[:2]:
+                raise ConfigError(
+                    "the pipeline has no such option",
+                    where=f"-o {setting}",
+                    received=".".join((first, *below)),
+                    allowed="pipeline.options.…, "
+                    + ", ".join(f"pipeline.{name}.options.…" for name in stages),
+                )
+            merged = override(merged, setting)
+        kinds = {"detector": DetectOptions, "recognizer": RecognizeOptions, "orientation": OrientationOptions}
+        nodes = merged.value["pipeline"].value
+        bind(nodes["options"], PipelineOptions)  # here, as the nodes still know which -o they are from
+        for name in stages:
+            bind(nodes[name].value["options"], kinds[name])
+        data = merged.plain()["pipeline"]
+        artifact.config["options"] = data["options"]
+        for name, stage in artifact.stages.items():
+            stage.config["options"] = data[name]["options"]
+        return artifact
 
 
 def _open_detector(stage: Artifact, options: OCROptions, runtime: Runtime) -> Detector:
@@ -130,38 +157,6 @@ def _at_run_time(setting: str) -> bool:
     """Whether a setting is an option that a finished artifact can be run with: all but what is part of the programs."""
     keys = setting.partition("=")[0].strip().split(".")
     return "options" in keys and not {"normalize", "height", "size_hw"} & set(keys)
-
-
-def _apply_settings(artifact: Artifact, settings: Sequence[str]) -> Artifact:
-    """An artifact whose options are changed by settings such as pipeline.detector.options.size.limit_side=640."""
-    from framework.config import bind, from_plain, override
-
-    if not settings:
-        return artifact
-    stages = {name: stage.config.get("options", {}) for name, stage in artifact.stages.items()}
-    tree = {"pipeline": {n: {"options": o} for n, o in stages.items()}}
-    tree["pipeline"]["options"] = artifact.config.get("options", {})
-    merged = from_plain(tree)
-    for setting in settings:
-        first, *below = setting.partition("=")[0].strip().split(".")
-        if first != "pipeline" or below[0] not in tree["pipeline"] or "options" not in below[:2]:
-            raise ConfigError(
-                "the pipeline has no such option",
-                where=f"-o {setting}",
-                received=".".join((first, *below)),
-                allowed="pipeline.options.…, " + ", ".join(f"pipeline.{name}.options.…" for name in stages),
-            )
-        merged = override(merged, setting)
-    kinds = {"detector": DetectOptions, "recognizer": RecognizeOptions, "orientation": OrientationOptions}
-    nodes = merged.value["pipeline"].value
-    bind(nodes["options"], PipelineOptions)  # here, as the nodes still know which -o they are from
-    for name in stages:
-        bind(nodes[name].value["options"], kinds[name])
-    data = merged.plain()["pipeline"]
-    artifact.config["options"] = data["options"]
-    for name, stage in artifact.stages.items():
-        stage.config["options"] = data[name]["options"]
-    return artifact
 
 
 DOMAIN = OCRDomain()

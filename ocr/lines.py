@@ -1,11 +1,6 @@
 """A line of text and its parts: Line > Word > Char, frozen and comparable. `ocr.results` puts them into pages.
 
-Geometry is in pixels of the source image: continuous xy, x to the right, y down, pixel i covers [i, i+1). A polygon
-runs clockwise as seen by a reader of the text and starts at the text's own top-left corner, so the edge from its first
-to its second point tells which way is "right": for upright text that is the image's right, for text that stands on its
-head the image's left. Most polygons are quads; curved text may have more points, upper edge first.
-
-Text is kept as it was recognised: no space is added, dropped or folded at any level.
+What polygons and texts hold is told there.
 """
 
 from __future__ import annotations

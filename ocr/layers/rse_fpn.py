@@ -12,7 +12,7 @@ from typing import Literal
 import jax
 
 from framework import nn
-from ocr.layers.pyramid import Pyramid, RSELayer, join, top_down
+from ocr.layers.pyramid import Pyramid, RSELayer, coarse_first, join, top_down
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,5 @@ class RSEFPN(nn.Layer):
         self.inp_conv = nn.LayerList([RSELayer(width, width // 4, 3) for _ in in_channels])
 
     def forward(self, maps: Sequence[jax.Array]) -> Pyramid:
-        # From the coarsest level, the order in which upstream's programs hold their operations.
-        laterals = [conv(x) for conv, x in reversed(list(zip(self.ins_conv, maps)))][::-1]
-        outs = top_down(laterals)
-        levels = [conv(x) for conv, x in reversed(list(zip(self.inp_conv, outs)))][::-1]
-        return Pyramid(join(levels), outs[:3])
+        outs = top_down(coarse_first(self.ins_conv, maps))
+        return Pyramid(join(coarse_first(self.inp_conv, outs)), outs[:3])

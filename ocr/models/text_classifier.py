@@ -19,6 +19,7 @@ from framework import nn
 from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
+from ocr.layers.ctc_head import uniform_linear
 from zoo.contracts import BackboneConfig, build_backbone
 from zoo.layers.variants import VariantConfig
 from zoo.vision.mobilenet_v3 import MobileNetV3Config
@@ -62,9 +63,7 @@ class ClassHead(nn.Layer):
 
     def __init__(self, in_channels: int, num_classes: int) -> None:
         super().__init__()
-        bound = in_channels**-0.5
-        uniform = nn.initializer.Uniform(-bound, bound)
-        self.fc = nn.Linear(in_channels, num_classes, weight_attr=uniform, bias_attr=uniform)
+        self.fc = uniform_linear(in_channels, num_classes)
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.fc(F.global_avg_pool2d(x)[:, 0, 0])
