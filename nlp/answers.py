@@ -21,9 +21,8 @@ from nlp.processors import Outputs, TextProcessor
 NEVER = -1e9  # the score of what is no answer
 _PUNCTUATION = set(string.punctuation)
 _CHINESE = "[\u4e00-\u9fa5]"
-_CHINESE_PUNCTUATION = set(
-    "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』"
-)  # what CMRC's script leaves out
+# What CMRC's script leaves out
+_CHINESE_PUNCTUATION = set("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
 _Normal = Callable[[str], list[str]]
 
 
@@ -38,7 +37,7 @@ class Answer:
     score: float
 
     def to_dict(self) -> dict[str, Any]:
-        return {"text": self.text, "start": self.start, "end": self.end, "score": round(self.score, 6)}
+        return {**vars(self), "score": round(self.score, 6)}
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,7 @@ class AnsweredQuestion:
         return self.answers[0]
 
     def to_dict(self) -> dict[str, Any]:
-        answers = [answer.to_dict() for answer in self.answers]
-        return {"text": self.text, "question": self.question, "answers": answers}
+        return {**vars(self), "answers": [answer.to_dict() for answer in self.answers]}
 
 
 def pack_question(sample: TextSample) -> dict[str, np.ndarray]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,11 +16,10 @@ from detection.data.records import (
     build_records,
     check_files,
     report_problems,
-    some,
 )
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
-from framework.vision.image import check_file
+from framework.vision.dataset_files import abbreviate, read_annotations
 
 
 @register("dataset")
@@ -111,7 +109,7 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
         raise InputError(
             f"{len(unknown)} annotations belong to nothing",
             where=file,
-            received=some(unknown, "; "),
+            received=abbreviate(unknown, "; "),
             allowed="ids that are in the lists images and categories of the same file",
             fix="correct the annotations, or add the categories",
         )
@@ -132,7 +130,7 @@ def _as_coco(categories: list[dict[str, Any]], file: Path) -> list[dict[str, Any
         raise InputError(
             "the categories are not COCO's",
             where=file,
-            received=some(others),
+            received=abbreviate(others),
             allowed="those of COCO's 80 classes, with COCO's ids, since the data set has `classes: coco`",
             fix=f"set classes to null in the data set, and model.num_classes to {len(named)}",
         )
@@ -156,16 +154,7 @@ def count_keypoints(data: dict[str, list[Any]], file: Path) -> int:
 
 def load_coco(file: Path) -> dict[str, list[Any]]:
     """The lists of a file in COCO's format. Raises: InputError, FormatError."""
-    text = check_file(file, "annotation").read_bytes()
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(
-            "the annotations are not JSON",
-            where=file,
-            received=error,
-            fix="export or download the file again",
-        ) from error
+    data: Any = read_annotations(file)
     if isinstance(data, dict) and "annotations" not in data:
         data["annotations"] = []  # COCO's test sets: images alone
     for name in ("images", "annotations", "categories"):

@@ -13,17 +13,7 @@ COCO_CLASSES = tuple(
 )
 """Names by class index."""
 
-_LEFT_OUT = {
-    12,
-    26,
-    29,
-    30,
-    45,
-    66,
-    68,
-    69,
-    71,
-    83,
-}  # numbers of classes that COCO dropped before it was published
+# Numbers of classes that COCO dropped before it was published
+_LEFT_OUT = {12, 26, 29, 30, 45, 66, 68, 69, 71, 83}
 COCO_CATEGORY_IDS = tuple(number for number in range(1, 91) if number not in _LEFT_OUT)
 """COCO's own numbers by class index."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,12 +14,12 @@ from detection.data.records import (
     build_records,
     check_files,
     report_problems,
-    some,
 )
 from detection.data.voc_xml import VocAnnotation, read_voc
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, nearest
-from framework.vision.image import SUFFIXES, check_file
+from framework.vision.dataset_files import abbreviate, read_lines
+from framework.vision.image import SUFFIXES
 
 _FOLDERS = (("JPEGImages", "Annotations"), ("images", "annotations"), ("", ""))  # of images, of XML files
 _Pair = tuple[Path, Path]  # an image and its annotation
@@ -122,7 +122,7 @@ class VocDetection(RecordsDataset):
             raise InputError(
                 f"{len(missing)} of {len(pairs)} annotations are not there",
                 where=self._place,
-                received=some(missing),
+                received=abbreviate(missing),
             )
         return pairs
 
@@ -171,14 +171,8 @@ def _read_list(file: Path, root: Path) -> list[_Pair]:
     return pairs
 
 
-def _lines(file: Path) -> Iterable[str]:
-    try:
-        text = check_file(file, "list").read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "the list is not UTF-8", where=file, received=error.reason, fix="save it as UTF-8"
-        ) from error
-    return [line for line in text.splitlines() if line.strip()]
+def _lines(file: Path) -> list[str]:
+    return [line for line in read_lines(file, "list") if line.strip()]
 
 
 def _objects(
@@ -192,13 +186,12 @@ def _objects(
                 "an object is of an unknown class",
                 where=f"{xml}, object {place}",
                 received=repr(one.name),
-                allowed=some(list(number)),
+                allowed=abbreviate(list(number)),
                 fix=f"did you mean {close!r}?" if close else "add the class, or correct the annotation",
             )
         x0, y0, x1, y1 = one.box
-        if (
-            x1 - x0 <= 1 or y1 - y0 <= 1
-        ):  # VOC's xmax == xmin: no box of one pixel, but a click that was not dragged
+        # VOC's xmax == xmin: no box of one pixel, but a click that was not dragged
+        if x1 - x0 <= 1 or y1 - y0 <= 1:
             problems.append(f"{xml}, object {place} ({one.name}): box {one.box} has no area")
             continue
         found.append((one.box, number[one.name], not one.difficult))

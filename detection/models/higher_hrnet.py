@@ -108,9 +108,8 @@ class HrHRNetHead(nn.Layer):
 
     def forward(self, x: jax.Array) -> Maps:
         first = self.conv1(x)  # [N, H/4, W/4, 2 * J]
-        second = self.conv2(
-            self.blocks(self.deconv(jnp.concatenate([x, first], axis=-1)))
-        )  # [N, H/2, W/2, J]
+        larger = self.deconv(jnp.concatenate([x, first], axis=-1))  # [N, H/2, W/2, C]
+        second = self.conv2(self.blocks(larger))  # [N, H/2, W/2, J]
         coarse, tags = jnp.split(first.astype(jnp.float32), 2, axis=-1)
         return Maps(coarse, tags, second.astype(jnp.float32))
 

@@ -85,9 +85,8 @@ class Downsample(nn.Layer):
 
     def __init__(self, in_channels: int, out_channels: int, dilation: int, reduction: int) -> None:
         super().__init__()
-        self.conv1x1 = _conv_norm_act(
-            in_channels, out_channels, 3, stride=2
-        )  # upstream's name, whatever its kernel
+        # upstream's name, whatever its kernel
+        self.conv1x1 = _conv_norm_act(in_channels, out_channels, 3, stride=2)
         self.F_loc = _depthwise(out_channels)
         self.F_sur = _depthwise(out_channels, dilation)
         self.bn = _norm(2 * out_channels)

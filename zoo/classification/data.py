@@ -26,13 +26,8 @@ from framework.vision import image
 from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines
 from framework.vision.sample import Sample
 
-_ZIP_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    RuntimeError,
-    OSError,
-    EOFError,
-)  # RuntimeError: a password is needed
+# RuntimeError: a password is needed
+_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, RuntimeError, OSError, EOFError)
 _GET_ZIP_AGAIN = "test the archive with a zip program, and copy or download it again"
 _SPLITS = {"train", "val", "valid", "validation", "test"}
 _MAX_UNNAMED = 1_000_000  # classes without a file of names; a greater label is a slip

@@ -162,9 +162,8 @@ class PatchMerging(nn.Layer):
     def forward(self, x: jax.Array) -> jax.Array:
         x = F.pad(x, [0, x.shape[2] % 2, 0, x.shape[1] % 2])
         n, h, w, c = x.shape
-        x = x.reshape(n, h // 2, 2, w // 2, 2, c).transpose(
-            0, 1, 3, 4, 2, 5
-        )  # left above, left below, right above …
+        x = x.reshape(n, h // 2, 2, w // 2, 2, c)
+        x = x.transpose(0, 1, 3, 4, 2, 5)  # left above, left below, right above …
         return self.reduction(self.norm(x.reshape(n, h // 2, w // 2, 4 * c)))
 
 
