@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from detection.detector import ObjectDetector
-from detection.options import THRESHOLD, DetectionOptions
+from detection.detector import THRESHOLD, DetectionOptions, ObjectDetector
 from detection.pose_predictor import POSE, KeypointMeta, open_pose_predictor
 from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError, FormatError, OarError

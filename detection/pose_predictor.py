@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from detection.data import keypoints as keypoint_names
-from detection.detector import ObjectDetector, track
-from detection.options import DetectionOptions
+from detection.detector import DetectionOptions, ObjectDetector, track
 from detection.result_files import CocoFile, MotFile
 from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError, FormatError

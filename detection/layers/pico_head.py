@@ -18,7 +18,7 @@ from detection.boxes import boxes_to_distances, distances_to_boxes
 from detection.contracts import Detections, Detector
 from detection.layers.grid import Grid, flatten_maps, make_grid
 from detection.layers.integral import Integral
-from detection.layers.nms import NMS, multiclass_nms
+from detection.layers.nms import DenseDetectorConfig, multiclass_nms
 from detection.layers.pico_pan import PicoPAN
 from detection.losses import distribution_focal_loss, giou_loss
 from framework import nn
@@ -30,6 +30,15 @@ from zoo.layers.conv_bn import ConvBN
 STRIDES = (8, 16, 32, 64)
 REG_MAX = 7
 _SMALL_NORMAL = nn.initializer.Normal(0.0, 0.01)
+
+
+class Size(NamedTuple):
+    """Width of neck and head, depth of the head; `params` are the numbers that the published network learns."""
+
+    backbone: BackboneConfig
+    width: int
+    convs: int
+    params: int
 
 
 class Level(NamedTuple):
@@ -70,15 +79,8 @@ class PicoAttention(nn.Layer):
     def __init__(self, width: int, deploy: bool) -> None:
         super().__init__()
         self.fc = nn.Conv2D(width, width, 1, weight_attr=nn.initializer.Normal(0.0, 0.001))
-        self.conv = ConvBN(
-            width,
-            width,
-            1,
-            act=F.hardswish,
-            names=("conv", "norm"),
-            initializer=_SMALL_NORMAL,
-            deploy=deploy,
-        )
+        own = {"act": F.hardswish, "names": ("conv", "norm"), "initializer": _SMALL_NORMAL, "deploy": deploy}
+        self.conv = ConvBN(width, width, 1, **own)
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.conv(x * F.sigmoid(self.fc(F.global_avg_pool2d(x))))
@@ -141,23 +143,22 @@ def localisation_losses(
 
 
 class PicoDetector(Detector):
-    """`backbone` is the config of one; `block` mixes two maps in the neck. Subclasses have `forward` and `loss`."""
+    """`block` mixes two maps in the neck, and `head` makes the head from the width of both, its depth, the number of
+    classes and whether it is the deploy form. Subclasses have `forward` and `loss`."""
 
     example_shape = (1, 320, 320, 3)
 
     def __init__(
         self,
-        backbone: BackboneConfig,
-        width: int,
+        config: DenseDetectorConfig[Size],
         block: Callable[[int, int, bool], nn.Layer],
-        head: PicoHeadBase,
-        nms: NMS,
-        deploy: bool,
+        head: Callable[[int, int, int, bool], PicoHeadBase],
     ) -> None:
-        super().__init__(backbone, deploy)
-        self.nms = nms
-        self.neck = PicoPAN(self.in_channels, width, block, deploy)
-        self.head = head
+        size, deploy = config.parts, config.deploy
+        super().__init__(size.backbone, deploy)
+        self.nms = config.nms
+        self.neck = PicoPAN(self.in_channels, size.width, block, deploy)
+        self.head = head(size.width, size.convs, config.num_classes, deploy)
 
     def maps(self, images: jax.Array) -> tuple[jax.Array, ...]:
         """What the head reads, [N, H / stride, W / stride, width] at STRIDES."""
