@@ -128,8 +128,13 @@ class AnswerF1:
 
     def start(self, labels: tuple[str, ...]) -> _AnswerF1:
         if self.unit == "words":
-            return _AnswerF1(normal_words, _common_words)
-        return _AnswerF1(normal_characters, _common_run)
+            return _AnswerF1(normal_words, lambda given, wanted: (Counter(given) & Counter(wanted)).total())
+        return _AnswerF1(
+            normal_characters,
+            lambda given, wanted: (
+                SequenceMatcher(None, given, wanted, autojunk=False).find_longest_match().size
+            ),
+        )
 
 
 class _AnswerF1:
@@ -173,11 +178,3 @@ def normal_characters(text: str) -> list[str]:
     """The Chinese characters, and the words and signs between them, by which CMRC 2018 compares answers."""
     text = "".join(character for character in text.lower() if character not in _CHINESE_PUNCTUATION)
     return re.findall(rf"{_CHINESE}|(?:(?!{_CHINESE})\w)+|[^\w\s]", text)
-
-
-def _common_words(given: list[str], wanted: list[str]) -> int:
-    return sum((Counter(given) & Counter(wanted)).values())
-
-
-def _common_run(given: list[str], wanted: list[str]) -> int:
-    return SequenceMatcher(None, given, wanted, autojunk=False).find_longest_match().size

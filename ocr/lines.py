@@ -100,7 +100,9 @@ class Line:
         _freeze(self)
         object.__setattr__(self, "words", tuple(self.words))
         if self.orientation is None:
-            object.__setattr__(self, "orientation", _orientation(self.polygon))
+            right = _upper_edge(self.polygon)
+            turn = round(math.degrees(math.atan2(right.imag, right.real)) / 90) * 90 % 360
+            object.__setattr__(self, "orientation", turn)
         if self.vertical is None:
             object.__setattr__(self, "vertical", _is_vertical(self))
 
@@ -108,11 +110,6 @@ class Line:
 def _upper_edge(polygon: Polygon) -> complex:
     """The way the upper edge runs, as x + iy. Of P points the first half is the upper edge."""
     return complex(*polygon[(len(polygon) + 1) // 2 - 1]) - complex(*polygon[0])
-
-
-def _orientation(polygon: Polygon) -> int:
-    right = _upper_edge(polygon)
-    return round(math.degrees(math.atan2(right.imag, right.real)) / 90) * 90 % 360
 
 
 def _is_vertical(line: Line) -> bool:

@@ -29,16 +29,8 @@ def base_conv(
 ) -> ConvBN:
     """Convolution, normalisation, SiLU."""
     initializer = I.KaimingUniform(negative_slope=math.sqrt(5), nonlinearity="leaky_relu")
-    layer = ConvBN(
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        groups=groups,
-        act=F.silu,
-        deploy=deploy,
-        initializer=initializer,
-    )
+    own = {"groups": groups, "act": F.silu, "deploy": deploy, "initializer": initializer}
+    layer = ConvBN(in_channels, out_channels, kernel_size, stride, **own)
     if not deploy:
         layer.bn.epsilon, layer.bn.momentum = 1e-3, 0.97
     return layer

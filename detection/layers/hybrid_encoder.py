@@ -125,12 +125,5 @@ def sincos_positions(height: int, width: int, channels: int, temperature: float 
 
 def _conv(in_channels: int, out_channels: int, kernel: int, stride: int, deploy: bool) -> ConvBN:
     bound = 1 / math.sqrt(in_channels * kernel * kernel)
-    return ConvBN(
-        in_channels,
-        out_channels,
-        kernel,
-        stride,
-        act=F.silu,
-        deploy=deploy,
-        initializer=I.Uniform(-bound, bound),
-    )
+    own = {"act": F.silu, "deploy": deploy, "initializer": I.Uniform(-bound, bound)}
+    return ConvBN(in_channels, out_channels, kernel, stride, **own)

@@ -41,18 +41,12 @@ class SpatialThenPointwise(nn.Layer):
     ) -> None:
         super().__init__()
         self.linear, self.deploy = linear, deploy
-        bias = None if deploy else False
+        attrs = {"weight_attr": _KAIMING, "bias_attr": None if deploy else False}
+        padding, groups = kernel_size // 2, out_channels
         self.dwconv = nn.Conv2D(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            kernel_size // 2,
-            groups=out_channels,
-            weight_attr=_KAIMING,
-            bias_attr=bias,
+            in_channels, out_channels, kernel_size, stride, padding, groups=groups, **attrs
         )
-        self.pwconv = nn.Conv2D(out_channels, out_channels, 1, weight_attr=_KAIMING, bias_attr=bias)
+        self.pwconv = nn.Conv2D(out_channels, out_channels, 1, **attrs)
         if not deploy:
             self.bn1, self.bn2 = nn.BatchNorm2D(out_channels), nn.BatchNorm2D(out_channels)
 

@@ -142,16 +142,8 @@ class ResidualUnit(nn.Layer):
         self.shortcut = unit.stride == 1 and in_channels == self.out_channels
         self.squeeze = unit.squeeze
         self.expand_conv = ConvBN(in_channels, mid, 1, act=act, deploy=deploy)
-        self.bottleneck_conv = ConvBN(
-            mid,
-            mid,
-            unit.kernel_size,
-            unit.stride,
-            groups=mid,
-            act=act,
-            deploy=deploy,
-            dilation=unit.dilation,
-        )
+        own = {"groups": mid, "act": act, "deploy": deploy, "dilation": unit.dilation}
+        self.bottleneck_conv = ConvBN(mid, mid, unit.kernel_size, unit.stride, **own)
         if unit.squeeze:
             self.mid_se = SqueezeExcite(mid, slope=_SE_SLOPE)
         self.linear_conv = ConvBN(mid, self.out_channels, 1, deploy=deploy)

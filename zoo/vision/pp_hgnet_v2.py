@@ -52,39 +52,41 @@ class Size(NamedTuple):
     stem: tuple[int, int]
     layers: int
     affine: bool
-    stages: tuple[Stage, Stage, Stage, Stage]
+    stages: tuple[Stage, ...]
     params: int
 
 
+_Four = tuple[int, int, int, int]
+
+
 def _size(
-    params: int, stem: tuple[int, int], layers: int, affine: bool, *stages: tuple[int, int, int]
+    params: int, stem: tuple[int, int], layers: int, affine: bool, mid: _Four, out: _Four, blocks: _Four
 ) -> Size:
-    first, second, third, fourth = (Stage(*stage) for stage in stages)
-    return Size(stem, layers, affine, (first, second, third, fourth), params)
+    return Size(stem, layers, affine, tuple(map(Stage, mid, out, blocks)), params)
 
 
 # `stage_config` of PPHGNetV2_B0 to _B6 in the reference
 VARIANTS: dict[str, Size] = {
     "pphgnetv2_b0": _size(
-        5_996_550, (16, 16), 3, True, (16, 64, 1), (32, 256, 1), (64, 512, 2), (128, 1024, 1)
+        5_996_550, (16, 16), 3, True, (16, 32, 64, 128), (64, 256, 512, 1024), (1, 1, 2, 1)
     ),
     "pphgnetv2_b1": _size(
-        6_343_158, (24, 32), 3, True, (32, 64, 1), (48, 256, 1), (96, 512, 2), (192, 1024, 1)
+        6_343_158, (24, 32), 3, True, (32, 48, 96, 192), (64, 256, 512, 1024), (1, 1, 2, 1)
     ),
     "pphgnetv2_b2": _size(
-        11_221_356, (24, 32), 4, True, (32, 96, 1), (64, 384, 1), (128, 768, 3), (256, 1536, 1)
+        11_221_356, (24, 32), 4, True, (32, 64, 128, 256), (96, 384, 768, 1536), (1, 1, 3, 1)
     ),
     "pphgnetv2_b3": _size(
-        16_292_216, (24, 32), 5, True, (32, 128, 1), (64, 512, 1), (128, 1024, 3), (256, 2048, 1)
+        16_292_216, (24, 32), 5, True, (32, 64, 128, 256), (128, 512, 1024, 2048), (1, 1, 3, 1)
     ),
     "pphgnetv2_b4": _size(
-        19_796_680, (32, 48), 6, False, (48, 128, 1), (96, 512, 1), (192, 1024, 3), (384, 2048, 1)
+        19_796_680, (32, 48), 6, False, (48, 96, 192, 384), (128, 512, 1024, 2048), (1, 1, 3, 1)
     ),
     "pphgnetv2_b5": _size(
-        39_569_064, (32, 64), 6, False, (64, 128, 1), (128, 512, 2), (256, 1024, 5), (512, 2048, 2)
+        39_569_064, (32, 64), 6, False, (64, 128, 256, 512), (128, 512, 1024, 2048), (1, 2, 5, 2)
     ),
     "pphgnetv2_b6": _size(
-        75_256_776, (48, 96), 6, False, (96, 192, 2), (192, 512, 3), (384, 1024, 6), (768, 2048, 3)
+        75_256_776, (48, 96), 6, False, (96, 192, 384, 768), (192, 512, 1024, 2048), (2, 3, 6, 3)
     ),
 }
 SMALL = "pphgnetv2_b0"

@@ -102,16 +102,8 @@ class DepthwiseSeparable(nn.Layer):
         kernel = stage.kernel_size
         if stage.branches:
             attr = nn.ParamAttr(trainable=deploy)
-            self.dw_conv = nn.Conv2D(
-                in_channels,
-                in_channels,
-                kernel,
-                stride,
-                kernel // 2,
-                groups=in_channels,
-                weight_attr=attr,
-                bias_attr=attr,
-            )
+            attrs = {"weight_attr": attr, "bias_attr": attr, "groups": in_channels}
+            self.dw_conv = nn.Conv2D(in_channels, in_channels, kernel, stride, kernel // 2, **attrs)
             if not deploy:
                 sizes = [size for size in range(kernel, 0, -2) if size > 1 or stride == 1]
                 convs = [ConvBN(in_channels, in_channels, size, stride, **own) for size in sizes]

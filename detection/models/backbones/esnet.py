@@ -61,19 +61,8 @@ def _conv(
 ) -> ConvBN:
     """A 1x1 convolution, or a depthwise one where the kernel is larger and the width stays."""
     groups = in_channels if kernel_size > 1 and in_channels == out_channels else 1
-    names = ("_conv", "_batch_norm")
-    kaiming = nn.initializer.KaimingNormal()
-    return ConvBN(
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        groups=groups,
-        act=act,
-        names=names,
-        deploy=deploy,
-        initializer=kaiming,
-    )
+    own = {"names": ("_conv", "_batch_norm"), "initializer": nn.initializer.KaimingNormal(), "deploy": deploy}
+    return ConvBN(in_channels, out_channels, kernel_size, stride, groups=groups, act=act, **own)
 
 
 class ShuffleBlock(nn.Layer):
