@@ -1,10 +1,4 @@
-"""Detection as a domain: boxes and keypoints, on images whole and sliced, and on videos with tracking.
-
-from detection import predictor
-
-detect = predictor("picodet_s_320_coco", threshold=0.4)
-print([box.label for box in detect("street.jpg").boxes])
-"""
+"""Detection as a domain: boxes and keypoints, on images whole and sliced, and on videos with tracking."""
 
 from __future__ import annotations
 

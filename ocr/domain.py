@@ -1,10 +1,4 @@
-"""OCR as a domain: artifacts of three stages, their options, and the predictor.
-
-from ocr import predictor
-
-read = predictor()
-print(read("scan.jpg").text)
-"""
+"""OCR as a domain: artifacts of three stages, their options, and the predictor."""
 
 from __future__ import annotations
 

@@ -155,10 +155,12 @@ class PicoDetector(Detector):
         head: Callable[[int, int, int, bool], PicoHeadBase],
     ) -> None:
         size, deploy = config.parts, config.deploy
+        # Before the backbone: the values that a seed gives to parameters follow from their order.
+        made = head(size.width, size.convs, config.num_classes, deploy)
         super().__init__(size.backbone, deploy)
         self.nms = config.nms
         self.neck = PicoPAN(self.in_channels, size.width, block, deploy)
-        self.head = head(size.width, size.convs, config.num_classes, deploy)
+        self.head = made
 
     def maps(self, images: jax.Array) -> tuple[jax.Array, ...]:
         """What the head reads, [N, H / stride, W / stride, width] at STRIDES."""

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+
+class ScaledSize(NamedTuple):
+    """The multiplier of all widths, and the published number of parameters with 1000 classes."""
+
+    scale: float
+    params: int
+
 
 def scaled_width(channels: int, scale: float, multiple: int = 8) -> int:
     """`channels * scale` rounded to a multiple, half up, at least one multiple and never below nine tenths of the wish.

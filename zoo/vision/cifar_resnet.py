@@ -88,8 +88,7 @@ class CifarResNet(Backbone):
             self.add_sublayer(f"layer{stage + 1}", blocks)
         self.features = tuple(Feature(width, 2**stage) for stage, width in enumerate(WIDTHS))
         if config.num_classes:
-            attr = nn.ParamAttr(initializer=I.KaimingNormal())
-            self.linear = nn.Linear(channels, config.num_classes, attr)
+            self.linear = nn.Linear(channels, config.num_classes, I.KaimingNormal())
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         first = self.layer1(F.relu(self.bn1(self.conv1(x))))  # [N, H, W, 16]

@@ -147,11 +147,7 @@ class CSPResStage(nn.Layer):
 @register("model", config=CSPResNetConfig)
 @register("backbone", config=CSPResNetConfig)
 class CSPResNet(Backbone):
-    """[N, H, W, 3] -> maps at strides 4, 8, 16 and 32, or logits [N, num_classes].
-
-    Raises:
-        ConfigError: the variant is unknown.
-    """
+    """[N, H, W, 3] -> maps at strides 4, 8, 16 and 32, or logits [N, num_classes]."""
 
     def __init__(self, config: CSPResNetConfig) -> None:
         super().__init__()

@@ -10,7 +10,6 @@ Weights: `state_dict()` has the names of PaddleClas; those of PaddleDetection, p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
 
@@ -21,21 +20,14 @@ from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN
 from zoo.layers.stages import collect_maps, stage_ends
 from zoo.layers.variants import VariantConfig
+from zoo.layers.width import ScaledSize
 
-
-class Size(NamedTuple):
-    """`params` of 1000 classes; with the running statistics they are the values in PaddleClas 2.6's checkpoints."""
-
-    scale: float
-    params: int
-
-
-# Width multipliers; paper, table 7
-VARIANTS: dict[str, Size] = {
-    "mobilenetv1_x0_25": Size(0.25, 470_072),
-    "mobilenetv1_x0_5": Size(0.5, 1_331_592),
-    "mobilenetv1_x0_75": Size(0.75, 2_585_560),
-    "mobilenetv1_x1_0": Size(1.0, 4_231_976),
+# Paper, table 7. With the running statistics `params` are the values in PaddleClas 2.6's checkpoints.
+VARIANTS: dict[str, ScaledSize] = {
+    "mobilenetv1_x0_25": ScaledSize(0.25, 470_072),
+    "mobilenetv1_x0_5": ScaledSize(0.5, 1_331_592),
+    "mobilenetv1_x0_75": ScaledSize(0.75, 2_585_560),
+    "mobilenetv1_x1_0": ScaledSize(1.0, 4_231_976),
 }
 SMALL = "mobilenetv1_x0_25"
 
@@ -57,7 +49,7 @@ _KAIMING = nn.initializer.KaimingNormal()
 
 
 @dataclass(frozen=True)
-class MobileNetV1Config(VariantConfig[Size], table=VARIANTS):
+class MobileNetV1Config(VariantConfig[ScaledSize], table=VARIANTS):
     """`slope` is that of the activation below zero: 0 is ReLU. `deploy` folds the normalisations into convolutions."""
 
     variant: str = "mobilenetv1_x1_0"

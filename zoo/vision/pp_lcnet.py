@@ -23,7 +23,7 @@ from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.stages import collect_maps
 from zoo.layers.variants import VariantConfig
 from zoo.layers.wide_head import WideHead
-from zoo.layers.width import scaled_width
+from zoo.layers.width import ScaledSize, scaled_width
 
 _KAIMING = nn.initializer.KaimingNormal()
 
@@ -48,29 +48,22 @@ STAGES: dict[str, tuple[Block, ...]] = {
 HEAD_WIDTH = 1280  # at every scale
 
 
-class Size(NamedTuple):
-    """`params` of 1000 classes; with the running statistics they are the values in PaddleClas 2.6's checkpoints."""
-
-    scale: float
-    params: int
-
-
-# Width multipliers; paper, table 2
-VARIANTS: dict[str, Size] = {
-    "pplcnet_x0_25": Size(0.25, 1_521_184),
-    "pplcnet_x0_35": Size(0.35, 1_643_090),
-    "pplcnet_x0_5": Size(0.5, 1_879_576),
-    "pplcnet_x0_75": Size(0.75, 2_357_008),
-    "pplcnet_x1_0": Size(1.0, 2_952_520),
-    "pplcnet_x1_5": Size(1.5, 4_499_832),
-    "pplcnet_x2_0": Size(2.0, 6_521_512),
-    "pplcnet_x2_5": Size(2.5, 9_017_560),
+# Paper, table 2. With the running statistics `params` are the values in PaddleClas 2.6's checkpoints.
+VARIANTS: dict[str, ScaledSize] = {
+    "pplcnet_x0_25": ScaledSize(0.25, 1_521_184),
+    "pplcnet_x0_35": ScaledSize(0.35, 1_643_090),
+    "pplcnet_x0_5": ScaledSize(0.5, 1_879_576),
+    "pplcnet_x0_75": ScaledSize(0.75, 2_357_008),
+    "pplcnet_x1_0": ScaledSize(1.0, 2_952_520),
+    "pplcnet_x1_5": ScaledSize(1.5, 4_499_832),
+    "pplcnet_x2_0": ScaledSize(2.0, 6_521_512),
+    "pplcnet_x2_5": ScaledSize(2.5, 9_017_560),
 }
 SMALL = "pplcnet_x0_25"
 
 
 @dataclass(frozen=True)
-class PPLCNetConfig(VariantConfig[Size], table=VARIANTS):
+class PPLCNetConfig(VariantConfig[ScaledSize], table=VARIANTS):
     """`strides` are (vertical, horizontal) of the stem and of `blocks3` to `blocks6`.
 
     `pool` keeps the wide layer of the classifier as the only feature where there are no classes. `deploy` folds the

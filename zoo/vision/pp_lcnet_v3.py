@@ -29,7 +29,7 @@ from zoo.layers.stages import collect_maps
 from zoo.layers.text_row import TEXT_ROW_STRIDE, pool_text_row
 from zoo.layers.variants import VariantConfig
 from zoo.layers.wide_head import WideHead
-from zoo.layers.width import scaled_width
+from zoo.layers.width import ScaledSize, scaled_width
 
 Stride = int | tuple[int, int]
 
@@ -74,23 +74,17 @@ _LINE = _stages(1, (2, 1), (1, 2), (2, 1), (2, 1))
 HEAD_WIDTH = 1280  # at every scale
 
 
-class Size(NamedTuple):
-    """`params` of 1000 classes; with the running statistics they are the pull request's `state_dict()`."""
-
-    scale: float
-    params: int
-
-
-# Widths of the PP-OCR detectors, and of PPLCNetV3_base in PaddleClas and the PP-OCR recognisers
-VARIANTS: dict[str, Size] = {
-    "pplcnetv3_x0_75": Size(0.75, 4_947_658),
-    "pplcnetv3_base": Size(0.95, 6_787_918),
+# Widths of the PP-OCR detectors, and of PPLCNetV3_base in PaddleClas and the PP-OCR recognisers. With the running
+# statistics `params` are the pull request's `state_dict()`.
+VARIANTS: dict[str, ScaledSize] = {
+    "pplcnetv3_x0_75": ScaledSize(0.75, 4_947_658),
+    "pplcnetv3_base": ScaledSize(0.95, 6_787_918),
 }
 SMALL = "pplcnetv3_x0_75"
 
 
 @dataclass(frozen=True)
-class PPLCNetV3Config(VariantConfig[Size], table=VARIANTS):
+class PPLCNetV3Config(VariantConfig[ScaledSize], table=VARIANTS):
     """`form` is that of the features where there are no classes, see PPLCNetV3.
 
     `deploy` builds one convolution in place of the branches.

@@ -175,9 +175,7 @@ class ResNet(Backbone):
         self.ends, self.features = tuple(ends), tuple(features)
         if config.num_classes:
             bound = 1 / math.sqrt(channels)
-            self.fc = nn.Linear(
-                channels, config.num_classes, nn.ParamAttr(initializer=I.Uniform(-bound, bound))
-            )
+            self.fc = nn.Linear(channels, config.num_classes, I.Uniform(-bound, bound))
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         x = self.stem(x)  # [N, H/2, W/2, 64]
