@@ -41,7 +41,7 @@ _TAG_WEIGHT = 0.001
 
 @dataclass(frozen=True)
 class HigherHRNetConfig(PoseConfig, table=VARIANTS):
-    """`max_people`, `heat_threshold` and `tag_threshold` are those of detection/layers/tag_grouping.py. See PoseConfig."""
+    """`max_people`, `heat_threshold`, `tag_threshold`: see detection/layers/tag_grouping.py; the others: PoseConfig."""
 
     variant: str = "w32"
     max_people: int = 30
