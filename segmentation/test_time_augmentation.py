@@ -53,14 +53,10 @@ class Slide:
     def corners(self, size_hw: tuple[int, int]) -> list[tuple[int, int]]:
         """(top, left) of each window on an image at least as large as one, row by row."""
         rows, columns = (
-            _starts(side, crop, stride) for side, crop, stride in zip(size_hw, self.crop_hw, self.stride_hw)
+            [min(start, side - crop) for start in range(0, side - crop + stride, stride)]
+            for side, crop, stride in zip(size_hw, self.crop_hw, self.stride_hw)
         )
         return [(top, left) for top in rows for left in columns]
-
-
-def _starts(side: int, crop: int, stride: int) -> list[int]:
-    count = -(-(side - crop) // stride) + 1
-    return [min(place * stride, side - crop) for place in range(count)]
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,7 @@ class CocoDetection(RecordsDataset):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the categories by class index."""
-        return COCO_CLASSES if self.classes == "coco" else self._records.class_names
+        return COCO_CLASSES if self.classes == "coco" else super().class_names
 
     @property
     def category_ids(self) -> tuple[int, ...]:

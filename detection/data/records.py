@@ -79,6 +79,11 @@ class RecordsDataset(LazyDataset):
         raise NotImplementedError
 
     @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes by index."""
+        return self._records.class_names
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """What was left out, a line each."""
         return self._records.problems

@@ -62,11 +62,6 @@ class VocDetection(RecordsDataset):
                 allowed="one or more different names, or null for those in the annotations",
             )
 
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The names of the classes by index."""
-        return self._records.class_names
-
     @cached_property
     def _records(self) -> Records:  # pyright: ignore[reportIncompatibleMethodOverride]
         pairs = self._pairs()

@@ -38,20 +38,18 @@ class LightSVTRConfig:
 class Attention(nn.Layer):
     """Self-attention over [N, T, C]."""
 
-    def __init__(self, dims: int, num_heads: int, dropout: float = DROPOUT) -> None:
+    def __init__(self, dims: int, num_heads: int) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.qkv = nn.Linear(dims, 3 * dims, weight_attr=_LINEAR)
         self.proj = nn.Linear(dims, dims, weight_attr=_LINEAR)
-        self.dropout, self.proj_drop = dropout, nn.Dropout(dropout)
+        self.proj_drop = nn.Dropout(DROPOUT)
 
     def forward(self, x: jax.Array) -> jax.Array:
         n, length, dims = x.shape
         qkv = self.qkv(x).reshape(n, length, 3, self.num_heads, dims // self.num_heads)
         query, key, value = (qkv[:, :, i] for i in range(3))  # [N, T, heads, depth]
-        mixed = F.scaled_dot_product_attention(
-            query, key, value, dropout_p=self.dropout, training=self.training
-        )
+        mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=DROPOUT, training=self.training)
         return self.proj_drop(self.proj(mixed.reshape(n, length, dims)))
 
 
@@ -59,18 +57,13 @@ class MLP(nn.Layer):
     """Two linear maps with an activation between them, on the last axis."""
 
     def __init__(
-        self,
-        dims: int,
-        hidden: int,
-        act: Activation = F.silu,
-        weight_attr: I.Initializer = _LINEAR,
-        dropout: float = DROPOUT,
+        self, dims: int, hidden: int, act: Activation = F.silu, weight_attr: I.Initializer = _LINEAR
     ) -> None:
         super().__init__()
         self.fc1 = nn.Linear(dims, hidden, weight_attr=weight_attr)
         self.fc2 = nn.Linear(hidden, dims, weight_attr=weight_attr)
         self.act = act
-        self.drop1, self.drop2 = nn.Dropout(dropout), nn.Dropout(dropout)
+        self.drop1, self.drop2 = nn.Dropout(DROPOUT), nn.Dropout(DROPOUT)
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.drop2(self.fc2(self.drop1(self.act(self.fc1(x)))))

@@ -229,20 +229,16 @@ class ListFile(_ImageFiles):
             )
         if not names:
             raise InputError("the list names no image", where=self.list_file, allowed="a line an image")
-        self._check_files(names)
-        if class_names is None:
-            class_names = tuple(str(index) for index in range(max(labels) + 1))
-        return _Index(names, np.array(labels, np.int32), class_names)
-
-    def _check_files(self, names: list[str]) -> None:
-        missing = find_missing(os.path.join(self.root, name) for name in names)
-        if missing:
+        if missing := find_missing(os.path.join(self.root, name) for name in names):
             raise InputError(
                 f"{len(missing)} of the {len(names)} images in {self.list_file} are not there",
                 where=self.root,
                 received=abbreviate([names[number] for number in missing]),
                 fix="check root, unpack the images, or take the lines out of the list",
             )
+        if class_names is None:
+            class_names = tuple(str(index) for index in range(max(labels) + 1))
+        return _Index(names, np.array(labels, np.int32), class_names)
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:
