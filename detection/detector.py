@@ -32,6 +32,9 @@ class ObjectDetector(VisionPredictor[DetectionResult]):
         tracking: Follow objects over the frames of a video.
     """
 
+    coco_name = "bbox.json"
+    """Of the file of COCO's results"""
+
     def __init__(
         self,
         runner: ImageRunner[DetectionResult],
@@ -63,7 +66,7 @@ class ObjectDetector(VisionPredictor[DetectionResult]):
     def result_writer(self, stem: str, files: Sequence[str] | None = None) -> CocoFile | MotFile:
         if files is None:
             return MotFile(stem, classes=len(self.labels) != 1)
-        return CocoFile(files, self.category_ids)
+        return CocoFile(files, self.category_ids, self.coco_name)
 
 
 def track(results: Iterable[DetectionResult], options: ByteTrackOptions) -> Iterator[DetectionResult]:

@@ -19,8 +19,6 @@ from framework.vision.image import resize, rotate90
 
 REC_HEIGHT = 48
 
-# ------------------------------------------------------------------------------------------------------- detector
-
 
 @dataclass(frozen=True)
 class DetSize:
@@ -56,9 +54,6 @@ class DetSize:
         return down, across
 
 
-# --------------------------------------------------------------------------------------------------------- crops
-
-
 def turned_lines(quads: np.ndarray, *, rotate_ratio: float = 1.5, glyph_ratio: float = 1.6) -> np.ndarray:
     """Which quads [N, 4, 2] hold a vertical line, so that their crops are to be turned: bool [N].
 
@@ -86,9 +81,6 @@ def crop_lines(image: np.ndarray, quads: np.ndarray, turned: np.ndarray | None =
     turned = turned_lines(quads) if turned is None else turned
     crops = cut_quads(image, quads)
     return [rotate90(crop, -1) if turn else crop for crop, turn in zip(crops, turned, strict=True)]
-
-
-# --------------------------------------------------------------------------- recogniser and orientation classifier
 
 
 def line_width(size_hw: tuple[int, ...], height: int = REC_HEIGHT) -> int:

@@ -35,18 +35,9 @@ class Appearance:
     def result(self, labels: np.ndarray, source: str, image: np.ndarray) -> Segmentation:
         """Of labels [H, W] and the image [H, W, C] that they are of."""
         height, width = labels.shape
+        own = (self.names, self.palette, self.opacity, self.background)
         shown = _displayable(image)
-        return Segmentation(
-            labels,
-            self.names,
-            self.palette,
-            self.opacity,
-            self.background,
-            source=source,
-            width=width,
-            height=height,
-            image=shown,
-        )
+        return Segmentation(labels, *own, source=source, width=width, height=height, image=shown)
 
 
 R = TypeVar("R")

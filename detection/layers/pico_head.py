@@ -17,7 +17,6 @@ import numpy as np
 from detection.boxes import boxes_to_distances, distances_to_boxes
 from detection.contracts import Detections, Detector
 from detection.layers.grid import Grid, flatten_maps, make_grid
-from detection.layers.integral import Integral
 from detection.layers.nms import DenseDetectorConfig, multiclass_nms
 from detection.layers.pico_pan import PicoPAN
 from detection.losses import distribution_focal_loss, giou_loss
@@ -48,6 +47,30 @@ class Level(NamedTuple):
     """[N, H, W, num_classes] probabilities"""
     distances: jax.Array
     """[N, H, W, 4 * (REG_MAX + 1)] logits of the distances to the four sides, in strides"""
+
+
+class Integral(nn.Layer):
+    """Logits [..., 4 * (reg_max + 1)] -> expected distances [..., 4] to the left, top, right and bottom side.
+
+    Paper: Li et al. 2020, https://arxiv.org/abs/2006.04388
+
+    The distances 0 to reg_max are a buffer because upstream's checkpoints have them; exported programs do not.
+    """
+
+    def __init__(self, reg_max: int, deploy: bool = False) -> None:
+        super().__init__()
+        self.register_buffer("project", np.arange(reg_max + 1, dtype=np.float32), persistable=not deploy)
+
+    def deploy_state(self) -> Arrays:
+        return {}
+
+    def forward(self, logits: jax.Array) -> jax.Array:
+        shares = jax.nn.softmax(self.split(logits), axis=-1)
+        return (shares * self.project).sum(axis=-1)
+
+    def split(self, logits: jax.Array) -> jax.Array:
+        """[..., 4, reg_max + 1] float32."""
+        return logits.astype(jnp.float32).reshape(*logits.shape[:-1], 4, self.project.shape[0])
 
 
 class PicoFeatures(nn.Layer):

@@ -16,8 +16,7 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from framework.nn.reparam import Arrays, deploy_state, fuse_conv_bn, prefixed
 from ocr.layers.nrtr import NRTRConfig, NRTRDecoder
-from ocr.layers.svtr import LightSVTR, LightSVTRConfig
-from ocr.layers.svtr_encoder import SVTREncoder, SVTREncoderConfig
+from ocr.layers.svtr import LightSVTR, LightSVTRConfig, SVTREncoder, SVTREncoderConfig
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,6 @@ class Neck(nn.Layer):
 class CRNN(nn.Layer):
     """[N, 32, W, 3] -> CTC logits [N, W // 4, num_classes]; class 0 is the blank."""
 
-    training_only = ()
     example_shape = (1, 32, 64, 3)
 
     def __init__(self, config: CRNNConfig) -> None:

@@ -21,8 +21,8 @@ from framework import nn
 from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from ocr.layers.db_head import DBHead, DBHeadConfig, DBMaps
+from ocr.layers.pyramid import RSEFPN, RSEFPNConfig
 from ocr.layers.rep_lk import RepLKFPN, RepLKFPNConfig, RepLKPAN, RepLKPANConfig
-from ocr.layers.rse_fpn import RSEFPN, RSEFPNConfig
 from zoo.contracts import BackboneConfig, build_backbone
 from zoo.layers.variants import VariantConfig
 from zoo.vision.mobilenet_v3 import MobileNetV3Config

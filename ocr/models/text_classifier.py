@@ -76,7 +76,6 @@ class TextClassifier(nn.Layer):
     Official weights take lines of 48 x 192 pixels, those of PP-LCNet lines of 80 x 160 and pages of 224 x 224.
     """
 
-    training_only = ()
     example_shape = (1, 48, 192, 3)
 
     def __init__(self, config: TextClassifierConfig) -> None:

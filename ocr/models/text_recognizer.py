@@ -22,8 +22,7 @@ from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from ocr.layers.ctc_head import CTCHeadConfig, EncoderConfig, MultiHead, ReshapeConfig, greedy
 from ocr.layers.nrtr import NRTRConfig
-from ocr.layers.svtr import LightSVTRConfig
-from ocr.layers.svtr_encoder import SVTREncoderConfig
+from ocr.layers.svtr import LightSVTRConfig, SVTREncoderConfig
 from zoo.contracts import BackboneConfig, build_backbone
 from zoo.layers.variants import VariantConfig
 from zoo.vision.mobilenet_v1_enhance import MobileNetV1EnhanceConfig

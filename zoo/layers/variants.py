@@ -1,10 +1,10 @@
-"""What every model with a table of variants shares: the check of the variant's name, and its row of the table."""
+"""What models with a table of variants share: the check of a variant's name, its row, and widths that a row scales."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from framework.core.errors import ConfigError, nearest
 
@@ -50,3 +50,20 @@ class VariantConfig(Generic[Row]):
         row: Any = self.table[self.variant]
         own = {name: getattr(self, name, None) for name in row._fields}
         return row._replace(**{name: value for name, value in own.items() if value is not None})
+
+
+class ScaledSize(NamedTuple):
+    """The multiplier of all widths, and the published number of parameters with 1000 classes."""
+
+    scale: float
+    params: int
+
+
+def scaled_width(channels: int, scale: float, multiple: int = 8) -> int:
+    """`channels * scale` rounded to a multiple, half up, at least one multiple and never below nine tenths of the wish.
+
+    Source: `_make_divisible` of MobileNet, which Paddle's mobile networks took over.
+    """
+    wish = channels * scale
+    rounded = max(multiple, int(wish + multiple / 2) // multiple * multiple)
+    return rounded + multiple if rounded < 0.9 * wish else rounded

@@ -19,8 +19,7 @@ from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN
 from zoo.layers.stages import collect_maps, stage_ends
-from zoo.layers.variants import VariantConfig
-from zoo.layers.width import ScaledSize
+from zoo.layers.variants import ScaledSize, VariantConfig
 
 # Paper, table 7. With the running statistics `params` are the values in PaddleClas 2.6's checkpoints.
 VARIANTS: dict[str, ScaledSize] = {

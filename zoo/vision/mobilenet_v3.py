@@ -26,9 +26,8 @@ from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.stages import collect_maps, dilate_strides, stage_ends
-from zoo.layers.variants import VariantConfig
+from zoo.layers.variants import VariantConfig, scaled_width
 from zoo.layers.wide_head import WideHead
-from zoo.layers.width import scaled_width
 
 Stride = int | tuple[int, int]
 Table = Literal["large", "small"]

@@ -21,9 +21,8 @@ from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.stages import collect_maps
-from zoo.layers.variants import VariantConfig
+from zoo.layers.variants import ScaledSize, VariantConfig, scaled_width
 from zoo.layers.wide_head import WideHead
-from zoo.layers.width import ScaledSize, scaled_width
 
 _KAIMING = nn.initializer.KaimingNormal()
 

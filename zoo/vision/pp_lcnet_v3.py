@@ -27,9 +27,8 @@ from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.stages import collect_maps
 from zoo.layers.text_row import TEXT_ROW_STRIDE, pool_text_row
-from zoo.layers.variants import VariantConfig
+from zoo.layers.variants import ScaledSize, VariantConfig, scaled_width
 from zoo.layers.wide_head import WideHead
-from zoo.layers.width import ScaledSize, scaled_width
 
 Stride = int | tuple[int, int]
 

@@ -19,8 +19,7 @@ from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
-from zoo.layers.variants import VariantConfig
-from zoo.layers.width import scaled_width
+from zoo.layers.variants import VariantConfig, scaled_width
 
 STEM_WIDTH = 24
 STAGES = ((128, 3), (256, 7), (512, 3))  # width at scale 1, blocks
