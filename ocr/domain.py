@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from framework.config import bind, from_plain, override
 from framework.core.errors import ConfigError, FormatError, InputError
@@ -67,10 +68,7 @@ class OCRDomain(Domain[OCROptions]):
                 fix="export it with tools/export_model.py from a config of configs/ocr",
             )
         kept = bind(artifact.config.get("options", {}), PipelineOptions)
-        if options.drop_score is not None:
-            kept = replace(kept, drop_score=options.drop_score)
-        if options.orient is not None:
-            kept = replace(kept, orient=options.orient)
+        kept = replace(kept, **_given(options, "drop_score", "orient"))
         recognizer = _open_recognizer(artifact.stages["recognizer"], options, runtime)
         if options.lang is not None:
             recognizer.characters.check_language(options.lang)
@@ -119,13 +117,17 @@ class OCRDomain(Domain[OCROptions]):
         return artifact
 
 
+def _given(options: OCROptions, *names: str) -> dict[str, Any]:
+    """Those of the options that are set."""
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
+
+
 def _open_detector(stage: Artifact, options: OCROptions, runtime: Runtime) -> Detector:
     how = bind(stage.config["options"], DetectOptions)
     if options.max_side is not None:
         size = replace(how.size, limit_side=options.max_side, limit_type="max")
         how = replace(how, size=size, sides=_bucket_sides(options.max_side))
-    given = {name: getattr(options, name) for name in ("thresh", "box_thresh", "unclip_ratio")}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = _given(options, "thresh", "box_thresh", "unclip_ratio")
     return Detector(runtime.open(stage), replace(how, postprocess=replace(how.postprocess, **given)))
 
 

@@ -139,8 +139,7 @@ class TextSystem(Pipeline):
         return ("detector", "recognizer", *(("orientation",) if self.orientation else ()))
 
     def stages(self) -> Mapping[str, Stage]:
-        stages = {"detector": self.detector.stage(), "recognizer": self.recognizer.stage()}
-        return stages if self.orientation is None else {**stages, "orientation": self.orientation.stage()}
+        return {name: getattr(self, name).stage() for name in self.stage_names}
 
     def describe(self) -> Mapping[str, Any]:
         return {"options": plain(self.options)}

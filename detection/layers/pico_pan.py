@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import jax
 import jax.numpy as jnp
 
+from detection.layers.csp_blocks import aggregate_paths
 from framework import nn
 from framework.nn import functional as F
 from framework.nn.reparam import Arrays, fuse_conv_bn
@@ -133,12 +134,7 @@ class PicoPAN(nn.Layer):
 
     def forward(self, maps: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
         maps = self.conv_t(maps)
-        down = [maps[-1]]
-        for block, x in zip(self.top_down_blocks, maps[-2::-1], strict=True):
-            below = F.interpolate(down[0], scale_factor=2, mode="nearest")
-            down.insert(0, block(jnp.concatenate([below, x], axis=-1)))
-        up = [down[0]]
-        for halve, block, x in zip(self.downsamples, self.bottom_up_blocks, down[1:], strict=True):
-            up.append(block(jnp.concatenate([halve(up[-1]), x], axis=-1)))
+        down = ((lambda x: x, block) for block in self.top_down_blocks)
+        up = aggregate_paths(maps, down, zip(self.downsamples, self.bottom_up_blocks, strict=True))
         top = self.first_top_conv(maps[-1])
         return (*up, top + self.second_top_conv(up[-1]))

@@ -119,14 +119,14 @@ class TextRecognizer(nn.Layer):
     def __init__(self, config: TextRecognizerConfig) -> None:
         super().__init__()
         self.config = config
-        backbone, encoder, head, gtc, num_classes = config.parts
-        self.backbone = build_backbone(backbone, config.deploy)
+        parts = config.parts
+        self.backbone = build_backbone(parts.backbone, config.deploy)
         self.head = MultiHead(
-            encoder,
-            head,
-            gtc if config.guided else None,
+            parts.encoder,
+            parts.head,
+            parts.gtc if config.guided else None,
             self.backbone.features[-1].channels,
-            num_classes,
+            parts.num_classes,
             config.deploy,
         )
 

@@ -21,8 +21,7 @@ from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
-from zoo.layers.drop_path import DropPath, drop_rates
-from zoo.layers.mlp import narrow_linear
+from zoo.layers.mlp import DropPath, drop_rates, narrow_linear
 from zoo.layers.variants import VariantConfig
 
 HEADS = (1, 2, 5, 8)

@@ -23,8 +23,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
-from zoo.layers.drop_path import DropPath, drop_rates
-from zoo.layers.mlp import NARROW, Mlp, narrow_linear
+from zoo.layers.mlp import NARROW, DropPath, Mlp, drop_rates, narrow_linear
 from zoo.layers.variants import VariantConfig
 
 PATCH = 4

@@ -18,6 +18,7 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
+from zoo.layers.stages import collect_maps
 from zoo.layers.variants import VariantConfig
 
 _POOLS = (5, 9, 13)
@@ -93,9 +94,8 @@ class CSPDarkNet(Backbone):
         self.config, deploy = config, config.deploy
         depth, width, depthwise = VARIANTS[config.variant]
         self.stem = Focus(3, int(_STAGES[0][0] * width), deploy)
-        self.stages: tuple[tuple[str, ...], ...] = ()
-        self.features: tuple[Feature, ...] = ()
-        number = 0
+        self.names: list[str] = []
+        self.ends, features = [], []
         for stage, (inputs, outputs, blocks, shortcut, pooling) in enumerate(_STAGES, start=1):
             inputs, outputs = int(inputs * width), int(outputs * width)
             layers: list[tuple[str, nn.Layer]] = [
@@ -105,19 +105,14 @@ class CSPDarkNet(Backbone):
                 layers.append(("spp_layer", SPPLayer(outputs, deploy)))
             blocks = max(round(blocks * depth), 1)
             layers.append(("csp_layer", CSPLayer(outputs, outputs, blocks, shortcut, depthwise, deploy)))
-            names = []
             for name, layer in layers:
-                number += 1  # upstream counts through all stages
-                names.append(f"layers{number}.stage{stage}.{name}")
-                self.add_sublayer(names[-1], layer)
-            self.stages += (tuple(names),)
-            self.features += (Feature(outputs, 2 ** (stage + 1)),) if stage > 1 else ()
+                number = len(self.names) + 1  # upstream counts through all stages
+                self.names.append(f"layers{number}.stage{stage}.{name}")
+                self.add_sublayer(self.names[-1], layer)
+            if stage > 1:
+                self.ends.append(len(self.names) - 1)
+                features.append(Feature(outputs, 2 ** (stage + 1)))
+        self.features = tuple(features)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        x = self.stem(x)
-        maps = []
-        for names in self.stages:
-            for name in names:
-                x = getattr(self, name)(x)
-            maps.append(x)
-        return tuple(maps[1:])
+        return collect_maps(self.stem(x), (getattr(self, name) for name in self.names), self.ends)

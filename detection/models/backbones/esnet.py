@@ -19,6 +19,7 @@ from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
+from zoo.layers.stages import collect_maps
 from zoo.layers.variants import VariantConfig, scaled_width
 
 STEM_WIDTH = 24
@@ -113,6 +114,7 @@ class ESNet(Backbone):
         scale, ratios = VARIANTS[config.variant]
         self._conv1 = _conv(3, STEM_WIDTH, 3, 2, deploy=deploy)
         ratio, width, features = iter(ratios), STEM_WIDTH, []
+        self.names, self.ends = [], []
         for stage, (full, blocks) in enumerate(STAGES, start=2):
             out_channels = scaled_width(full, scale, 16)
             for block in range(1, blocks + 1):
@@ -122,16 +124,15 @@ class ESNet(Backbone):
                     if block == 1
                     else ShuffleBlock(mid, out_channels, deploy)
                 )
-                self.add_sublayer(f"{stage}_{block}", made)
+                self.names.append(f"{stage}_{block}")
+                self.add_sublayer(self.names[-1], made)
+            self.ends.append(len(self.names) - 1)
             width = out_channels
             features.append(Feature(width, 2 ** (stage + 1)))
         self.features = tuple(features)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        x = F.max_pool2d(self._conv1(x), 3, 2, 1)
-        maps = []
-        for stage, (_, blocks) in enumerate(STAGES, start=2):
-            for block in range(1, blocks + 1):
-                x = getattr(self, f"{stage}_{block}")(x)
-            maps.append(x)
-        return tuple(maps)  # [N, H/8, W/8, C1] to [N, H/32, W/32, C3]
+        x = F.max_pool2d(
+            self._conv1(x), 3, 2, 1
+        )  # [N, H/4, W/4, C], then [N, H/8, W/8, C1] to [N, H/32, W/32, C3]
+        return collect_maps(x, (getattr(self, name) for name in self.names), self.ends)
