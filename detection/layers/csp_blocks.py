@@ -37,26 +37,14 @@ def base_conv(
     return layer
 
 
-class DepthwiseConv(nn.Layer):
-    """Depthwise, then 1x1, each normalised and activated."""
-
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, deploy: bool = False
-    ) -> None:
-        super().__init__()
-        self.dw_conv = base_conv(in_channels, in_channels, kernel_size, stride, in_channels, deploy)
-        self.pw_conv = base_conv(in_channels, out_channels, 1, deploy=deploy)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.pw_conv(self.dw_conv(x))
-
-
 def spatial_conv(
     in_channels: int, out_channels: int, stride: int, depthwise: bool, deploy: bool
-) -> ConvBN | DepthwiseConv:
-    """3x3, plain or separable."""
+) -> ConvBN | nn.Sequential:
+    """3x3, plain or separable: depthwise, then 1x1, each normalised and activated."""
     if depthwise:
-        return DepthwiseConv(in_channels, out_channels, 3, stride, deploy)
+        spatial = base_conv(in_channels, in_channels, 3, stride, in_channels, deploy)
+        point = base_conv(in_channels, out_channels, 1, deploy=deploy)
+        return nn.Sequential(("dw_conv", spatial), ("pw_conv", point))
     return base_conv(in_channels, out_channels, 3, stride, deploy=deploy)
 
 

@@ -85,21 +85,15 @@ class CSPBlock(nn.Layer):
         self.main_conv = pointwise(in_channels, width, deploy)
         self.short_conv = pointwise(in_channels, width, deploy)
         self.final_conv = pointwise(2 * width, out_channels, deploy)
-        self.blocks = nn.Sequential(_Bottleneck(width, deploy))
+        bottleneck = nn.Sequential(
+            ("conv1", pointwise(width, width, deploy)),
+            ("conv2", SpatialThenPointwise(width, width, 5, deploy=deploy)),
+        )
+        self.blocks = nn.Sequential(bottleneck)
 
     def forward(self, x: jax.Array) -> jax.Array:
         short = self.short_conv(x)
         return self.final_conv(jnp.concatenate([self.blocks(self.main_conv(x)), short], axis=-1))
-
-
-class _Bottleneck(nn.Layer):
-    def __init__(self, width: int, deploy: bool) -> None:
-        super().__init__()
-        self.conv1 = pointwise(width, width, deploy)
-        self.conv2 = SpatialThenPointwise(width, width, 5, deploy=deploy)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.conv2(self.conv1(x))
 
 
 def lc_block(in_channels: int, out_channels: int, deploy: bool = False) -> nn.Layer:

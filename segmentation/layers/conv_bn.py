@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import jax
-
 from framework import nn
 from framework.nn import functional as F
 from zoo.layers.conv_bn import ConvBN
@@ -19,16 +17,12 @@ conv_bn_relu = partial(conv_bn, act=F.relu)
 """`conv_bn` with a ReLU. Upstream's convolutions have a bias where it was not switched off."""
 
 
-class SeparableConv(nn.Layer):
+def separable_conv(
+    in_channels: int, out_channels: int, stride: int = 1, dilation: int = 1, bias: bool = False
+) -> nn.Sequential:
     """Depthwise 3x3 and 1x1, each with its normalisation, a ReLU behind the second. Upstream spells it like this."""
-
-    def __init__(
-        self, in_channels: int, out_channels: int, stride: int = 1, dilation: int = 1, bias: bool = False
-    ) -> None:
-        super().__init__()
-        own = {"dilation": dilation, "groups": in_channels, "bias": bias}
-        self.depthwise_conv = conv_bn(in_channels, in_channels, 3, stride, **own)
-        self.piontwise_conv = conv_bn_relu(in_channels, out_channels, 1, bias=bias)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.piontwise_conv(self.depthwise_conv(x))
+    own = {"dilation": dilation, "groups": in_channels, "bias": bias}
+    return nn.Sequential(
+        ("depthwise_conv", conv_bn(in_channels, in_channels, 3, stride, **own)),
+        ("piontwise_conv", conv_bn_relu(in_channels, out_channels, 1, bias=bias)),
+    )

@@ -20,7 +20,7 @@ from framework.config import register
 from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from segmentation.layers.backbone import SegmenterConfig, build_backbone
-from segmentation.layers.conv_bn import SeparableConv, conv_bn_relu
+from segmentation.layers.conv_bn import conv_bn_relu, separable_conv
 from zoo.vision.resnet import ResNetConfig
 
 
@@ -56,7 +56,9 @@ class ASPP(nn.Layer):
 
     def __init__(self, in_channels: int, dilations: tuple[int, ...]) -> None:
         super().__init__()
-        dilated = [SeparableConv(in_channels, _WIDTH, dilation=dilation, bias=True) for dilation in dilations]
+        dilated = [
+            separable_conv(in_channels, _WIDTH, dilation=dilation, bias=True) for dilation in dilations
+        ]
         self.aspp_blocks = nn.LayerList([conv_bn_relu(in_channels, _WIDTH, 1, bias=True), *dilated])
         self.global_avg_pool = nn.Sequential(nn.AdaptiveAvgPool2D(1), conv_bn_relu(in_channels, _WIDTH, 1))
         self.conv_bn_relu = conv_bn_relu((len(dilations) + 2) * _WIDTH, _WIDTH, 1, bias=True)
@@ -75,8 +77,8 @@ class Decoder(nn.Layer):
     def __init__(self, fine_channels: int, num_classes: int) -> None:
         super().__init__()
         self.conv_bn_relu1 = conv_bn_relu(fine_channels, _FINE_WIDTH, 1, bias=True)
-        self.conv_bn_relu2 = SeparableConv(_WIDTH + _FINE_WIDTH, _WIDTH, bias=True)
-        self.conv_bn_relu3 = SeparableConv(_WIDTH, _WIDTH, bias=True)
+        self.conv_bn_relu2 = separable_conv(_WIDTH + _FINE_WIDTH, _WIDTH, bias=True)
+        self.conv_bn_relu3 = separable_conv(_WIDTH, _WIDTH, bias=True)
         self.conv = nn.Conv2D(_WIDTH, num_classes, 1)
 
     def forward(self, x: jax.Array, fine: jax.Array) -> jax.Array:

@@ -52,17 +52,6 @@ class SegFormerConfig(SegmenterConfig[Size], table=VARIANTS):
     variant: str = "b0"
 
 
-class Projection(nn.Layer):
-    """A linear layer on every pixel."""
-
-    def __init__(self, in_channels: int, out_channels: int) -> None:
-        super().__init__()
-        self.proj = nn.Linear(in_channels, out_channels)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.proj(x)
-
-
 @register("model", config=SegFormerConfig)
 class SegFormer(nn.Layer):
     """Segmenter of segmentation/contracts.py, of one output. Both sides of an image are at least 29 pixels."""
@@ -74,7 +63,7 @@ class SegFormer(nn.Layer):
         self.levels = range(len(self.backbone.features), 0, -1)
         for level in self.levels:
             channels = self.backbone.features[level - 1].channels
-            self.add_sublayer(f"linear_c{level}", Projection(channels, size.width))
+            self.add_sublayer(f"linear_c{level}", nn.Sequential(("proj", nn.Linear(channels, size.width))))
         self.dropout = nn.Dropout2D(_DROPOUT)
         self.linear_fuse = conv_bn_relu(len(self.levels) * size.width, size.width, 1)
         self.linear_pred = nn.Conv2D(size.width, config.num_classes, 1)

@@ -67,18 +67,6 @@ def _conv(in_channels: int, out_channels: int, kernel_size: int, stride: int, pa
     return nn.Conv2D(in_channels, out_channels, kernel_size, stride, padding, weight_attr=start)
 
 
-class OverlapPatchEmbed(nn.Layer):
-    """A strided convolution and a normalisation over channels."""
-
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int) -> None:
-        super().__init__()
-        self.proj = _conv(in_channels, out_channels, kernel_size, stride, kernel_size // 2)
-        self.norm = nn.LayerNorm(out_channels)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.norm(self.proj(x))
-
-
 class EfficientAttention(nn.Layer):
     """Attention of every pixel of [N, H, W, C] to the map reduced `reduction` times on each axis."""
 
@@ -102,25 +90,15 @@ class EfficientAttention(nn.Layer):
         return self.proj(out.reshape(n, h, w, c))
 
 
-class DWConv(nn.Layer):
-    """A depthwise 3x3 convolution, which tells pixels where they are."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        start = nn.initializer.Normal(0.0, math.sqrt(2.0 / 9))
-        self.dwconv = nn.Conv2D(channels, channels, 3, padding=1, groups=channels, weight_attr=start)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.dwconv(x)
-
-
 class MixFFN(nn.Layer):
     """Linear, depthwise 3x3, GELU, linear. Equation 3 of the paper."""
 
     def __init__(self, channels: int, hidden: int) -> None:
         super().__init__()
         self.fc1 = narrow_linear(channels, hidden)
-        self.dwconv = DWConv(hidden)
+        start = nn.initializer.Normal(0.0, math.sqrt(2.0 / 9))
+        conv = nn.Conv2D(hidden, hidden, 3, padding=1, groups=hidden, weight_attr=start)
+        self.dwconv = nn.Sequential(("dwconv", conv))  # it tells pixels where they are
         self.fc2 = narrow_linear(hidden, channels)
 
     def forward(self, x: jax.Array) -> jax.Array:
@@ -159,7 +137,8 @@ class MixVisionTransformer(Backbone):
         in_channels = config.in_channels
         for i, width in enumerate(widths):
             kernel_size, stride = (7, 4) if i == 0 else (3, 2)
-            embed = OverlapPatchEmbed(in_channels, width, kernel_size, stride)
+            proj = _conv(in_channels, width, kernel_size, stride, kernel_size // 2)  # of patches that overlap
+            embed = nn.Sequential(("proj", proj), ("norm", nn.LayerNorm(width)))
             blocks = [Block(width, HEADS[i], REDUCTIONS[i], rate) for rate in rates[i]]
             self.add_sublayer(f"patch_embed{i + 1}", embed)
             self.add_sublayer(f"block{i + 1}", nn.Sequential(blocks))

@@ -139,20 +139,15 @@ class ConvBNAct(ConvBN):
         return state
 
 
-class LightConv(nn.Layer):
+def light_conv(
+    in_channels: int, out_channels: int, kernel_size: int, use_lab: bool, deploy: bool
+) -> nn.Sequential:
     """1x1 convolution without activation, depthwise convolution with it."""
-
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int, use_lab: bool, deploy: bool
-    ) -> None:
-        super().__init__()
-        self.conv1 = ConvBN(in_channels, out_channels, 1, initializer=_KAIMING, deploy=deploy)
-        self.conv2 = ConvBNAct(
-            out_channels, out_channels, kernel_size, groups=out_channels, use_lab=use_lab, deploy=deploy
-        )
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.conv2(self.conv1(x))
+    own = {"groups": out_channels, "use_lab": use_lab, "deploy": deploy}
+    return nn.Sequential(
+        ("conv1", ConvBN(in_channels, out_channels, 1, initializer=_KAIMING, deploy=deploy)),
+        ("conv2", ConvBNAct(out_channels, out_channels, kernel_size, **own)),
+    )
 
 
 class HGBlock(nn.Layer):
@@ -172,7 +167,7 @@ class HGBlock(nn.Layer):
         super().__init__()
         self.residual = residual
         own = {"use_lab": use_lab, "deploy": deploy}
-        make = LightConv if light else ConvBNAct
+        make = light_conv if light else ConvBNAct
         inputs = [in_channels, *[stage.mid] * (layers - 1)]
         self.layers = nn.LayerList([make(width, stage.mid, kernel_size, **own) for width in inputs])
         joined, half = in_channels + layers * stage.mid, stage.out // 2

@@ -159,18 +159,6 @@ class TokenMixer(nn.Layer):
         return self.se(x) if self.squeeze else x
 
 
-class ChannelMixer(nn.Layer):
-    """1x1 to twice the channels, GELU, 1x1 to `out_channels`."""
-
-    def __init__(self, in_channels: int, out_channels: int, gamma: float, deploy: bool = False) -> None:
-        super().__init__()
-        self.expand = ConvBN(in_channels, 2 * in_channels, 1, act=F.gelu, deploy=deploy)
-        self.compress = ConvBN(2 * in_channels, out_channels, 1, gamma=gamma, deploy=deploy)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.compress(self.expand(x))
-
-
 class LCNetV4Block(nn.Layer):
     """Token mixer, then channel mixer with a residual where the shape stays."""
 
@@ -181,8 +169,11 @@ class LCNetV4Block(nn.Layer):
         self.residual = in_channels == out_channels and stride == 1
         self.token_mixer = TokenMixer(in_channels, stride, self.residual, squeeze, deploy)
         # A residual block starts as its token mixer alone.
-        gamma = 0.0 if self.residual else 1.0
-        self.channel_mixer = ChannelMixer(in_channels, out_channels, gamma, deploy)
+        own = {"gamma": 0.0 if self.residual else 1.0, "deploy": deploy}
+        self.channel_mixer = nn.Sequential(  # to twice the channels and back
+            ("expand", ConvBN(in_channels, 2 * in_channels, 1, act=F.gelu, deploy=deploy)),
+            ("compress", ConvBN(2 * in_channels, out_channels, 1, **own)),
+        )
 
     def forward(self, x: jax.Array) -> jax.Array:
         x = self.token_mixer(x)

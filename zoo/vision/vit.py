@@ -82,17 +82,6 @@ class VisionTransformerConfig(VariantConfig[Size], table=VARIANTS):
     drop_path_rate: float = 0.1
 
 
-class PatchEmbed(nn.Layer):
-    """A linear layer on the pixels of each patch: [N, H, W, 3] -> [N, H / patch, W / patch, width]."""
-
-    def __init__(self, width: int, patch: int) -> None:
-        super().__init__()
-        self.proj = nn.Conv2D(3, width, patch, patch)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.proj(x)
-
-
 class Attention(nn.Layer):
     """Self-attention of [N, T, C]."""
 
@@ -166,7 +155,8 @@ class VisionTransformer(Backbone):
             )
         self.extra_tokens = 2 if size.distilled else 1
         patches = (self.image_size // size.patch) ** 2
-        self.patch_embed = PatchEmbed(size.width, size.patch)
+        # A linear layer on the pixels of each patch
+        self.patch_embed = nn.Sequential(("proj", nn.Conv2D(3, size.width, size.patch, size.patch)))
         self.cls_token = self.create_parameter((1, 1, size.width), NARROW)
         if size.distilled:
             self.dist_token = self.create_parameter((1, 1, size.width), NARROW)
