@@ -1,10 +1,4 @@
-"""Detection as a domain: boxes and keypoints, on images whole and sliced, and on videos with tracking.
-
-from detection import predictor
-
-detect = predictor("picodet_s_320_coco", threshold=0.4)
-print([box.label for box in detect("street.jpg").boxes])
-"""
+"""Detection as a domain: boxes and keypoints, on images whole and sliced, and on videos with tracking."""
 
 from __future__ import annotations
 
@@ -15,8 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from detection.detector import ObjectDetector
-from detection.options import THRESHOLD, DetectionOptions
+from detection.detector import THRESHOLD, DetectionOptions, ObjectDetector
 from detection.pose_predictor import POSE, KeypointMeta, open_pose_predictor
 from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError, FormatError, OarError

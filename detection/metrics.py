@@ -80,8 +80,7 @@ class CocoKeypoints:
     The batch has `keypoints` (x, y, visibility) in pixels of the network's input, and the outputs `keypoints`
     [N, K, J, 2 or 3] with `scores` [N, K]; rows with one `image_id` are parts of one image, as when persons are
     looked at one by one. `sigmas` are the spreads of the J points; without them those of the keypoints' names, which
-    are
-    the class names, or of COCO's 17 keypoints of a person where there are no names.
+    are the class names, or of COCO's 17 keypoints of a person where there are no names.
 
     Scores: AP, AP50, AP75, AP_medium, AP_large, AR, AR50, AR75, AR_medium, AR_large; those of sizes that no object has
     are left out.

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from detection.data import keypoints as keypoint_names
-from detection.detector import ObjectDetector, track
-from detection.options import DetectionOptions
-from detection.result_files import CocoFile, MotFile
+from detection.detector import DetectionOptions, ObjectDetector, track
 from detection.results import Box, DetectionResult
+from framework.config import bind, plain
 from framework.core.errors import ConfigError, FormatError
 from framework.export import Artifact
 from framework.inference import Runtime
@@ -48,17 +47,12 @@ class KeypointMeta:
 
     def plain(self) -> dict[str, Any]:
         """For an artifact's config."""
-        pairs = {"skeleton": self.skeleton, "flip_pairs": self.flip_pairs}
-        return {"category": self.category, **{key: [list(p) for p in value] for key, value in pairs.items()}}
+        return plain(self)
 
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> KeypointMeta:
         """From the config of an artifact."""
-        config = artifact.config[POSE]
-        skeleton, flips = (
-            tuple((int(a), int(b)) for a, b in config[key]) for key in ("skeleton", "flip_pairs")
-        )
-        return cls(str(config["category"]), skeleton, flips)
+        return bind(artifact.config[POSE], cls)
 
 
 class Pose(NamedTuple):
@@ -113,10 +107,7 @@ def _triples(pose: Pose) -> tuple[tuple[float, float, float], ...]:
 class PoseDetector(ObjectDetector):
     """Finds the keypoints of all people of an image at once."""
 
-    def result_writer(self, stem: str, files: Sequence[str] | None = None) -> CocoFile | MotFile:
-        if files is None:
-            return super().result_writer(stem)
-        return CocoFile(files, self.category_ids, "keypoint.json")
+    coco_name = "keypoint.json"
 
 
 class TopDownDetector(PoseDetector):

@@ -42,9 +42,8 @@ def pack_objects(
     return rows, {
         "image": sample.image,
         "boxes": pad_rows(boxes, room),
-        "kinds": pad_rows(
-            np.where(valid[rows], 1, 2), room, np.int8
-        ),  # 0 padding, 1 an object, 2 one to ignore
+        # 0 padding, 1 an object, 2 one to ignore
+        "kinds": pad_rows(np.where(valid[rows], 1, 2), room, np.int8),
         "left_out": np.asarray(count - len(rows), np.int32),
         **({} if sample.areas is None else {"areas": pad_rows(sample.areas[rows], room)}),  # in source pixels
         "matrix": np.linalg.inv(warp.matrix).astype(np.float32),

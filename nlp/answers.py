@@ -21,9 +21,8 @@ from nlp.processors import Outputs, TextProcessor
 NEVER = -1e9  # the score of what is no answer
 _PUNCTUATION = set(string.punctuation)
 _CHINESE = "[\u4e00-\u9fa5]"
-_CHINESE_PUNCTUATION = set(
-    "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』"
-)  # what CMRC's script leaves out
+# What CMRC's script leaves out
+_CHINESE_PUNCTUATION = set("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
 _Normal = Callable[[str], list[str]]
 
 
@@ -38,7 +37,7 @@ class Answer:
     score: float
 
     def to_dict(self) -> dict[str, Any]:
-        return {"text": self.text, "start": self.start, "end": self.end, "score": round(self.score, 6)}
+        return {**vars(self), "score": round(self.score, 6)}
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,7 @@ class AnsweredQuestion:
         return self.answers[0]
 
     def to_dict(self) -> dict[str, Any]:
-        answers = [answer.to_dict() for answer in self.answers]
-        return {"text": self.text, "question": self.question, "answers": answers}
+        return {**vars(self), "answers": [answer.to_dict() for answer in self.answers]}
 
 
 def pack_question(sample: TextSample) -> dict[str, np.ndarray]:
@@ -130,8 +128,13 @@ class AnswerF1:
 
     def start(self, labels: tuple[str, ...]) -> _AnswerF1:
         if self.unit == "words":
-            return _AnswerF1(normal_words, _common_words)
-        return _AnswerF1(normal_characters, _common_run)
+            return _AnswerF1(normal_words, lambda given, wanted: (Counter(given) & Counter(wanted)).total())
+        return _AnswerF1(
+            normal_characters,
+            lambda given, wanted: (
+                SequenceMatcher(None, given, wanted, autojunk=False).find_longest_match().size
+            ),
+        )
 
 
 class _AnswerF1:
@@ -175,11 +178,3 @@ def normal_characters(text: str) -> list[str]:
     """The Chinese characters, and the words and signs between them, by which CMRC 2018 compares answers."""
     text = "".join(character for character in text.lower() if character not in _CHINESE_PUNCTUATION)
     return re.findall(rf"{_CHINESE}|(?:(?!{_CHINESE})\w)+|[^\w\s]", text)
-
-
-def _common_words(given: list[str], wanted: list[str]) -> int:
-    return sum((Counter(given) & Counter(wanted)).values())
-
-
-def _common_run(given: list[str], wanted: list[str]) -> int:
-    return SequenceMatcher(None, given, wanted, autojunk=False).find_longest_match().size

@@ -1,10 +1,4 @@
-"""Language as a domain: classes, tags, entities, similarity, masked tokens, answers and translations of texts.
-
-from nlp import predictor
-
-tag = predictor("lexical_analysis")
-print(tag("今天天气很好。").words)
-"""
+"""Language as a domain: classes, tags, entities, similarity, masked tokens, answers and translations of texts."""
 
 from __future__ import annotations
 

@@ -31,12 +31,7 @@ class Candidate:
     sequence: str
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "token": self.token,
-            "token_id": self.token_id,
-            "score": round(self.score, 6),
-            "sequence": self.sequence,
-        }
+        return {**vars(self), "score": round(self.score, 6)}
 
 
 @dataclass(frozen=True)
@@ -48,11 +43,7 @@ class Mask:
     candidates: tuple[Candidate, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "start": self.start,
-            "end": self.end,
-            "candidates": [one.to_dict() for one in self.candidates],
-        }
+        return {**vars(self), "candidates": [one.to_dict() for one in self.candidates]}
 
 
 @dataclass(frozen=True)
@@ -63,7 +54,7 @@ class FilledMask:
     masks: tuple[Mask, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        return {"text": self.text, "masks": [mask.to_dict() for mask in self.masks]}
+        return {**vars(self), "masks": [mask.to_dict() for mask in self.masks]}
 
 
 class MaskProcessor(TextProcessor):
@@ -102,9 +93,8 @@ class MaskProcessor(TextProcessor):
         before = next(place for place, (item, _) in enumerate(self.tokenizer.single) if item == "A")
         behind = len(self.tokenizer.single) - 1 - before
         count, room = len(whole.ids) - before - behind, self.limit - before - behind
-        windows: list[
-            tuple[int, list[int]]
-        ] = []  # (first token, masks) of the text without what surrounds it
+        # (first token, masks) of the text without what surrounds it
+        windows: list[tuple[int, list[int]]] = []
         for mask in (int(mask) - before for mask in masks):
             # In a text that is longer, a mask sees a quarter of the window before it at least, and a quarter behind it.
             first, own = windows[-1] if windows else (0, [])

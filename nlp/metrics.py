@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -111,6 +111,26 @@ class _SpanF1:
         return {f"{kind}f1": f1, f"{kind}precision": precision, f"{kind}recall": recall}
 
 
+class LabelCollector:
+    """Collects an output [N, ...] and the classes over an evaluation; `compute` makes the scores of both at its end."""
+
+    higher_is_better = True
+
+    def __init__(self, output: str, compute: Callable[[np.ndarray, np.ndarray], dict[str, float]]) -> None:
+        self.output, self.compute = output, compute
+        self.found: list[np.ndarray] = []
+        self.wanted: list[np.ndarray] = []
+
+    def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
+        self.found.append(np.asarray(outputs[self.output]))
+        self.wanted.append(np.asarray(batch["label"]))
+
+    def result(self) -> dict[str, float]:
+        if not self.found:
+            return self.compute(np.zeros(0), np.zeros(0, int))
+        return self.compute(np.concatenate(self.found), np.concatenate(self.wanted))
+
+
 def class_counts(found: np.ndarray, wanted: np.ndarray, kinds: np.ndarray) -> list[tuple[int, int, int]]:
     """Of each class: how many texts [M] are rightly found to be of it, how many are found, and how many wanted."""
     return [
@@ -127,28 +147,17 @@ class TextAccuracy:
     A class that is neither found nor wanted is left out of the mean.
     """
 
-    def start(self, labels: tuple[str, ...]) -> _TextAccuracy:
-        return _TextAccuracy()
+    def start(self, labels: tuple[str, ...]) -> LabelCollector:
+        return LabelCollector("scores", self._compute)
 
-
-class _TextAccuracy:
-    higher_is_better = True
-
-    def __init__(self) -> None:
-        self.found: list[np.ndarray] = []
-        self.wanted: list[np.ndarray] = []
-
-    def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
-        self.found.append(outputs["scores"].argmax(axis=-1))
-        self.wanted.append(np.asarray(batch["label"]))
-
-    def result(self) -> dict[str, float]:
-        if not self.found:
+    @staticmethod
+    def _compute(scores: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
+        if not len(wanted):
             return {"accuracy": 0.0, "macro_f1": 0.0}
-        found, wanted = np.concatenate(self.found), np.concatenate(self.wanted)
+        found = scores.argmax(axis=-1)
         counts = class_counts(found, wanted, np.union1d(found, wanted))
-        scores = [2 * right / (own + known) for right, own, known in counts]
-        return {"accuracy": float((found == wanted).mean()), "macro_f1": float(np.mean(scores))}
+        of_class = [2 * right / (own + known) for right, own, known in counts]
+        return {"accuracy": float((found == wanted).mean()), "macro_f1": float(np.mean(of_class))}
 
 
 @register("metric")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,28 +9,7 @@ import numpy as np
 
 from framework.config import register
 from framework.core.errors import ConfigError
-from nlp.metrics import class_counts
-
-
-class _Collector:
-    """Collects one output and the classes over an evaluation."""
-
-    higher_is_better = True
-    output = "similarity"
-
-    def __init__(self) -> None:
-        self.outputs: list[np.ndarray] = []
-        self.labels: list[np.ndarray] = []
-
-    def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
-        self.outputs.append(np.asarray(outputs[self.output]))
-        self.labels.append(np.asarray(batch["label"]))
-
-    def collect(self) -> tuple[np.ndarray, np.ndarray]:
-        """(outputs, labels) [M] of all batches."""
-        if not self.outputs:
-            return np.zeros(0), np.zeros(0, int)
-        return np.concatenate(self.outputs), np.concatenate(self.labels)
+from nlp.metrics import LabelCollector, class_counts
 
 
 def correlation(x: np.ndarray, y: np.ndarray) -> float:
@@ -56,13 +34,8 @@ class Pearson:
     A class counts as its number, so classes are named in the order of what they mean: "0" to "5", or no and yes.
     """
 
-    def start(self, labels: tuple[str, ...]) -> _Pearson:
-        return _Pearson()
-
-
-class _Pearson(_Collector):
-    def result(self) -> dict[str, float]:
-        return {"pearson": correlation(*self.collect())}
+    def start(self, labels: tuple[str, ...]) -> LabelCollector:
+        return LabelCollector("similarity", lambda found, wanted: {"pearson": correlation(found, wanted)})
 
 
 @register("metric")
@@ -73,13 +46,11 @@ class Spearman:
     0 where either are all the same. A class counts as its number, as in Pearson.
     """
 
-    def start(self, labels: tuple[str, ...]) -> _Spearman:
-        return _Spearman()
+    def start(self, labels: tuple[str, ...]) -> LabelCollector:
+        return LabelCollector("similarity", self._compute)
 
-
-class _Spearman(_Collector):
-    def result(self) -> dict[str, float]:
-        found, wanted = self.collect()
+    @staticmethod
+    def _compute(found: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
         return {"spearman": correlation(ranks(found), ranks(wanted))}
 
 
@@ -91,13 +62,11 @@ class AUC:
     0.5 where there are no pairs of one of the two kinds. Source: the Mann-Whitney statistic
     """
 
-    def start(self, labels: tuple[str, ...]) -> _AUC:
-        return _AUC()
+    def start(self, labels: tuple[str, ...]) -> LabelCollector:
+        return LabelCollector("similarity", self._compute)
 
-
-class _AUC(_Collector):
-    def result(self) -> dict[str, float]:
-        found, wanted = self.collect()
+    @staticmethod
+    def _compute(found: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
         match = wanted > 0
         right, wrong = int(match.sum()), int((~match).sum())
         if not right or not wrong:
@@ -135,21 +104,12 @@ class TextF1:
                 allowed="from 0" if count is None else f"from 0 to {count - 1}",
             )
 
-    def start(self, labels: tuple[str, ...]) -> _TextF1:
+    def start(self, labels: tuple[str, ...]) -> LabelCollector:
         if self.average == "binary":
             self._check(len(labels))
-        return _TextF1(self.average, self.positive)
+        return LabelCollector("scores", self._compute)
 
-
-class _TextF1(_Collector):
-    output = "scores"
-
-    def __init__(self, average: str, positive: int) -> None:
-        super().__init__()
-        self.average, self.positive = average, positive
-
-    def result(self) -> dict[str, float]:
-        scores, wanted = self.collect()
+    def _compute(self, scores: np.ndarray, wanted: np.ndarray) -> dict[str, float]:
         found = scores.argmax(axis=-1) if scores.ndim == 2 else scores.astype(int)
         kinds = np.union1d(found, wanted) if self.average != "binary" else np.array([self.positive])
         counts = class_counts(found, wanted, kinds)

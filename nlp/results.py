@@ -20,7 +20,7 @@ class Label:
     score: float
 
     def to_dict(self) -> dict[str, Json]:
-        return {"label": self.label, "category_id": self.category_id, "score": round(self.score, 6)}
+        return {**vars(self), "score": round(self.score, 6)}
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Similarity(TextResult):
     score: float
 
     def to_dict(self) -> dict[str, Json]:
-        return {"text": self.text, "pair": self.pair, "score": round(self.score, 6)}
+        return {**vars(self), "score": round(self.score, 6)}
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,7 @@ class Span:
     score: float
 
     def to_dict(self) -> dict[str, Json]:
-        return {
-            "text": self.text,
-            "label": self.label,
-            "start": self.start,
-            "end": self.end,
-            "score": round(self.score, 4),
-        }
+        return {**vars(self), "score": round(self.score, 4)}
 
 
 @dataclass(frozen=True)
@@ -110,7 +104,7 @@ class Translated(TextResult):
     score: float
 
     def to_dict(self) -> dict[str, Json]:
-        return {"text": self.text, "translation": self.translation, "score": round(self.score, 4)}
+        return {**vars(self), "score": round(self.score, 4)}
 
 
 def labelled(scores: np.ndarray, labels: Sequence[str], top: int) -> tuple[Label, ...]:

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 _WHERE = {
     "predictor": "ocr.domain",
     "OCRPredictor": "ocr.ocr_predictor",
-    "Document": "ocr.results",
-    "Page": "ocr.results",
-    "Line": "ocr.results",
-    "Word": "ocr.results",
+    **dict.fromkeys(("Document", "Page", "Line", "Word"), "ocr.results"),
 }
 
 

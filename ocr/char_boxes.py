@@ -75,9 +75,8 @@ def text_quads(
         )
     spans = np.asarray(spans, np.float64).reshape(-1, 2)
     left, right = spans[:, 0], spans[:, 1]
-    top, bottom = np.zeros(len(spans)), np.ones(len(spans))
     u = np.stack([left, right, right, left], axis=1)
-    v = np.stack([top, top, bottom, bottom], axis=1)
+    v = np.broadcast_to([0.0, 0.0, 1.0, 1.0], u.shape)
     if rotated_180:
         u, v = 1 - u, 1 - v
     if rotated_90:

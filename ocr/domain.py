@@ -1,17 +1,12 @@
-"""OCR as a domain: artifacts of three stages, their options, and the predictor.
-
-from ocr import predictor
-
-read = predictor()
-print(read("scan.jpg").text)
-"""
+"""OCR as a domain: artifacts of three stages, their options, and the predictor."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from framework.config import bind
+from framework.config import bind, from_plain, override
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.export import Artifact
 from framework.inference import Runtime
@@ -73,10 +68,7 @@ class OCRDomain(Domain[OCROptions]):
                 fix="export it with tools/export_model.py from a config of configs/ocr",
             )
         kept = bind(artifact.config.get("options", {}), PipelineOptions)
-        if options.drop_score is not None:
-            kept = replace(kept, drop_score=options.drop_score)
-        if options.orient is not None:
-            kept = replace(kept, orient=options.orient)
+        kept = replace(kept, **_given(options, "drop_score", "orient"))
         recognizer = _open_recognizer(artifact.stages["recognizer"], options, runtime)
         if options.lang is not None:
             recognizer.characters.check_language(options.lang)
@@ -95,7 +87,39 @@ class OCRDomain(Domain[OCROptions]):
         return tuple(setting for setting in settings if setting not in after), after
 
     def apply_settings(self, artifact: Artifact, settings: Sequence[str]) -> Artifact:
-        return _apply_settings(artifact, settings)
+        """An artifact whose options are changed by settings such as pipeline.detector.options.size.limit_side=640."""
+        if not settings:
+            return artifact
+        stages = {name: stage.config.get("options", {}) for name, stage in artifact.stages.items()}
+        tree = {"pipeline": {n: {"options": o} for n, o in stages.items()}}
+        tree["pipeline"]["options"] = artifact.config.get("options", {})
+        merged = from_plain(tree)
+        for setting in settings:
+            first, *below = setting.partition("=")[0].strip().split(".")
+            if first != "pipeline" or below[0] not in tree["pipeline"] or "options" not in below[:2]:
+                raise ConfigError(
+                    "the pipeline has no such option",
+                    where=f"-o {setting}",
+                    received=".".join((first, *below)),
+                    allowed="pipeline.options.…, "
+                    + ", ".join(f"pipeline.{name}.options.…" for name in stages),
+                )
+            merged = override(merged, setting)
+        kinds = {"detector": DetectOptions, "recognizer": RecognizeOptions, "orientation": OrientationOptions}
+        nodes = merged.value["pipeline"].value
+        bind(nodes["options"], PipelineOptions)  # here, as the nodes still know which -o they are from
+        for name in stages:
+            bind(nodes[name].value["options"], kinds[name])
+        data = merged.plain()["pipeline"]
+        artifact.config["options"] = data["options"]
+        for name, stage in artifact.stages.items():
+            stage.config["options"] = data[name]["options"]
+        return artifact
+
+
+def _given(options: OCROptions, *names: str) -> dict[str, Any]:
+    """Those of the options that are set."""
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
 def _open_detector(stage: Artifact, options: OCROptions, runtime: Runtime) -> Detector:
@@ -103,8 +127,7 @@ def _open_detector(stage: Artifact, options: OCROptions, runtime: Runtime) -> De
     if options.max_side is not None:
         size = replace(how.size, limit_side=options.max_side, limit_type="max")
         how = replace(how, size=size, sides=_bucket_sides(options.max_side))
-    given = {name: getattr(options, name) for name in ("thresh", "box_thresh", "unclip_ratio")}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = _given(options, "thresh", "box_thresh", "unclip_ratio")
     return Detector(runtime.open(stage), replace(how, postprocess=replace(how.postprocess, **given)))
 
 
@@ -130,38 +153,6 @@ def _at_run_time(setting: str) -> bool:
     """Whether a setting is an option that a finished artifact can be run with: all but what is part of the programs."""
     keys = setting.partition("=")[0].strip().split(".")
     return "options" in keys and not {"normalize", "height", "size_hw"} & set(keys)
-
-
-def _apply_settings(artifact: Artifact, settings: Sequence[str]) -> Artifact:
-    """An artifact whose options are changed by settings such as pipeline.detector.options.size.limit_side=640."""
-    from framework.config import bind, from_plain, override
-
-    if not settings:
-        return artifact
-    stages = {name: stage.config.get("options", {}) for name, stage in artifact.stages.items()}
-    tree = {"pipeline": {n: {"options": o} for n, o in stages.items()}}
-    tree["pipeline"]["options"] = artifact.config.get("options", {})
-    merged = from_plain(tree)
-    for setting in settings:
-        first, *below = setting.partition("=")[0].strip().split(".")
-        if first != "pipeline" or below[0] not in tree["pipeline"] or "options" not in below[:2]:
-            raise ConfigError(
-                "the pipeline has no such option",
-                where=f"-o {setting}",
-                received=".".join((first, *below)),
-                allowed="pipeline.options.…, " + ", ".join(f"pipeline.{name}.options.…" for name in stages),
-            )
-        merged = override(merged, setting)
-    kinds = {"detector": DetectOptions, "recognizer": RecognizeOptions, "orientation": OrientationOptions}
-    nodes = merged.value["pipeline"].value
-    bind(nodes["options"], PipelineOptions)  # here, as the nodes still know which -o they are from
-    for name in stages:
-        bind(nodes[name].value["options"], kinds[name])
-    data = merged.plain()["pipeline"]
-    artifact.config["options"] = data["options"]
-    for name, stage in artifact.stages.items():
-        stage.config["options"] = data[name]["options"]
-    return artifact
 
 
 DOMAIN = OCRDomain()

@@ -1,11 +1,6 @@
 """A line of text and its parts: Line > Word > Char, frozen and comparable. `ocr.results` puts them into pages.
 
-Geometry is in pixels of the source image: continuous xy, x to the right, y down, pixel i covers [i, i+1). A polygon
-runs clockwise as seen by a reader of the text and starts at the text's own top-left corner, so the edge from its first
-to its second point tells which way is "right": for upright text that is the image's right, for text that stands on its
-head the image's left. Most polygons are quads; curved text may have more points, upper edge first.
-
-Text is kept as it was recognised: no space is added, dropped or folded at any level.
+What polygons and texts hold is told there.
 """
 
 from __future__ import annotations
@@ -105,7 +100,9 @@ class Line:
         _freeze(self)
         object.__setattr__(self, "words", tuple(self.words))
         if self.orientation is None:
-            object.__setattr__(self, "orientation", _orientation(self.polygon))
+            right = _upper_edge(self.polygon)
+            turn = round(math.degrees(math.atan2(right.imag, right.real)) / 90) * 90 % 360
+            object.__setattr__(self, "orientation", turn)
         if self.vertical is None:
             object.__setattr__(self, "vertical", _is_vertical(self))
 
@@ -113,11 +110,6 @@ class Line:
 def _upper_edge(polygon: Polygon) -> complex:
     """The way the upper edge runs, as x + iy. Of P points the first half is the upper edge."""
     return complex(*polygon[(len(polygon) + 1) // 2 - 1]) - complex(*polygon[0])
-
-
-def _orientation(polygon: Polygon) -> int:
-    right = _upper_edge(polygon)
-    return round(math.degrees(math.atan2(right.imag, right.real)) / 90) * 90 % 360
 
 
 def _is_vertical(line: Line) -> bool:

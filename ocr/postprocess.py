@@ -137,10 +137,8 @@ class DBPostprocess:
 
 
 def _to_source(points: np.ndarray, map_hw: tuple[int, ...], size_hw: tuple[int, int]) -> np.ndarray:
-    scaled = np.empty_like(points)
-    for axis, (side, target) in enumerate(((map_hw[1], size_hw[1]), (map_hw[0], size_hw[0]))):
-        scaled[..., axis] = np.clip(np.round(points[..., axis] / side * target), 0, target)
-    return scaled
+    side, target = (np.array(hw[::-1], points.dtype) for hw in (map_hw, size_hw))
+    return np.clip(np.round(points / side * target), 0, target)
 
 
 def _grow(polygons: np.ndarray | Sequence[np.ndarray], ratio: float) -> list[np.ndarray | None]:

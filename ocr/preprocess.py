@@ -19,8 +19,6 @@ from framework.vision.image import resize, rotate90
 
 REC_HEIGHT = 48
 
-# ------------------------------------------------------------------------------------------------------- detector
-
 
 @dataclass(frozen=True)
 class DetSize:
@@ -40,7 +38,11 @@ class DetSize:
 
     def __call__(self, size_hw: tuple[int, int]) -> tuple[int, int]:
         """(height, width) for a source of `size_hw`. Raises: InputError when a side is smaller than 1."""
-        height, width = _check_size(size_hw)
+        height, width = size_hw
+        if height < 1 or width < 1:
+            raise InputError(
+                "the image has no pixels", where="DetSize", received=size_hw, allowed="sides >= 1"
+            )
         side = min(height, width) if self.limit_type == "min" else max(height, width)
         out_of_limit = side < self.limit_side if self.limit_type == "min" else side > self.limit_side
         ratio = self.limit_side / side if out_of_limit else 1.0
@@ -48,22 +50,8 @@ class DetSize:
         if self.max_side is not None and max(height, width) > self.max_side:
             ratio = self.max_side / max(height, width)
             height, width = int(height * ratio), int(width * ratio)
-        return _to_multiple(height, self.multiple), _to_multiple(width, self.multiple)
-
-
-@dataclass(frozen=True)
-class Normalize:
-    """`(image / 255 - mean) / std`, of the network's channels 0, 1, 2; `bgr` turns RGB to BGR first.
-
-    An exported program does this on the accelerator, from uint8.
-    """
-
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
-    bgr: bool = True
-
-
-# --------------------------------------------------------------------------------------------------------- crops
+        down, across = (max(round(side / self.multiple), 1) * self.multiple for side in (height, width))
+        return down, across
 
 
 def turned_lines(quads: np.ndarray, *, rotate_ratio: float = 1.5, glyph_ratio: float = 1.6) -> np.ndarray:
@@ -95,9 +83,6 @@ def crop_lines(image: np.ndarray, quads: np.ndarray, turned: np.ndarray | None =
     return [rotate90(crop, -1) if turn else crop for crop, turn in zip(crops, turned, strict=True)]
 
 
-# --------------------------------------------------------------------------- recogniser and orientation classifier
-
-
 def line_width(size_hw: tuple[int, ...], height: int = REC_HEIGHT) -> int:
     """Width of a crop of `size_hw` (height, width, ...) at `height`, its aspect kept, rounded up."""
     return math.ceil(height * (size_hw[1] / size_hw[0]))
@@ -116,14 +101,3 @@ def pack_lines(
     for row, crop, wide in zip(batch, crops, widths.tolist(), strict=True):
         row[:, :wide] = resize(crop, (height, wide))
     return batch, widths
-
-
-def _check_size(size_hw: tuple[int, int]) -> tuple[int, int]:
-    height, width = size_hw
-    if height < 1 or width < 1:
-        raise InputError("the image has no pixels", where="DetSize", received=size_hw, allowed="sides >= 1")
-    return height, width
-
-
-def _to_multiple(side: int, multiple: int) -> int:
-    return max(round(side / multiple) * multiple, multiple)

@@ -135,12 +135,10 @@ def fit_bucket(
 class OrientationClassifier:
     """Which line crops stand on their heads."""
 
+    buckets = 1
+
     def __init__(self, engine: Engine, options: OrientationOptions) -> None:
         self.engine, self.options = engine, options
-
-    @property
-    def buckets(self) -> int:
-        return 1
 
     def __call__(self, crops: Sequence[np.ndarray]) -> np.ndarray:
         """crops [h, w, 3] uint8 RGB -> [N, 2] float32, probability of upright and of upside down."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from framework import hub
 from framework.config import Kind, plain, register
 from framework.core.errors import ConfigError
-from framework.engine.task import Pipeline, Stage
+from framework.engine.task import Pipeline, Stage, Task
 from framework.export import TensorSpec
 from framework.io.interop import load_program
 from ocr.characters import CharacterSet
@@ -35,15 +35,7 @@ class DetectorConfig:
             "image": TensorSpec(("n", "32*h", "32*w", 3), "uint8"),
             "size": TensorSpec(("n", 2), "int32"),
         }
-        return Stage(
-            self.model,
-            TextDetection(self.options.normalize),
-            self.weights,
-            hub.resolve(self.weights, "ocr"),
-            inputs,
-            config={"options": plain(self.options)},
-            bf16_verified=self.bf16_verified,
-        )
+        return _make_stage(self, TextDetection(self.options.normalize), inputs)
 
 
 @dataclass(frozen=True)
@@ -64,27 +56,22 @@ class RecognizerConfig:
         Raises:
             ConfigError: there is no dictionary.
         """
-        path = hub.resolve(self.weights, "ocr")
-        characters = self._read_characters(path)
         inputs = {
             "image": TensorSpec(("n", self.options.height, "w", 3), "uint8"),
             "width": TensorSpec(("n",), "int32"),
         }
-        symbols = characters.symbols[1 : -1 if self.use_space_char else None]
-        return Stage(
-            dataclasses.replace(self.model, num_classes=characters.num_classes),
-            TextRecognition(self.options.normalize),
-            self.weights,
-            path,
-            inputs,
-            ("w >= 16",),
-            {
-                "options": plain(self.options),
-                "characters": list(symbols),
-                "space": self.use_space_char,
-                "right_to_left": self.right_to_left,
-            },
-            self.bf16_verified,
+        stage = _make_stage(self, TextRecognition(self.options.normalize), inputs)
+        characters = self._read_characters(stage.path)
+        alphabet = {
+            "characters": list(characters.symbols[1 : -1 if self.use_space_char else None]),
+            "space": self.use_space_char,
+            "right_to_left": self.right_to_left,
+        }
+        return dataclasses.replace(
+            stage,
+            model=dataclasses.replace(self.model, num_classes=characters.num_classes),
+            constraints=("w >= 16",),
+            config={**stage.config, **alphabet},
         )
 
     def _read_characters(self, path: Path) -> CharacterSet:
@@ -123,15 +110,14 @@ class OrientationConfig:
             "image": TensorSpec(("n", *self.options.size_hw, 3), "uint8"),
             "width": TensorSpec(("n",), "int32"),
         }
-        return Stage(
-            self.model,
-            TextLineOrientation(self.options.normalize),
-            self.weights,
-            hub.resolve(self.weights, "ocr"),
-            inputs,
-            config={"options": plain(self.options)},
-            bf16_verified=self.bf16_verified,
-        )
+        return _make_stage(self, TextLineOrientation(self.options.normalize), inputs)
+
+
+def _make_stage(
+    config: DetectorConfig | RecognizerConfig | OrientationConfig, task: Task, inputs: dict[str, TensorSpec]
+) -> Stage:
+    path, about = hub.resolve(config.weights, "ocr"), {"options": plain(config.options)}
+    return Stage(config.model, task, config.weights, path, inputs, (), about, config.bf16_verified)
 
 
 @register("pipeline")
@@ -152,8 +138,7 @@ class TextSystem(Pipeline):
         return ("detector", "recognizer", *(("orientation",) if self.orientation else ()))
 
     def stages(self) -> Mapping[str, Stage]:
-        stages = {"detector": self.detector.stage(), "recognizer": self.recognizer.stage()}
-        return stages if self.orientation is None else {**stages, "orientation": self.orientation.stage()}
+        return {name: getattr(self, name).stage() for name in self.stage_names}
 
     def describe(self) -> Mapping[str, Any]:
         return {"options": plain(self.options)}

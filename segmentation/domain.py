@@ -1,11 +1,4 @@
-"""Segmentation as a domain: the class of every pixel of images and videos.
-
-from segmentation import predictor
-
-segment = predictor("pp_liteseg_stdc1_membrane")
-mask = segment("slice.png")
-mask.save("output")
-"""
+"""Segmentation as a domain: the class of every pixel of images and videos."""
 
 from __future__ import annotations
 

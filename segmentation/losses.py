@@ -51,7 +51,10 @@ class CrossEntropy:
         losses = _entropies(logits, labels, self.ignore_index)
         weights = jnp.ones_like(losses)
         if self.weight is not None:
-            weights = _weigh_pixels(_check_weights(self.weight, logits, "CrossEntropy.weight"), labels, valid)
+            weight = _check_weights(self.weight, logits, "CrossEntropy.weight")
+            weights = weight[
+                jnp.where(valid > 0, labels, 0)
+            ]  # that of an ignored pixel only `hardest` can see
         losses, kept = losses * weights, valid
         if self.hardest < 1:
             kept = _largest(lax.stop_gradient(losses), max(1, int(self.hardest * losses.size)))
@@ -225,11 +228,6 @@ def _check_weights(weight: tuple[float, ...], logits: jax.Array, where: str) -> 
             allowed=f"one for each of the {logits.shape[-1]} classes",
         )
     return jnp.asarray(weight, jnp.float32)
-
-
-def _weigh_pixels(weight: jax.Array, labels: jax.Array, valid: jax.Array) -> jax.Array:
-    """The weight of each pixel's class; an ignored pixel has that of class 0, which only `hardest` can see."""
-    return weight[jnp.where(valid > 0, labels, 0)]
 
 
 def _kth_largest(values: jax.Array, k: int) -> jax.Array:

@@ -105,19 +105,17 @@ class ConfusionCollector:
     def score_classes(self) -> list[ClassScore]:
         """The scores of each class, in the order of the labels."""
         common, found, truth = np.diag(self.confusion), self.confusion.sum(0), self.confusion.sum(1)
-        rows = []
-        for name, both, predicted, labelled in zip(self._names, common, found, truth):
-            rows.append(
-                ClassScore(
-                    name,
-                    int(labelled),
-                    _ratio(both, predicted + labelled - both),
-                    _ratio(2 * both, predicted + labelled),
-                    _ratio(both, predicted),
-                    _ratio(both, labelled),
-                )
+        return [
+            ClassScore(
+                name,
+                int(labelled),
+                _ratio(both, predicted + labelled - both),
+                _ratio(2 * both, predicted + labelled),
+                _ratio(both, predicted),
+                _ratio(both, labelled),
             )
-        return rows
+            for name, both, predicted, labelled in zip(self._names, common, found, truth)
+        ]
 
     def _mean(self, scores: Sequence[float | None]) -> float:
         there = [score for score in scores if score is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -35,21 +35,47 @@ class Appearance:
     def result(self, labels: np.ndarray, source: str, image: np.ndarray) -> Segmentation:
         """Of labels [H, W] and the image [H, W, C] that they are of."""
         height, width = labels.shape
+        own = (self.names, self.palette, self.opacity, self.background)
         shown = _displayable(image)
-        return Segmentation(
-            labels,
-            self.names,
-            self.palette,
-            self.opacity,
-            self.background,
-            source=source,
-            width=width,
-            height=height,
-            image=shown,
-        )
+        return Segmentation(labels, *own, source=source, width=width, height=height, image=shown)
 
 
-class Segmenter(VisionPredictor[Segmentation]):
+R = TypeVar("R")
+
+
+class _Predictor(VisionPredictor[Segmentation], Generic[R]):
+    """What both predictors share."""
+
+    extra_suffixes = Segmentation.extra_suffixes
+    runner: ImageRunner[R]
+
+    def read(self, source: ImageSource) -> ImageItem:
+        """An image as RGB, or with the model's channels as they are stored, where it has others.
+
+        Raises:
+            InputError: it cannot be read, or has other channels or another dtype than the model.
+        """
+        wanted = self.runner.engine.inputs["image"]
+        if wanted.shape[3] == 3 and wanted.dtype in (np.uint8, np.float32):
+            return super().read(source)
+        label = str(source) if isinstance(source, (str, os.PathLike)) else ""
+        if isinstance(source, np.ndarray):
+            image = source
+        else:
+            is_given = isinstance(source, (str, os.PathLike, bytes))
+            image = raw_images.read_channels(source if is_given else source.read())
+        image = image[..., None] if image.ndim == 2 else image
+        if image.ndim != 3 or image.shape[2] != wanted.shape[3] or not np.can_cast(image.dtype, wanted.dtype):
+            raise InputError(
+                "this is no image for the model",
+                where=label or None,
+                received=f"{list(image.shape)} {image.dtype}",
+                allowed=f"[H, W, {wanted.shape[3]}] {wanted.dtype}",
+            )
+        return ImageItem(image.astype(wanted.dtype, copy=False), label)
+
+
+class Segmenter(_Predictor[Segmentation]):
     """Finds the class of every pixel; made by `predictor`. Safe to call from several threads.
 
     A call takes a path, bytes, a file, an array or a PIL image and gives a Segmentation, of a list of them a list.
@@ -58,24 +84,14 @@ class Segmenter(VisionPredictor[Segmentation]):
         runner: Of one image.
     """
 
-    extra_suffixes = Segmentation.extra_suffixes
-
     def __init__(self, runner: ImageRunner[Segmentation]) -> None:
         self.runner = runner
-
-    def read(self, source: ImageSource) -> ImageItem:
-        """An image as RGB, or with the model's channels as they are stored, where it has others.
-
-        Raises:
-            InputError: it cannot be read, or has other channels or another dtype than the model.
-        """
-        return _read_for(self.runner, source) or super().read(source)
 
     def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Segmentation]:
         return self.runner.predict(items)
 
 
-class WindowSegmenter(VisionPredictor[Segmentation]):
+class WindowSegmenter(_Predictor[np.ndarray]):
     """As Segmenter, of a model that sees windows of an image, whose scores are put together.
 
     Args:
@@ -83,8 +99,6 @@ class WindowSegmenter(VisionPredictor[Segmentation]):
         inference: Scales, mirror images and windows.
         transforms: Of an image before it is cut into windows.
     """
-
-    extra_suffixes = Segmentation.extra_suffixes
 
     def __init__(
         self,
@@ -96,10 +110,6 @@ class WindowSegmenter(VisionPredictor[Segmentation]):
         self.runner, self.inference, self.transforms = runner, inference, tuple(transforms)
         self.appearance = appearance
 
-    def read(self, source: ImageSource) -> ImageItem:
-        """As `Segmenter.read`."""
-        return _read_for(self.runner, source) or super().read(source)
-
     def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Segmentation]:
         dtype = self.runner.engine.inputs["image"].dtype
         for item in items:
@@ -110,31 +120,6 @@ class WindowSegmenter(VisionPredictor[Segmentation]):
 
     def _predict_windows(self, windows: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
         return self.runner.predict(ImageItem(np.ascontiguousarray(window)) for window in windows)
-
-
-R = TypeVar("R")
-
-
-def _read_for(runner: ImageRunner[R], source: ImageSource) -> ImageItem | None:
-    """An image with the channels and the dtype of the model; None where these are RGB, uint8 or float32."""
-    wanted = runner.engine.inputs["image"]
-    if wanted.shape[3] == 3 and wanted.dtype in (np.uint8, np.float32):
-        return None
-    label = str(source) if isinstance(source, (str, os.PathLike)) else ""
-    image = source if isinstance(source, np.ndarray) else raw_images.read_channels(_as_bytes(source))
-    image = image[..., None] if image.ndim == 2 else image
-    if image.ndim != 3 or image.shape[2] != wanted.shape[3] or not np.can_cast(image.dtype, wanted.dtype):
-        raise InputError(
-            "this is no image for the model",
-            where=label or None,
-            received=f"{list(image.shape)} {image.dtype}",
-            allowed=f"[H, W, {wanted.shape[3]}] {wanted.dtype}",
-        )
-    return ImageItem(image.astype(wanted.dtype, copy=False), label)
-
-
-def _as_bytes(source: str | os.PathLike[str] | bytes | BinaryIO) -> str | os.PathLike[str] | bytes:
-    return source if isinstance(source, (str, os.PathLike, bytes)) else source.read()
 
 
 def _displayable(image: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
@@ -73,12 +72,10 @@ class SemanticSegmentation(Task):
     def _name_losses(self) -> list[str]:
         """Of the losses, numbered where one comes twice."""
         names = [type(one.loss).__name__ for one in self.losses]
-        count, seen = Counter(names), Counter[str]()
-        for place, name in enumerate(names):
-            if count[name] > 1:
-                seen[name] += 1
-                names[place] = f"{name}_{seen[name]}"
-        return names
+        return [
+            name if names.count(name) == 1 else f"{name}_{names[:place].count(name) + 1}"
+            for place, name in enumerate(names)
+        ]
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"labels": [N, H, W] uint8}, or what `inference.output` says; of the sizes of the images."""

@@ -53,14 +53,10 @@ class Slide:
     def corners(self, size_hw: tuple[int, int]) -> list[tuple[int, int]]:
         """(top, left) of each window on an image at least as large as one, row by row."""
         rows, columns = (
-            _starts(side, crop, stride) for side, crop, stride in zip(size_hw, self.crop_hw, self.stride_hw)
+            [min(start, side - crop) for start in range(0, side - crop + stride, stride)]
+            for side, crop, stride in zip(size_hw, self.crop_hw, self.stride_hw)
         )
         return [(top, left) for top in rows for left in columns]
-
-
-def _starts(side: int, crop: int, stride: int) -> list[int]:
-    count = -(-(side - crop) // stride) + 1
-    return [min(place * stride, side - crop) for place in range(count)]
 
 
 @dataclass(frozen=True)
@@ -130,7 +126,9 @@ class TestTimeAugmentation:
             return steps.run(images)
         crop_h, crop_w = self.slide.crop_hw
         height, width = _size(images)
-        images = steps.extend(images, (max(height, crop_h), max(width, crop_w)))
+        below, right = max(crop_h - height, 0), max(crop_w - width, 0)
+        if below or right:
+            images = steps.pad(images, ((0, 0), (0, below), (0, right), (0, 0)), mode="edge")
         size_hw = _size(images)
         corners = self.slide.corners(size_hw)
         windows = [images[:, top : top + crop_h, left : left + crop_w] for top, left in corners]
@@ -189,12 +187,15 @@ class _Steps(Protocol[_Array]):
         """Logits of each window."""
         ...
 
+    @property
+    def pad(self) -> Callable[..., _Array]: ...
     def resize(self, x: _Array, size_hw: Size) -> _Array: ...
-    def extend(self, x: _Array, size_hw: Size) -> _Array: ...
     def sum(self, found: Iterable[_Array], corners: list[tuple[int, int]], size_hw: Size) -> _Array: ...
 
 
 class _Device:
+    pad = staticmethod(jnp.pad)
+
     def __init__(self, forward: Forward) -> None:
         self.run = forward
 
@@ -207,10 +208,6 @@ class _Device:
             return x
         return F.interpolate(x.astype(jnp.float32), size=size_hw, mode="bilinear")
 
-    def extend(self, x: jax.Array, size_hw: Size) -> jax.Array:
-        below, right = size_hw[0] - x.shape[1], size_hw[1] - x.shape[2]
-        return jnp.pad(x, ((0, 0), (0, below), (0, right), (0, 0)), mode="edge") if below or right else x
-
     def sum(self, found: Iterable[jax.Array], corners: list[tuple[int, int]], size_hw: Size) -> jax.Array:
         total = jnp.zeros(())
         for scores, (top, left) in zip(found, corners):
@@ -222,6 +219,8 @@ class _Device:
 
 
 class _Host:
+    pad = staticmethod(np.pad)
+
     def __init__(self, forward: Stream) -> None:
         self.forward = forward
 
@@ -235,10 +234,6 @@ class _Host:
         if size_hw == x.shape[1:3]:
             return x
         return np.stack([resize_channels(one.astype(np.float32, copy=False), size_hw) for one in x])
-
-    def extend(self, x: np.ndarray, size_hw: Size) -> np.ndarray:
-        below, right = size_hw[0] - x.shape[1], size_hw[1] - x.shape[2]
-        return np.pad(x, ((0, 0), (0, below), (0, right), (0, 0)), mode="edge") if below or right else x
 
     def sum(self, found: Iterable[np.ndarray], corners: list[tuple[int, int]], size_hw: Size) -> np.ndarray:
         total = np.zeros(())

@@ -9,6 +9,7 @@ import jax
 
 from framework import nn
 from framework.config import build
+from framework.nn import functional as F
 
 
 class Feature(NamedTuple):
@@ -39,7 +40,7 @@ class Backbone(nn.Layer):
     """Base of the image networks that classify, or give their maps to a neck. They are built from a `BackboneConfig`.
 
     Images are [N, H, W, 3] float32, normalised as the weights expect. `forward` gives logits [N, num_classes], and
-    without classes what `forward_features` gives.
+    without classes (`config.num_classes` 0, or none) what `forward_features` gives.
     """
 
     features: tuple[Feature, ...]
@@ -47,6 +48,14 @@ class Backbone(nn.Layer):
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         """The maps of `features`, finest first."""
         raise NotImplementedError(f"{type(self).__name__}.forward_features")
+
+    def logits(self, x: jax.Array) -> jax.Array:
+        """[N, num_classes] of the last map [N, H, W, C]."""
+        return self.fc(F.global_avg_pool2d(x)[:, 0, 0])
+
+    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
+        maps = self.forward_features(x)
+        return self.logits(maps[-1]) if getattr(self.config, "num_classes", 0) else maps
 
 
 def build_backbone(config: BackboneConfig, deploy: bool | None = None) -> Backbone:

@@ -30,7 +30,6 @@ def simota(
     valid: jax.Array,
     varifocal: bool = True,
     iou_weight: float = 3.0,
-    class_weight: float = 1.0,
     topk: int = 10,
     center_radius: float = 2.5,
 ) -> Assignment:
@@ -58,7 +57,7 @@ def simota(
     else:
         place_cost = -jnp.log(ious + 1e-7)
     class_cost = _class_cost(scores, labels, ious, varifocal)
-    cost = class_weight * class_cost + iou_weight * place_cost + jnp.where(within & central, 0, _FAR)
+    cost = class_cost + iou_weight * place_cost + jnp.where(within & central, 0, _FAR)
     cost = jnp.where(candidate & valid[:, None], cost, jnp.inf)
     matched = _cheapest(cost, jnp.where(candidate, ious, 0), topk)
     matched = resolve(matched, -cost)

@@ -1,4 +1,5 @@
-"""Task-aligned assignment: cells that both classify and place an object well become its positives.
+"""Task-aligned assignment: cells that both classify and place an object well become its positives. It follows
+predictions, so in the first steps of a training another assigner stands in for it.
 
 Source: Feng et al. 2021 (TOOD), https://arxiv.org/abs/2108.07755; PaddleDetection
     ppdet/modeling/assigners/task_aligned_assigner.py
@@ -6,11 +7,18 @@ Source: Feng et al. 2021 (TOOD), https://arxiv.org/abs/2108.07755; PaddleDetecti
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 
 from detection.assigners.assignment import Assignment, resolve, top_cells
+from detection.assigners.atss import atss
 from detection.boxes import inside, pairwise_iou
+from detection.contracts import Targets
+from detection.layers.grid import Grid
+
+_ANCHOR_SIDE = 5.0  # in strides
 
 
 def task_aligned(
@@ -48,3 +56,27 @@ def task_aligned(
     best_iou = jnp.where(matched, ious, 0).max(axis=1, keepdims=True)
     quality = (metric / (best_metric + 1e-9) * best_iou).max(axis=0)
     return Assignment(matched.any(axis=0), matched.argmax(axis=0).astype(jnp.int32), quality)
+
+
+def assign_scheduled(
+    grid: Grid, scores: jax.Array, boxes: jax.Array, targets: Targets, static_steps: int
+) -> Assignment:
+    """ATSS in the first `static_steps` steps, then the task-aligned assigner. No gradient passes through it.
+
+    Args:
+        scores: [N, L, C] probabilities.
+        boxes: [N, L, 4] xyxy in pixels, as predicted.
+    """
+    scores, boxes = jax.lax.stop_gradient((scores, boxes))
+
+    def static() -> Assignment:
+        anchors = grid.anchors(_ANCHOR_SIDE)
+        assign = functools.partial(atss, anchors=anchors, counts=grid.counts)
+        each = jax.vmap(lambda gt, valid, box: assign(gt, valid, predictions=box))
+        return each(targets.boxes, targets.valid, boxes)
+
+    def aligned() -> Assignment:
+        each = jax.vmap(task_aligned, in_axes=(0, 0, None, 0, 0, 0))
+        return each(scores, boxes, grid.points, targets.boxes, targets.labels, targets.valid)
+
+    return jax.lax.cond(targets.step < static_steps, static, aligned)

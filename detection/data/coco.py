@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from detection.data.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from detection.data.records import (
     ImageRecord,
     Records,
@@ -17,11 +15,27 @@ from detection.data.records import (
     build_records,
     check_files,
     report_problems,
-    some,
 )
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
-from framework.vision.image import check_file
+from framework.vision.dataset_files import abbreviate, read_annotations
+
+# The 80 classes of COCO's detection task, with the numbers that its files and results use (1 to 90, with gaps)
+COCO_CLASSES = tuple(
+    """person, bicycle, car, motorcycle, airplane, bus, train, truck, boat, traffic light, fire hydrant, stop sign,
+    parking meter, bench, bird, cat, dog, horse, sheep, cow, elephant, bear, zebra, giraffe, backpack, umbrella,
+    handbag, tie, suitcase, frisbee, skis, snowboard, sports ball, kite, baseball bat, baseball glove, skateboard,
+    surfboard, tennis racket, bottle, wine glass, cup, fork, knife, spoon, bowl, banana, apple, sandwich, orange,
+    broccoli, carrot, hot dog, pizza, donut, cake, chair, couch, potted plant, bed, dining table, toilet, tv, laptop,
+    mouse, remote, keyboard, cell phone, microwave, oven, toaster, sink, refrigerator, book, clock, vase, scissors,
+    teddy bear, hair drier, toothbrush""".replace("\n    ", " ").split(", ")
+)
+"""Names by class index."""
+
+# Numbers of classes that COCO dropped before it was published
+_LEFT_OUT = {12, 26, 29, 30, 45, 66, 68, 69, 71, 83}
+COCO_CATEGORY_IDS = tuple(number for number in range(1, 91) if number not in _LEFT_OUT)
+"""COCO's own numbers by class index."""
 
 
 @register("dataset")
@@ -56,8 +70,7 @@ class CocoDetection(RecordsDataset):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """The names of the categories by class index."""
-        return COCO_CLASSES if self.classes == "coco" else self._records.class_names
+        return COCO_CLASSES if self.classes == "coco" else super().class_names
 
     @property
     def category_ids(self) -> tuple[int, ...]:
@@ -111,7 +124,7 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
         raise InputError(
             f"{len(unknown)} annotations belong to nothing",
             where=file,
-            received=some(unknown, "; "),
+            received=abbreviate(unknown, "; "),
             allowed="ids that are in the lists images and categories of the same file",
             fix="correct the annotations, or add the categories",
         )
@@ -132,7 +145,7 @@ def _as_coco(categories: list[dict[str, Any]], file: Path) -> list[dict[str, Any
         raise InputError(
             "the categories are not COCO's",
             where=file,
-            received=some(others),
+            received=abbreviate(others),
             allowed="those of COCO's 80 classes, with COCO's ids, since the data set has `classes: coco`",
             fix=f"set classes to null in the data set, and model.num_classes to {len(named)}",
         )
@@ -156,16 +169,7 @@ def count_keypoints(data: dict[str, list[Any]], file: Path) -> int:
 
 def load_coco(file: Path) -> dict[str, list[Any]]:
     """The lists of a file in COCO's format. Raises: InputError, FormatError."""
-    text = check_file(file, "annotation").read_bytes()
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(
-            "the annotations are not JSON",
-            where=file,
-            received=error,
-            fix="export or download the file again",
-        ) from error
+    data: Any = read_annotations(file)
     if isinstance(data, dict) and "annotations" not in data:
         data["annotations"] = []  # COCO's test sets: images alone
     for name in ("images", "annotations", "categories"):

@@ -48,10 +48,9 @@ class CocoPose(LazyDataset):
     `people_only` images without annotations are left out.
 
     `class_names` are the names of the keypoints, which are what a pose model tells apart. They come from the category,
-    are "keypoint_0" and so on where it names none, and are stated by `keypoints` ("coco": the 17 of a person) where
-    the file
-    may be elsewhere, as when a trained model is exported. `skeleton` holds the category's lines, or else those between
-    keypoints of such names on a body.
+    are "keypoint_0" and so on where it names none, and are stated by `keypoints` ("coco": the 17 of a person) where the
+    file may be elsewhere, as when a trained model is exported. `skeleton` holds the category's lines, or else those
+    between keypoints of such names on a body.
 
     Raises:
         InputError: see CocoDetection; no object has keypoints; or the file has other keypoints than `keypoints`.

@@ -12,10 +12,9 @@ import numpy as np
 
 from framework.core.errors import InputError
 from framework.io.dataset import LazyDataset
-from framework.vision import image
+from framework.vision.dataset_files import abbreviate, find_missing, read_image
 from framework.vision.sample import Sample
 
-_SHOWN = 5  # of a long list, a message names so many
 _log = logging.getLogger("oar")
 
 
@@ -80,6 +79,11 @@ class RecordsDataset(LazyDataset):
         raise NotImplementedError
 
     @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes by index."""
+        return self._records.class_names
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """What was left out, a line each."""
         return self._records.problems
@@ -122,48 +126,23 @@ def build_records(
 def report_problems(where: Path, problems: Sequence[str]) -> tuple[str, ...]:
     """Puts one line into the log for entries that were left out; gives them back."""
     if problems:
-        _log.warning("%s: %d entries are left out: %s", where, len(problems), some(problems, "; "))
+        _log.warning("%s: %d entries are left out: %s", where, len(problems), abbreviate(problems, "; "))
     return tuple(problems)
 
 
 def check_files(images: Sequence[ImageRecord], where: Path) -> None:
     """InputError with the images that are not there."""
-    # One listing a folder: asking for each of a million files would take minutes on a network drive.
-    listings: dict[Path, set[str]] = {}
-    missing = []
-    for record in images:
-        folder = record.path.parent
-        if folder not in listings:
-            listings[folder] = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-        # Some file systems take a name in another case than they list it in.
-        if record.path.name not in listings[folder] and not record.path.is_file():
-            missing.append(str(record.path))
-    if missing:
+    if missing := find_missing(record.path for record in images):
         raise InputError(
             f"{len(missing)} of {len(images)} images are not there",
             where=where,
-            received=some(missing),
+            received=abbreviate([str(images[number].path) for number in missing]),
             fix="check the folders, unpack the images, or take them out of the annotations",
         )
 
 
-def some(names: Sequence[str], separator: str = ", ") -> str:
-    """The first few of a list and how many more there are."""
-    more = f"{separator}and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return separator.join(names[:_SHOWN]) + more
-
-
 def _read(record: ImageRecord) -> np.ndarray:
-    try:
-        pixels = image.read(record.path)
-    except InputError as error:
-        raise InputError(
-            f"an image of the data set cannot be read: {error.problem}",
-            where=record.path,
-            received=error.received,
-            allowed=error.allowed,
-            fix="repair the file, or take it out of the annotations",
-        ) from error
+    pixels = read_image(record.path, record.path, otherwise="take it out of the annotations")
     if record.size_hw is not None and pixels.shape[:2] != record.size_hw:
         raise InputError(
             "the image has another size than its annotation says, so the boxes may be wrong",

@@ -1,11 +1,16 @@
-"""Data sets in Pascal VOC's format: an XML file beside each image."""
+"""Data sets in Pascal VOC's format: an XML file beside each image, read by a parser that knows no entities and reads no
+other file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
 
 from detection.data.records import (
     ImageRecord,
@@ -14,11 +19,10 @@ from detection.data.records import (
     build_records,
     check_files,
     report_problems,
-    some,
 )
-from detection.data.voc_xml import VocAnnotation, read_voc
 from framework.config.registry import register
-from framework.core.errors import ConfigError, InputError, nearest
+from framework.core.errors import ConfigError, FormatError, InputError, nearest
+from framework.vision.dataset_files import abbreviate, read_lines
 from framework.vision.image import SUFFIXES, check_file
 
 _FOLDERS = (("JPEGImages", "Annotations"), ("images", "annotations"), ("", ""))  # of images, of XML files
@@ -61,11 +65,6 @@ class VocDetection(RecordsDataset):
                 received=self.classes,
                 allowed="one or more different names, or null for those in the annotations",
             )
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The names of the classes by index."""
-        return self._records.class_names
 
     @cached_property
     def _records(self) -> Records:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -122,7 +121,7 @@ class VocDetection(RecordsDataset):
             raise InputError(
                 f"{len(missing)} of {len(pairs)} annotations are not there",
                 where=self._place,
-                received=some(missing),
+                received=abbreviate(missing),
             )
         return pairs
 
@@ -171,14 +170,8 @@ def _read_list(file: Path, root: Path) -> list[_Pair]:
     return pairs
 
 
-def _lines(file: Path) -> Iterable[str]:
-    try:
-        text = check_file(file, "list").read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            "the list is not UTF-8", where=file, received=error.reason, fix="save it as UTF-8"
-        ) from error
-    return [line for line in text.splitlines() if line.strip()]
+def _lines(file: Path) -> list[str]:
+    return [line for line in read_lines(file, "list") if line.strip()]
 
 
 def _objects(
@@ -192,14 +185,111 @@ def _objects(
                 "an object is of an unknown class",
                 where=f"{xml}, object {place}",
                 received=repr(one.name),
-                allowed=some(list(number)),
+                allowed=abbreviate(list(number)),
                 fix=f"did you mean {close!r}?" if close else "add the class, or correct the annotation",
             )
         x0, y0, x1, y1 = one.box
-        if (
-            x1 - x0 <= 1 or y1 - y0 <= 1
-        ):  # VOC's xmax == xmin: no box of one pixel, but a click that was not dragged
+        # VOC's xmax == xmin: no box of one pixel, but a click that was not dragged
+        if x1 - x0 <= 1 or y1 - y0 <= 1:
             problems.append(f"{xml}, object {place} ({one.name}): box {one.box} has no area")
             continue
         found.append((one.box, number[one.name], not one.difficult))
     return found
+
+
+class VocObject(NamedTuple):
+    """`box` is xyxy in our coordinates."""
+
+    name: str
+    box: tuple[float, float, float, float]
+    difficult: bool
+
+
+class VocAnnotation(NamedTuple):
+    """A file's objects; the size is None where it is missing or 0."""
+
+    size_hw: tuple[int, int] | None
+    objects: tuple[VocObject, ...]
+
+
+def read_voc(path: Path) -> VocAnnotation:
+    """Reads one file.
+
+    VOC counts pixels from 1 and includes the last one: xmin to xmax become x0 = xmin - 1 to x1 = xmax, y alike. Tools
+    that count from 0 write xmin 0, which becomes 0 too.
+
+    Raises:
+        FormatError: the file is no XML of this format, or declares a document type or entities.
+        InputError: there is no such file, or an object lacks its name or a number of its box.
+    """
+    root = _tree(path)
+    if root.tag != "annotation":
+        raise FormatError(
+            "the file is no VOC annotation", where=path, received=f"<{root.tag}>", allowed="<annotation>"
+        )
+    objects = []
+    for place, one in enumerate(root.findall("object"), start=1):
+        where = f"{path}, object {place}"
+        name = (one.findtext("name") or "").strip()
+        if not name:
+            raise InputError("an object has no name", where=where, allowed="<name>cat</name>")
+        xmin, ymin, xmax, ymax = (_number(one, f"bndbox/{side}", where) for side in _SIDES)
+        difficult = (one.findtext("difficult") or "0").strip() == "1"
+        objects.append(VocObject(name, (max(0.0, xmin - 1), max(0.0, ymin - 1), xmax, ymax), difficult))
+    height, width = (_length(root.findtext(f"size/{side}")) for side in ("height", "width"))
+    return VocAnnotation((height, width) if height and width else None, tuple(objects))
+
+
+_SIDES = ("xmin", "ymin", "xmax", "ymax")
+
+
+def _number(element: Element, path: str, where: str) -> float:
+    text = element.findtext(path)
+    try:
+        value = float(text or "")
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(
+            "an object has no box",
+            where=where,
+            received=f"{path.rpartition('/')[2]}: {text}",
+            allowed="<bndbox> with xmin, ymin, xmax and ymax, all numbers",
+        )
+    return value
+
+
+def _length(text: str | None) -> int:
+    try:
+        return int(float(text or 0))
+    except (ValueError, OverflowError):
+        return 0
+
+
+def _tree(path: Path) -> Element:
+    builder, parser = TreeBuilder(), expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.data
+
+    def refuse(*_: object) -> None:
+        # Entities can make a kilobyte expand to gigabytes, or name other files; they need a document type.
+        raise FormatError(
+            "the file declares a document type, which annotations never need",
+            where=path,
+            received="<!DOCTYPE",
+            fix="do not open files of unknown origin; remove the declaration if you trust it",
+        )
+
+    parser.StartDoctypeDeclHandler = refuse
+    data = check_file(path, "annotation").read_bytes()
+    try:
+        parser.Parse(data, True)
+        return builder.close()
+    except (expat.ExpatError, LookupError, ValueError, AssertionError) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(
+            "the annotation is not XML", where=path, received=error, fix="write the file again, as UTF-8"
+        ) from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Iterable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -29,41 +30,21 @@ def base_conv(
 ) -> ConvBN:
     """Convolution, normalisation, SiLU."""
     initializer = I.KaimingUniform(negative_slope=math.sqrt(5), nonlinearity="leaky_relu")
-    layer = ConvBN(
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        groups=groups,
-        act=F.silu,
-        deploy=deploy,
-        initializer=initializer,
-    )
+    own = {"groups": groups, "act": F.silu, "deploy": deploy, "initializer": initializer}
+    layer = ConvBN(in_channels, out_channels, kernel_size, stride, **own)
     if not deploy:
         layer.bn.epsilon, layer.bn.momentum = 1e-3, 0.97
     return layer
 
 
-class DepthwiseConv(nn.Layer):
-    """Depthwise, then 1x1, each normalised and activated."""
-
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, deploy: bool = False
-    ) -> None:
-        super().__init__()
-        self.dw_conv = base_conv(in_channels, in_channels, kernel_size, stride, in_channels, deploy)
-        self.pw_conv = base_conv(in_channels, out_channels, 1, deploy=deploy)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.pw_conv(self.dw_conv(x))
-
-
 def spatial_conv(
     in_channels: int, out_channels: int, stride: int, depthwise: bool, deploy: bool
-) -> ConvBN | DepthwiseConv:
-    """3x3, plain or separable."""
+) -> ConvBN | nn.Sequential:
+    """3x3, plain or separable: depthwise, then 1x1, each normalised and activated."""
     if depthwise:
-        return DepthwiseConv(in_channels, out_channels, 3, stride, deploy)
+        spatial = base_conv(in_channels, in_channels, 3, stride, in_channels, deploy)
+        point = base_conv(in_channels, out_channels, 1, deploy=deploy)
+        return nn.Sequential(("dw_conv", spatial), ("pw_conv", point))
     return base_conv(in_channels, out_channels, 3, stride, deploy=deploy)
 
 
@@ -102,6 +83,28 @@ class CSPLayer(nn.Layer):
         return self.conv3(jnp.concatenate([self.bottlenecks(through), past], axis=-1))
 
 
+def aggregate_paths(
+    maps: Sequence[jax.Array],
+    down: Iterable[tuple[Callable[[jax.Array], jax.Array], nn.Layer]],
+    up: Iterable[tuple[nn.Layer, nn.Layer]],
+) -> tuple[jax.Array, ...]:
+    """Maps, finest first, down the pyramid and up again -> as many maps, finest first.
+
+    Args:
+        down: For each step what a map passes before it is enlarged, and what mixes it with the finer one.
+        up: What halves a map, and what mixes it with the one that was enlarged there.
+    """
+    x, sides = maps[-1], []
+    for (lateral, mix), finer in zip(down, maps[-2::-1], strict=True):
+        sides.insert(0, lateral(x))
+        below = F.interpolate(sides[0], scale_factor=2, mode="nearest")
+        x = mix(jnp.concatenate([below, finer], axis=-1))
+    outs = [x]
+    for (halve, mix), side in zip(up, sides, strict=True):
+        outs.append(mix(jnp.concatenate([halve(outs[-1]), side], axis=-1)))
+    return tuple(outs)
+
+
 class YOLOCSPPAN(nn.Layer):
     """Maps at strides 8, 16 and 32 -> as many of the same channels, down the pyramid and up again."""
 
@@ -121,13 +124,5 @@ class YOLOCSPPAN(nn.Layer):
         self.pan_blocks = nn.LayerList([mix(2 * a, b) for a, b in pairs])
 
     def forward(self, maps: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        x, sides = maps[-1], []
-        for lateral, block, finer in zip(self.lateral_convs, self.fpn_blocks, maps[-2::-1], strict=True):
-            side = lateral(x)
-            sides.insert(0, side)
-            below = F.interpolate(side, scale_factor=2, mode="nearest")
-            x = block(jnp.concatenate([below, finer], axis=-1))
-        up = [x]
-        for halve, block, side in zip(self.downsample_convs, self.pan_blocks, sides, strict=True):
-            up.append(block(jnp.concatenate([halve(up[-1]), side], axis=-1)))
-        return tuple(up)
+        down = zip(self.lateral_convs, self.fpn_blocks, strict=True)
+        return aggregate_paths(maps, down, zip(self.downsample_convs, self.pan_blocks, strict=True))

@@ -8,13 +8,49 @@ Reference: PaddlePaddle/PaddleDetection ppdet/data/transform/keypoint_operators.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from framework.config import Kind
 from framework.core.errors import ConfigError
+from zoo.contracts import BackboneConfig
+from zoo.layers.variants import VariantConfig
+from zoo.vision.hrnet import HRNetConfig
 
 _SMALLEST = 1e-10  # whose logarithm stands for what is not positive
+
+
+class PoseSize(NamedTuple):
+    """`entries` of the published state, `params` that it learns."""
+
+    backbone: HRNetConfig
+    entries: int
+    params: int
+
+
+@dataclass(frozen=True)
+class PoseConfig(VariantConfig[PoseSize]):
+    """Of a model that gives heatmaps.
+
+    Attributes:
+        backbone: That of the variant where None.
+        flip_pairs: The keypoints that change places in a mirrored image. Where they are given `detect` looks at the
+            mirror image too, as in upstream's evaluation: for COCO [1, 2], [3, 4] … [15, 16].
+
+    Raises:
+        ConfigError: the variant is unknown, or `flip_pairs` are no pairs of the keypoints.
+    """
+
+    num_keypoints: int = 17
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
+    flip_pairs: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        flip_permutation(self.num_keypoints, self.flip_pairs)
 
 
 def draw_gaussians(

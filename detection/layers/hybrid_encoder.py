@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
+from detection.layers.csp_blocks import aggregate_paths
 from detection.layers.detr import PackedAttention, uniform_linear
 from framework import nn
 from framework.nn import functional as F
@@ -99,16 +100,8 @@ class HybridEncoder(nn.Layer):
         *fine, x = (project(x) for project, x in zip(self.input_proj, maps, strict=True))
         position = sincos_positions(x.shape[1], x.shape[2], x.shape[3])
         x = self.encoder[0](x.reshape(x.shape[0], -1, x.shape[3]), position).reshape(x.shape)
-        ways = []
-        for lateral, block, finer in zip(self.lateral_convs, self.fpn_blocks, reversed(fine)):
-            x = lateral(x)
-            ways.append(x)
-            x = block(jnp.concatenate([F.interpolate(x, scale_factor=2), finer], axis=-1))
-        outs = [x]
-        for down, block, way in zip(self.downsample_convs, self.pan_blocks, reversed(ways)):
-            x = block(jnp.concatenate([down(x), way], axis=-1))
-            outs.append(x)
-        return tuple(outs)
+        down = zip(self.lateral_convs, self.fpn_blocks, strict=True)
+        return aggregate_paths((*fine, x), down, zip(self.downsample_convs, self.pan_blocks, strict=True))
 
 
 def sincos_positions(height: int, width: int, channels: int, temperature: float = 10000.0) -> jax.Array:
@@ -125,12 +118,5 @@ def sincos_positions(height: int, width: int, channels: int, temperature: float 
 
 def _conv(in_channels: int, out_channels: int, kernel: int, stride: int, deploy: bool) -> ConvBN:
     bound = 1 / math.sqrt(in_channels * kernel * kernel)
-    return ConvBN(
-        in_channels,
-        out_channels,
-        kernel,
-        stride,
-        act=F.silu,
-        deploy=deploy,
-        initializer=I.Uniform(-bound, bound),
-    )
+    own = {"act": F.silu, "deploy": deploy, "initializer": I.Uniform(-bound, bound)}
+    return ConvBN(in_channels, out_channels, kernel, stride, **own)

@@ -7,7 +7,8 @@ rounds as the longest chain of boxes that suppress one another, a handful in ima
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,10 @@ from jax import lax
 
 from detection.boxes import pairwise_iou
 from detection.contracts import Detections
+from framework.config import Kind
 from framework.core.errors import ConfigError
+from zoo.contracts import BackboneConfig
+from zoo.layers.variants import Row, VariantConfig
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,19 @@ class NMS:
                 f"nms_top_k {self.nms_top_k}, keep_top_k {self.keep_top_k}",
                 allowed="0 <= score_threshold < 1, 0 < iou_threshold <= 1, 1 <= keep_top_k <= nms_top_k",
             )
+
+
+@dataclass(frozen=True)
+class DenseDetectorConfig(VariantConfig[Row]):
+    """Of a detector that suppresses. The backbone is that of the variant where None.
+
+    `deploy` folds branches and normalisations into convolutions, those of the backbone too.
+    """
+
+    num_classes: int = 80
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
+    nms: NMS = field(default_factory=NMS)
+    deploy: bool = False
 
 
 def multiclass_nms(boxes: jax.Array, scores: jax.Array, config: NMS) -> Detections:

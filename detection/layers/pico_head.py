@@ -17,8 +17,7 @@ import numpy as np
 from detection.boxes import boxes_to_distances, distances_to_boxes
 from detection.contracts import Detections, Detector
 from detection.layers.grid import Grid, flatten_maps, make_grid
-from detection.layers.integral import Integral
-from detection.layers.nms import NMS, multiclass_nms
+from detection.layers.nms import DenseDetectorConfig, multiclass_nms
 from detection.layers.pico_pan import PicoPAN
 from detection.losses import distribution_focal_loss, giou_loss
 from framework import nn
@@ -32,6 +31,15 @@ REG_MAX = 7
 _SMALL_NORMAL = nn.initializer.Normal(0.0, 0.01)
 
 
+class Size(NamedTuple):
+    """Width of neck and head, depth of the head; `params` are the numbers that the published network learns."""
+
+    backbone: BackboneConfig
+    width: int
+    convs: int
+    params: int
+
+
 class Level(NamedTuple):
     """Raw outputs on one map, float32."""
 
@@ -39,6 +47,30 @@ class Level(NamedTuple):
     """[N, H, W, num_classes] probabilities"""
     distances: jax.Array
     """[N, H, W, 4 * (REG_MAX + 1)] logits of the distances to the four sides, in strides"""
+
+
+class Integral(nn.Layer):
+    """Logits [..., 4 * (reg_max + 1)] -> expected distances [..., 4] to the left, top, right and bottom side.
+
+    Paper: Li et al. 2020, https://arxiv.org/abs/2006.04388
+
+    The distances 0 to reg_max are a buffer because upstream's checkpoints have them; exported programs do not.
+    """
+
+    def __init__(self, reg_max: int, deploy: bool = False) -> None:
+        super().__init__()
+        self.register_buffer("project", np.arange(reg_max + 1, dtype=np.float32), persistable=not deploy)
+
+    def deploy_state(self) -> Arrays:
+        return {}
+
+    def forward(self, logits: jax.Array) -> jax.Array:
+        shares = jax.nn.softmax(self.split(logits), axis=-1)
+        return (shares * self.project).sum(axis=-1)
+
+    def split(self, logits: jax.Array) -> jax.Array:
+        """[..., 4, reg_max + 1] float32."""
+        return logits.astype(jnp.float32).reshape(*logits.shape[:-1], 4, self.project.shape[0])
 
 
 class PicoFeatures(nn.Layer):
@@ -70,15 +102,8 @@ class PicoAttention(nn.Layer):
     def __init__(self, width: int, deploy: bool) -> None:
         super().__init__()
         self.fc = nn.Conv2D(width, width, 1, weight_attr=nn.initializer.Normal(0.0, 0.001))
-        self.conv = ConvBN(
-            width,
-            width,
-            1,
-            act=F.hardswish,
-            names=("conv", "norm"),
-            initializer=_SMALL_NORMAL,
-            deploy=deploy,
-        )
+        own = {"act": F.hardswish, "names": ("conv", "norm"), "initializer": _SMALL_NORMAL, "deploy": deploy}
+        self.conv = ConvBN(width, width, 1, **own)
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.conv(x * F.sigmoid(self.fc(F.global_avg_pool2d(x))))
@@ -141,23 +166,24 @@ def localisation_losses(
 
 
 class PicoDetector(Detector):
-    """`backbone` is the config of one; `block` mixes two maps in the neck. Subclasses have `forward` and `loss`."""
+    """`block` mixes two maps in the neck, and `head` makes the head from the width of both, its depth, the number of
+    classes and whether it is the deploy form. Subclasses have `forward` and `loss`."""
 
     example_shape = (1, 320, 320, 3)
 
     def __init__(
         self,
-        backbone: BackboneConfig,
-        width: int,
+        config: DenseDetectorConfig[Size],
         block: Callable[[int, int, bool], nn.Layer],
-        head: PicoHeadBase,
-        nms: NMS,
-        deploy: bool,
+        head: Callable[[int, int, int, bool], PicoHeadBase],
     ) -> None:
-        super().__init__(backbone, deploy)
-        self.nms = nms
-        self.neck = PicoPAN(self.in_channels, width, block, deploy)
-        self.head = head
+        size, deploy = config.parts, config.deploy
+        # Before the backbone: the values that a seed gives to parameters follow from their order.
+        made = head(size.width, size.convs, config.num_classes, deploy)
+        super().__init__(size.backbone, deploy)
+        self.nms = config.nms
+        self.neck = PicoPAN(self.in_channels, size.width, block, deploy)
+        self.head = made
 
     def maps(self, images: jax.Array) -> tuple[jax.Array, ...]:
         """What the head reads, [N, H / stride, W / stride, width] at STRIDES."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import jax
 import jax.numpy as jnp
 
+from detection.layers.csp_blocks import aggregate_paths
 from framework import nn
 from framework.nn import functional as F
 from framework.nn.reparam import Arrays, fuse_conv_bn
@@ -41,18 +42,12 @@ class SpatialThenPointwise(nn.Layer):
     ) -> None:
         super().__init__()
         self.linear, self.deploy = linear, deploy
-        bias = None if deploy else False
+        attrs = {"weight_attr": _KAIMING, "bias_attr": None if deploy else False}
+        padding, groups = kernel_size // 2, out_channels
         self.dwconv = nn.Conv2D(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            kernel_size // 2,
-            groups=out_channels,
-            weight_attr=_KAIMING,
-            bias_attr=bias,
+            in_channels, out_channels, kernel_size, stride, padding, groups=groups, **attrs
         )
-        self.pwconv = nn.Conv2D(out_channels, out_channels, 1, weight_attr=_KAIMING, bias_attr=bias)
+        self.pwconv = nn.Conv2D(out_channels, out_channels, 1, **attrs)
         if not deploy:
             self.bn1, self.bn2 = nn.BatchNorm2D(out_channels), nn.BatchNorm2D(out_channels)
 
@@ -90,21 +85,15 @@ class CSPBlock(nn.Layer):
         self.main_conv = pointwise(in_channels, width, deploy)
         self.short_conv = pointwise(in_channels, width, deploy)
         self.final_conv = pointwise(2 * width, out_channels, deploy)
-        self.blocks = nn.Sequential(_Bottleneck(width, deploy))
+        bottleneck = nn.Sequential(
+            ("conv1", pointwise(width, width, deploy)),
+            ("conv2", SpatialThenPointwise(width, width, 5, deploy=deploy)),
+        )
+        self.blocks = nn.Sequential(bottleneck)
 
     def forward(self, x: jax.Array) -> jax.Array:
         short = self.short_conv(x)
         return self.final_conv(jnp.concatenate([self.blocks(self.main_conv(x)), short], axis=-1))
-
-
-class _Bottleneck(nn.Layer):
-    def __init__(self, width: int, deploy: bool) -> None:
-        super().__init__()
-        self.conv1 = pointwise(width, width, deploy)
-        self.conv2 = SpatialThenPointwise(width, width, 5, deploy=deploy)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.conv2(self.conv1(x))
 
 
 def lc_block(in_channels: int, out_channels: int, deploy: bool = False) -> nn.Layer:
@@ -139,12 +128,7 @@ class PicoPAN(nn.Layer):
 
     def forward(self, maps: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
         maps = self.conv_t(maps)
-        down = [maps[-1]]
-        for block, x in zip(self.top_down_blocks, maps[-2::-1], strict=True):
-            below = F.interpolate(down[0], scale_factor=2, mode="nearest")
-            down.insert(0, block(jnp.concatenate([below, x], axis=-1)))
-        up = [down[0]]
-        for halve, block, x in zip(self.downsamples, self.bottom_up_blocks, down[1:], strict=True):
-            up.append(block(jnp.concatenate([halve(up[-1]), x], axis=-1)))
+        down = ((lambda x: x, block) for block in self.top_down_blocks)
+        up = aggregate_paths(maps, down, zip(self.downsamples, self.bottom_up_blocks, strict=True))
         top = self.first_top_conv(maps[-1])
         return (*up, top + self.second_top_conv(up[-1]))

@@ -138,9 +138,8 @@ class QueryTransformer(nn.Layer):
         """(boxes [layers, N, Q, 4] cxcywh in 0 to 1, logits [layers, N, Q, num_classes])."""
         boxes, logits, norm = [], [], self.decoder.norm
         x, before = queries, jax.nn.sigmoid(box_logits)
-        before_logits = (
-            logit(before) if norm is None else box_logits
-        )  # as upstream: RT-DETR's first ones are clipped
+        # as upstream: RT-DETR's first ones are clipped
+        before_logits = logit(before) if norm is None else box_logits
         for layer, box_head, score_head in zip(self.decoder.layers, self.dec_bbox_head, self.dec_score_head):
             start = jax.lax.stop_gradient(before)
             x = layer(x, self.query_pos_head(self.embed_boxes(start)), start, memory, shapes_hw, mask)

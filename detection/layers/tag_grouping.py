@@ -20,9 +20,8 @@ from detection.layers.linear_assignment import FORBIDDEN, assign_rows
 from framework.nn import functional as F
 
 _WINDOW = 5  # a peak is the highest point of a square of this side
-_TAG_COST = (
-    100  # of a distance of 1 between tags; heights between 0 and 1 decide among what is about equally far
-)
+# Of a distance of 1 between tags; heights between 0 and 1 decide among what is about equally far
+_TAG_COST = 100
 
 
 class People(NamedTuple):
@@ -62,8 +61,7 @@ def group_by_tags(
 
     Returns:
         Keypoints that no peak gave are where the height, less the rounded distance to the person's tags, is greatest;
-        if
-        nothing is above 0 their score is 0 and their place the origin.
+        if nothing is above 0 their score is 0 and their place the origin.
     """
     n, height, width, keypoints = heatmaps.shape
     pooled = F.max_pool2d(heatmaps, _WINDOW, 1, _WINDOW // 2)

@@ -102,18 +102,11 @@ class Encoder(nn.Layer):
         return x
 
 
-class Projection(nn.Layer):
+def projection(in_channels: int, kernel: int, stride: int) -> nn.Sequential:
     """A biased convolution and a group norm."""
-
-    def __init__(self, in_channels: int, kernel: int, stride: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv2D(
-            in_channels, CHANNELS, kernel, stride, kernel // 2, weight_attr=I.XavierUniform()
-        )
-        self.norm = nn.GroupNorm(GROUPS, CHANNELS)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.norm(self.conv(x))
+    start = I.XavierUniform()
+    conv = nn.Conv2D(in_channels, CHANNELS, kernel, stride, kernel // 2, weight_attr=start)
+    return nn.Sequential(("conv", conv), ("norm", nn.GroupNorm(GROUPS, CHANNELS)))
 
 
 class DINOTransformer(QueryTransformer):
@@ -122,8 +115,8 @@ class DINOTransformer(QueryTransformer):
     def __init__(self, config: DINOConfig, in_channels: Sequence[int]) -> None:
         size, position = VARIANTS[config.variant], MLP(2 * CHANNELS, CHANNELS, CHANNELS, 2)
         super().__init__(CHANNELS, config.num_classes, config.num_queries, size.decoder, position)
-        projections = [Projection(number, 1, 1) for number in in_channels]
-        self.input_proj = nn.LayerList([*projections, Projection(in_channels[-1], 3, 2)])
+        projections = [projection(number, 1, 1) for number in in_channels]
+        self.input_proj = nn.LayerList([*projections, projection(in_channels[-1], 3, 2)])
         self.level_embed = nn.Embedding(LEVELS, CHANNELS, weight_attr=I.Normal())
         self.encoder = Encoder(size.encoder)
         layers = [DecoderLayer(CHANNELS, HEADS, HIDDEN, LEVELS, POINTS) for _ in range(size.decoder)]

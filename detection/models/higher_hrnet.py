@@ -10,36 +10,25 @@ Weights: PaddleDetection's names load through `state_renames` with 0 missing and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from detection.contracts import PoseEstimator, Poses, PoseTargets
-from detection.layers.heatmap import draw_gaussians, flip_permutation, mirror_maps
+from detection.layers.heatmap import PoseConfig, PoseSize, draw_gaussians, flip_permutation, mirror_maps
 from detection.layers.tag_grouping import group_by_tags
 from framework import nn
-from framework.config import Kind, register
+from framework.config import register
 from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import BackboneConfig
-from zoo.layers.variants import check_variant
 from zoo.vision.hrnet import BasicBlock, HRNetConfig
 
-
-class Size(NamedTuple):
-    """`entries` of the published state, `params` that it learns: counted in ppdet, its README gives none."""
-
-    backbone: HRNetConfig
-    entries: int
-    params: int
-
-
-# configs/keypoint/higherhrnet of the reference, and of the paper's table 1
-VARIANTS: dict[str, Size] = {
-    "w32": Size(HRNetConfig("w32", multi_scale_output=False), 1509, 28_645_331),
+# configs/keypoint/higherhrnet of the reference, and of the paper's table 1; counted in ppdet, its README gives none
+VARIANTS: dict[str, PoseSize] = {
+    "w32": PoseSize(HRNetConfig("w32", multi_scale_output=False), 1509, 28_645_331),
 }
 SMALL = "w32"
 
@@ -51,26 +40,16 @@ _TAG_WEIGHT = 0.001
 
 
 @dataclass(frozen=True)
-class HigherHRNetConfig:
-    """`max_people`, `heat_threshold` and `tag_threshold` are those of detection/layers/tag_grouping.py.
-
-    Attributes:
-        backbone: That of the variant where None.
-        flip_pairs: The keypoints that change places in a mirrored image. Where they are given `detect` looks at the
-            mirror image too, as in upstream's evaluation: for COCO [1, 2], [3, 4] … [15, 16].
-    """
+class HigherHRNetConfig(PoseConfig, table=VARIANTS):
+    """`max_people`, `heat_threshold`, `tag_threshold`: see detection/layers/tag_grouping.py; the others: PoseConfig."""
 
     variant: str = "w32"
-    num_keypoints: int = 17
-    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     max_people: int = 30
     heat_threshold: float = 0.1
     tag_threshold: float = 1.0
-    flip_pairs: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
-        check_variant("HigherHRNet", self.variant, VARIANTS)
-        flip_permutation(self.num_keypoints, self.flip_pairs)
+        super().__post_init__()
         if self.max_people < 1:
             raise ConfigError(
                 "nobody is looked for", received=f"max_people={self.max_people}", allowed="1 or more"
@@ -108,25 +87,20 @@ class HrHRNetHead(nn.Layer):
 
     def forward(self, x: jax.Array) -> Maps:
         first = self.conv1(x)  # [N, H/4, W/4, 2 * J]
-        second = self.conv2(
-            self.blocks(self.deconv(jnp.concatenate([x, first], axis=-1)))
-        )  # [N, H/2, W/2, J]
+        larger = self.deconv(jnp.concatenate([x, first], axis=-1))  # [N, H/2, W/2, C]
+        second = self.conv2(self.blocks(larger))  # [N, H/2, W/2, J]
         coarse, tags = jnp.split(first.astype(jnp.float32), 2, axis=-1)
         return Maps(coarse, tags, second.astype(jnp.float32))
 
 
 @register("model", config=HigherHRNetConfig)
 class HigherHRNet(PoseEstimator):
-    """Heights and widths are multiples of 32.
-
-    Raises:
-        ConfigError: the variant is unknown, or `flip_pairs` are no pairs of the keypoints.
-    """
+    """Heights and widths are multiples of 32."""
 
     example_shape = (1, 512, 512, 3)
 
     def __init__(self, config: HigherHRNetConfig) -> None:
-        super().__init__(config.backbone or VARIANTS[config.variant].backbone, strides=(4,))
+        super().__init__(config.parts.backbone, strides=(4,))
         self.config = config
         self.hrhrnet_head = HrHRNetHead(self.in_channels[0], config.num_keypoints)
 

@@ -11,22 +11,22 @@ Weights: `state_dict()` has upstream's names. Upstream stores each output convol
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
-from detection.assigners.scheduled import assign_scheduled
+from detection.assigners.tal import assign_scheduled
 from detection.contracts import Targets
 from detection.layers.grid import flatten_maps
-from detection.layers.nms import NMS
+from detection.layers.nms import DenseDetectorConfig
 from detection.layers.pico_head import (
     REG_MAX,
     STRIDES,
     Level,
     PicoDetector,
     PicoHeadBase,
+    Size,
     decode,
     localisation_losses,
     output_conv,
@@ -34,23 +34,11 @@ from detection.layers.pico_head import (
 from detection.layers.pico_pan import SpatialThenPointwise, lc_block
 from detection.losses import varifocal_loss
 from framework import nn
-from framework.config import Kind, register
+from framework.config import register
 from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.nn import functional as F
-from zoo.contracts import BackboneConfig
-from zoo.layers.variants import check_variant
 from zoo.vision.pp_lcnet import PPLCNetConfig
-
-
-class Size(NamedTuple):
-    """Width of neck and head, depth of the head; `params` are the numbers that the published network learns."""
-
-    backbone: PPLCNetConfig
-    width: int
-    convs: int
-    params: int
-
 
 # configs/picodet/picodet_{xs,s,m,l}_*_coco_lcnet.yml; input sizes of 320, 416 and 640 have the same networks.
 # The reference's README gives 0.70, 1.18, 3.46 and 5.80 million parameters.
@@ -64,24 +52,19 @@ SMALL = "picodet_xs"
 
 
 @dataclass(frozen=True)
-class PicoDetConfig:
-    """`deploy` folds the normalisations into convolutions, those of the backbone too.
+class PicoDetConfig(DenseDetectorConfig[Size], table=VARIANTS):
+    """See DenseDetectorConfig.
 
     Attributes:
-        backbone: That of the variant where None.
         static_steps: Training steps in which ATSS assigns, before the task-aligned assigner takes over, which needs
             predictions that mean something. The default is upstream's 100 of 300 epochs of COCO.
     """
 
     variant: str = "picodet_s"
-    num_classes: int = 80
-    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     static_steps: int = 61_000
-    nms: NMS = field(default_factory=NMS)
-    deploy: bool = False
 
     def __post_init__(self) -> None:
-        check_variant("PicoDet", self.variant, VARIANTS)
+        super().__post_init__()
         if self.static_steps < 0:
             raise ConfigError(
                 "static_steps is a number of steps", received=self.static_steps, allowed="0 or more"
@@ -125,11 +108,7 @@ class PicoDet(PicoDetector):
     """Heights and widths are multiples of 32."""
 
     def __init__(self, config: PicoDetConfig) -> None:
-        size = VARIANTS[config.variant]
-        head = PicoHead(size.width, size.convs, config.num_classes, config.deploy)
-        super().__init__(
-            config.backbone or size.backbone, size.width, lc_block, head, config.nms, config.deploy
-        )
+        super().__init__(config, lc_block, PicoHead)
         self.config = config
 
     def forward(self, images: jax.Array) -> tuple[Level, ...]:

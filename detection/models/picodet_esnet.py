@@ -9,8 +9,7 @@ Weights: `state_dict()` has upstream's names; exported programs load by the orde
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +17,14 @@ import jax.numpy as jnp
 from detection.assigners.simota import simota_batch
 from detection.contracts import Targets
 from detection.layers.grid import flatten_maps
-from detection.layers.nms import NMS
+from detection.layers.nms import DenseDetectorConfig
 from detection.layers.pico_head import (
     REG_MAX,
     STRIDES,
     Level,
     PicoDetector,
     PicoHeadBase,
+    Size,
     decode,
     localisation_losses,
     output_conv,
@@ -32,21 +32,9 @@ from detection.layers.pico_head import (
 from detection.layers.pico_pan import CSPBlock
 from detection.losses import varifocal_loss
 from detection.models.backbones.esnet import ESNetConfig
-from framework.config import Kind, register
+from framework.config import register
 from framework.engine.task import Losses
 from framework.nn import functional as F
-from zoo.contracts import BackboneConfig
-from zoo.layers.variants import check_variant
-
-
-class Size(NamedTuple):
-    """Width of neck and head, depth of the head; `params` are the numbers that the published network learns."""
-
-    backbone: ESNetConfig
-    width: int
-    convs: int
-    params: int
-
 
 # configs/picodet/legacy_model/picodet_{s,m,l}_*_coco.yml; its README gives 0.99, 2.15 and 3.31 million parameters
 VARIANTS: dict[str, Size] = {
@@ -58,17 +46,10 @@ SMALL = "picodet_s_esnet"
 
 
 @dataclass(frozen=True)
-class PicoDetESNetConfig:
-    """`deploy` folds the normalisations into convolutions. The backbone is that of the variant where None."""
+class PicoDetESNetConfig(DenseDetectorConfig[Size], table=VARIANTS):
+    """See DenseDetectorConfig."""
 
     variant: str = "picodet_s_esnet"
-    num_classes: int = 80
-    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
-    nms: NMS = field(default_factory=NMS)
-    deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("PicoDetESNet", self.variant, VARIANTS)
 
 
 class PicoSharedHead(PicoHeadBase):
@@ -95,11 +76,7 @@ class PicoDetESNet(PicoDetector):
     """Heights and widths are multiples of 32."""
 
     def __init__(self, config: PicoDetESNetConfig) -> None:
-        size = VARIANTS[config.variant]
-        head = PicoSharedHead(size.width, size.convs, config.num_classes, config.deploy)
-        super().__init__(
-            config.backbone or size.backbone, size.width, CSPBlock, head, config.nms, config.deploy
-        )
+        super().__init__(config, CSPBlock, PicoSharedHead)
         self.config = config
 
     def forward(self, images: jax.Array) -> tuple[Level, ...]:

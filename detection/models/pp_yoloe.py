@@ -12,29 +12,27 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from detection.assigners.assignment import Assignment
-from detection.assigners.scheduled import assign_scheduled
+from detection.assigners.tal import assign_scheduled
 from detection.boxes import boxes_to_distances, distances_to_boxes
 from detection.contracts import Detections, Detector, Targets
 from detection.layers.custom_csp_pan import CustomCSPPAN
 from detection.layers.grid import Grid, flatten_maps, make_grid
-from detection.layers.nms import NMS, multiclass_nms
+from detection.layers.nms import NMS, DenseDetectorConfig, multiclass_nms
 from detection.losses import binary_cross_entropy_with_logits, distribution_focal_loss, giou_loss
 from framework import nn
-from framework.config import Kind, register
+from framework.config import register
 from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.contracts import BackboneConfig
 from zoo.layers.conv_bn import ConvBN
-from zoo.layers.variants import check_variant
 from zoo.vision.csp_resnet import CSPResNetConfig
 
 STRIDES = (32, 16, 8)  # coarsest first, as in upstream's names
@@ -65,24 +63,20 @@ SMALL = "s"
 
 
 @dataclass(frozen=True)
-class PPYOLOEConfig:
-    """`deploy` folds branches and normalisations into convolutions, those of the backbone too.
+class PPYOLOEConfig(DenseDetectorConfig[Size], table=VARIANTS):
+    """See DenseDetectorConfig.
 
     Attributes:
-        backbone: That of the variant where None.
         static_steps: Training steps in which ATSS assigns, before the task-aligned assigner takes over, which needs
             predictions that mean something. The default is upstream's 30 of 80 epochs of COCO in batches of 64.
     """
 
     variant: str = "s"
-    num_classes: int = 80
-    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     static_steps: int = 54_960
     nms: NMS = field(default_factory=lambda: NMS(0.01, 0.7, 1000, 300))
-    deploy: bool = False
 
     def __post_init__(self) -> None:
-        check_variant("PPYOLOE", self.variant, VARIANTS)
+        super().__post_init__()
         if self.static_steps < 0:
             raise ConfigError("static_steps is negative", received=self.static_steps, allowed="0 or more")
 
@@ -173,8 +167,8 @@ class PPYOLOE(Detector):
     example_shape = (1, 320, 320, 3)
 
     def __init__(self, config: PPYOLOEConfig) -> None:
-        size = VARIANTS[config.variant]
-        super().__init__(config.backbone or size.backbone, config.deploy)
+        size = config.parts
+        super().__init__(size.backbone, config.deploy)
         self.config = config
         widths = [max(round(width * size.width), 1) for width in NECK_WIDTHS]
         depth = max(round(NECK_DEPTH * size.depth), 1)

@@ -9,35 +9,30 @@ Weights: those of PaddleDetection load with 0 missing and 0 extra; `state_dict()
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from detection.contracts import PoseEstimator, Poses, PoseTargets
-from detection.layers.heatmap import draw_gaussians, flip_permutation, mirror_maps, refine_peaks
+from detection.layers.heatmap import (
+    PoseConfig,
+    PoseSize,
+    draw_gaussians,
+    flip_permutation,
+    mirror_maps,
+    refine_peaks,
+)
 from framework import nn
-from framework.config import Kind, register
+from framework.config import register
 from framework.engine.task import Losses
 from framework.nn import initializer as I
-from zoo.contracts import BackboneConfig
-from zoo.layers.variants import check_variant
 from zoo.vision.hrnet import HRNetConfig
-
-
-class Size(NamedTuple):
-    """`entries` of the published state, `params` that it learns."""
-
-    backbone: HRNetConfig
-    entries: int
-    params: int
-
 
 # configs/keypoint/hrnet of the reference (w48 is in dark_hrnet_w48_256x192.yml). Its README gives 28.6 million
 # parameters for the w32, the paper 63.6 for the w48.
-VARIANTS: dict[str, Size] = {
-    "w32": Size(HRNetConfig("w32", multi_scale_output=False), 1462, 28_536_113),
-    "w48": Size(HRNetConfig("w48", multi_scale_output=False), 1462, 63_595_745),
+VARIANTS: dict[str, PoseSize] = {
+    "w32": PoseSize(HRNetConfig("w32", multi_scale_output=False), 1462, 28_536_113),
+    "w48": PoseSize(HRNetConfig("w48", multi_scale_output=False), 1462, 63_595_745),
 }
 SMALL = "w32"
 
@@ -47,35 +42,20 @@ _LOSS_SCALE = 0.5
 
 
 @dataclass(frozen=True)
-class TopDownHRNetConfig:
-    """Attributes:
-    backbone: That of the variant where None.
-    flip_pairs: The keypoints that change places in a mirrored image. Where they are given `detect` looks at the
-        mirror image too, as in upstream's evaluation: for COCO [1, 2], [3, 4] … [15, 16].
-    """
+class TopDownHRNetConfig(PoseConfig, table=VARIANTS):
+    """See PoseConfig."""
 
     variant: str = "w32"
-    num_keypoints: int = 17
-    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
-    flip_pairs: tuple[tuple[int, int], ...] = ()
-
-    def __post_init__(self) -> None:
-        check_variant("TopDownHRNet", self.variant, VARIANTS)
-        flip_permutation(self.num_keypoints, self.flip_pairs)
 
 
 @register("model", config=TopDownHRNetConfig)
 class TopDownHRNet(PoseEstimator):
-    """One person an image, K = M = 1; sides are multiples of 32.
-
-    Raises:
-        ConfigError: the variant is unknown, or `flip_pairs` are no pairs of the keypoints.
-    """
+    """One person an image, K = M = 1; sides are multiples of 32."""
 
     example_shape = (1, 256, 192, 3)
 
     def __init__(self, config: TopDownHRNetConfig) -> None:
-        super().__init__(config.backbone or VARIANTS[config.variant].backbone, strides=(4,))
+        super().__init__(config.parts.backbone, strides=(4,))
         self.config = config
         self.final_conv = nn.Conv2D(
             self.in_channels[0], config.num_keypoints, 1, weight_attr=I.Normal(std=0.001)

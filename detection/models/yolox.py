@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,17 +23,15 @@ from detection.assigners.simota import simota_batch
 from detection.contracts import Detections, Detector, Targets
 from detection.layers.csp_blocks import YOLOCSPPAN, base_conv, spatial_conv
 from detection.layers.grid import Grid, flatten_maps, make_grid
-from detection.layers.nms import NMS, multiclass_nms
+from detection.layers.nms import NMS, DenseDetectorConfig, multiclass_nms
 from detection.losses import binary_cross_entropy_with_logits, iou_loss
 from detection.models.backbones.csp_darknet import CSPDarkNetConfig
 from framework import nn
-from framework.config import Kind, register
+from framework.config import register
 from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.io.interop.weighted import WeightedOp
 from framework.nn import initializer as I
-from zoo.contracts import BackboneConfig
-from zoo.layers.variants import check_variant
 
 STRIDES = (8, 16, 32)
 HEAD_WIDTH = 256  # at a multiplier of 1
@@ -67,24 +65,20 @@ SMALL = "nano"
 
 
 @dataclass(frozen=True)
-class YOLOXConfig:
-    """`deploy` folds the normalisations into convolutions, those of the backbone too.
+class YOLOXConfig(DenseDetectorConfig[Size], table=VARIANTS):
+    """See DenseDetectorConfig.
 
     Attributes:
-        backbone: That of the variant where None.
         l1_from: Training steps after which the distance of the sides is part of the loss, None for never. Upstream
             begins when it ends mosaic and mixup, 15 epochs before the last.
     """
 
     variant: str = "nano"
-    num_classes: int = 80
-    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
     l1_from: int | None = None
     nms: NMS = field(default_factory=lambda: NMS(0.01, 0.65, 1000, 100))
-    deploy: bool = False
 
     def __post_init__(self) -> None:
-        check_variant("YOLOX", self.variant, VARIANTS)
+        super().__post_init__()
         if self.l1_from is not None and self.l1_from < 0:
             raise ConfigError("l1_from is negative", received=self.l1_from, allowed="0 or more, or null")
 
@@ -160,8 +154,8 @@ class YOLOX(Detector):
     example_shape = (1, 416, 416, 3)
 
     def __init__(self, config: YOLOXConfig) -> None:
-        size = VARIANTS[config.variant]
-        super().__init__(config.backbone or size.backbone, config.deploy)
+        size = config.parts
+        super().__init__(size.backbone, config.deploy)
         self.config, channels = config, self.in_channels
         self.neck = YOLOCSPPAN(channels, size.depth, size.depthwise, config.deploy)
         width = int(HEAD_WIDTH * size.width)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from framework.core.errors import InputError
+from framework.core.errors import FormatError, InputError
 from framework.vision import image, raw_images
 
 _SHOWN = 5  # of a long list, a message names so many
@@ -63,6 +64,21 @@ def read_lines(path: Path, what: str) -> list[str]:
     except UnicodeDecodeError as error:
         raise InputError(
             f"the {what} is not UTF-8", where=path, received=error.reason, fix="save it as UTF-8"
+        ) from error
+
+
+def read_annotations(path: Path) -> object:
+    """What a file of annotations in JSON holds.
+
+    Raises:
+        InputError: there is no such file. FormatError: it is not JSON.
+    """
+    text = image.check_file(path, "annotation").read_bytes()
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(
+            "the annotations are not JSON", where=path, received=error, fix="export or download the file again"
         ) from error
 
 

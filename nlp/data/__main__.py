@@ -18,7 +18,7 @@ from framework.text.lines import read_lines
 from framework.text.segmenter import Kind
 from framework.text.tokenizer import Tokenizer
 from nlp.data.check import Columns, Format, validate
-from nlp.data.lines import column, read_table
+from nlp.data.texts import column, read_table
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from framework.core.errors import FormatError, InputError, OarError
 from framework.io import data_check
 from framework.io.data_check import format_table
-from nlp.data.lines import column
+from nlp.data.texts import column
 
 Format = Literal["lines", "table", "tagged"]
 _TAGGED = (".conllu", ".conll", ".bio", ".bmes")

@@ -8,8 +8,7 @@ from pathlib import Path
 from framework.config.registry import register
 from framework.core.errors import FormatError
 from framework.text.sample import TextSample
-from nlp.data.lines import class_index, column, read_table
-from nlp.data.texts import ClassDataset
+from nlp.data.texts import ClassDataset, class_index, column, read_table
 
 Column = int | str
 

@@ -10,8 +10,7 @@ from framework.config.registry import register
 from framework.core.errors import FormatError
 from framework.text.sample import TextSample
 from nlp.data.classification import Column
-from nlp.data.lines import column, read_table
-from nlp.data.texts import TextDataset
+from nlp.data.texts import TextDataset, column, read_table
 
 
 @register("dataset")

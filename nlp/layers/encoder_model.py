@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.config import build
+from framework.config import Kind, build
 from framework.core.errors import ConfigError
 from framework.nn import initializer as I
 from nlp.contracts import Tokens
@@ -29,6 +32,18 @@ def check_head(num_classes: int, dropout: float | None, where: str) -> None:
             received=f"num_classes {num_classes}, dropout {dropout}",
             allowed="num_classes from 1, 0 <= dropout < 1",
         )
+
+
+@dataclass(frozen=True)
+class ClassifierConfig:
+    """`encoder` is a TextEncoder; `dropout` before the classifier is the encoder's where None."""
+
+    encoder: Annotated[TextEncoderConfig, Kind("backbone")]
+    num_classes: int = 2
+    dropout: float | None = None
+
+    def __post_init__(self) -> None:
+        check_head(self.num_classes, self.dropout, type(self).__name__.removesuffix("Config"))
 
 
 class EncoderModel(nn.Layer):

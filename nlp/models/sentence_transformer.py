@@ -9,28 +9,19 @@ Weights: PaddleNLP's; its name for the encoder, `ptm`, is understood.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.config import Kind, register
+from framework.config import register
 from nlp.contracts import Tokens
-from nlp.layers.encoder_model import EncoderModel, check_head
-from zoo.layers.text_encoder import TextEncoderConfig
+from nlp.layers.encoder_model import ClassifierConfig, EncoderModel
 
 
 @dataclass(frozen=True)
-class SentenceTransformerConfig:
-    """`encoder` is a TextEncoder; `dropout` of its tokens is the encoder's where None."""
-
-    encoder: Annotated[TextEncoderConfig, Kind("backbone")]
-    num_classes: int = 2
-    dropout: float | None = None
-
-    def __post_init__(self) -> None:
-        check_head(self.num_classes, self.dropout, "SentenceTransformer")
+class SentenceTransformerConfig(ClassifierConfig):
+    """See ClassifierConfig. `dropout` is that of the encoder's tokens."""
 
 
 @register("model", config=SentenceTransformerConfig)

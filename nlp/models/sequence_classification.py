@@ -9,30 +9,21 @@ Weights: PaddleNLP's and Hugging Face's; `state_dict()` has PaddleNLP's names.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.config import Kind, register
+from framework.config import register
 from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from nlp.contracts import Tokens
-from nlp.layers.encoder_model import EncoderModel, check_head, head_linear
-from zoo.layers.text_encoder import TextEncoderConfig
+from nlp.layers.encoder_model import ClassifierConfig, EncoderModel, head_linear
 
 
 @dataclass(frozen=True)
-class SequenceClassifierConfig:
-    """`encoder` is a TextEncoder with its pooler; `dropout` before the classifier is the encoder's where None."""
-
-    encoder: Annotated[TextEncoderConfig, Kind("backbone")]
-    num_classes: int = 2
-    dropout: float | None = None
-
-    def __post_init__(self) -> None:
-        check_head(self.num_classes, self.dropout, "SequenceClassifier")
+class SequenceClassifierConfig(ClassifierConfig):
+    """See ClassifierConfig. The encoder has its pooler."""
 
 
 class FirstTokenClassifier(nn.Layer):

@@ -48,10 +48,8 @@ class SimCSE(EncoderModel):
         super().__init__(config.encoder, config.dropout)
         self.config = config
         if config.embedding_size is not None:
-            start = nn.ParamAttr(initializer=I.TruncatedNormal(std=0.02))
-            self.emb_reduce_linear = nn.Linear(
-                self.size.hidden_size, config.embedding_size, weight_attr=start
-            )
+            start = I.TruncatedNormal(std=0.02)
+            self.emb_reduce_linear = nn.Linear(self.size.hidden_size, config.embedding_size, start)
 
     def embed(self, tokens: Tokens) -> jax.Array:
         x = self.first(tokens)

@@ -145,21 +145,14 @@ class WordEmbedding(nn.Layer):
         return self.word_embedding(ids) * self.scale
 
 
-class Table(nn.Layer):
-    """The waves of positions, which are not trained."""
-
-    def __init__(self, length: int, width: int) -> None:
-        super().__init__()
-        self.register_buffer("weight", jnp.asarray(sinusoids(length, width)))
-
-
 class PositionalEmbedding(nn.Layer):
     """[...] int32 positions -> [..., width]."""
 
     def __init__(self, length: int, width: int) -> None:
         super().__init__()
         self.length = length
-        self.pos_encoder = Table(length, width)
+        self.pos_encoder = nn.Layer()  # the waves of positions, which are not trained
+        self.pos_encoder.register_buffer("weight", jnp.asarray(sinusoids(length, width)))
 
     def forward(self, places: jax.Array) -> jax.Array:
         return F.embedding(places, self.pos_encoder.weight)

@@ -22,7 +22,7 @@ from framework.nn import functional as F
 from framework.text.sample import TextSample
 from nlp.contracts import MetricConfig, TextEmbedder
 from nlp.packing import first_tokens, pack_tokens, tokens_of
-from nlp.processors import ClassProcessor, ProcessorContext, TagProcessor
+from nlp.processors import ClassProcessor, TagProcessor
 
 Metrics = tuple[Annotated[MetricConfig, Kind("metric")], ...]
 
@@ -73,7 +73,6 @@ class SequenceClassification(Texts):
         label_smoothing: Share of the target that is spread over all classes.
         independent: Each class has a probability of its own (sigmoid), as where a text may have several; it is trained
             with binary cross-entropy. Else they sum up to 1.
-        scores: What is reported; the first chooses the best checkpoint.
     """
 
     label_smoothing: float = 0.0
@@ -81,6 +80,7 @@ class SequenceClassification(Texts):
     independent: bool = False
 
     label_arrays: ClassVar[tuple[str, ...]] = ("label",)
+    processor = ClassProcessor
 
     def __post_init__(self) -> None:
         if not 0 <= self.label_smoothing < 1:
@@ -112,22 +112,16 @@ class SequenceClassification(Texts):
         logits = model(tokens_of(inputs)).astype(jnp.float32)
         return {"scores": F.sigmoid(logits) if self.independent else F.softmax(logits)}
 
-    def processor(self, context: ProcessorContext) -> ClassProcessor:
-        return ClassProcessor(context)
-
 
 @register("task")
 @dataclass(frozen=True)
 class TokenClassification(Texts):
-    """A tag for each word, from a Tagger. Where a word has several tokens, its first one carries the tag.
-
-    Attributes:
-        scores: What is reported; the first chooses the best checkpoint.
-    """
+    """A tag for each word, from a Tagger. Where a word has several tokens, its first one carries the tag."""
 
     scores: Metrics = ()
 
     label_arrays: ClassVar[tuple[str, ...]] = ("tags",)
+    processor = TagProcessor
 
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
         if sample.tags is None:
@@ -144,6 +138,3 @@ class TokenClassification(Texts):
         """{"tags" [N, T] int32, "scores" [N, T] float32 in [0, 1]}."""
         tags, scores = model.tag(tokens_of(inputs))
         return {"tags": tags, "scores": scores}
-
-    def processor(self, context: ProcessorContext) -> TagProcessor:
-        return TagProcessor(context)

@@ -16,7 +16,7 @@ from framework.core.errors import ConfigError
 from framework.engine.task import Batch, Losses
 from framework.text.sample import TextSample
 from nlp.packing import pack_tokens, tokens_of
-from nlp.processors import Outputs, ProcessorContext, TextProcessor
+from nlp.processors import Outputs, TextProcessor
 from nlp.tasks import Texts, check_embedder
 
 
@@ -48,6 +48,8 @@ class EmbeddingProcessor(TextProcessor):
 class TextEmbedding(Texts):
     """The embeddings of a model that has `embed`, such as SentenceEncoder. Nothing is trained by it."""
 
+    processor = EmbeddingProcessor
+
     def check(self, model: nn.Layer, labels: tuple[str, ...]) -> None:
         check_embedder(model)
 
@@ -66,6 +68,3 @@ class TextEmbedding(Texts):
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"vector": [N, D] float32}."""
         return {"vector": model.embed(tokens_of(inputs)).astype(jnp.float32)}
-
-    def processor(self, context: ProcessorContext) -> EmbeddingProcessor:
-        return EmbeddingProcessor(context)

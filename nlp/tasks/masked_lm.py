@@ -29,7 +29,6 @@ class MaskedLanguageModelling(Texts):
         max_positions: A text has at most so many of them: as many as MaskTokens may hide. A predictor reads a text with
             more mask tokens several times.
         candidates: How many tokens are given for each, best first.
-        scores: What is reported; the first chooses the best checkpoint.
     """
 
     max_positions: int = 20

@@ -18,7 +18,7 @@ from framework.nn import functional as F
 from framework.text.sample import TextSample
 from nlp.contracts import Matcher, Tokens
 from nlp.packing import pack_tokens, tokens_of
-from nlp.processors import Outputs, ProcessorContext, TextProcessor
+from nlp.processors import Outputs, TextProcessor
 from nlp.results import Similarity
 from nlp.tasks import Metrics, Texts, check_embedder
 
@@ -93,12 +93,10 @@ class Pairs(Texts):
     padding: ClassVar[Mapping[str, int]] = {
         prefix + name: 0 for prefix in ("", _NEGATIVE) for name in _PADDED
     }
+    processor = PairProcessor
 
     def inputs(self, sample: TextSample) -> dict[str, np.ndarray]:
         return pack_pair(sample)
-
-    def processor(self, context: ProcessorContext) -> PairProcessor:
-        return PairProcessor(context)
 
 
 @register("task")
@@ -107,9 +105,6 @@ class TextMatching(Pairs):
     """Whether two texts match, from pairs of class 0 or 1: cross-entropy.
 
     The model is a Matcher with logits, or a TextClassifier that reads both texts in one row.
-
-    Attributes:
-        scores: What is reported; the first chooses the best checkpoint.
     """
 
     scores: Metrics = ()
@@ -153,7 +148,6 @@ class PairwiseRanking(Pairs):
 
     Attributes:
         margin: So much better than the negative the positive is to be.
-        scores: What is reported; the first chooses the best checkpoint.
     """
 
     margin: float = 0.1
@@ -213,7 +207,6 @@ class InBatchNegatives(Pairs):
     Attributes:
         scale: Factor of the cosines before the softmax: 1 / temperature.
         margin: Taken from the cosine of a pair.
-        scores: What is reported; the first chooses the best checkpoint.
     """
 
     scale: float = 20.0

@@ -18,7 +18,6 @@ from framework.engine.task import Batch, Losses
 from framework.text.sample import TextSample
 from nlp.answers import NEVER, AnswerProcessor, pack_question
 from nlp.packing import tokens_of
-from nlp.processors import ProcessorContext
 from nlp.tasks import Metrics, Texts
 
 
@@ -35,7 +34,6 @@ class SpanExtraction(Texts):
         unanswerable: A text may hold no answer, as in SQuAD 2.0. The score of "none" is that of the first token in the
             window where it is lowest.
         null_threshold: There is no answer where "none" scores more than the best answer and this.
-        scores: What is reported; the first chooses the best checkpoint.
     """
 
     max_answer_length: int = 30
@@ -45,6 +43,7 @@ class SpanExtraction(Texts):
     scores: Metrics = ()
 
     padding: ClassVar[Mapping[str, int]] = {**Texts.padding, "context": 0, "offsets": 0}
+    processor = AnswerProcessor
 
     def __post_init__(self) -> None:
         if min(self.max_answer_length, self.candidates) < 1:
@@ -96,9 +95,6 @@ class SpanExtraction(Texts):
             "scores": scores,
             "none": none if self.unanswerable else jnp.full_like(none, NEVER),
         }
-
-    def processor(self, context: ProcessorContext) -> AnswerProcessor:
-        return AnswerProcessor(context)
 
 
 def _tokens(

@@ -76,7 +76,6 @@ class Translation(Texts):
         beam_size: How many texts are followed at a time; 1 takes the most probable token each time.
         length_penalty: `alpha` of nlp.decoding.penalty: the larger, the longer the translations.
         max_length: Tokens of a translation, at most.
-        scores: What is reported; the first chooses the best checkpoint.
     """
 
     label_smoothing: float = 0.1
@@ -86,6 +85,7 @@ class Translation(Texts):
     scores: Metrics = ()
 
     padding: ClassVar[Mapping[str, int]] = {"input_ids": 0, "mask": 0, "target_ids": 0, "next_ids": -1}
+    processor = TranslationProcessor
 
     def __post_init__(self) -> None:
         for name, is_right, allowed in (
@@ -143,9 +143,8 @@ class Translation(Texts):
         )
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:
-        """{"ids" [N, max_length] int32, "scores" [N] float32}, see nlp.decoding.DecodedSequences; where the
-        translation is known
-        also {"losses" [N] float32}, the cross-entropy of its tokens, added up."""
+        """{"ids" [N, max_length] int32, "scores" [N] float32}, see nlp.decoding.DecodedSequences; where the translation
+        is known also {"losses" [N] float32}, the cross-entropy of its tokens, added up."""
         config, tokens = model.config, tokens_of(inputs)
         step, state = model.start(tokens, self.beam_size, self.max_length)
         decoded = search(
@@ -162,6 +161,3 @@ class Translation(Texts):
         if "next_ids" not in inputs:
             return outputs
         return {**outputs, "losses": self._cross_entropy(model, inputs, "none", 0.0).sum(axis=1)}
-
-    def processor(self, context: ProcessorContext) -> TranslationProcessor:
-        return TranslationProcessor(context)

@@ -24,8 +24,7 @@ from PIL import Image
 from framework.core.errors import InputError
 from framework.vision.image import temporary_beside
 from framework.vision.pdf import PdfReader
-from ocr.exporters._glyphless import ADVANCE, add_font
-from ocr.exporters._pdf import PdfFile, number
+from ocr.exporters._pdf import ADVANCE, PdfFile, add_font, number
 from ocr.exporters._xml import xml_text
 from ocr.layout import quad_of, spaced_words
 

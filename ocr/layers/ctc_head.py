@@ -16,8 +16,7 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from framework.nn.reparam import Arrays, deploy_state, fuse_conv_bn, prefixed
 from ocr.layers.nrtr import NRTRConfig, NRTRDecoder
-from ocr.layers.svtr import LightSVTR, LightSVTRConfig
-from ocr.layers.svtr_encoder import SVTREncoder, SVTREncoderConfig
+from ocr.layers.svtr import LightSVTR, LightSVTRConfig, SVTREncoder, SVTREncoderConfig
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,8 @@ class GuideLayer(nn.Layer):
         return state
 
 
-def _linear(in_channels: int, out_channels: int) -> nn.Linear:
+def uniform_linear(in_channels: int, out_channels: int) -> nn.Linear:
+    """Weight and bias start uniform within 1 / sqrt(in_channels)."""
     bound = in_channels**-0.5
     uniform = I.Uniform(-bound, bound)
     return nn.Linear(in_channels, out_channels, weight_attr=uniform, bias_attr=uniform)
@@ -109,10 +109,10 @@ class CTCHead(nn.Layer):
         if config.guide:
             self.guide_layer = GuideLayer(in_channels, deploy)
         if config.mid_channels is None:
-            self.fc = _linear(in_channels, num_classes)
+            self.fc = uniform_linear(in_channels, num_classes)
         else:
-            self.fc1 = _linear(in_channels, config.mid_channels)
-            self.fc2 = _linear(config.mid_channels, num_classes)
+            self.fc1 = uniform_linear(in_channels, config.mid_channels)
+            self.fc2 = uniform_linear(config.mid_channels, num_classes)
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self._classify(self._features(x))

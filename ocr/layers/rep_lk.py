@@ -53,28 +53,15 @@ class DilatedReparamBlock(nn.Layer):
     def __init__(self, channels: int, kernel_size: int, deploy: bool = False) -> None:
         super().__init__()
         self.kernel_size, self.deploy = kernel_size, deploy
-        self.lk_origin = nn.Conv2D(
-            channels,
-            channels,
-            kernel_size,
-            padding=kernel_size // 2,
-            groups=channels,
-            bias_attr=None if deploy else False,
-        )
+        bias = None if deploy else False
+        conv = functools.partial(nn.Conv2D, channels, channels, groups=channels, bias_attr=bias)
+        self.lk_origin = conv(kernel_size, padding=kernel_size // 2)
         if deploy:
             return
         self.origin_bn = nn.BatchNorm2D(channels)
         for size, dilation in BRANCHES[kernel_size]:
-            conv = nn.Conv2D(
-                channels,
-                channels,
-                size,
-                padding=dilation * (size // 2),
-                dilation=dilation,
-                groups=channels,
-                bias_attr=False,
-            )
-            self.add_sublayer(f"dil_conv_k{size}_{dilation}", conv)
+            dilated = conv(size, padding=dilation * (size // 2), dilation=dilation)
+            self.add_sublayer(f"dil_conv_k{size}_{dilation}", dilated)
             self.add_sublayer(f"dil_bn_k{size}_{dilation}", nn.BatchNorm2D(channels))
 
     def branches(self) -> list[tuple[nn.Conv2D, nn.BatchNorm2D, int]]:
@@ -134,13 +121,10 @@ class RepLKFPN(nn.Layer):
         self.inp_conv_pw = nn.LayerList([nn.Conv2D(width, quarter, 1, bias_attr=False) for _ in levels])
         self.inp_conv_se = nn.LayerList([SqueezeExcite(quarter, slope=0.2, shortcut=True) for _ in levels])
 
-    def _level(self, index: int, x: jax.Array) -> jax.Array:
-        return self.inp_conv_se[index](self.inp_conv_pw[index](self.inp_conv_dw[index](x)))
-
     def forward(self, maps: Sequence[jax.Array]) -> Pyramid:
         outs = top_down(coarse_first(self.ins_conv, maps))  # 4 x [N, H/4 to H/32, W/4 to W/32, C]
-        p5, p4, p3, p2 = [self._level(index, outs[index]) for index in (3, 2, 1, 0)]
-        return Pyramid(join((p2, p3, p4, p5)), outs[:3])
+        deep = [self.inp_conv_se[i](self.inp_conv_pw[i](self.inp_conv_dw[i](outs[i]))) for i in (3, 2, 1, 0)]
+        return Pyramid(join(deep[::-1]), outs[:3])
 
 
 class RepLKPAN(nn.Layer):

@@ -1,6 +1,7 @@
-"""Attention over the columns of a text line: the block of SVTR and the light encoder of PP-OCRv6.
+"""Attention over the columns of a text line: the block of SVTR, the encoder of PP-OCRv3 to v5, which puts it on reduced
+channels and fuses it with its input, and the light encoder of PP-OCRv6.
 
-Paper: SVTR, https://arxiv.org/abs/2205.00159; PP-OCRv6, https://arxiv.org/abs/2606.13108
+Paper: SVTR, https://arxiv.org/abs/2205.00159; PP-OCRv3, https://arxiv.org/abs/2206.03001; PP-OCRv6, https://arxiv.org/abs/2606.13108
 Reference: PaddlePaddle/PaddleOCR ppocr/modeling/{backbones/rec_svtrnet,necks/rnn}.py
 """
 
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import jax
+import jax.numpy as jnp
 
 from framework import nn
 from framework.nn import functional as F
@@ -18,6 +20,7 @@ from zoo.layers.conv_bn import Activation, ConvBN
 
 DROPOUT = 0.1
 _LINEAR = I.TruncatedNormal(std=0.02)
+_MLP_RATIO = 2.0
 
 
 @dataclass(frozen=True)
@@ -38,20 +41,18 @@ class LightSVTRConfig:
 class Attention(nn.Layer):
     """Self-attention over [N, T, C]."""
 
-    def __init__(self, dims: int, num_heads: int, dropout: float = DROPOUT) -> None:
+    def __init__(self, dims: int, num_heads: int) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.qkv = nn.Linear(dims, 3 * dims, weight_attr=_LINEAR)
         self.proj = nn.Linear(dims, dims, weight_attr=_LINEAR)
-        self.dropout, self.proj_drop = dropout, nn.Dropout(dropout)
+        self.proj_drop = nn.Dropout(DROPOUT)
 
     def forward(self, x: jax.Array) -> jax.Array:
         n, length, dims = x.shape
         qkv = self.qkv(x).reshape(n, length, 3, self.num_heads, dims // self.num_heads)
         query, key, value = (qkv[:, :, i] for i in range(3))  # [N, T, heads, depth]
-        mixed = F.scaled_dot_product_attention(
-            query, key, value, dropout_p=self.dropout, training=self.training
-        )
+        mixed = F.scaled_dot_product_attention(query, key, value, dropout_p=DROPOUT, training=self.training)
         return self.proj_drop(self.proj(mixed.reshape(n, length, dims)))
 
 
@@ -59,18 +60,13 @@ class MLP(nn.Layer):
     """Two linear maps with an activation between them, on the last axis."""
 
     def __init__(
-        self,
-        dims: int,
-        hidden: int,
-        act: Activation = F.silu,
-        weight_attr: I.Initializer = _LINEAR,
-        dropout: float = DROPOUT,
+        self, dims: int, hidden: int, act: Activation = F.silu, weight_attr: I.Initializer = _LINEAR
     ) -> None:
         super().__init__()
         self.fc1 = nn.Linear(dims, hidden, weight_attr=weight_attr)
         self.fc2 = nn.Linear(hidden, dims, weight_attr=weight_attr)
         self.act = act
-        self.drop1, self.drop2 = nn.Dropout(dropout), nn.Dropout(dropout)
+        self.drop1, self.drop2 = nn.Dropout(DROPOUT), nn.Dropout(DROPOUT)
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.drop2(self.fc2(self.drop1(self.act(self.fc1(x)))))
@@ -89,6 +85,15 @@ class SVTRBlock(nn.Layer):
     def forward(self, x: jax.Array) -> jax.Array:
         x = x + self.mixer(self.norm1(x))
         return x + self.mlp(self.norm2(x))
+
+
+def mix_row(x: jax.Array, blocks: nn.LayerList, norm: nn.LayerNorm) -> jax.Array:
+    """The columns of [N, 1, T, C] through the blocks and the norm."""
+    n, height, width, channels = x.shape
+    z = x.reshape(n, height * width, channels)  # [N, T, C]
+    for block in blocks:
+        z = block(z)
+    return norm(z).reshape(x.shape)
 
 
 class LightSVTR(nn.Layer):
@@ -112,8 +117,45 @@ class LightSVTR(nn.Layer):
         skip = self.skip_conv(x)
         z = self.conv_reduce(x)
         z = z + self.local_conv(z)
-        n, height, width, dims = z.shape
-        z = z.reshape(n, height * width, dims)  # [N, T, C]
-        for block in self.svtr_block:
-            z = block(z)
-        return self.norm(z).reshape(n, height, width, dims) + skip
+        return mix_row(z, self.svtr_block, self.norm) + skip
+
+
+@dataclass(frozen=True)
+class SVTREncoderConfig:
+    """`hidden_dims` channels in the attention, `dims` at the end; `kernel_size` of the first and fusing convolutions.
+
+    `guided` stops the gradient at the input, so that CTC does not train the backbone. Upstream trains with it, as the
+    attention decoder beside CTC trains the backbone there; without that decoder it freezes the backbone.
+    """
+
+    kind: Literal["svtr"] = "svtr"
+    dims: int = 120
+    depth: int = 2
+    hidden_dims: int = 120
+    kernel_size: tuple[int, int] = (1, 3)
+    guided: bool = False
+
+
+class SVTREncoder(nn.Layer):
+    """[N, 1, T, in_channels] -> [N, 1, T, dims]: global context, put beside the input and reduced with it."""
+
+    def __init__(self, config: SVTREncoderConfig, in_channels: int, deploy: bool = False) -> None:
+        super().__init__()
+        self.out_channels, self.guided = config.dims, config.guided
+        mid, hidden = in_channels // 8, config.hidden_dims
+        own = {"act": F.silu, "names": ("conv", "norm"), "deploy": deploy}
+        self.conv1 = ConvBN(in_channels, mid, config.kernel_size, **own)
+        self.conv2 = ConvBN(mid, hidden, 1, **own)
+        self.svtr_block = nn.LayerList([SVTRBlock(hidden, _MLP_RATIO) for _ in range(config.depth)])
+        self.norm = nn.LayerNorm(hidden, epsilon=1e-6)
+        self.conv3 = ConvBN(hidden, in_channels, 1, **own)
+        self.conv4 = ConvBN(2 * in_channels, mid, config.kernel_size, **own)
+        self.conv1x1 = ConvBN(mid, config.dims, 1, **own)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        if self.guided:
+            x = jax.lax.stop_gradient(x)
+        z = self.conv2(self.conv1(x))
+        z = self.conv3(mix_row(z, self.svtr_block, self.norm))
+        z = jnp.concatenate([x, z], axis=-1)  # [N, 1, T, 2 * in_channels]
+        return self.conv1x1(self.conv4(z))

@@ -38,23 +38,13 @@ class CRNNConfig:
     deploy: bool = False
 
 
-class RNNEncoder(nn.Layer):
-    """[N, T, in_channels] -> [N, T, 2 * hidden_size]."""
-
-    def __init__(self, in_channels: int, hidden_size: int) -> None:
-        super().__init__()
-        self.lstm = nn.LSTM(in_channels, hidden_size, _NUM_LAYERS, direction="bidirectional")
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.lstm(x)[0]
-
-
 class Neck(nn.Layer):
-    """The row of a map as a sequence, through the encoder: [N, 1, T, in_channels] -> [N, T, 2 * hidden_size]."""
+    """The row of a map as a sequence, through an LSTM: [N, 1, T, in_channels] -> [N, T, 2 * hidden_size]."""
 
     def __init__(self, in_channels: int, hidden_size: int) -> None:
         super().__init__()
-        self.encoder = RNNEncoder(in_channels, hidden_size)
+        lstm = nn.LSTM(in_channels, hidden_size, _NUM_LAYERS, direction="bidirectional")
+        self.encoder = nn.LayerDict({"lstm": lstm})
 
     def forward(self, x: jax.Array) -> jax.Array:
         if x.shape[1] != 1:
@@ -64,14 +54,13 @@ class Neck(nn.Layer):
                 allowed="1, from an image 32 pixels high with the backbone of PP-OCR mobile v2.0",
                 fix="resize the line to a height of 32",
             )
-        return self.encoder(x[:, 0])
+        return self.encoder["lstm"](x[:, 0])[0]
 
 
 @register("model", config=CRNNConfig)
 class CRNN(nn.Layer):
     """[N, 32, W, 3] -> CTC logits [N, W // 4, num_classes]; class 0 is the blank."""
 
-    training_only = ()
     example_shape = (1, 32, 64, 3)
 
     def __init__(self, config: CRNNConfig) -> None:

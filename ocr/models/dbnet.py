@@ -21,10 +21,10 @@ from framework import nn
 from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from ocr.layers.db_head import DBHead, DBHeadConfig, DBMaps
+from ocr.layers.pyramid import RSEFPN, RSEFPNConfig
 from ocr.layers.rep_lk import RepLKFPN, RepLKFPNConfig, RepLKPAN, RepLKPANConfig
-from ocr.layers.rse_fpn import RSEFPN, RSEFPNConfig
 from zoo.contracts import BackboneConfig, build_backbone
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 from zoo.vision.mobilenet_v3 import MobileNetV3Config
 from zoo.vision.pp_lcnet_v3 import PPLCNetV3Config
 from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config
@@ -67,7 +67,7 @@ VARIANTS: dict[str, Parts] = {
 
 
 @dataclass(frozen=True)
-class DBNetConfig:
+class DBNetConfig(VariantConfig[Parts], table=VARIANTS):
     """`variant` names the parts; a part given here takes the place of the variant's.
 
     `deploy` builds the re-parameterised form, which gives the probability map alone.
@@ -78,14 +78,6 @@ class DBNetConfig:
     neck: NeckConfig | None = None
     head: DBHeadConfig | None = None
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("DBNet", self.variant, VARIANTS)
-
-    @property
-    def parts(self) -> Parts:
-        default = VARIANTS[self.variant]
-        return Parts(self.backbone or default.backbone, self.neck or default.neck, self.head or default.head)
 
 
 @register("model", config=DBNetConfig)

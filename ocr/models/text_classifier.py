@@ -19,8 +19,9 @@ from framework import nn
 from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
+from ocr.layers.ctc_head import uniform_linear
 from zoo.contracts import BackboneConfig, build_backbone
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 from zoo.vision.mobilenet_v3 import MobileNetV3Config
 from zoo.vision.pp_lcnet import PPLCNetConfig
 
@@ -45,7 +46,7 @@ VARIANTS: dict[str, Parts] = {
 
 
 @dataclass(frozen=True)
-class TextClassifierConfig:
+class TextClassifierConfig(VariantConfig[Parts], table=VARIANTS):
     """`variant` names the parts; a part given here takes the place of the variant's.
 
     `deploy` builds the form with normalisations folded into the convolutions.
@@ -56,23 +57,13 @@ class TextClassifierConfig:
     num_classes: int | None = None
     deploy: bool = False
 
-    def __post_init__(self) -> None:
-        check_variant("TextClassifier", self.variant, VARIANTS)
-
-    @property
-    def parts(self) -> Parts:
-        default = VARIANTS[self.variant]
-        return Parts(self.backbone or default.backbone, self.num_classes or default.num_classes)
-
 
 class ClassHead(nn.Layer):
     """Mean over all pixels and a linear map: [N, H, W, C] -> [N, num_classes]."""
 
     def __init__(self, in_channels: int, num_classes: int) -> None:
         super().__init__()
-        bound = in_channels**-0.5
-        uniform = nn.initializer.Uniform(-bound, bound)
-        self.fc = nn.Linear(in_channels, num_classes, weight_attr=uniform, bias_attr=uniform)
+        self.fc = uniform_linear(in_channels, num_classes)
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.fc(F.global_avg_pool2d(x)[:, 0, 0])
@@ -85,7 +76,6 @@ class TextClassifier(nn.Layer):
     Official weights take lines of 48 x 192 pixels, those of PP-LCNet lines of 80 x 160 and pages of 224 x 224.
     """
 
-    training_only = ()
     example_shape = (1, 48, 192, 3)
 
     def __init__(self, config: TextClassifierConfig) -> None:

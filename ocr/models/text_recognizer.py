@@ -22,10 +22,9 @@ from framework.config import Kind, register
 from framework.core.errors import ShapeError
 from ocr.layers.ctc_head import CTCHeadConfig, EncoderConfig, MultiHead, ReshapeConfig, greedy
 from ocr.layers.nrtr import NRTRConfig
-from ocr.layers.svtr import LightSVTRConfig
-from ocr.layers.svtr_encoder import SVTREncoderConfig
+from ocr.layers.svtr import LightSVTRConfig, SVTREncoderConfig
 from zoo.contracts import BackboneConfig, build_backbone
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 from zoo.vision.mobilenet_v1_enhance import MobileNetV1EnhanceConfig
 from zoo.vision.pp_lcnet_v3 import PPLCNetV3Config
 from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config
@@ -80,7 +79,7 @@ VARIANTS: dict[str, Parts] = {
 
 
 @dataclass(frozen=True)
-class TextRecognizerConfig:
+class TextRecognizerConfig(VariantConfig[Parts], table=VARIANTS):
     """`variant` names the parts; a part given here takes the place of the variant's.
 
     `num_classes` counts the blank. `guided` builds the attention decoder that only training uses, `deploy` the
@@ -95,20 +94,6 @@ class TextRecognizerConfig:
     gtc: NRTRConfig | None = None
     guided: bool = False
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("TextRecognizer", self.variant, VARIANTS)
-
-    @property
-    def parts(self) -> Parts:
-        default = VARIANTS[self.variant]
-        return Parts(
-            self.backbone or default.backbone,
-            self.encoder or default.encoder,
-            self.head or default.head,
-            self.gtc or default.gtc,
-            self.num_classes or default.num_classes,
-        )
 
 
 class GuidedLogits(NamedTuple):
@@ -134,14 +119,14 @@ class TextRecognizer(nn.Layer):
     def __init__(self, config: TextRecognizerConfig) -> None:
         super().__init__()
         self.config = config
-        backbone, encoder, head, gtc, num_classes = config.parts
-        self.backbone = build_backbone(backbone, config.deploy)
+        parts = config.parts
+        self.backbone = build_backbone(parts.backbone, config.deploy)
         self.head = MultiHead(
-            encoder,
-            head,
-            gtc if config.guided else None,
+            parts.encoder,
+            parts.head,
+            parts.gtc if config.guided else None,
             self.backbone.features[-1].channels,
-            num_classes,
+            parts.num_classes,
             config.deploy,
         )
 

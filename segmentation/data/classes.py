@@ -28,39 +28,21 @@ CITYSCAPES_IDS = (
 
 CAMVID = _names("sky, building, pole, road, pavement, tree, sign, fence, car, pedestrian, bicyclist")
 
-CAMVID_COLORS = (
-    ((64, 128, 64), 9),  # Animal
-    ((192, 0, 128), 1),  # Archway
-    ((0, 128, 192), 10),  # Bicyclist
-    ((0, 128, 64), 1),  # Bridge
-    ((128, 0, 0), 1),  # Building
-    ((64, 0, 128), 8),  # Car
-    ((64, 0, 192), 9),  # CartLuggagePram
-    ((192, 128, 64), 9),  # Child
-    ((192, 192, 128), 2),  # Column_Pole
-    ((64, 64, 128), 7),  # Fence
-    ((128, 0, 192), 3),  # LaneMkgsDriv
-    ((192, 0, 64), 3),  # LaneMkgsNonDriv
-    ((128, 128, 64), 6),  # Misc_Text
-    ((192, 0, 192), 10),  # MotorcycleScooter
-    ((128, 64, 64), 8),  # OtherMoving
-    ((64, 192, 128), 4),  # ParkingBlock
-    ((64, 64, 0), 9),  # Pedestrian
-    ((128, 64, 128), 3),  # Road
-    ((128, 128, 192), 4),  # RoadShoulder
-    ((0, 0, 192), 4),  # Sidewalk
-    ((192, 128, 128), 6),  # SignSymbol
-    ((128, 128, 128), 0),  # Sky
-    ((64, 128, 192), 8),  # SUVPickupTruck
-    ((0, 0, 64), 2),  # TrafficCone
-    ((0, 64, 64), 6),  # TrafficLight
-    ((192, 64, 128), 8),  # Train
-    ((128, 128, 0), 5),  # Tree
-    ((192, 128, 192), 8),  # Truck_Bus
-    ((64, 0, 64), 1),  # Tunnel
-    ((192, 192, 0), 5),  # VegetationMisc
-    ((0, 0, 0), _NO),  # Void
-    ((64, 192, 0), 1),  # Wall
+# Name, colour and class
+_CAMVID = (
+    "Animal 408040 9, Archway c00080 1, Bicyclist 0080c0 10, Bridge 008040 1, Building 800000 1, "
+    "Car 400080 8, CartLuggagePram 4000c0 9, Child c08040 9, Column_Pole c0c080 2, Fence 404080 7, "
+    "LaneMkgsDriv 8000c0 3, LaneMkgsNonDriv c00040 3, Misc_Text 808040 6, MotorcycleScooter c000c0 10, "
+    "OtherMoving 804040 8, ParkingBlock 40c080 4, Pedestrian 404000 9, Road 804080 3, "
+    "RoadShoulder 8080c0 4, Sidewalk 0000c0 4, SignSymbol c08080 6, Sky 808080 0, "
+    "SUVPickupTruck 4080c0 8, TrafficCone 000040 2, TrafficLight 004040 6, Train c04080 8, "
+    "Tree 808000 5, Truck_Bus c080c0 8, Tunnel 400040 1, VegetationMisc c0c000 5, Void 000000 255, "
+    "Wall 40c000 1"
+)
+CAMVID_COLORS = tuple(
+    ((red, green, blue), int(index))
+    for _, color, index in map(str.split, _CAMVID.split(", "))
+    for red, green, blue in [bytes.fromhex(color)]
 )
 """The 32 colours of the original annotation and their classes. Source: CamVid's label_colors.txt; taken together as in
 SegNet's experiments."""

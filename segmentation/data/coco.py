@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,8 +13,7 @@ import numpy as np
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.vision import masks, polygons
-from framework.vision.dataset_files import abbreviate, read_image
-from framework.vision.image import check_file
+from framework.vision.dataset_files import abbreviate, read_annotations, read_image
 from framework.vision.sample import Sample
 from segmentation import palettes
 from segmentation.data.records import Pair, SegmentationDataset, check_files, make_sample
@@ -183,16 +181,7 @@ def _is_mask(one: object) -> TypeGuard[_Outline]:
 
 
 def _load(file: Path) -> dict[str, list[dict[str, Any]]]:
-    text = check_file(file, "annotation").read_bytes()
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(
-            "the annotations are not JSON",
-            where=file,
-            received=error,
-            fix="export or download the file again",
-        ) from error
+    data: Any = read_annotations(file)
     for name in ("images", "categories", "annotations"):
         entries = data.get(name) if isinstance(data, dict) else None
         ids = [one.get("id") for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []

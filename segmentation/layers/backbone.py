@@ -1,19 +1,32 @@
-"""The backbones of segmenters: how they are built, and the HRNet ones, whose maps are concatenated."""
+"""The backbones of segmenters: their config, how they are built, and models on HRNet, whose maps are concatenated."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from framework import nn
+from framework.config import Kind
 from framework.core.errors import ConfigError
 from framework.nn import functional as F
 from zoo import contracts
 from zoo.contracts import Backbone, BackboneConfig
+from zoo.layers.variants import Row, VariantConfig
 from zoo.vision.hrnet import HRNetConfig
+
+
+@dataclass(frozen=True)
+class SegmenterConfig(VariantConfig[Row]):
+    """`backbone` takes the place of the variant's."""
+
+    num_classes: int = 19
+    in_channels: int = 3
+    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
 
 
 class HRNetSize(NamedTuple):
@@ -21,6 +34,13 @@ class HRNetSize(NamedTuple):
 
     backbone: HRNetConfig
     params: int
+
+
+@dataclass(frozen=True)
+class HRNetSegmenterConfig(SegmenterConfig[HRNetSize]):
+    """`variant` names the backbone; `backbone` takes its place. `align_corners` belongs to sides such as 769."""
+
+    align_corners: bool = False
 
 
 def hrnet_sizes(**params: int) -> dict[str, HRNetSize]:
@@ -89,3 +109,22 @@ def concat_maps(maps: Sequence[jax.Array], align_corners: bool) -> jax.Array:
     size_hw = first.shape[1:3]
     resized = [F.interpolate(x, size_hw, mode="bilinear", align_corners=align_corners) for x in others]
     return jnp.concatenate([first, *resized], axis=-1)
+
+
+class HRNetSegmenter(nn.Layer):
+    """Base of the models on `concat_maps` of a backbone, which have `channels` channels."""
+
+    def __init__(self, config: HRNetSegmenterConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.backbone = build_hrnet(config.backbone, config.parts, config.in_channels, config.align_corners)
+        self.channels = count_channels(self.backbone)
+
+    def extract(self, images: jax.Array) -> jax.Array:
+        """[N, H / 4, W / 4, channels]"""
+        return concat_maps(self.backbone.forward_features(images), self.config.align_corners)
+
+    def resize(self, logits: jax.Array, images: jax.Array) -> jax.Array:
+        """Logits at the size of the images."""
+        align = self.config.align_corners
+        return F.interpolate(logits, images.shape[1:3], mode="bilinear", align_corners=align)

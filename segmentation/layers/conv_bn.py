@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
-import jax
-
+from framework import nn
 from framework.nn import functional as F
 from zoo.layers.conv_bn import ConvBN
 
 NAMES = ("_conv", "_batch_norm")
 
+conv_bn = partial(ConvBN, names=NAMES)
+"""A convolution padded to keep the size (at stride 1), its normalisation and `act`."""
 
-def conv_bn(
-    in_channels: int,
-    out_channels: int,
-    kernel_size: int,
-    stride: int = 1,
-    dilation: int = 1,
-    groups: int = 1,
-    bias: bool = False,
-    act: Callable[[jax.Array], jax.Array] | None = None,
-) -> ConvBN:
-    """A convolution padded to keep the size (at stride 1), its normalisation and `act`."""
-    return ConvBN(
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        dilation=dilation,
-        groups=groups,
-        act=act,
-        names=NAMES,
-        bias=bias,
+conv_bn_relu = partial(conv_bn, act=F.relu)
+"""`conv_bn` with a ReLU. Upstream's convolutions have a bias where it was not switched off."""
+
+
+def separable_conv(
+    in_channels: int, out_channels: int, stride: int = 1, dilation: int = 1, bias: bool = False
+) -> nn.Sequential:
+    """Depthwise 3x3 and 1x1, each with its normalisation, a ReLU behind the second. Upstream spells it like this."""
+    own = {"dilation": dilation, "groups": in_channels, "bias": bias}
+    return nn.Sequential(
+        ("depthwise_conv", conv_bn(in_channels, in_channels, 3, stride, **own)),
+        ("piontwise_conv", conv_bn_relu(in_channels, out_channels, 1, bias=bias)),
     )
-
-
-def conv_bn_relu(
-    in_channels: int,
-    out_channels: int,
-    kernel_size: int,
-    stride: int = 1,
-    dilation: int = 1,
-    bias: bool = False,
-) -> ConvBN:
-    """`conv_bn` with a ReLU. Upstream's convolutions have a bias where it was not switched off."""
-    return conv_bn(in_channels, out_channels, kernel_size, stride, dilation, bias=bias, act=F.relu)

@@ -36,17 +36,9 @@ def _conv(
     in_channels: int, out_channels: int, kernel_size: int, stride: int = 1, dilation: int = 1, groups: int = 1
 ) -> nn.Conv2D:
     """Keeps the size at stride 1."""
-    return nn.Conv2D(
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        dilation * (kernel_size // 2),
-        dilation,
-        groups=groups,
-        weight_attr=nn.ParamAttr(initializer=nn.initializer.KaimingNormal()),
-        bias_attr=False,
-    )
+    shape = (in_channels, out_channels, kernel_size, stride, dilation * (kernel_size // 2), dilation)
+    kaiming = nn.ParamAttr(initializer=nn.initializer.KaimingNormal())
+    return nn.Conv2D(*shape, groups=groups, weight_attr=kaiming, bias_attr=False)
 
 
 def _norm(channels: int) -> nn.BatchNorm2D:
@@ -85,9 +77,8 @@ class Downsample(nn.Layer):
 
     def __init__(self, in_channels: int, out_channels: int, dilation: int, reduction: int) -> None:
         super().__init__()
-        self.conv1x1 = _conv_norm_act(
-            in_channels, out_channels, 3, stride=2
-        )  # upstream's name, whatever its kernel
+        # upstream's name, whatever its kernel
+        self.conv1x1 = _conv_norm_act(in_channels, out_channels, 3, stride=2)
         self.F_loc = _depthwise(out_channels)
         self.F_sur = _depthwise(out_channels, dilation)
         self.bn = _norm(2 * out_channels)

@@ -10,19 +10,17 @@ Weights: `state_dict()` has upstream's names, those of the backbone in the spell
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.config import Kind, register
+from framework.config import register
 from framework.core.errors import ConfigError
 from framework.nn import functional as F
-from segmentation.layers.backbone import build_backbone
-from segmentation.layers.conv_bn import conv_bn, conv_bn_relu
-from zoo.contracts import BackboneConfig
-from zoo.layers.variants import check_variant
+from segmentation.layers.backbone import SegmenterConfig, build_backbone
+from segmentation.layers.conv_bn import conv_bn_relu, separable_conv
 from zoo.vision.resnet import ResNetConfig
 
 
@@ -47,30 +45,10 @@ _WIDTH, _FINE_WIDTH, _DROPOUT = 256, 48, 0.1
 
 
 @dataclass(frozen=True)
-class DeepLabV3PConfig:
+class DeepLabV3PConfig(SegmenterConfig[Size], table=VARIANTS):
     """`backbone` takes the place of the variant's; the stride of its last map is 8, or 16, which takes less memory."""
 
     variant: str = "resnet50"
-    num_classes: int = 19
-    in_channels: int = 3
-    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
-
-    def __post_init__(self) -> None:
-        check_variant("DeepLabV3P", self.variant, VARIANTS)
-
-
-class SeparableConv(nn.Layer):
-    """Depthwise 3x3 and 1x1, each with its normalisation, a ReLU behind the second. Upstream spells it like this."""
-
-    def __init__(self, in_channels: int, out_channels: int, dilation: int = 1) -> None:
-        super().__init__()
-        self.depthwise_conv = conv_bn(
-            in_channels, in_channels, 3, dilation=dilation, groups=in_channels, bias=True
-        )
-        self.piontwise_conv = conv_bn_relu(in_channels, out_channels, 1, bias=True)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.piontwise_conv(self.depthwise_conv(x))
 
 
 class ASPP(nn.Layer):
@@ -78,7 +56,9 @@ class ASPP(nn.Layer):
 
     def __init__(self, in_channels: int, dilations: tuple[int, ...]) -> None:
         super().__init__()
-        dilated = [SeparableConv(in_channels, _WIDTH, dilation) for dilation in dilations]
+        dilated = [
+            separable_conv(in_channels, _WIDTH, dilation=dilation, bias=True) for dilation in dilations
+        ]
         self.aspp_blocks = nn.LayerList([conv_bn_relu(in_channels, _WIDTH, 1, bias=True), *dilated])
         self.global_avg_pool = nn.Sequential(nn.AdaptiveAvgPool2D(1), conv_bn_relu(in_channels, _WIDTH, 1))
         self.conv_bn_relu = conv_bn_relu((len(dilations) + 2) * _WIDTH, _WIDTH, 1, bias=True)
@@ -97,8 +77,8 @@ class Decoder(nn.Layer):
     def __init__(self, fine_channels: int, num_classes: int) -> None:
         super().__init__()
         self.conv_bn_relu1 = conv_bn_relu(fine_channels, _FINE_WIDTH, 1, bias=True)
-        self.conv_bn_relu2 = SeparableConv(_WIDTH + _FINE_WIDTH, _WIDTH)
-        self.conv_bn_relu3 = SeparableConv(_WIDTH, _WIDTH)
+        self.conv_bn_relu2 = separable_conv(_WIDTH + _FINE_WIDTH, _WIDTH, bias=True)
+        self.conv_bn_relu3 = separable_conv(_WIDTH, _WIDTH, bias=True)
         self.conv = nn.Conv2D(_WIDTH, num_classes, 1)
 
     def forward(self, x: jax.Array, fine: jax.Array) -> jax.Array:
@@ -133,8 +113,7 @@ class DeepLabV3P(nn.Layer):
     def __init__(self, config: DeepLabV3PConfig) -> None:
         super().__init__()
         self.config = config
-        default = VARIANTS[config.variant].backbone
-        self.backbone = build_backbone(config.backbone or default, config.in_channels)
+        self.backbone = build_backbone(config.parts.backbone, config.in_channels)
         fine, *_, coarse = self.backbone.features
         if coarse.stride not in _DILATIONS:
             raise ConfigError(

@@ -9,20 +9,17 @@ Weights: PaddleSeg's load with 0 missing and 0 extra; in `state_dict()` the back
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.config import Kind, register
+from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from segmentation.layers.backbone import build_hrnet, concat_maps, count_channels, hrnet_sizes
+from segmentation.layers.backbone import HRNetSegmenter, HRNetSegmenterConfig, hrnet_sizes
 from segmentation.layers.conv_bn import NAMES
-from zoo.contracts import BackboneConfig
 from zoo.layers.conv_bn import ConvBN
-from zoo.layers.variants import check_variant
 
 # PaddleSeg, configs/fcn; the parameters of the smallest are counted here
 VARIANTS = hrnet_sizes(w18_small_v1=1_540_819, w18=9_641_119, w48=65_859_379)
@@ -32,17 +29,10 @@ _START = I.Normal(0.0, 0.001)
 
 
 @dataclass(frozen=True)
-class FCNConfig:
-    """`variant` names the backbone; `backbone` takes its place. `align_corners` belongs to sides such as 769."""
+class FCNConfig(HRNetSegmenterConfig, table=VARIANTS):
+    """See HRNetSegmenterConfig."""
 
     variant: str = "hrnet_w18"
-    num_classes: int = 19
-    in_channels: int = 3
-    align_corners: bool = False
-    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
-
-    def __post_init__(self) -> None:
-        check_variant("FCN", self.variant, VARIANTS)
 
 
 class FCNHead(nn.Layer):
@@ -60,17 +50,12 @@ class FCNHead(nn.Layer):
 
 
 @register("model", config=FCNConfig)
-class FCN(nn.Layer):
+class FCN(HRNetSegmenter):
     """Segmenter of segmentation/contracts.py, with one output."""
 
     def __init__(self, config: FCNConfig) -> None:
-        super().__init__()
-        self.config = config
-        size = VARIANTS[config.variant]
-        self.backbone = build_hrnet(config.backbone, size, config.in_channels, config.align_corners)
-        self.head = FCNHead(count_channels(self.backbone), config.num_classes)
+        super().__init__(config)
+        self.head = FCNHead(self.channels, config.num_classes)
 
     def forward(self, images: jax.Array) -> tuple[jax.Array, ...]:
-        align = self.config.align_corners
-        logits = self.head(concat_maps(self.backbone.forward_features(images), align))
-        return (F.interpolate(logits, images.shape[1:3], mode="bilinear", align_corners=align),)
+        return (self.resize(self.head(self.extract(images)), images),)

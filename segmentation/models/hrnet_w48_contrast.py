@@ -9,19 +9,16 @@ Weights: PaddleSeg's load with 0 missing and 0 extra; in `state_dict()` the back
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.config import Kind, register
+from framework.config import register
 from framework.nn import functional as F
 from segmentation.contracts import Embedded, Output
-from segmentation.layers.backbone import build_hrnet, concat_maps, count_channels, hrnet_sizes
+from segmentation.layers.backbone import HRNetSegmenter, HRNetSegmenterConfig, hrnet_sizes
 from segmentation.layers.conv_bn import conv_bn_relu
-from zoo.contracts import BackboneConfig
-from zoo.layers.variants import check_variant
 
 # PaddleSeg, configs/hrnet_w48_contrast, which has hrnet_w48 alone; the parameters of the others are counted here
 VARIANTS = hrnet_sizes(w18_small_v1=2_233_440, w18=10_493_130, w48=71_046_240)
@@ -29,22 +26,15 @@ SMALL = "hrnet_w18_small_v1"
 
 
 @dataclass(frozen=True)
-class HRNetW48ContrastConfig:
-    """`variant` names the backbone; `backbone` takes its place. `align_corners` belongs to sides such as 769.
+class HRNetW48ContrastConfig(HRNetSegmenterConfig, table=VARIANTS):
+    """See HRNetSegmenterConfig.
 
     `dropout` is of channels. `embedding_dim` is the length of the vectors, upstream's `proj_dim`.
     """
 
     variant: str = "hrnet_w48"
-    num_classes: int = 19
-    in_channels: int = 3
-    align_corners: bool = False
     dropout: float = 0.1
     embedding_dim: int = 720
-    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
-
-    def __post_init__(self) -> None:
-        check_variant("HRNetW48Contrast", self.variant, VARIANTS)
 
 
 class ProjectionHead(nn.Layer):
@@ -61,15 +51,12 @@ class ProjectionHead(nn.Layer):
 
 
 @register("model", config=HRNetW48ContrastConfig)
-class HRNetW48Contrast(nn.Layer):
+class HRNetW48Contrast(HRNetSegmenter):
     """Segmenter of segmentation/contracts.py. In training an `Embedded` at stride 4 follows, for `PixelContrast`."""
 
     def __init__(self, config: HRNetW48ContrastConfig) -> None:
-        super().__init__()
-        self.config = config
-        size = VARIANTS[config.variant]
-        self.backbone = build_hrnet(config.backbone, size, config.in_channels, config.align_corners)
-        channels = count_channels(self.backbone)
+        super().__init__(config)
+        channels = self.channels
         self.cls_head = nn.Sequential(
             conv_bn_relu(channels, channels, 3, bias=True),
             nn.Dropout2D(config.dropout),
@@ -78,8 +65,7 @@ class HRNetW48Contrast(nn.Layer):
         self.proj_head = ProjectionHead(channels, config.embedding_dim)
 
     def forward(self, images: jax.Array) -> tuple[Output, ...]:
-        align = self.config.align_corners
-        x = concat_maps(self.backbone.forward_features(images), align)
+        x = self.extract(images)
         coarse = self.cls_head(x).astype(jnp.float32)  # [N, H/4, W/4, num_classes]
-        logits = F.interpolate(coarse, images.shape[1:3], mode="bilinear", align_corners=align)
+        logits = self.resize(coarse, images)
         return (logits, Embedded(coarse, self.proj_head(x))) if self.training else (logits,)

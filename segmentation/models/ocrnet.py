@@ -9,20 +9,17 @@ Weights: PaddleSeg's load with 0 missing and 0 extra; in `state_dict()` the back
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.config import Kind, register
+from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from segmentation.layers.backbone import build_hrnet, concat_maps, count_channels, hrnet_sizes
+from segmentation.layers.backbone import HRNetSegmenter, HRNetSegmenterConfig, hrnet_sizes
 from segmentation.layers.conv_bn import NAMES
-from zoo.contracts import BackboneConfig
 from zoo.layers.conv_bn import ConvBN
-from zoo.layers.variants import check_variant
 
 # PaddleSeg, configs/ocrnet; the parameters of the smallest are counted here
 VARIANTS = hrnet_sizes(w18_small_v1=3_844_582, w18=12_083_122, w48=70_374_982)
@@ -33,21 +30,11 @@ _START = I.Normal(0.0, 0.001)
 
 
 @dataclass(frozen=True)
-class OCRNetConfig:
-    """`variant` names the backbone; `backbone` takes its place. `align_corners` belongs to sides such as 769.
-
-    `dropout` is of channels.
-    """
+class OCRNetConfig(HRNetSegmenterConfig, table=VARIANTS):
+    """See HRNetSegmenterConfig. `dropout` is of channels."""
 
     variant: str = "hrnet_w18"
-    num_classes: int = 19
-    in_channels: int = 3
-    align_corners: bool = False
     dropout: float = 0.1
-    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
-
-    def __post_init__(self) -> None:
-        check_variant("OCRNet", self.variant, VARIANTS)
 
 
 def _conv(in_channels: int, out_channels: int, kernel_size: int = 1) -> ConvBN:
@@ -120,18 +107,14 @@ class OCRHead(nn.Layer):
 
 
 @register("model", config=OCRNetConfig)
-class OCRNet(nn.Layer):
+class OCRNet(HRNetSegmenter):
     """Segmenter of segmentation/contracts.py. In training the logits of the coarse segmentation follow."""
 
     def __init__(self, config: OCRNetConfig) -> None:
-        super().__init__()
-        self.config = config
-        size = VARIANTS[config.variant]
-        self.backbone = build_hrnet(config.backbone, size, config.in_channels, config.align_corners)
-        self.head = OCRHead(count_channels(self.backbone), config.num_classes, config.dropout)
+        super().__init__(config)
+        self.head = OCRHead(self.channels, config.num_classes, config.dropout)
 
     def forward(self, images: jax.Array) -> tuple[jax.Array, ...]:
-        size_hw, align = images.shape[1:3], self.config.align_corners
-        logits, coarse = self.head(concat_maps(self.backbone.forward_features(images), align))
+        logits, coarse = self.head(self.extract(images))
         outputs = (logits, coarse) if self.training else (logits,)
-        return tuple(F.interpolate(x, size_hw, mode="bilinear", align_corners=align) for x in outputs)
+        return tuple(self.resize(x, images) for x in outputs)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from segmentation.layers.conv_bn import conv_bn, conv_bn_relu
+from segmentation.layers.conv_bn import conv_bn_relu, separable_conv
 
 _STEM, _SHORTCUT, _DECODER = 36, 18, 64
 _WIDTHS, _DEPTHS = (72, 144), (4, 8)  # at strides 8 and 16
@@ -33,18 +33,6 @@ class PPHumanSegLiteConfig:
     in_channels: int = 3
 
 
-class SeparableConv(nn.Layer):
-    """Depthwise 3x3 and 1x1, each with its normalisation, a ReLU behind the second. Upstream spells it like this."""
-
-    def __init__(self, in_channels: int, out_channels: int, stride: int = 1) -> None:
-        super().__init__()
-        self.depthwise_conv = conv_bn(in_channels, in_channels, 3, stride, groups=in_channels)
-        self.piontwise_conv = conv_bn_relu(in_channels, out_channels, 1)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.piontwise_conv(self.depthwise_conv(x))
-
-
 class ShuffleBlock(nn.Layer):
     """A branch of 1x1, depthwise 3x3 and 1x1 on half of the channels, shuffled with the other half.
 
@@ -56,9 +44,9 @@ class ShuffleBlock(nn.Layer):
         super().__init__()
         self.stride, half = stride, out_channels // 2
         branch = in_channels if stride == 2 else in_channels // 2
-        self._depthwise_separable_0 = SeparableConv(in_channels, half, stride)
+        self._depthwise_separable_0 = separable_conv(in_channels, half, stride)
         self._conv = conv_bn_relu(branch, half, 1)
-        self._depthwise_separable_1 = SeparableConv(half, half, stride)
+        self._depthwise_separable_1 = separable_conv(half, half, stride)
 
     def forward(self, x: jax.Array) -> jax.Array:
         if self.stride == 2:
@@ -85,9 +73,9 @@ class PPHumanSegLite(nn.Layer):
         self.conv_bn1 = conv_bn_relu(_STEM, _SHORTCUT, 1)
         self.block1 = _stage(_STEM, _WIDTHS[0], _DEPTHS[0])
         self.block2 = _stage(_WIDTHS[0], _WIDTHS[1], _DEPTHS[1])
-        self.depthwise_separable0 = SeparableConv(_WIDTHS[1], _DECODER)
-        self.depthwise_separable1 = SeparableConv(_DECODER + _SHORTCUT, _DECODER)
-        self.depthwise_separable2 = SeparableConv(_DECODER, config.num_classes)
+        self.depthwise_separable0 = separable_conv(_WIDTHS[1], _DECODER)
+        self.depthwise_separable1 = separable_conv(_DECODER + _SHORTCUT, _DECODER)
+        self.depthwise_separable2 = separable_conv(_DECODER, config.num_classes)
 
     def forward(self, images: jax.Array) -> tuple[jax.Array, ...]:
         x = self.conv_bn0(images)  # [N, H/2, W/2, 36]

@@ -11,19 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from framework import nn
-from framework.config import Kind, register
+from framework.config import register
 from framework.nn import functional as F
-from segmentation.layers.backbone import build_backbone, find_strides
+from segmentation.layers.backbone import SegmenterConfig, build_backbone, find_strides
 from segmentation.layers.conv_bn import conv_bn, conv_bn_relu
-from zoo.contracts import BackboneConfig
-from zoo.layers.variants import check_variant
 from zoo.vision.stdc import STDCConfig
 
 
@@ -54,19 +52,13 @@ _STRIDES = (8, 16, 32)
 
 
 @dataclass(frozen=True)
-class PPLiteSegConfig:
+class PPLiteSegConfig(SegmenterConfig[Size], table=VARIANTS):
     """`t` is PP-LiteSeg-T, on STDC1, and `b` PP-LiteSeg-B, on STDC2; `xt` is a quarter of T.
 
     `backbone` takes the place of the variant's; it has maps at strides 8, 16 and 32.
     """
 
     variant: str = "t"
-    num_classes: int = 19
-    in_channels: int = 3
-    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
-
-    def __post_init__(self) -> None:
-        check_variant("PPLiteSeg", self.variant, VARIANTS)
 
 
 class ContextModule(nn.Layer):
@@ -171,8 +163,8 @@ class PPLiteSeg(nn.Layer):
 
     def __init__(self, config: PPLiteSegConfig) -> None:
         super().__init__()
-        self.config, size = config, VARIANTS[config.variant]
-        self.backbone = build_backbone(config.backbone or size.backbone, config.in_channels)
+        self.config, size = config, config.parts
+        self.backbone = build_backbone(size.backbone, config.in_channels)
         self.places = find_strides(self.backbone, _STRIDES)
         in_channels = [self.backbone.features[place].channels for place in self.places]
         self.ppseg_head = Decoder(in_channels, size.fusion_widths, size.context_width)

@@ -9,18 +9,16 @@ Weights: `state_dict()` has upstream's names.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from framework import nn
-from framework.config import Kind, register
+from framework.config import register
 from framework.nn import functional as F
-from segmentation.layers.backbone import build_backbone
+from segmentation.layers.backbone import SegmenterConfig, build_backbone
 from segmentation.layers.conv_bn import conv_bn_relu
-from zoo.contracts import BackboneConfig
-from zoo.layers.variants import check_variant
 from zoo.vision.mit import MixVisionTransformerConfig
 
 
@@ -48,27 +46,10 @@ _DROPOUT = 0.1
 
 
 @dataclass(frozen=True)
-class SegFormerConfig:
+class SegFormerConfig(SegmenterConfig[Size], table=VARIANTS):
     """`backbone` takes the place of the variant's encoder."""
 
     variant: str = "b0"
-    num_classes: int = 19
-    in_channels: int = 3
-    backbone: Annotated[BackboneConfig, Kind("backbone")] | None = None
-
-    def __post_init__(self) -> None:
-        check_variant("SegFormer", self.variant, VARIANTS)
-
-
-class Projection(nn.Layer):
-    """A linear layer on every pixel."""
-
-    def __init__(self, in_channels: int, out_channels: int) -> None:
-        super().__init__()
-        self.proj = nn.Linear(in_channels, out_channels)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.proj(x)
 
 
 @register("model", config=SegFormerConfig)
@@ -77,12 +58,12 @@ class SegFormer(nn.Layer):
 
     def __init__(self, config: SegFormerConfig) -> None:
         super().__init__()
-        self.config, size = config, VARIANTS[config.variant]
-        self.backbone = build_backbone(config.backbone or size.backbone, config.in_channels)
+        self.config, size = config, config.parts
+        self.backbone = build_backbone(size.backbone, config.in_channels)
         self.levels = range(len(self.backbone.features), 0, -1)
         for level in self.levels:
             channels = self.backbone.features[level - 1].channels
-            self.add_sublayer(f"linear_c{level}", Projection(channels, size.width))
+            self.add_sublayer(f"linear_c{level}", nn.Sequential(("proj", nn.Linear(channels, size.width))))
         self.dropout = nn.Dropout2D(_DROPOUT)
         self.linear_fuse = conv_bn_relu(len(self.levels) * size.width, size.width, 1)
         self.linear_pred = nn.Conv2D(size.width, config.num_classes, 1)

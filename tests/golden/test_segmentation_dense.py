@@ -20,7 +20,7 @@ from segmentation.models.pp_humanseg_lite import PPHumanSegLiteConfig
 from segmentation.models.pp_liteseg import PPLiteSegConfig
 from segmentation.models.segformer import SegFormerConfig
 from tests.golden.parity import KEPT, check_stages, spelled
-from zoo.layers.drop_path import DropPath
+from zoo.layers.mlp import DropPath
 
 DATA = Path(__file__).parent / "data" / "segmentation_dense"
 # Config, size of the images, their number in training, factor of the kernels.

@@ -156,20 +156,9 @@ class Cifar10(LazyDataset):
         return batches
 
 
-_CIFAR10_CLASSES = (
-    "airplane",
-    "automobile",
-    "bird",
-    "cat",
-    "deer",
-    "dog",
-    "frog",
-    "horse",
-    "ship",
-    "truck",
+_CIFAR10_CLASSES = tuple(
+    ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 )
-
-
 _MAX_BYTES = 2**31 - 1  # a damaged header can ask for any amount
 
 

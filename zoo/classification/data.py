@@ -26,13 +26,8 @@ from framework.vision import image
 from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines
 from framework.vision.sample import Sample
 
-_ZIP_ERRORS = (
-    zipfile.BadZipFile,
-    zlib.error,
-    RuntimeError,
-    OSError,
-    EOFError,
-)  # RuntimeError: a password is needed
+# RuntimeError: a password is needed
+_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, RuntimeError, OSError, EOFError)
 _GET_ZIP_AGAIN = "test the archive with a zip program, and copy or download it again"
 _SPLITS = {"train", "val", "valid", "validation", "test"}
 _MAX_UNNAMED = 1_000_000  # classes without a file of names; a greater label is a slip
@@ -234,20 +229,16 @@ class ListFile(_ImageFiles):
             )
         if not names:
             raise InputError("the list names no image", where=self.list_file, allowed="a line an image")
-        self._check_files(names)
-        if class_names is None:
-            class_names = tuple(str(index) for index in range(max(labels) + 1))
-        return _Index(names, np.array(labels, np.int32), class_names)
-
-    def _check_files(self, names: list[str]) -> None:
-        missing = find_missing(os.path.join(self.root, name) for name in names)
-        if missing:
+        if missing := find_missing(os.path.join(self.root, name) for name in names):
             raise InputError(
                 f"{len(missing)} of the {len(names)} images in {self.list_file} are not there",
                 where=self.root,
                 received=abbreviate([names[number] for number in missing]),
                 fix="check root, unpack the images, or take the lines out of the list",
             )
+        if class_names is None:
+            class_names = tuple(str(index) for index in range(max(labels) + 1))
+        return _Index(names, np.array(labels, np.int32), class_names)
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:

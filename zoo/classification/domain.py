@@ -1,10 +1,4 @@
-"""Image classification as a domain: what an artifact of it gives, and its predictor.
-
-from zoo.classification import predictor
-
-classify = predictor("pp_lcnet_x0_25_clothing")
-print(classify("shirt.jpg").label)
-"""
+"""Image classification as a domain: what an artifact of it gives, and its predictor."""
 
 from __future__ import annotations
 

@@ -67,16 +67,15 @@ class ImageClassification(Task):
         return {"image": sample.image, "label": np.asarray(sample.labels, np.int32)}
 
     def loss(self, model: nn.Layer, batch: Batch) -> Losses:
-        images, target = self.normalize(batch["image"]), None
+        images, label = self.normalize(batch["image"]), batch["label"]
         if self.mixup or self.cutmix:
             images, other, share = self._mix(images)
             logits = model(images)
-            label = batch["label"]
             target = share * self._loss(logits, label) + (1 - share) * self._loss(logits, label[other])
         else:
             logits = model(images)
-            target = self._loss(logits, batch["label"])
-        hits = (logits.argmax(axis=-1) == batch["label"]).mean(dtype=jnp.float32)
+            target = self._loss(logits, label)
+        hits = (logits.argmax(axis=-1) == label).mean(dtype=jnp.float32)
         return Losses(target, {"accuracy": hits})
 
     def _loss(self, logits: jax.Array, label: jax.Array) -> jax.Array:

@@ -1,8 +1,12 @@
-"""The linear layers of vision transformers, which start from a narrow normal distribution."""
+"""The parts that vision transformers share: linear layers that start from a narrow normal distribution, and branches
+that are left out at random in training."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax
+import numpy as np
 
 from framework import nn
 from framework.nn import functional as F
@@ -26,3 +30,27 @@ class Mlp(nn.Layer):
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.fc2(F.gelu(self.fc1(x)))
+
+
+class DropPath(nn.Layer):
+    """Zeroes whole samples of [N, ...] with probability `p` in training; what is kept is divided by 1 - p.
+
+    Paper: Huang et al. 2016, https://arxiv.org/abs/1603.09382
+    """
+
+    def __init__(self, p: float = 0.0) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.dropout(x, self.p, axis=0, training=self.training)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+def drop_rates(last: float, depths: Sequence[int]) -> list[list[float]]:
+    """The rate of every block, stage by stage: from 0 in the first block of all evenly up to `last` in the last."""
+    rates = np.linspace(0.0, last, sum(depths)).tolist()
+    ends = np.cumsum(depths).tolist()
+    return [rates[end - depth : end] for end, depth in zip(ends, depths)]

@@ -1,12 +1,27 @@
-"""Where the maps of a chain of blocks are taken, and how a chain keeps its resolution for segmentation."""
+"""How the maps of a chain of blocks are taken, and how a chain keeps its resolution for segmentation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 
+import jax
+
+from framework import nn
 from framework.core.errors import ConfigError
 
 _FINEST = 4
+
+
+def collect_maps(
+    x: jax.Array, layers: Iterable[nn.Layer], ends: Container[int] | None = None
+) -> tuple[jax.Array, ...]:
+    """What the layers give one after the other; with `ends` what those of these numbers give, from 0."""
+    maps = []
+    for number, layer in enumerate(layers):
+        x = layer(x)
+        if ends is None or number in ends:
+            maps.append(x)
+    return tuple(maps)
 
 
 def stage_ends(strides: Sequence[int], stem_stride: int = 2) -> dict[int, int]:

@@ -109,18 +109,7 @@ SETTINGS = {
     "attention_probs_dropout_prob": "attention_dropout",
 }
 DEFAULTS: Mapping[str, int | float | str] = {
-    "vocab_size": 30522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-12,
-    "pad_token_id": 0,
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
+    theirs: getattr(TextSize(vocab_size=30522), ours) for theirs, ours in SETTINGS.items()
 }
 _REQUIRED = {
     "position_embedding_type": "absolute",
@@ -220,9 +209,8 @@ class TextEncoderConfig:
                 "a divisor of num_layers",
             ),
         }
-        for name in ("vocab_size", "hidden_size", "num_layers", "intermediate_size", "layers_per_group"):
-            checks[name] = (getattr(size, name) > 0, "from 1")
-        for name in ("max_positions", "type_vocab_size"):
+        counts = ("vocab_size", "hidden_size", "num_layers", "intermediate_size", "layers_per_group")
+        for name in (*counts, "max_positions", "type_vocab_size"):
             checks[name] = (getattr(size, name) > 0, "from 1")
         for name, (fits, allowed) in checks.items():
             if not fits:

@@ -31,10 +31,8 @@ from zoo.layers.text_encoder import (
 
 HUGGING_FACE = ((r"(embeddings|attention|predictions)\.LayerNorm\.", r"\1.layer_norm."),)
 
-_BASE, _LARGE = (
-    (768, 12, 12, 3072),
-    (1024, 24, 16, 4096),
-)  # width, depth, heads, width of the feed-forward part
+# width, depth, heads, width of the feed-forward part
+_BASE, _LARGE = (768, 12, 12, 3072), (1024, 24, 16, 4096)
 _XLARGE, _XXLARGE = (2048, 24, 16, 8192), (4096, 12, 64, 16384)
 _V2 = {"activation": "gelu_new", "dropout": 0.0, "attention_dropout": 0.0, "embedding_size": 128}
 _GELU = {**_V2, "activation": "gelu"}

@@ -25,10 +25,8 @@ from zoo.layers.text_encoder import (
     TextSize,
 )
 
-_BASE, _MEDIUM = (
-    (768, 12, 12, 3072),
-    (768, 6, 12, 3072),
-)  # width, depth, heads, width of the feed-forward part
+# width, depth, heads, width of the feed-forward part
+_BASE, _MEDIUM = (768, 12, 12, 3072), (768, 6, 12, 3072)
 _MINI, _MICRO, _NANO = (384, 6, 12, 1536), (384, 4, 12, 1536), (312, 4, 12, 1248)
 
 

@@ -20,7 +20,7 @@ from framework.config import register
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import Backbone, Feature
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 
 WIDTHS = (16, 32, 64)
 
@@ -44,7 +44,7 @@ SMALL = "resnet20"
 
 
 @dataclass(frozen=True)
-class CifarResNetConfig:
+class CifarResNetConfig(VariantConfig[Size], table=VARIANTS):
     """CIFAR-10 has 10 classes, CIFAR-100 has 100."""
 
     variant: str = "resnet20"
@@ -76,7 +76,6 @@ class CifarResNet(Backbone):
 
     def __init__(self, config: CifarResNetConfig) -> None:
         super().__init__()
-        check_variant("CifarResNet", config.variant, VARIANTS)
         self.config = config
         self.conv1 = nn.Conv2D(3, WIDTHS[0], 3, padding=1, bias_attr=False)
         self.bn1 = nn.BatchNorm2D(WIDTHS[0])
@@ -89,16 +88,12 @@ class CifarResNet(Backbone):
             self.add_sublayer(f"layer{stage + 1}", blocks)
         self.features = tuple(Feature(width, 2**stage) for stage, width in enumerate(WIDTHS))
         if config.num_classes:
-            attr = nn.ParamAttr(initializer=I.KaimingNormal())
-            self.linear = nn.Linear(channels, config.num_classes, attr)
+            self.linear = nn.Linear(channels, config.num_classes, I.KaimingNormal())
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         first = self.layer1(F.relu(self.bn1(self.conv1(x))))  # [N, H, W, 16]
         second = self.layer2(first)  # [N, H/2, W/2, 32]
         return first, second, self.layer3(second)  # [N, H/4, W/4, 64]
 
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        if not self.config.num_classes:
-            return maps
-        return self.linear(F.global_avg_pool2d(maps[-1])[:, 0, 0])
+    def logits(self, x: jax.Array) -> jax.Array:
+        return self.linear(F.global_avg_pool2d(x)[:, 0, 0])

@@ -23,7 +23,8 @@ from framework.nn import initializer as I
 from framework.nn.reparam import Arrays, centred
 from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import ConvBN
-from zoo.layers.variants import check_variant
+from zoo.layers.stages import collect_maps
+from zoo.layers.variants import VariantConfig
 
 # At multipliers of 1
 STEM_WIDTH, WIDTHS, DEPTHS = 64, (128, 256, 512, 1024), (3, 6, 6, 3)
@@ -51,7 +52,7 @@ SMALL = "s"
 
 
 @dataclass(frozen=True)
-class CSPResNetConfig:
+class CSPResNetConfig(VariantConfig[Size], table=VARIANTS):
     """`use_alpha` weighs the 1x1 branches with a learned number: PP-YOLOE+ has it, PP-YOLOE has not.
 
     `deploy` folds branches and normalisations into convolutions.
@@ -146,15 +147,10 @@ class CSPResStage(nn.Layer):
 @register("model", config=CSPResNetConfig)
 @register("backbone", config=CSPResNetConfig)
 class CSPResNet(Backbone):
-    """[N, H, W, 3] -> maps at strides 4, 8, 16 and 32, or logits [N, num_classes].
-
-    Raises:
-        ConfigError: the variant is unknown.
-    """
+    """[N, H, W, 3] -> maps at strides 4, 8, 16 and 32, or logits [N, num_classes]."""
 
     def __init__(self, config: CSPResNetConfig) -> None:
         super().__init__()
-        check_variant("CSPResNet", config.variant, VARIANTS)
         self.config, size, deploy = config, VARIANTS[config.variant], config.deploy
         channels, *widths = (round(width * size.width) for width in (STEM_WIDTH, *WIDTHS))
         self.stem = nn.Sequential(
@@ -172,15 +168,4 @@ class CSPResNet(Backbone):
             self.fc = nn.Linear(channels, config.num_classes)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        x = self.stem(x)  # [N, H/2, W/2, C]
-        maps = []
-        for stage in self.stages:
-            x = stage(x)
-            maps.append(x)
-        return tuple(maps)
-
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        if not self.config.num_classes:
-            return maps
-        return self.fc(F.global_avg_pool2d(maps[-1])[:, 0, 0])
+        return collect_maps(self.stem(x), self.stages)  # the stem has stride 2

@@ -27,7 +27,7 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 
 
 class Size(NamedTuple):
@@ -64,7 +64,7 @@ _LAST_WIDTH = 2048
 
 
 @dataclass(frozen=True)
-class HRNetConfig:
+class HRNetConfig(VariantConfig[Size], table=VARIANTS):
     """The defaults are those of classification and detection.
 
     Segmentation (PaddleSeg): `upsample="bilinear"`, `same_padding=True`; `align_corners=True` where images have odd
@@ -83,7 +83,7 @@ class HRNetConfig:
     in_channels: int = 3
 
     def __post_init__(self) -> None:
-        check_variant("HRNet", self.variant, VARIANTS)
+        super().__post_init__()
         if self.align_corners and self.upsample == "nearest":
             raise ConfigError(
                 "HRNet: align_corners belongs to bilinear upsampling",
@@ -205,18 +205,6 @@ class Stage(nn.Layer):
         return maps
 
 
-class LastClsOut(nn.Layer):
-    """A bottleneck for each map: 128, 256, 512 and 1024 channels."""
-
-    def __init__(self, widths: tuple[int, ...]) -> None:
-        super().__init__()
-        pairs = zip(widths, _HEAD_WIDTHS, strict=True)
-        self.func_list = nn.LayerList([Bottleneck(width, own, project=True) for width, own in pairs])
-
-    def forward(self, maps: tuple[jax.Array, ...]) -> list[jax.Array]:
-        return [block(x) for block, x in zip(self.func_list, maps, strict=True)]
-
-
 def _other_names() -> tuple[tuple[str, str], ...]:
     """PaddleSeg's and PaddleDetection's names to ours. Their counts from 1 stand in <> until the last four patterns."""
     renames = [
@@ -283,7 +271,10 @@ class HRNet(Backbone):
             self._add_classifier(widths, config.num_classes)
 
     def _add_classifier(self, widths: tuple[int, ...], num_classes: int) -> None:
-        self.last_cls = LastClsOut(widths)
+        # A bottleneck for each map: 128, 256, 512 and 1024 channels
+        pairs = zip(widths, _HEAD_WIDTHS, strict=True)
+        blocks = [Bottleneck(width, own, project=True) for width, own in pairs]
+        self.last_cls = nn.LayerDict({"func_list": nn.LayerList(blocks)})
         given = [4 * width for width in _HEAD_WIDTHS]
         self.cls_head_conv_list = nn.LayerList(
             [Halve(fine, coarse, self.config.same_padding) for fine, coarse in pairwise(given)]
@@ -302,7 +293,9 @@ class HRNet(Backbone):
         maps = self.forward_features(x)
         if not self.config.num_classes:
             return maps
-        x, *coarser = self.last_cls(maps)
+        blocks = self.last_cls["func_list"]
+        assert isinstance(blocks, nn.LayerList)
+        x, *coarser = (block(x) for block, x in zip(blocks, maps, strict=True))
         for halve, own in zip(self.cls_head_conv_list, coarser, strict=True):
             x = own + halve(x)  # at last [N, H/32, W/32, 1024]
         x = F.global_avg_pool2d(self.conv_last(x))  # [N, 1, 1, 2048]

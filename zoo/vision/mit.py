@@ -21,9 +21,8 @@ from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
-from zoo.layers.drop_path import DropPath, drop_rates
-from zoo.layers.mlp import narrow_linear
-from zoo.layers.variants import check_variant
+from zoo.layers.mlp import DropPath, drop_rates, narrow_linear
+from zoo.layers.variants import VariantConfig
 
 HEADS = (1, 2, 5, 8)
 REDUCTIONS = (8, 4, 2, 1)
@@ -54,7 +53,7 @@ SMALL = "mit_b0"
 
 
 @dataclass(frozen=True)
-class MixVisionTransformerConfig:
+class MixVisionTransformerConfig(VariantConfig[Size], table=VARIANTS):
     """`drop_path_rate` is the last block's; the others' rise to it from 0."""
 
     variant: str = "mit_b0"
@@ -66,18 +65,6 @@ class MixVisionTransformerConfig:
 def _conv(in_channels: int, out_channels: int, kernel_size: int, stride: int, padding: int) -> nn.Conv2D:
     start = nn.initializer.Normal(0.0, math.sqrt(2.0 / (kernel_size**2 * out_channels)))
     return nn.Conv2D(in_channels, out_channels, kernel_size, stride, padding, weight_attr=start)
-
-
-class OverlapPatchEmbed(nn.Layer):
-    """A strided convolution and a normalisation over channels."""
-
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: int, stride: int) -> None:
-        super().__init__()
-        self.proj = _conv(in_channels, out_channels, kernel_size, stride, kernel_size // 2)
-        self.norm = nn.LayerNorm(out_channels)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.norm(self.proj(x))
 
 
 class EfficientAttention(nn.Layer):
@@ -103,25 +90,15 @@ class EfficientAttention(nn.Layer):
         return self.proj(out.reshape(n, h, w, c))
 
 
-class DWConv(nn.Layer):
-    """A depthwise 3x3 convolution, which tells pixels where they are."""
-
-    def __init__(self, channels: int) -> None:
-        super().__init__()
-        start = nn.initializer.Normal(0.0, math.sqrt(2.0 / 9))
-        self.dwconv = nn.Conv2D(channels, channels, 3, padding=1, groups=channels, weight_attr=start)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.dwconv(x)
-
-
 class MixFFN(nn.Layer):
     """Linear, depthwise 3x3, GELU, linear. Equation 3 of the paper."""
 
     def __init__(self, channels: int, hidden: int) -> None:
         super().__init__()
         self.fc1 = narrow_linear(channels, hidden)
-        self.dwconv = DWConv(hidden)
+        start = nn.initializer.Normal(0.0, math.sqrt(2.0 / 9))
+        conv = nn.Conv2D(hidden, hidden, 3, padding=1, groups=hidden, weight_attr=start)
+        self.dwconv = nn.Sequential(("dwconv", conv))  # it tells pixels where they are
         self.fc2 = narrow_linear(hidden, channels)
 
     def forward(self, x: jax.Array) -> jax.Array:
@@ -154,14 +131,14 @@ class MixVisionTransformer(Backbone):
 
     def __init__(self, config: MixVisionTransformerConfig) -> None:
         super().__init__()
-        check_variant("MixVisionTransformer", config.variant, VARIANTS)
         widths, depths, _ = VARIANTS[config.variant]
         self.config = config
         rates = drop_rates(config.drop_path_rate, depths)
         in_channels = config.in_channels
         for i, width in enumerate(widths):
             kernel_size, stride = (7, 4) if i == 0 else (3, 2)
-            embed = OverlapPatchEmbed(in_channels, width, kernel_size, stride)
+            proj = _conv(in_channels, width, kernel_size, stride, kernel_size // 2)  # of patches that overlap
+            embed = nn.Sequential(("proj", proj), ("norm", nn.LayerNorm(width)))
             blocks = [Block(width, HEADS[i], REDUCTIONS[i], rate) for rate in rates[i]]
             self.add_sublayer(f"patch_embed{i + 1}", embed)
             self.add_sublayer(f"block{i + 1}", nn.Sequential(blocks))
@@ -191,6 +168,5 @@ class MixVisionTransformer(Backbone):
             maps.append(x)
         return tuple(maps)
 
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        return self.head(maps[-1].mean((1, 2))) if self.config.num_classes else maps
+    def logits(self, x: jax.Array) -> jax.Array:
+        return self.head(x.mean((1, 2)))

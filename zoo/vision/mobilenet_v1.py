@@ -10,7 +10,6 @@ Weights: `state_dict()` has the names of PaddleClas; those of PaddleDetection, p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import jax
 
@@ -19,23 +18,15 @@ from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN
-from zoo.layers.stages import stage_ends
-from zoo.layers.variants import check_variant
+from zoo.layers.stages import collect_maps, stage_ends
+from zoo.layers.variants import ScaledSize, VariantConfig
 
-
-class Size(NamedTuple):
-    """`params` of 1000 classes; with the running statistics they are the values in PaddleClas 2.6's checkpoints."""
-
-    scale: float
-    params: int
-
-
-# Width multipliers; paper, table 7
-VARIANTS: dict[str, Size] = {
-    "mobilenetv1_x0_25": Size(0.25, 470_072),
-    "mobilenetv1_x0_5": Size(0.5, 1_331_592),
-    "mobilenetv1_x0_75": Size(0.75, 2_585_560),
-    "mobilenetv1_x1_0": Size(1.0, 4_231_976),
+# Paper, table 7. With the running statistics `params` are the values in PaddleClas 2.6's checkpoints.
+VARIANTS: dict[str, ScaledSize] = {
+    "mobilenetv1_x0_25": ScaledSize(0.25, 470_072),
+    "mobilenetv1_x0_5": ScaledSize(0.5, 1_331_592),
+    "mobilenetv1_x0_75": ScaledSize(0.75, 2_585_560),
+    "mobilenetv1_x1_0": ScaledSize(1.0, 4_231_976),
 }
 SMALL = "mobilenetv1_x0_25"
 
@@ -57,16 +48,13 @@ _KAIMING = nn.initializer.KaimingNormal()
 
 
 @dataclass(frozen=True)
-class MobileNetV1Config:
+class MobileNetV1Config(VariantConfig[ScaledSize], table=VARIANTS):
     """`slope` is that of the activation below zero: 0 is ReLU. `deploy` folds the normalisations into convolutions."""
 
     variant: str = "mobilenetv1_x1_0"
     num_classes: int = 1000
     slope: float = 0.0
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("MobileNetV1", self.variant, VARIANTS)
 
 
 @dataclass(frozen=True)
@@ -141,15 +129,4 @@ class MobileNetV1(Backbone):
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         x = self.conv(x)  # [N, H/2, W/2, C]
-        maps = []
-        for number, block in enumerate(self.blocks):
-            x = block(x)
-            if number in self.ends:
-                maps.append(x)
-        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
-
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        if not self.config.num_classes:
-            return maps
-        return self.fc(F.global_avg_pool2d(maps[-1])[:, 0, 0])
+        return collect_maps(x, self.blocks, self.ends)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]

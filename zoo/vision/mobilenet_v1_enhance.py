@@ -21,7 +21,7 @@ from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.text_row import TEXT_ROW_STRIDE
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 
 Stride = int | tuple[int, int]
 
@@ -63,14 +63,11 @@ VARIANTS: dict[str, Size] = {"mobilenetv1_enhance_x0_5": Size(0.5, 1_016_160)}
 
 
 @dataclass(frozen=True)
-class MobileNetV1EnhanceConfig:
+class MobileNetV1EnhanceConfig(VariantConfig[Size], table=VARIANTS):
     """It reads text lines and has no classifier. `deploy` folds the normalisations into convolutions."""
 
     variant: str = "mobilenetv1_enhance_x0_5"
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("MobileNetV1Enhance", self.variant, VARIANTS)
 
 
 class DepthwiseSeparable(nn.Layer):
@@ -119,6 +116,3 @@ class MobileNetV1Enhance(Backbone):
                 fix="resize the line to a height of 48",
             )
         return (F.avg_pool2d(x, 2),)
-
-    def forward(self, x: jax.Array) -> tuple[jax.Array]:
-        return self.forward_features(x)

@@ -25,10 +25,9 @@ from framework.nn import functional as F
 from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
-from zoo.layers.stages import dilate_strides, stage_ends
-from zoo.layers.variants import check_variant
+from zoo.layers.stages import collect_maps, dilate_strides, stage_ends
+from zoo.layers.variants import VariantConfig, scaled_width
 from zoo.layers.wide_head import WideHead
-from zoo.layers.width import scaled_width
 
 Stride = int | tuple[int, int]
 Table = Literal["large", "small"]
@@ -112,7 +111,7 @@ SMALL = "mobilenetv3_small_x0_35"
 
 
 @dataclass(frozen=True)
-class MobileNetV3Config:
+class MobileNetV3Config(VariantConfig[Size], table=VARIANTS):
     """`output_stride` 8 or 16 dilates the units behind that stride instead of striding: for segmentation.
 
     `form` is that of the features where there are no classes, see MobileNetV3. In lines the four strides of the units
@@ -128,9 +127,6 @@ class MobileNetV3Config:
     squeeze: bool = True
     deploy: bool = False
 
-    def __post_init__(self) -> None:
-        check_variant("MobileNetV3", self.variant, VARIANTS)
-
 
 class ResidualUnit(nn.Layer):
     """Inverted residual: 1x1 to more channels, depthwise with the stride, 1x1 back; a shortcut where the shape stays.
@@ -145,16 +141,8 @@ class ResidualUnit(nn.Layer):
         self.shortcut = unit.stride == 1 and in_channels == self.out_channels
         self.squeeze = unit.squeeze
         self.expand_conv = ConvBN(in_channels, mid, 1, act=act, deploy=deploy)
-        self.bottleneck_conv = ConvBN(
-            mid,
-            mid,
-            unit.kernel_size,
-            unit.stride,
-            groups=mid,
-            act=act,
-            deploy=deploy,
-            dilation=unit.dilation,
-        )
+        own = {"groups": mid, "act": act, "deploy": deploy, "dilation": unit.dilation}
+        self.bottleneck_conv = ConvBN(mid, mid, unit.kernel_size, unit.stride, **own)
         if unit.squeeze:
             self.mid_se = SqueezeExcite(mid, slope=_SE_SLOPE)
         self.linear_conv = ConvBN(mid, self.out_channels, 1, deploy=deploy)
@@ -225,18 +213,10 @@ class MobileNetV3(WideHead):
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         if self.form == "line":
             return (self._read(x),)
-        x = self.conv(x)  # [N, H/2, W/2, C]
-        maps = []
+        x = self.conv(x)  # [N, H/2, W/2, C], then [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
         if self.form == "page":
-            for name in self.stages:
-                x = getattr(self, name)(x)
-                maps.append(x)
-        else:
-            for number, unit in enumerate(self.blocks):
-                x = unit(x)
-                if number in self.ends:
-                    maps.append(x)
-        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+            return collect_maps(x, (getattr(self, name) for name in self.stages))
+        return collect_maps(x, self.blocks, self.ends)
 
     def _read(self, x: jax.Array) -> jax.Array:
         x = self.conv2(self.blocks(self.conv1(x)))  # [N, 2 * H', W/2, C]
@@ -249,6 +229,5 @@ class MobileNetV3(WideHead):
             )
         return F.max_pool2d(x, 2)
 
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        return self.logits(self.last_second_conv(maps[-1])) if self.config.num_classes else maps
+    def logits(self, x: jax.Array) -> jax.Array:
+        return super().logits(self.last_second_conv(x))

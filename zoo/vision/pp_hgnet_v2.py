@@ -25,7 +25,8 @@ from zoo.contracts import Feature
 from zoo.layers.affine import Affine
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.hg_stem import StemBlock
-from zoo.layers.variants import check_variant
+from zoo.layers.stages import collect_maps
+from zoo.layers.variants import VariantConfig
 from zoo.layers.wide_head import WideHead
 
 _KAIMING = nn.initializer.KaimingNormal()
@@ -51,39 +52,41 @@ class Size(NamedTuple):
     stem: tuple[int, int]
     layers: int
     affine: bool
-    stages: tuple[Stage, Stage, Stage, Stage]
+    stages: tuple[Stage, ...]
     params: int
 
 
+_Four = tuple[int, int, int, int]
+
+
 def _size(
-    params: int, stem: tuple[int, int], layers: int, affine: bool, *stages: tuple[int, int, int]
+    params: int, stem: tuple[int, int], layers: int, affine: bool, mid: _Four, out: _Four, blocks: _Four
 ) -> Size:
-    first, second, third, fourth = (Stage(*stage) for stage in stages)
-    return Size(stem, layers, affine, (first, second, third, fourth), params)
+    return Size(stem, layers, affine, tuple(map(Stage, mid, out, blocks)), params)
 
 
 # `stage_config` of PPHGNetV2_B0 to _B6 in the reference
 VARIANTS: dict[str, Size] = {
     "pphgnetv2_b0": _size(
-        5_996_550, (16, 16), 3, True, (16, 64, 1), (32, 256, 1), (64, 512, 2), (128, 1024, 1)
+        5_996_550, (16, 16), 3, True, (16, 32, 64, 128), (64, 256, 512, 1024), (1, 1, 2, 1)
     ),
     "pphgnetv2_b1": _size(
-        6_343_158, (24, 32), 3, True, (32, 64, 1), (48, 256, 1), (96, 512, 2), (192, 1024, 1)
+        6_343_158, (24, 32), 3, True, (32, 48, 96, 192), (64, 256, 512, 1024), (1, 1, 2, 1)
     ),
     "pphgnetv2_b2": _size(
-        11_221_356, (24, 32), 4, True, (32, 96, 1), (64, 384, 1), (128, 768, 3), (256, 1536, 1)
+        11_221_356, (24, 32), 4, True, (32, 64, 128, 256), (96, 384, 768, 1536), (1, 1, 3, 1)
     ),
     "pphgnetv2_b3": _size(
-        16_292_216, (24, 32), 5, True, (32, 128, 1), (64, 512, 1), (128, 1024, 3), (256, 2048, 1)
+        16_292_216, (24, 32), 5, True, (32, 64, 128, 256), (128, 512, 1024, 2048), (1, 1, 3, 1)
     ),
     "pphgnetv2_b4": _size(
-        19_796_680, (32, 48), 6, False, (48, 128, 1), (96, 512, 1), (192, 1024, 3), (384, 2048, 1)
+        19_796_680, (32, 48), 6, False, (48, 96, 192, 384), (128, 512, 1024, 2048), (1, 1, 3, 1)
     ),
     "pphgnetv2_b5": _size(
-        39_569_064, (32, 64), 6, False, (64, 128, 1), (128, 512, 2), (256, 1024, 5), (512, 2048, 2)
+        39_569_064, (32, 64), 6, False, (64, 128, 256, 512), (128, 512, 1024, 2048), (1, 2, 5, 2)
     ),
     "pphgnetv2_b6": _size(
-        75_256_776, (48, 96), 6, False, (96, 192, 2), (192, 512, 3), (384, 1024, 6), (768, 2048, 3)
+        75_256_776, (48, 96), 6, False, (96, 192, 384, 768), (192, 512, 1024, 2048), (2, 3, 6, 3)
     ),
 }
 SMALL = "pphgnetv2_b0"
@@ -92,7 +95,7 @@ _FIRST_LIGHT = 2  # number of the first stage with light layers
 
 
 @dataclass(frozen=True)
-class PPHGNetV2Config:
+class PPHGNetV2Config(VariantConfig[Size], table=VARIANTS):
     """`use_lab` puts a learnable affine behind each activation; None does as the variant does.
 
     `deploy` folds the normalisations into convolutions.
@@ -102,9 +105,6 @@ class PPHGNetV2Config:
     num_classes: int = 1000
     use_lab: bool | None = None
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("PPHGNetV2", self.variant, VARIANTS)
 
 
 class ConvBNAct(ConvBN):
@@ -139,20 +139,15 @@ class ConvBNAct(ConvBN):
         return state
 
 
-class LightConv(nn.Layer):
+def light_conv(
+    in_channels: int, out_channels: int, kernel_size: int, use_lab: bool, deploy: bool
+) -> nn.Sequential:
     """1x1 convolution without activation, depthwise convolution with it."""
-
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: int, use_lab: bool, deploy: bool
-    ) -> None:
-        super().__init__()
-        self.conv1 = ConvBN(in_channels, out_channels, 1, initializer=_KAIMING, deploy=deploy)
-        self.conv2 = ConvBNAct(
-            out_channels, out_channels, kernel_size, groups=out_channels, use_lab=use_lab, deploy=deploy
-        )
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.conv2(self.conv1(x))
+    own = {"groups": out_channels, "use_lab": use_lab, "deploy": deploy}
+    return nn.Sequential(
+        ("conv1", ConvBN(in_channels, out_channels, 1, initializer=_KAIMING, deploy=deploy)),
+        ("conv2", ConvBNAct(out_channels, out_channels, kernel_size, **own)),
+    )
 
 
 class HGBlock(nn.Layer):
@@ -172,7 +167,7 @@ class HGBlock(nn.Layer):
         super().__init__()
         self.residual = residual
         own = {"use_lab": use_lab, "deploy": deploy}
-        make = LightConv if light else ConvBNAct
+        make = light_conv if light else ConvBNAct
         inputs = [in_channels, *[stage.mid] * (layers - 1)]
         self.layers = nn.LayerList([make(width, stage.mid, kernel_size, **own) for width in inputs])
         joined, half = in_channels + layers * stage.mid, stage.out // 2
@@ -237,17 +232,8 @@ class PPHGNetV2(WideHead):
                 self.lab = Affine(_AFFINE_RATE)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        x = self.stem(x)  # [N, H/4, W/4, C]
-        maps = []
-        for stage in self.stages:
-            x = stage(x)
-            maps.append(x)
-        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+        return collect_maps(self.stem(x), self.stages)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
 
     def widen(self, x: jax.Array) -> jax.Array:
         x = super().widen(x)
         return self.lab(x) if self.use_lab else x
-
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        return self.logits(maps[-1]) if self.config.num_classes else maps

@@ -20,9 +20,9 @@ from framework.nn import functional as F
 from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
-from zoo.layers.variants import check_variant
+from zoo.layers.stages import collect_maps
+from zoo.layers.variants import ScaledSize, VariantConfig, scaled_width
 from zoo.layers.wide_head import WideHead
-from zoo.layers.width import scaled_width
 
 _KAIMING = nn.initializer.KaimingNormal()
 
@@ -47,29 +47,22 @@ STAGES: dict[str, tuple[Block, ...]] = {
 HEAD_WIDTH = 1280  # at every scale
 
 
-class Size(NamedTuple):
-    """`params` of 1000 classes; with the running statistics they are the values in PaddleClas 2.6's checkpoints."""
-
-    scale: float
-    params: int
-
-
-# Width multipliers; paper, table 2
-VARIANTS: dict[str, Size] = {
-    "pplcnet_x0_25": Size(0.25, 1_521_184),
-    "pplcnet_x0_35": Size(0.35, 1_643_090),
-    "pplcnet_x0_5": Size(0.5, 1_879_576),
-    "pplcnet_x0_75": Size(0.75, 2_357_008),
-    "pplcnet_x1_0": Size(1.0, 2_952_520),
-    "pplcnet_x1_5": Size(1.5, 4_499_832),
-    "pplcnet_x2_0": Size(2.0, 6_521_512),
-    "pplcnet_x2_5": Size(2.5, 9_017_560),
+# Paper, table 2. With the running statistics `params` are the values in PaddleClas 2.6's checkpoints.
+VARIANTS: dict[str, ScaledSize] = {
+    "pplcnet_x0_25": ScaledSize(0.25, 1_521_184),
+    "pplcnet_x0_35": ScaledSize(0.35, 1_643_090),
+    "pplcnet_x0_5": ScaledSize(0.5, 1_879_576),
+    "pplcnet_x0_75": ScaledSize(0.75, 2_357_008),
+    "pplcnet_x1_0": ScaledSize(1.0, 2_952_520),
+    "pplcnet_x1_5": ScaledSize(1.5, 4_499_832),
+    "pplcnet_x2_0": ScaledSize(2.0, 6_521_512),
+    "pplcnet_x2_5": ScaledSize(2.5, 9_017_560),
 }
 SMALL = "pplcnet_x0_25"
 
 
 @dataclass(frozen=True)
-class PPLCNetConfig:
+class PPLCNetConfig(VariantConfig[ScaledSize], table=VARIANTS):
     """`strides` are (vertical, horizontal) of the stem and of `blocks3` to `blocks6`.
 
     `pool` keeps the wide layer of the classifier as the only feature where there are no classes. `deploy` folds the
@@ -81,9 +74,6 @@ class PPLCNetConfig:
     strides: tuple[tuple[int, int], ...] = ((2, 2),) * 5
     pool: bool = False
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("PPLCNet", self.variant, VARIANTS)
 
 
 class DepthwiseSeparable(nn.Layer):
@@ -141,16 +131,6 @@ class PPLCNet(WideHead):
             self.add_head(width, HEAD_WIDTH, config.num_classes, F.hardswish)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        maps = self._maps(x)
+        x = self.blocks2(self.conv1(x))  # [N, H/2, W/2, C], then [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+        maps = collect_maps(x, (self.blocks3, self.blocks4, self.blocks5, self.blocks6))
         return (self.widen(maps[-1]),) if self.pools else maps
-
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        return self.logits(self._maps(x)[-1]) if self.config.num_classes else self.forward_features(x)
-
-    def _maps(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        x = self.blocks2(self.conv1(x))
-        maps = []
-        for stage in (self.blocks3, self.blocks4, self.blocks5, self.blocks6):
-            x = stage(x)
-            maps.append(x)
-        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]

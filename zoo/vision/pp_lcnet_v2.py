@@ -21,9 +21,9 @@ from framework.nn.reparam import Arrays, centred, deploy_state, prefixed
 from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
-from zoo.layers.variants import check_variant
+from zoo.layers.stages import collect_maps
+from zoo.layers.variants import VariantConfig, scaled_width
 from zoo.layers.wide_head import WideHead
-from zoo.layers.width import scaled_width
 
 _KAIMING = nn.initializer.KaimingNormal()
 
@@ -70,15 +70,12 @@ SMALL = "pplcnetv2_small"
 
 
 @dataclass(frozen=True)
-class PPLCNetV2Config:
+class PPLCNetV2Config(VariantConfig[Size], table=VARIANTS):
     """`deploy` builds the form with one convolution in place of the branches."""
 
     variant: str = "pplcnetv2_base"
     num_classes: int = 1000
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("PPLCNetV2", self.variant, VARIANTS)
 
 
 def _conv(in_channels: int, out_channels: int, kernel_size: int, deploy: bool, stride: int = 1) -> ConvBN:
@@ -104,16 +101,8 @@ class DepthwiseSeparable(nn.Layer):
         kernel = stage.kernel_size
         if stage.branches:
             attr = nn.ParamAttr(trainable=deploy)
-            self.dw_conv = nn.Conv2D(
-                in_channels,
-                in_channels,
-                kernel,
-                stride,
-                kernel // 2,
-                groups=in_channels,
-                weight_attr=attr,
-                bias_attr=attr,
-            )
+            attrs = {"weight_attr": attr, "bias_attr": attr, "groups": in_channels}
+            self.dw_conv = nn.Conv2D(in_channels, in_channels, kernel, stride, kernel // 2, **attrs)
             if not deploy:
                 sizes = [size for size in range(kernel, 0, -2) if size > 1 or stride == 1]
                 convs = [ConvBN(in_channels, in_channels, size, stride, **own) for size in sizes]
@@ -184,12 +173,4 @@ class PPLCNetV2(WideHead):
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         x = self.stem(x)  # [N, H/2, W/2, C]
-        maps = []
-        for stage in self.stages:
-            x = stage(x)
-            maps.append(x)
-        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
-
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        return self.logits(maps[-1]) if self.config.num_classes else maps
+        return collect_maps(x, self.stages)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]

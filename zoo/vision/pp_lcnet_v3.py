@@ -25,10 +25,10 @@ from zoo.contracts import Feature
 from zoo.layers.affine import Affine
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
+from zoo.layers.stages import collect_maps
 from zoo.layers.text_row import TEXT_ROW_STRIDE, pool_text_row
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import ScaledSize, VariantConfig, scaled_width
 from zoo.layers.wide_head import WideHead
-from zoo.layers.width import scaled_width
 
 Stride = int | tuple[int, int]
 
@@ -73,23 +73,17 @@ _LINE = _stages(1, (2, 1), (1, 2), (2, 1), (2, 1))
 HEAD_WIDTH = 1280  # at every scale
 
 
-class Size(NamedTuple):
-    """`params` of 1000 classes; with the running statistics they are the pull request's `state_dict()`."""
-
-    scale: float
-    params: int
-
-
-# Widths of the PP-OCR detectors, and of PPLCNetV3_base in PaddleClas and the PP-OCR recognisers
-VARIANTS: dict[str, Size] = {
-    "pplcnetv3_x0_75": Size(0.75, 4_947_658),
-    "pplcnetv3_base": Size(0.95, 6_787_918),
+# Widths of the PP-OCR detectors, and of PPLCNetV3_base in PaddleClas and the PP-OCR recognisers. With the running
+# statistics `params` are the pull request's `state_dict()`.
+VARIANTS: dict[str, ScaledSize] = {
+    "pplcnetv3_x0_75": ScaledSize(0.75, 4_947_658),
+    "pplcnetv3_base": ScaledSize(0.95, 6_787_918),
 }
 SMALL = "pplcnetv3_x0_75"
 
 
 @dataclass(frozen=True)
-class PPLCNetV3Config:
+class PPLCNetV3Config(VariantConfig[ScaledSize], table=VARIANTS):
     """`form` is that of the features where there are no classes, see PPLCNetV3.
 
     `deploy` builds one convolution in place of the branches.
@@ -99,9 +93,6 @@ class PPLCNetV3Config:
     num_classes: int = 1000
     form: Literal["image", "page", "line"] = "image"
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("PPLCNetV3", self.variant, VARIANTS)
 
 
 class Activation(nn.Layer):
@@ -243,17 +234,10 @@ class PPLCNetV3(WideHead):
             self.add_head(widths[-1], HEAD_WIDTH, config.num_classes, Activation())
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        x = self.blocks2(self.conv1(x))  # [N, H/2, W/2, C]
-        maps = []
-        for stage in (self.blocks3, self.blocks4, self.blocks5, self.blocks6):
-            x = stage(x)
-            maps.append(x)
+        x = self.blocks2(self.conv1(x))  # [N, H/2, W/2, C], then [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+        maps = collect_maps(x, (self.blocks3, self.blocks4, self.blocks5, self.blocks6))
         if self.form == "line":  # [N, 3, W/4, C] -> [N, 1, W/8, C]
-            return (pool_text_row(x, self.training, type(self).__name__),)
+            return (pool_text_row(maps[-1], self.training, type(self).__name__),)
         if self.form == "page":
-            maps = [conv(x) for conv, x in zip(self.layer_list, maps)]
-        return tuple(maps)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
-
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        return self.logits(maps[-1]) if self.config.num_classes else maps
+            return tuple(conv(x) for conv, x in zip(self.layer_list, maps))
+        return maps

@@ -25,8 +25,9 @@ from zoo.contracts import Feature
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.hg_stem import StemBlock
 from zoo.layers.squeeze_excite import SqueezeExcite
+from zoo.layers.stages import collect_maps
 from zoo.layers.text_row import TEXT_ROW_STRIDE, pool_text_row
-from zoo.layers.variants import check_variant
+from zoo.layers.variants import VariantConfig
 from zoo.layers.wide_head import WideHead
 
 Stride = int | tuple[int, int]
@@ -99,7 +100,7 @@ HEAD_WIDTH = 1280  # as in PP-LCNet
 
 
 @dataclass(frozen=True)
-class PPLCNetV4Config:
+class PPLCNetV4Config(VariantConfig[Size], table=VARIANTS):
     """`form` is that of the features where there are no classes, see PPLCNetV4.
 
     `deploy` builds one convolution in place of the branches.
@@ -109,9 +110,6 @@ class PPLCNetV4Config:
     num_classes: int = 1000
     form: Literal["image", "line"] = "image"
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("PPLCNetV4", self.variant, VARIANTS)
 
 
 class RepDWConv(nn.Layer):
@@ -161,18 +159,6 @@ class TokenMixer(nn.Layer):
         return self.se(x) if self.squeeze else x
 
 
-class ChannelMixer(nn.Layer):
-    """1x1 to twice the channels, GELU, 1x1 to `out_channels`."""
-
-    def __init__(self, in_channels: int, out_channels: int, gamma: float, deploy: bool = False) -> None:
-        super().__init__()
-        self.expand = ConvBN(in_channels, 2 * in_channels, 1, act=F.gelu, deploy=deploy)
-        self.compress = ConvBN(2 * in_channels, out_channels, 1, gamma=gamma, deploy=deploy)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.compress(self.expand(x))
-
-
 class LCNetV4Block(nn.Layer):
     """Token mixer, then channel mixer with a residual where the shape stays."""
 
@@ -183,8 +169,11 @@ class LCNetV4Block(nn.Layer):
         self.residual = in_channels == out_channels and stride == 1
         self.token_mixer = TokenMixer(in_channels, stride, self.residual, squeeze, deploy)
         # A residual block starts as its token mixer alone.
-        gamma = 0.0 if self.residual else 1.0
-        self.channel_mixer = ChannelMixer(in_channels, out_channels, gamma, deploy)
+        own = {"gamma": 0.0 if self.residual else 1.0, "deploy": deploy}
+        self.channel_mixer = nn.Sequential(  # to twice the channels and back
+            ("expand", ConvBN(in_channels, 2 * in_channels, 1, act=F.gelu, deploy=deploy)),
+            ("compress", ConvBN(2 * in_channels, out_channels, 1, **own)),
+        )
 
     def forward(self, x: jax.Array) -> jax.Array:
         x = self.token_mixer(x)
@@ -229,14 +218,7 @@ class PPLCNetV4(WideHead):
             self.add_head(width, HEAD_WIDTH, config.num_classes, F.gelu)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        maps = []
-        for name in self.names:
-            x = getattr(self, name)(x)
-            maps.append(x)
+        maps = collect_maps(x, (getattr(self, name) for name in self.names))
         if self.reads_lines:  # [N, 3, W/4, C] -> [N, 1, W/8, C]
-            return (pool_text_row(x, self.training, type(self).__name__),)
-        return tuple(maps[1:])  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]; the stem has stride 4
-
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        return self.logits(maps[-1]) if self.config.num_classes else maps
+            return (pool_text_row(maps[-1], self.training, type(self).__name__),)
+        return maps[1:]  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]; the stem has stride 4

@@ -25,6 +25,7 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import ConvBN
+from zoo.layers.stages import collect_maps
 from zoo.layers.variants import check_variant
 
 WIDTHS = (64, 128, 256, 512)
@@ -169,30 +170,17 @@ class ResNet(Backbone):
                 grid = config.multi_grid[number] if stage == 3 else 1
                 self.blocks.append(Block(size, channels, width, stride, dilation * grid, projects))
                 channels, stride = width * size.expansion, 1
-            ends.append(len(self.blocks))
+            ends.append(len(self.blocks) - 1)
             features.append(Feature(channels, total_stride))
         self.ends, self.features = tuple(ends), tuple(features)
         if config.num_classes:
             bound = 1 / math.sqrt(channels)
-            self.fc = nn.Linear(
-                channels, config.num_classes, nn.ParamAttr(initializer=I.Uniform(-bound, bound))
-            )
+            self.fc = nn.Linear(channels, config.num_classes, I.Uniform(-bound, bound))
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         x = self.stem(x)  # [N, H/2, W/2, 64]
         x = F.max_pool2d(x, 3, stride=2, padding=1, pad_value=0.0)  # 0 is the least that ReLU gives
-        maps = []
-        for number, block in enumerate(self.blocks, start=1):
-            x = block(x)
-            if number in self.ends:
-                maps.append(x)
-        return tuple(maps)
-
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        if not self.config.num_classes:
-            return maps
-        return self.fc(F.global_avg_pool2d(maps[-1])[:, 0, 0])
+        return collect_maps(x, self.blocks, self.ends)
 
     def state_aliases(self) -> dict[str, str]:
         aliases = {}

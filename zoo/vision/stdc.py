@@ -25,7 +25,8 @@ from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import ConvBN
-from zoo.layers.variants import check_variant
+from zoo.layers.stages import collect_maps
+from zoo.layers.variants import VariantConfig
 
 
 class Size(NamedTuple):
@@ -43,7 +44,7 @@ _DROPOUT = 0.2
 
 
 @dataclass(frozen=True)
-class STDCConfig:
+class STDCConfig(VariantConfig[Size], table=VARIANTS):
     """`stdc1` is the smaller network. `width` are the channels at stride 4, which set all others; weights have 64."""
 
     variant: str = "stdc1"
@@ -52,7 +53,7 @@ class STDCConfig:
     width: int = 64
 
     def __post_init__(self) -> None:
-        check_variant("STDC", self.variant, VARIANTS)
+        super().__post_init__()
         if self.width < 2 or self.width % 2:
             raise ConfigError(
                 "the width is halved", where="STDC", received=self.width, allowed="2, 4, 6, ..."
@@ -103,13 +104,13 @@ class STDC(Backbone):
             ConvBN(config.in_channels, widths[0], 3, 2, act=F.relu),
             ConvBN(widths[0], widths[1], 3, 2, act=F.relu),
         )
-        self.ends = [1, 2]  # how many of `blocks` come before each map
+        self.ends = [0, 1]  # numbers of the blocks that give the maps
         width = widths[1]
         for count, wider in zip(VARIANTS[config.variant].blocks, widths[2:]):
             for number in range(count):
                 blocks.append(DenseConcat(width, wider, halve=number == 0))
                 width = wider
-            self.ends.append(len(blocks))
+            self.ends.append(len(blocks) - 1)
         self.add_sublayer("features", blocks)
         if config.num_classes:
             normal = I.Normal(0.0, 0.001)
@@ -130,18 +131,10 @@ class STDC(Backbone):
         return tuple(Feature(channels, 2 << i) for i, channels in enumerate(widths))
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        maps = []
         blocks = dict(self.named_children())["features"]
         assert isinstance(blocks, nn.Sequential)
-        for number, block in enumerate(blocks, start=1):
-            x = block(x)
-            if number in self.ends:
-                maps.append(x)
-        return tuple(maps)
+        return collect_maps(x, blocks, self.ends)
 
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        if not self.config.num_classes:
-            return maps
-        x = F.global_avg_pool2d(jnp.square(self.conv_last(maps[-1])))[:, 0, 0]  # [N, 1024]
+    def logits(self, x: jax.Array) -> jax.Array:
+        x = F.global_avg_pool2d(jnp.square(self.conv_last(x)))[:, 0, 0]  # [N, 1024]
         return self.linear(self.dropout(F.relu(self.fc(x))))

@@ -23,9 +23,8 @@ from framework import nn
 from framework.config import register
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
-from zoo.layers.drop_path import DropPath, drop_rates
-from zoo.layers.mlp import NARROW, Mlp, narrow_linear
-from zoo.layers.variants import check_variant
+from zoo.layers.mlp import NARROW, DropPath, Mlp, drop_rates, narrow_linear
+from zoo.layers.variants import VariantConfig
 
 PATCH = 4
 EXPANSION = 4
@@ -57,7 +56,7 @@ SMALL = "swin_tiny"
 
 
 @dataclass(frozen=True)
-class SwinTransformerConfig:
+class SwinTransformerConfig(VariantConfig[Size], table=VARIANTS):
     """`drop_path_rate` is the last block's, None the variant's; the others' rise to it from 0.
 
     `norm_maps` normalises each map by a layer of its own, `norm0` to `norm3`, as detectors and segmenters on Swin do.
@@ -162,9 +161,8 @@ class PatchMerging(nn.Layer):
     def forward(self, x: jax.Array) -> jax.Array:
         x = F.pad(x, [0, x.shape[2] % 2, 0, x.shape[1] % 2])
         n, h, w, c = x.shape
-        x = x.reshape(n, h // 2, 2, w // 2, 2, c).transpose(
-            0, 1, 3, 4, 2, 5
-        )  # left above, left below, right above …
+        x = x.reshape(n, h // 2, 2, w // 2, 2, c)
+        x = x.transpose(0, 1, 3, 4, 2, 5)  # left above, left below, right above …
         return self.reduction(self.norm(x.reshape(n, h // 2, w // 2, 4 * c)))
 
 
@@ -208,14 +206,11 @@ class SwinTransformer(Backbone):
 
     def __init__(self, config: SwinTransformerConfig) -> None:
         super().__init__()
-        check_variant("SwinTransformer", config.variant, VARIANTS)
-        size = VARIANTS[config.variant]
-        self.config = config
-        last = size.drop_path_rate if config.drop_path_rate is None else config.drop_path_rate
+        self.config, size = config, config.parts
         widths = [size.width << i for i in range(len(size.depths))]
         self.patch_embed = PatchEmbed(size.width)
         self.layers = nn.LayerList()
-        for i, rates in enumerate(drop_rates(last, size.depths)):
+        for i, rates in enumerate(drop_rates(size.drop_path_rate, size.depths)):
             stage = BasicLayer(widths[i], size.heads << i, size.window, rates, i + 1 < len(widths))
             self.layers.append(stage)
         if config.norm_maps:

@@ -16,8 +16,8 @@ import jax
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Feature
-from zoo.layers.variants import check_variant
+from zoo.contracts import Backbone, Feature
+from zoo.layers.variants import VariantConfig
 
 WIDTHS = (64, 128, 256, 512, 512)
 _POOLED = 7  # side of the map that the linear layers see
@@ -45,7 +45,7 @@ VARIANTS: dict[str, Size] = {
 
 
 @dataclass(frozen=True)
-class VGGConfig:
+class VGGConfig(VariantConfig[Size], table=VARIANTS):
     """`hidden_size` is the width of the linear layers before the last; weights have 4096."""
 
     variant: str = "vgg16"
@@ -54,16 +54,13 @@ class VGGConfig:
     dropout: float = 0.5
     in_channels: int = 3
 
-    def __post_init__(self) -> None:
-        check_variant("VGG", self.variant, VARIANTS)
-
 
 SMALL = VGGConfig("vgg11_bn", hidden_size=16)
 
 
 @register("model", config=VGGConfig)
 @register("backbone", config=VGGConfig)
-class VGG(nn.Layer):
+class VGG(Backbone):
     """[N, H, W, in_channels] -> logits [N, num_classes], or the pooled maps at strides 2 to 32.
 
     Pooling rounds down, so as a backbone it takes sides that are multiples of 32.
@@ -92,7 +89,7 @@ class VGG(nn.Layer):
             )
 
     @property
-    def features(self) -> tuple[Feature, ...]:
+    def features(self) -> tuple[Feature, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Upstream's sublayer of the same name is reached through `named_children()`."""
         return tuple(Feature(width, 2 << i) for i, width in enumerate(WIDTHS))
 
@@ -105,9 +102,6 @@ class VGG(nn.Layer):
                 maps.append(x)
         return tuple(maps)
 
-    def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
-        maps = self.forward_features(x)
-        if not self.config.num_classes:
-            return maps
-        x = F.adaptive_avg_pool2d(maps[-1], _POOLED)  # [N, 7, 7, 512]
+    def logits(self, x: jax.Array) -> jax.Array:
+        x = F.adaptive_avg_pool2d(x, _POOLED)  # [N, 7, 7, 512]
         return self.classifier(x.transpose(0, 3, 1, 2).reshape(x.shape[0], -1))  # in the order [C, H, W]

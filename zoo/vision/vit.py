@@ -21,9 +21,8 @@ from framework.config import register
 from framework.core.errors import ConfigError, ShapeError
 from framework.nn import functional as F
 from zoo.contracts import Backbone, Feature
-from zoo.layers.drop_path import DropPath, drop_rates
-from zoo.layers.mlp import NARROW, Mlp, narrow_linear
-from zoo.layers.variants import check_variant
+from zoo.layers.mlp import NARROW, DropPath, Mlp, drop_rates, narrow_linear
+from zoo.layers.variants import VariantConfig
 
 
 class Size(NamedTuple):
@@ -71,7 +70,7 @@ SMALL = "deit_tiny"
 
 
 @dataclass(frozen=True)
-class VisionTransformerConfig:
+class VisionTransformerConfig(VariantConfig[Size], table=VARIANTS):
     """`image_size` is the side of the square images in pixels; None is the variant's.
 
     `drop_path_rate` is the last block's; the others' rise to it from 0.
@@ -81,17 +80,6 @@ class VisionTransformerConfig:
     num_classes: int = 1000
     image_size: int | None = None
     drop_path_rate: float = 0.1
-
-
-class PatchEmbed(nn.Layer):
-    """A linear layer on the pixels of each patch: [N, H, W, 3] -> [N, H / patch, W / patch, width]."""
-
-    def __init__(self, width: int, patch: int) -> None:
-        super().__init__()
-        self.proj = nn.Conv2D(3, width, patch, patch)
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return self.proj(x)
 
 
 class Attention(nn.Layer):
@@ -155,7 +143,6 @@ class VisionTransformer(Backbone):
 
     def __init__(self, config: VisionTransformerConfig) -> None:
         super().__init__()
-        check_variant("VisionTransformer", config.variant, VARIANTS)
         size = VARIANTS[config.variant]
         self.config, self.size = config, size
         self.image_size = size.image if config.image_size is None else config.image_size
@@ -168,7 +155,8 @@ class VisionTransformer(Backbone):
             )
         self.extra_tokens = 2 if size.distilled else 1
         patches = (self.image_size // size.patch) ** 2
-        self.patch_embed = PatchEmbed(size.width, size.patch)
+        # A linear layer on the pixels of each patch
+        self.patch_embed = nn.Sequential(("proj", nn.Conv2D(3, size.width, size.patch, size.patch)))
         self.cls_token = self.create_parameter((1, 1, size.width), NARROW)
         if size.distilled:
             self.dist_token = self.create_parameter((1, 1, size.width), NARROW)

@@ -17,8 +17,9 @@ from detection.layers.csp_blocks import CSPLayer, base_conv, spatial_conv
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Feature
-from zoo.layers.variants import check_variant
+from zoo.contracts import Backbone, Feature
+from zoo.layers.stages import collect_maps
+from zoo.layers.variants import VariantConfig
 
 _POOLS = (5, 9, 13)
 # In and out channels at a multiplier of 1, blocks, residuals, pooling
@@ -51,14 +52,11 @@ SMALL = "nano"
 
 
 @dataclass(frozen=True)
-class CSPDarkNetConfig:
+class CSPDarkNetConfig(VariantConfig[Size], table=VARIANTS):
     """`deploy` folds the normalisations into convolutions."""
 
     variant: str = "s"
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("CSPDarkNet", self.variant, VARIANTS)
 
 
 class Focus(nn.Layer):
@@ -88,7 +86,7 @@ class SPPLayer(nn.Layer):
 
 
 @register("backbone", config=CSPDarkNetConfig)
-class CSPDarkNet(nn.Layer):
+class CSPDarkNet(Backbone):
     """[N, H, W, 3], even sizes -> maps at strides 8, 16 and 32."""
 
     def __init__(self, config: CSPDarkNetConfig) -> None:
@@ -96,9 +94,8 @@ class CSPDarkNet(nn.Layer):
         self.config, deploy = config, config.deploy
         depth, width, depthwise = VARIANTS[config.variant]
         self.stem = Focus(3, int(_STAGES[0][0] * width), deploy)
-        self.stages: tuple[tuple[str, ...], ...] = ()
-        self.features: tuple[Feature, ...] = ()
-        number = 0
+        self.names: list[str] = []
+        self.ends, features = [], []
         for stage, (inputs, outputs, blocks, shortcut, pooling) in enumerate(_STAGES, start=1):
             inputs, outputs = int(inputs * width), int(outputs * width)
             layers: list[tuple[str, nn.Layer]] = [
@@ -108,22 +105,14 @@ class CSPDarkNet(nn.Layer):
                 layers.append(("spp_layer", SPPLayer(outputs, deploy)))
             blocks = max(round(blocks * depth), 1)
             layers.append(("csp_layer", CSPLayer(outputs, outputs, blocks, shortcut, depthwise, deploy)))
-            names = []
             for name, layer in layers:
-                number += 1  # upstream counts through all stages
-                names.append(f"layers{number}.stage{stage}.{name}")
-                self.add_sublayer(names[-1], layer)
-            self.stages += (tuple(names),)
-            self.features += (Feature(outputs, 2 ** (stage + 1)),) if stage > 1 else ()
+                number = len(self.names) + 1  # upstream counts through all stages
+                self.names.append(f"layers{number}.stage{stage}.{name}")
+                self.add_sublayer(self.names[-1], layer)
+            if stage > 1:
+                self.ends.append(len(self.names) - 1)
+                features.append(Feature(outputs, 2 ** (stage + 1)))
+        self.features = tuple(features)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        x = self.stem(x)
-        maps = []
-        for names in self.stages:
-            for name in names:
-                x = getattr(self, name)(x)
-            maps.append(x)
-        return tuple(maps[1:])
-
-    def forward(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        return self.forward_features(x)
+        return collect_maps(self.stem(x), (getattr(self, name) for name in self.names), self.ends)

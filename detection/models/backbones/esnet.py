@@ -16,11 +16,11 @@ import jax.numpy as jnp
 from framework import nn
 from framework.config import register
 from framework.nn import functional as F
-from zoo.contracts import Feature
+from zoo.contracts import Backbone, Feature
 from zoo.layers.conv_bn import Activation, ConvBN
 from zoo.layers.squeeze_excite import SqueezeExcite
-from zoo.layers.variants import check_variant
-from zoo.layers.width import scaled_width
+from zoo.layers.stages import collect_maps
+from zoo.layers.variants import VariantConfig, scaled_width
 
 STEM_WIDTH = 24
 STAGES = ((128, 3), (256, 7), (512, 3))  # width at scale 1, blocks
@@ -44,14 +44,11 @@ SMALL = "esnet_x0_75"
 
 
 @dataclass(frozen=True)
-class ESNetConfig:
+class ESNetConfig(VariantConfig[Size], table=VARIANTS):
     """`deploy` folds the normalisations into convolutions."""
 
     variant: str = "esnet_x0_75"
     deploy: bool = False
-
-    def __post_init__(self) -> None:
-        check_variant("ESNet", self.variant, VARIANTS)
 
 
 def _conv(
@@ -64,19 +61,8 @@ def _conv(
 ) -> ConvBN:
     """A 1x1 convolution, or a depthwise one where the kernel is larger and the width stays."""
     groups = in_channels if kernel_size > 1 and in_channels == out_channels else 1
-    names = ("_conv", "_batch_norm")
-    kaiming = nn.initializer.KaimingNormal()
-    return ConvBN(
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        groups=groups,
-        act=act,
-        names=names,
-        deploy=deploy,
-        initializer=kaiming,
-    )
+    own = {"names": ("_conv", "_batch_norm"), "initializer": nn.initializer.KaimingNormal(), "deploy": deploy}
+    return ConvBN(in_channels, out_channels, kernel_size, stride, groups=groups, act=act, **own)
 
 
 class ShuffleBlock(nn.Layer):
@@ -119,7 +105,7 @@ class HalvingBlock(nn.Layer):
 
 
 @register("backbone", config=ESNetConfig)
-class ESNet(nn.Layer):
+class ESNet(Backbone):
     """[N, H, W, 3] -> the maps at strides 8, 16 and 32."""
 
     def __init__(self, config: ESNetConfig) -> None:
@@ -128,6 +114,7 @@ class ESNet(nn.Layer):
         scale, ratios = VARIANTS[config.variant]
         self._conv1 = _conv(3, STEM_WIDTH, 3, 2, deploy=deploy)
         ratio, width, features = iter(ratios), STEM_WIDTH, []
+        self.names, self.ends = [], []
         for stage, (full, blocks) in enumerate(STAGES, start=2):
             out_channels = scaled_width(full, scale, 16)
             for block in range(1, blocks + 1):
@@ -137,19 +124,15 @@ class ESNet(nn.Layer):
                     if block == 1
                     else ShuffleBlock(mid, out_channels, deploy)
                 )
-                self.add_sublayer(f"{stage}_{block}", made)
+                self.names.append(f"{stage}_{block}")
+                self.add_sublayer(self.names[-1], made)
+            self.ends.append(len(self.names) - 1)
             width = out_channels
             features.append(Feature(width, 2 ** (stage + 1)))
         self.features = tuple(features)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        x = F.max_pool2d(self._conv1(x), 3, 2, 1)
-        maps = []
-        for stage, (_, blocks) in enumerate(STAGES, start=2):
-            for block in range(1, blocks + 1):
-                x = getattr(self, f"{stage}_{block}")(x)
-            maps.append(x)
-        return tuple(maps)  # [N, H/8, W/8, C1] to [N, H/32, W/32, C3]
-
-    def forward(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        return self.forward_features(x)
+        x = F.max_pool2d(
+            self._conv1(x), 3, 2, 1
+        )  # [N, H/4, W/4, C], then [N, H/8, W/8, C1] to [N, H/32, W/32, C3]
+        return collect_maps(x, (getattr(self, name) for name in self.names), self.ends)

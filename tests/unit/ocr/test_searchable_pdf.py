@@ -9,8 +9,7 @@ import pytest
 from PIL import Image
 
 from framework.core.errors import InputError
-from ocr.exporters._glyphless import font_file
-from ocr.exporters._pdf import PdfFile, number
+from ocr.exporters._pdf import PdfFile, font_file, number
 from ocr.results import Char, Document, Line, Page, Word
 
 pdfium = pytest.importorskip("pypdfium2", reason="pypdfium2 reads the PDFs back")

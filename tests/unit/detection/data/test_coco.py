@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from detection.data.coco import CocoDetection
-from detection.data.coco_classes import COCO_CATEGORY_IDS, COCO_CLASSES
+from detection.data.coco import COCO_CATEGORY_IDS, COCO_CLASSES, CocoDetection
 from framework.core.errors import FormatError, InputError
 from framework.vision import image
 

@@ -1,4 +1,4 @@
-"""detection.data.voc and voc_xml: the layouts, the convention of boxes, and every message."""
+"""detection.data.voc: the layouts, the convention of boxes, and every message."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detection.data.voc import VocDetection
-from detection.data.voc_xml import VocObject, read_voc
+from detection.data.voc import VocDetection, VocObject, read_voc
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.vision import image
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from detection.layers.grid import flatten_maps, make_grid
-from detection.layers.integral import Integral
+from detection.layers.pico_head import Integral
 
 
 def test_cells_are_in_the_order_of_flattened_maps() -> None:

@@ -1,6 +1,6 @@
 import numpy as np
 
-from ocr.layers.rse_fpn import RSEFPN, RSEFPNConfig
+from ocr.layers.pyramid import RSEFPN, RSEFPNConfig
 
 WIDTHS = (4, 6, 8, 10)
 

@@ -5,7 +5,7 @@ import pytest
 
 from framework.io.named_weights import named_weights
 from framework.nn.reparam import deploy_state
-from ocr.layers.svtr_encoder import SVTREncoder, SVTREncoderConfig
+from ocr.layers.svtr import SVTREncoder, SVTREncoderConfig
 
 
 def row(length: int, channels: int = 16) -> np.ndarray:

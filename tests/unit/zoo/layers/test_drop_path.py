@@ -4,7 +4,7 @@ import pytest
 
 from framework import nn
 from framework.core.errors import TraceError
-from zoo.layers.drop_path import DropPath, drop_rates
+from zoo.layers.mlp import DropPath, drop_rates
 
 
 def test_whole_samples_are_dropped_and_the_rest_is_scaled() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from zoo.layers.width import scaled_width
+from zoo.layers.variants import scaled_width
 
 
 @pytest.mark.parametrize(
