@@ -25,9 +25,16 @@ os.environ["OAR_HOME"] = _HOME  # never the user's cache
 os.environ["OAR_OFFLINE"] = "1"
 # Mixing float32 with bfloat16 or integers must be written out. Ranks may broadcast: biases are added to [N, H, W, C].
 os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
-os.environ["XLA_FLAGS"] = (
-    f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2".strip()
-)
+# Half of the time of a test is XLA's, and most programs run once: they are compiled fast, not to be fast. With
+# OAR_TESTS_OPTIMIZED=1 they are compiled as users' are.
+_XLA_FLAGS = ["--xla_force_host_platform_device_count=2"]
+if os.environ.get("OAR_TESTS_OPTIMIZED") != "1":
+    _XLA_FLAGS += [
+        "--xla_backend_optimization_level=0",
+        "--xla_llvm_disable_expensive_passes=true",
+        "--xla_cpu_use_fusion_emitters=false",
+    ]
+os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *_XLA_FLAGS]).strip()
 # Compiled programs are kept between tests, workers and runs, by what they compute: compiling is half of the time.
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "oar_tests"
 _CACHE_BYTES = 4 << 30

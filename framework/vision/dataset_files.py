@@ -78,7 +78,10 @@ def read_annotations(path: Path) -> object:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise FormatError(
-            "the annotations are not JSON", where=path, received=error, fix="export or download the file again"
+            "the annotations are not JSON",
+            where=path,
+            received=error,
+            fix="export or download the file again",
         ) from error
 
 

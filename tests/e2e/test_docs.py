@@ -6,6 +6,7 @@ the repository. Lines that install something or start pytest are left out.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -104,10 +105,14 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(
     document: str, arguments: list[str], text: str | None, tree: Path, env: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """A command: a process of its own as in the README, but for the tools of other documents, which are called."""
+    """A command: a process of its own as in the README; tools and examples of other documents run in this one."""
     name = re.fullmatch(r"tools/(\w+)\.py", arguments[1])
     if name is not None and document != "README.md":
         return run_tool(name[1], *arguments[2:], cwd=tree)
+    if text is not None and document != "README.md":
+        with contextlib.chdir(tree):
+            exec(compile(text, document, "exec"), {"__name__": "__main__"})
+        return subprocess.CompletedProcess(arguments, 0, "", "")
     return subprocess.run(
         arguments,
         input=text,

@@ -124,7 +124,10 @@ class DepthwiseSeparable(nn.Layer):
             y = F.relu(self.dw_conv(x))
         else:
             first, *others = self.dw_conv_list
-            y = F.relu(sum((conv(x) for conv in others), first(x)))
+            y = first(x)
+            for conv in others:
+                y = y + conv(x)
+            y = F.relu(y)
         if self.stage.squeeze:
             y = self.se(y)
         y = self.pw_conv_2(self.pw_conv_1(y)) if self.stage.split else self.pw_conv(y)
