@@ -52,9 +52,8 @@ class CrossEntropy:
         weights = jnp.ones_like(losses)
         if self.weight is not None:
             weight = _check_weights(self.weight, logits, "CrossEntropy.weight")
-            weights = weight[
-                jnp.where(valid > 0, labels, 0)
-            ]  # that of an ignored pixel only `hardest` can see
+            # That of an ignored pixel only `hardest` can see.
+            weights = weight[jnp.where(valid > 0, labels, 0)]
         losses, kept = losses * weights, valid
         if self.hardest < 1:
             kept = _largest(lax.stop_gradient(losses), max(1, int(self.hardest * losses.size)))

@@ -20,9 +20,11 @@ from detection.models.yolox import YOLOX, YOLOXConfig
 from framework import nn
 from framework.vision.image import read, to_bgr
 from framework.vision.warp import Warp
+from framework.workflow.export import export_config
 from framework.workflow.weights import load_weights_into
 
 SIZE = 416
+CONFIG = Path(__file__).parents[2] / "configs" / "detection" / "yolox" / "yolox_nano_300e_coco.yml"
 
 
 def found(shared: Path, name: str) -> Path:
@@ -54,6 +56,15 @@ def test_recorded_outputs(shared: Path) -> None:
     ours = np.concatenate([boxes, jax.nn.sigmoid(objects), jax.nn.sigmoid(classes)], axis=-1)[:, ::8]
     assert ours.shape == want.shape and want.std() > 0.01
     np.testing.assert_allclose(ours, want, rtol=0, atol=1e-4)
+
+
+def test_a_config_takes_the_file_without_being_told_its_form(shared: Path) -> None:
+    """ONNX has folded normalisations: `deploy` of the model follows from the weights."""
+    path = found(shared, "weights/yolox_nano/yolox_nano.onnx")
+    artifact = export_config(CONFIG, (f"weights={path.as_posix()}",))
+    deployed = YOLOX(YOLOXConfig("nano", deploy=True)).state_shapes()
+    assert {name.removeprefix("model.") for name in artifact.weights} == deployed.keys()
+    assert artifact.config["provenance"]["weights"] == str(path)
 
 
 def letterbox(size_hw: tuple[int, int]) -> Warp:

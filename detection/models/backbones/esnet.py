@@ -132,7 +132,6 @@ class ESNet(Backbone):
         self.features = tuple(features)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        x = F.max_pool2d(
-            self._conv1(x), 3, 2, 1
-        )  # [N, H/4, W/4, C], then [N, H/8, W/8, C1] to [N, H/32, W/32, C3]
+        # [N, H/4, W/4, C], then [N, H/8, W/8, C1] to [N, H/32, W/32, C3]
+        x = F.max_pool2d(self._conv1(x), 3, 2, 1)
         return collect_maps(x, (getattr(self, name) for name in self.names), self.ends)
