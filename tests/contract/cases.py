@@ -295,7 +295,31 @@ def _segmenters() -> Iterator[Case]:
         yield from _cases("model", name, **{"shapes": _segmented(), **_BY_32, **_SEGMENTERS.get(name, {})})
 
 
-CASES = (*_classifiers(), *_backbones(), *_readers(), *_segmenters())
+# -- backbones within models that are compiled ------------------------------------------------------------------------
+
+
+def backbone_of(config: Any) -> tuple[type, str | None] | None:
+    """The config's class and the form of the backbone of a model that has one."""
+    own = getattr(getattr(config, "parts", config), "backbone", None)
+    return None if own is None else (type(own), getattr(own, "form", None))
+
+
+@functools.cache
+def within_models() -> set[tuple[type, str | None]]:
+    """The backbones, in their forms, of which a model of a domain is compiled by default."""
+    models = [case.small for case in (*_readers(), *_segmenters()) if case.small and not case.slow]
+    models += [smallest(find("model", name, WITH_DETECTORS)) for name in available("model", ("detection",))]
+    return {found for config in models if (found := backbone_of(config)) is not None}
+
+
+def _after_models(cases: Iterator[Case]) -> Iterator[Case]:
+    """Alone those of `within_models` are compiled slowly."""
+    for case in cases:
+        again = (type(case.full), getattr(case.full, "form", None)) in within_models()
+        yield dataclasses.replace(case, slow=case.slow or again)
+
+
+CASES = (*_after_models(_classifiers()), *_after_models(_backbones()), *_readers(), *_segmenters())
 
 
 @functools.cache

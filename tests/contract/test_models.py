@@ -34,6 +34,7 @@ from tests.contract.cases import (
     has_features,
     is_classifier,
     maps,
+    within_models,
 )
 from tests.contract.compiling import (
     QUICK,
@@ -75,20 +76,21 @@ compiled = pytest.mark.parametrize(
 
 
 def test_one_variant_of_every_model_and_form_is_compiled_by_default() -> None:
+    """A backbone alone, or within a model of another domain."""
     known = {name for name, module in available("model", WITH_DETECTORS).items() if _is_of_images(module)}
-    default = {
-        case.name for case in CASES if case.kind == "model" and case.small is not None and not case.slow
-    }
-    assert default == known
     backbones = {
         name
         for name, module in available("backbone", WITH_DETECTORS).items()
         if not module.startswith("zoo.text")
     }
     assert {name for name in backbones if not has_features(name)} == WITHOUT_FEATURES
+    default = [case for case in CASES if case.small is not None and not case.slow]
+    alone = {(type(case.full), getattr(case.full, "form", None)) for case in default}
+    assert known - backbones == {case.name for case in default if case.name not in backbones}
     for name in backbones - WITHOUT_FEATURES:
-        compiled = [case for case in CASES if case.name == name and case.small is not None and not case.slow]
-        assert len(compiled) >= max(1, len(forms(find("backbone", name, WITH_DETECTORS)))), name
+        entry = find("backbone", name, WITH_DETECTORS)
+        for form in forms(entry) or (None,):
+            assert (entry.config, form) in alone | within_models(), (name, form)
 
 
 def _is_of_images(module: str) -> bool:
