@@ -80,10 +80,10 @@ class Domain(ABC, Generic[O]):
 
     @property
     def configs(self) -> Path:
-        """The folder of its configurations: configs/<name> of this project, or `configs` in its own package."""
-        ours = ROOT / "configs" / self.name
-        if ours.is_dir():
-            return ours
+        """The folder of its configurations: configs/<name> of this clone or wheel, or `configs` in its own package."""
+        for folder in (ROOT / "configs", ROOT / "framework" / "configs"):
+            if (folder / self.name).is_dir():
+                return folder / self.name
         module = importlib.import_module(type(self).__module__)
         return Path(str(module.__file__)).parent / "configs"
 

@@ -1,0 +1,30 @@
+"""Builds the wheel: setuptools, and configs/ as framework/configs, since setuptools takes data from packages alone."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from setuptools.build_meta import *  # noqa: F403 - the hooks of a build backend (PEP 517)
+from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
+
+CONFIGS = "configs"
+
+
+class BuildPy(build_py):
+    """A clone reads its own configs/, so an editable installation has no copy."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            shutil.copytree(CONFIGS, Path(self.build_lib, "framework", CONFIGS), dirs_exist_ok=True)
+
+
+class SourceDistribution(sdist):
+    """Has what the wheel is made of."""
+
+    def add_defaults(self) -> None:
+        super().add_defaults()
+        files = [*Path(CONFIGS).rglob("*.yml"), Path(__file__)]
+        self.filelist.extend(path.resolve().relative_to(Path.cwd()).as_posix() for path in files)
