@@ -5,7 +5,15 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from setuptools.build_meta import *  # noqa: F403 - the hooks of a build backend (PEP 517)
+# The hooks of a build backend (PEP 517 and 660)
+from setuptools.build_meta import build_editable as build_editable
+from setuptools.build_meta import build_sdist as build_sdist
+from setuptools.build_meta import build_wheel as build_wheel
+from setuptools.build_meta import get_requires_for_build_editable as get_requires_for_build_editable
+from setuptools.build_meta import get_requires_for_build_sdist as get_requires_for_build_sdist
+from setuptools.build_meta import get_requires_for_build_wheel as get_requires_for_build_wheel
+from setuptools.build_meta import prepare_metadata_for_build_editable as prepare_metadata_for_build_editable
+from setuptools.build_meta import prepare_metadata_for_build_wheel as prepare_metadata_for_build_wheel
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 

@@ -26,7 +26,7 @@ from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import TrainOptions
 from framework.engine.step import TrainState, init_state, train_step
 from framework.engine.task import Task
-from framework.io.checkpoint import CheckpointStore, flatten, load_checkpoint, unflatten
+from framework.io.checkpoint import CHECKPOINTS, CheckpointStore, flatten, load_checkpoint, unflatten
 from framework.io.device import prefetch_to_device, without_texts
 from framework.io.loader import DataLoader
 from framework.nn import functional_core
@@ -76,7 +76,7 @@ class Trainer:
     ) -> None:
         self.model, self.task, self.train, self.options = model, task, train, options
         self.labels, self.callbacks, self.about = labels, tuple(callbacks), about or {}
-        self.store = CheckpointStore(folder / "checkpoints", options.keep) if folder else None
+        self.store = CheckpointStore(folder / CHECKPOINTS, options.keep) if folder else None
         self.batch_size = int(train.batch_size or 1)
         self.steps_per_epoch = len(train)
         self.total_steps = _length(options, self.steps_per_epoch)

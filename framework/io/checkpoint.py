@@ -28,6 +28,8 @@ from framework.core.errors import FormatError, InputError, WeightError
 from framework.io.interop.safetensors_io import read_safetensors, write_safetensors
 
 MODEL, TRAIN, STATE, BEST = "model.safetensors", "train.safetensors", "state.json", "best.json"
+CHECKPOINTS, RUN_CONFIG = "checkpoints", "config.yml"
+"""What a run has in its folder: its checkpoints, and its config as it was resolved."""
 Tree = TypeVar("Tree")  # any pytree
 _FOLDER = re.compile(r"step_(\d{8,})")
 
@@ -125,6 +127,18 @@ class CheckpointStore:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
+def run_folder(config: Path) -> Path:
+    """The folder of a config's run: the one in which the config lies, where the run wrote it there; else
+    output/<name of the config>."""
+    written = config.name == RUN_CONFIG and (config.parent / CHECKPOINTS).is_dir()
+    return config.parent if written else Path("output") / config.stem
+
+
+def config_name(config: Path) -> str:
+    """The name of a config, or of the run that wrote it; its artifact is called so."""
+    return run_folder(config).resolve().name
+
+
 def find_checkpoint(path: str | Path, prefer: str = "last") -> Path:
     """The checkpoint that a path means: one itself, the folder of them, or that of a run (`output/<config>`).
 
@@ -137,7 +151,7 @@ def find_checkpoint(path: str | Path, prefer: str = "last") -> Path:
     path = Path(path)
     if (path / STATE).is_file():
         return path
-    for root in (path, path / "checkpoints"):
+    for root in (path, path / CHECKPOINTS):
         store = CheckpointStore(root)
         found = (store.best() if prefer == "best" else None) or store.last()
         if found is not None:

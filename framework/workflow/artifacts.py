@@ -15,7 +15,7 @@ from framework.config import Tree, load, packages_of, resolved
 from framework.core.errors import ConfigError, FormatError, InputError, did_you_mean
 from framework.export import Artifact, load_artifact
 from framework.export.artifact import CONFIG
-from framework.io.checkpoint import find_checkpoint
+from framework.io.checkpoint import config_name, find_checkpoint, run_folder
 from framework.workflow.cache import keep_artifact
 from framework.workflow.domain import Domain, all_domains, find_domain
 
@@ -141,14 +141,14 @@ def _from_config(config: Path, settings: Sequence[str], owner: Domain[Any]) -> A
     tree = load(config, settings)
     plain = tree.plain()
     files = [*_weight_files(plain, config), *_named_files(plain), *_imported_files(plain)]
-    return keep_artifact(config.stem, resolved(tree), files, owner.packages, make)
+    return keep_artifact(config_name(config), resolved(tree), files, owner.packages, make)
 
 
 def _weight_files(plain: dict[str, Any], config: Path) -> list[Path]:
     """The user's own weights: of a run, where the file names none. A pipeline has no run, its stages name theirs."""
     if plain.get("pipeline") is not None:
         return []
-    weights = Path(str(plain.get("weights") or Path("output") / config.stem)).expanduser()
+    weights = Path(str(plain.get("weights") or run_folder(config))).expanduser()
     if weights.is_dir():
         folder = find_checkpoint(weights, prefer="best")
         return sorted(path for path in folder.iterdir() if path.is_file())

@@ -19,7 +19,7 @@ from framework.engine.task import Pipeline, Stage, Task, check_transforms
 from framework.export import Artifact, TensorSpec
 from framework.export.artifact import pack_assets
 from framework.export.program import lower_layer
-from framework.io.checkpoint import STATE, load_checkpoint
+from framework.io.checkpoint import STATE, config_name, load_checkpoint, run_folder
 from framework.nn.reparam import fold_norms, reparameterize
 from framework.vision.transforms.resize import Resize
 from framework.workflow.domain import find_domain
@@ -44,7 +44,7 @@ def trained_model(experiment: Experiment, config: Path) -> tuple[nn.Layer, Path,
         ConfigError: the experiment names no weights and was not trained here.
     """
     experiment.require("model", "task")
-    spec = experiment.weights or str(Path("output") / config.stem)
+    spec = experiment.weights or str(run_folder(config))
     if experiment.weights is None and not Path(spec).is_dir():
         raise ConfigError(
             "there are no weights",
@@ -171,7 +171,7 @@ def export_config(
     predict, buckets = prepared.predict, prepared.predict.buckets
     about = {
         "domain": experiment.domain,
-        "name": config.stem,
+        "name": config_name(config),
         **_needed_imports(experiment),
         "model": plain(prepared.model),
         "batch_size": predict.batch_size,
@@ -222,7 +222,7 @@ def _export_pipeline(
             else "leave it out: the stages say what they take",
         )
     stages = {name: _export_stage(stage, name, experiment) for name, stage in pipeline.stages().items()}
-    about = {"domain": experiment.domain, "kind": "pipeline", "name": config.stem, "config": text}
+    about = {"domain": experiment.domain, "kind": "pipeline", "name": config_name(config), "config": text}
     return Artifact({**about, **pipeline.describe()}, stages=stages)
 
 
@@ -246,8 +246,8 @@ def write_artifact(
     settings: Sequence[str] = (),
     input_shape: Sequence[int] | None = None,
 ) -> Path:
-    """Write the artifact of a configuration to output_dir/<name of the config>; returns that folder."""
-    return export_config(config, settings, input_shape).save(output_dir / Path(config).stem)
+    """Write the artifact of a configuration to output_dir/<name of the config or run>; returns that folder."""
+    return export_config(config, settings, input_shape).save(output_dir / config_name(Path(config)))
 
 
 def model_artifact(

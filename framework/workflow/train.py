@@ -13,7 +13,7 @@ from typing import Any, cast
 from filelock import FileLock, Timeout
 
 import framework
-from framework.config import build, load, resolved
+from framework.config import build, load, override, resolved
 from framework.core.errors import ConfigError, InputError
 from framework.engine import callbacks as C
 from framework.engine.evaluator import Evaluator
@@ -21,7 +21,7 @@ from framework.engine.experiment import Experiment, LoaderConfig, bind_experimen
 from framework.engine.label_alignment import AlignedPack, align_labels, infer_classes
 from framework.engine.task import Task, check_transforms
 from framework.engine.trainer import Trainer
-from framework.io.checkpoint import CheckpointStore, find_checkpoint
+from framework.io.checkpoint import CHECKPOINTS, RUN_CONFIG, CheckpointStore, find_checkpoint, run_folder
 from framework.io.collate import PadToBucket
 from framework.io.dataset import split_windows
 from framework.io.loader import DataLoader
@@ -77,8 +77,9 @@ def train(
 ) -> dict[str, float]:
     """Train a configuration; returns the scores of the last evaluation.
 
-    Into `output_dir` (default: output/<name of the config>) go `checkpoints/`, `config.yml` (as resolved),
-    `metrics.jsonl` and `train.log`.
+    Into `output_dir` (default: output/<name of the config>; of a run's own config the run's folder) go `checkpoints/`,
+    `config.yml` (as resolved, but without `weights`: those of a run are its checkpoints), `metrics.jsonl` and
+    `train.log`.
 
     Args:
         resume: Go on from the run's last checkpoint (True), or from the one at this path.
@@ -91,10 +92,11 @@ def train(
     tree = load(config, overrides)
     experiment = bind_experiment(tree)
     experiment.require("model", "task", "optim")
-    folder = Path(output_dir) if output_dir else Path("output") / config.stem
+    folder = Path(output_dir) if output_dir else run_folder(config)
     with _run_folder(folder, bool(resume)), _log_file(folder / "train.log"):
-        trainer = make_trainer(experiment, folder, resolved(tree), evaluate)
-        (folder / "config.yml").write_text(resolved(tree), encoding="utf-8")
+        text = resolved(override(tree, "weights=null"))
+        trainer = make_trainer(experiment, folder, text, evaluate)
+        (folder / RUN_CONFIG).write_text(text, encoding="utf-8")
         if resume:
             trainer.resume(find_checkpoint(folder if resume is True else resume))
         scores = trainer.fit()
@@ -157,7 +159,7 @@ def make_trainer(
 
 
 def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, float]:
-    """Scores of `weights` (default: the best checkpoint of output/<name of the config>) on `data.eval`.
+    """Scores of `weights` (default: the best checkpoint of the config's run) on `data.eval`.
 
     Classes are compared by the names that come with the weights, where the task says which arrays hold them. Those that
     the model does not know or that the data lack are named in one line of the log; none is refused.
@@ -191,7 +193,7 @@ def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, f
 @contextmanager
 def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
     """Hold the folder of a run: a second run into it is refused, at the same time or afterwards."""
-    if not resume and CheckpointStore(folder / "checkpoints").last() is not None:
+    if not resume and CheckpointStore(folder / CHECKPOINTS).last() is not None:
         raise InputError(
             "the folder holds a run already",
             where=folder,

@@ -103,7 +103,8 @@ def rows(folder: Path) -> list[dict]:
 def straight(config: Path, home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that nothing disturbed."""
     folder = tmp_path_factory.mktemp("runs") / "straight"
-    done = run(home, "train", "-c", config, "--output_dir", folder)
+    # `weights` are for evaluation and export, and never those of a run
+    done = run(home, "train", "-c", config, "--output_dir", folder, "-o", "weights=the_shipped_ones")
     assert "step 72/72" in done.stdout and "best checkpoint" in done.stdout
     return folder
 
@@ -166,7 +167,12 @@ def test_evaluate_export_and_classify(
     scores = json.loads(run(home, "eval", "-c", config, "-o", weights).stdout)
     evaluated = [row["top1"] for row in rows(straight) if row["kind"] == "eval"]
     assert scores["top1"] == max(evaluated) >= 0.85
+    own = straight / "config.yml"
+    assert json.loads(run(home, "eval", "-c", own).stdout) == scores
     run(home, "export_model", "-c", config, "--output_dir", tmp_path / "inf", "-o", weights)
+    run(home, "export_model", "-c", own, "--output_dir", tmp_path / "inf")
+    programs = [tmp_path / "inf" / name / "program_weights.safetensors" for name in ("shapes", "straight")]
+    assert programs[0].read_bytes() == programs[1].read_bytes()
     images = data / "val" / "bar"
     call(
         "infer",

@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 from framework.core.errors import FormatError, InputError, WeightError
-from framework.io.checkpoint import CheckpointStore, find_checkpoint, flatten, load_checkpoint, unflatten
+from framework.io.checkpoint import (
+    CheckpointStore,
+    config_name,
+    find_checkpoint,
+    flatten,
+    load_checkpoint,
+    run_folder,
+    unflatten,
+)
 
 MODEL = {"w": np.arange(3, dtype=np.float32)}
 TRAIN = {"step": np.int32(4), "optimizer/m/w": np.ones(3, np.float32)}
@@ -77,3 +85,15 @@ def test_trees_by_path() -> None:
         unflatten(tree, {"opt/a/0": np.zeros(3), "opt/x": np.zeros(1)}, "opt", where="here")
     for text in ("opt/a/0: (3,)", "opt/a/1/b: missing", "opt/x: unexpected", "here"):
         assert text in str(caught.value)
+
+
+def test_the_config_that_a_run_wrote_is_that_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "shapes"
+    (run / "checkpoints").mkdir(parents=True)
+    assert run_folder(run / "config.yml") == run and config_name(run / "config.yml") == "shapes"
+    monkeypatch.chdir(run)
+    assert config_name(Path("config.yml")) == "shapes"
+    for other in (run / "other.yml", tmp_path / "config.yml"):
+        assert run_folder(other) == Path("output") / other.stem and config_name(other) == other.stem
