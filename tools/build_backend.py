@@ -32,7 +32,8 @@ class BuildPy(build_py):
 class SourceDistribution(sdist):
     """Has what the wheel is made of."""
 
-    def add_defaults(self) -> None:
-        super().add_defaults()
-        files = [*Path(CONFIGS).rglob("*.yml"), Path(__file__)]
-        self.filelist.extend(path.resolve().relative_to(Path.cwd()).as_posix() for path in files)
+    def make_release_tree(self, base_dir: str, files: list[str]) -> None:
+        super().make_release_tree(base_dir, files)
+        shutil.copytree(CONFIGS, Path(base_dir, CONFIGS), dirs_exist_ok=True)
+        Path(base_dir, "tools").mkdir(exist_ok=True)
+        shutil.copy(__file__, Path(base_dir, "tools"))

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from tests.e2e.test_docs import COPIED, REPO
 
+BUILD = "import build_backend as build; build.build_wheel({out!r}); build.build_sdist({out!r})"
 USE = """
 from pathlib import Path
 import framework
@@ -26,15 +28,15 @@ print(predictor("picodet_s_320_bccd")("image.png"))
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built by the backend that pyproject.toml names, from a copy of the tree."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of what the backend of pyproject.toml builds from a copy of the tree: a wheel, a source archive."""
     tree, out = tmp_path_factory.mktemp("wheel") / "oar", tmp_path_factory.mktemp("dist")
     for name in COPIED:
         shutil.copytree(REPO / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(REPO / name, tree)
     done = subprocess.run(
-        [sys.executable, "-c", f"import build_backend; build_backend.build_wheel({str(out)!r})"],
+        [sys.executable, "-c", BUILD.format(out=str(out))],
         cwd=tree,
         env=os.environ | {"PYTHONPATH": str(tree / "tools")},
         capture_output=True,
@@ -43,8 +45,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    (built,) = out.glob("*.whl")
-    return built
+    return out
+
+
+@pytest.fixture
+def wheel(built: Path) -> Path:
+    return next(built.glob("*.whl"))
 
 
 def test_it_holds_every_config_and_every_file_beside_the_code(wheel: Path) -> None:
@@ -60,6 +66,13 @@ def test_it_holds_every_config_and_every_file_beside_the_code(wheel: Path) -> No
         if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".md"
     }
     assert not data - names
+
+
+def test_the_source_archive_holds_what_the_wheel_is_made_of(built: Path) -> None:
+    with tarfile.open(next(built.glob("*.tar.gz")), encoding="utf-8") as file:
+        names = {name.partition("/")[2] for name in file.getnames()}
+    configs = {path.relative_to(REPO).as_posix() for path in (REPO / "configs").rglob("*.yml")}
+    assert {"pyproject.toml", "tools/build_backend.py", "framework/__init__.py", *configs} <= names
 
 
 @pytest.mark.slow
