@@ -80,7 +80,7 @@ def export_folder(folder: str | Path, head: str | None = None) -> Artifact:
         "buckets": [*(bucket for bucket in _BUCKETS if bucket < max_length), max_length],
         "labels": list(found.labels),
         "bf16_verified": False,
-        "provenance": {"weights": str(weights), "sha256": hub.digest(weights)},
+        "provenance": {"weights": weights.name, "sha256": hub.digest(weights)},
     }
     return model_artifact(
         model, task, {**_INPUTS, **extra_inputs}, (tokenize,), about, ("float32", "bfloat16")

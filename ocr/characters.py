@@ -15,12 +15,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import yaml
 
 from framework.core.errors import FormatError, InputError, WeightError
+from framework.core.yaml_text import load_yaml
 from ocr.languages import language_code, missing_letters, recognisers_for
 
 BLANK = 0
@@ -108,10 +109,9 @@ class CharacterSet:
         Raises: FormatError when the file is no such YAML or has no `character_dict`; InputError when there is none.
         """
         path = Path(path)
-        # The base loader leaves every scalar a string: the symbols include 0, ~, = and, in some files, `no`.
-        loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
         try:
-            config = yaml.load(_read_utf8(path), Loader=loader)
+            # Every scalar stays text: the symbols include 0, ~, = and, in some files, `no`.
+            config: Any = load_yaml(_read_utf8(path), scalars=False)
         except yaml.YAMLError as error:
             raise FormatError("this is no YAML file", where=path, received=error) from error
         post = config.get("PostProcess") if isinstance(config, dict) else None

@@ -31,6 +31,7 @@ from jax import export
 
 from framework.core.errors import ConfigError, FormatError
 from framework.core.transform import Transform
+from framework.core.yaml_text import load_yaml
 
 FORMAT = 2  # 1: weights in model.safetensors, other names of stages
 CONFIG = "infer_cfg.yml"
@@ -120,10 +121,12 @@ class Artifact:
         (folder / CONFIG).write_text(text, encoding="utf-8")
 
 
-def load_artifact(folder: str | Path, verify: bool = False, stages: bool = True) -> Artifact:
-    """Read an artifact folder. With `verify` the sha256 of every file is compared with its config.
+def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) -> Artifact:
+    """Read an artifact folder.
 
-    Without `stages` only this folder's own program is read, and the config.
+    Args:
+        verify: Compare the sha256 of every file with the config's: about a second for a gigabyte of weights.
+        stages: Without them only this folder's own program is read, and the config.
 
     Raises:
         FormatError: not an artifact, of another format, damaged, or older than jax reads.
@@ -190,9 +193,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
             allowed="a folder written by tools/export_model.py",
         )
     try:
-        config = yaml.load(
-            path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        )
+        config = load_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise _damaged(path, str(error)) from None
     if not isinstance(config, dict) or config.get("format") != FORMAT:
@@ -207,7 +208,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
         if not isinstance(config.get(key), kind):
             raise _damaged(path, f"{key}: {config.get(key)!r}")
     for name in (*config["stages"], *config["sha256"]):
-        if not isinstance(name, str) or name != Path(name).name:
+        if not isinstance(name, str) or name != Path(name).name or name in ("", ".", ".."):
             raise _damaged(path, f"the name {name!r}, which leads out of the folder")
     return config
 

@@ -39,6 +39,7 @@ import yaml
 
 from framework.config.domains import domain_packages
 from framework.core.errors import ConfigError, did_you_mean
+from framework.core.yaml_text import load_yaml
 
 
 def known_domains() -> tuple[str, ...]:
@@ -123,9 +124,7 @@ def read_family(path: Path) -> dict[str, Entry]:
         ConfigError: with the file, the key, what was received and what is allowed.
     """
     try:
-        document = yaml.load(
-            path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        )
+        document = load_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         raise ConfigError(

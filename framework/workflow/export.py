@@ -178,7 +178,7 @@ def export_config(
         **({} if buckets is None else {"buckets": list(buckets)}),
         "labels": list(labels),
         "bf16_verified": prepared.export.bf16_verified,
-        "provenance": {"weights": str(path), "config": resolved(tree)},
+        "provenance": {"weights": path.name, "config": resolved(tree)},
     }
     if path.is_file():
         about["provenance"]["sha256"] = hub.digest(path)

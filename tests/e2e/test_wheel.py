@@ -22,7 +22,7 @@ assert Path(framework.__file__).is_relative_to({site!r}), framework.__file__
 from framework.workflow import predictor
 from framework.workflow.artifacts import config_names
 assert len(config_names()) == {configs}, len(config_names())
-print(predictor("bigru_crf_pos_en")("the red house"))
+print(predictor("bigru_crf_pos_en")("the red car"))
 print(predictor("picodet_s_320_bccd")("image.png"))
 """
 
@@ -38,7 +38,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = subprocess.run(
         [sys.executable, "-c", BUILD.format(out=str(out))],
         cwd=tree,
-        env=os.environ | {"PYTHONPATH": str(tree / "tools")},
+        env=os.environ | {"PYTHONPATH": str(tree / "tools" / "packaging")},
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -72,7 +72,7 @@ def test_the_source_archive_holds_what_the_wheel_is_made_of(built: Path) -> None
     with tarfile.open(next(built.glob("*.tar.gz")), encoding="utf-8") as file:
         names = {name.partition("/")[2] for name in file.getnames()}
     configs = {path.relative_to(REPO).as_posix() for path in (REPO / "configs").rglob("*.yml")}
-    assert {"pyproject.toml", "tools/build_backend.py", "framework/__init__.py", *configs} <= names
+    assert {"pyproject.toml", "tools/packaging/build_backend.py", "framework/__init__.py", *configs} <= names
 
 
 @pytest.mark.slow

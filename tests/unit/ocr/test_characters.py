@@ -84,6 +84,7 @@ def test_inference_yml_without_quotes(tmp_path):
         ("Global: {}\n", "the file holds no dictionary"),
         ("- 1\n", "the file holds no dictionary"),
         ("a: [\n", "this is no YAML file"),
+        ("- " * 100_000, "nested more than 100 levels deep"),
     ],
 )
 def test_inference_yml_errors(tmp_path, text, message):

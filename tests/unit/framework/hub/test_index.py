@@ -210,9 +210,10 @@ def test_errors_of_the_index(tmp_path: Path, old: str, new: str, parts: list[str
 
 
 def test_index_that_is_not_text(tmp_path: Path) -> None:
-    (tmp_path / "nets.yml").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(ConfigError, match="not well-formed YAML"):
-        read_family(tmp_path / "nets.yml")
+    for data in (b"\xff\xfe\xff", b"{a: " * 100_000):
+        (tmp_path / "nets.yml").write_bytes(data)
+        with pytest.raises(ConfigError, match="not well-formed YAML"):
+            read_family(tmp_path / "nets.yml")
 
 
 def test_name_in_two_families(catalogue) -> None:

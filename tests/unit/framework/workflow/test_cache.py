@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from framework.core.home import home
@@ -43,3 +44,21 @@ def test_an_artifact_is_made_once_and_again_when_it_is_damaged(
     (folder / "infer_cfg.yml").write_text("{", encoding="utf-8")
     keep_artifact("a", "settings", [], (), make)
     assert len(made) == 2 and "is made again" in caplog.text
+
+
+def test_weights_that_changed_in_the_cache_are_never_run(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OAR_HOME", str(tmp_path))
+
+    def keep() -> Artifact:
+        return keep_artifact(
+            "a", "settings", [], (), lambda: Artifact({}, weights={"w": np.ones(64, np.float32)})
+        )
+
+    keep()
+    (file,) = tmp_path.rglob("program_weights.safetensors")
+    data = file.read_bytes()
+    file.write_bytes(data[:-256] + bytes(256))
+    assert (keep().weights["w"] == 1).all() and "is made again" in caplog.text
+    assert file.read_bytes() == data

@@ -35,5 +35,6 @@ class SourceDistribution(sdist):
     def make_release_tree(self, base_dir: str, files: list[str]) -> None:
         super().make_release_tree(base_dir, files)
         shutil.copytree(CONFIGS, Path(base_dir, CONFIGS), dirs_exist_ok=True)
-        Path(base_dir, "tools").mkdir(exist_ok=True)
-        shutil.copy(__file__, Path(base_dir, "tools"))
+        folder = Path(base_dir, "tools", "packaging")
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(__file__, folder)
