@@ -64,9 +64,7 @@ class LRScheduler:
             ConfigError: it counts epochs and `steps_per_epoch` is not given, or no step is left for it.
         """
         if total_steps < 1:
-            raise self.error(
-                "no step is left for the schedule", total_steps, "a training longer than its warmup"
-            )
+            raise self.error("no step is left for the schedule", total_steps, "a training of steps")
         by_epoch, changes = getattr(self, "by_epoch", False), {}
         if by_epoch and steps_per_epoch is None:
             raise self.error("the schedule counts epochs", "no steps_per_epoch", "the steps of an epoch")

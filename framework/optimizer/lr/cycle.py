@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from framework.config.registry import register
+from framework.core.errors import ConfigError
 from framework.optimizer.lr.base import (
     Constant,
     LRScheduler,
@@ -64,6 +65,15 @@ class LinearWarmup(LRScheduler):
         assert isinstance(own, LinearWarmup)
         if not self.inner.open_ends():
             return own
+        if own.warmup_steps >= total_steps:
+            unit = steps_per_epoch if self.by_epoch and steps_per_epoch else 1
+            raise ConfigError(
+                "the training is over before the warmup is, so no step is left for the schedule after it",
+                where="LinearWarmup.warmup_steps",
+                received=f"{own.warmup_steps} steps of warmup, {total_steps} of training",
+                allowed=f"fewer than {total_steps} steps of warmup",
+                fix=f"-o optim.learning_rate.warmup_steps={max(1, total_steps // (10 * unit))}, or train longer",
+            )
         return replace(own, learning_rate=self.inner.resolve(total_steps - own.warmup_steps, steps_per_epoch))
 
     @property

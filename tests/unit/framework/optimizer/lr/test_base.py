@@ -75,7 +75,13 @@ def test_errors_of_resolved() -> None:
     with pytest.raises(ConfigError, match="the schedule counts epochs"):
         lr.StepDecay(0.1, 30, by_epoch=True).resolve(90)
     with pytest.raises(ConfigError, match="no step is left for the schedule"):
-        lr.LinearWarmup(lr.CosineAnnealingDecay(0.1), 90, 0.0, 0.1).resolve(90)
+        lr.CosineAnnealingDecay(0.1).resolve(0)
+    with pytest.raises(ConfigError) as caught:
+        lr.LinearWarmup(lr.CosineAnnealingDecay(0.1), 100, 0.0, 0.1).resolve(60)
+    assert "100 steps of warmup, 60 of training" in str(caught.value)
+    assert "-o optim.learning_rate.warmup_steps=6" in str(caught.value)
+    with pytest.raises(ConfigError, match=r"warmup_steps=1\b"):
+        lr.LinearWarmup(lr.CosineAnnealingDecay(0.1), 3, 0.0, 0.1, by_epoch=True).resolve(60, 20)
 
 
 def test_a_schedule_of_the_user() -> None:
