@@ -12,7 +12,7 @@ OUTPUT = ("--output_dir", "--save_dir")
 def add_config(parser: Any, *, required: bool = True) -> None:
     """`-c/--config` to a parser or a group of one."""
     parser.add_argument(
-        "-c", "--config", required=required, help="a config file, such as configs/ocr/pp_ocrv6_small.yml"
+        "-c", "--config", required=required, help="a config: a name such as pp_ocrv6_small, or a file"
     )
 
 

@@ -5,21 +5,18 @@ An artifact that was made before starts from OAR_HOME: no model code is imported
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from framework.config import Tree, load, packages_of, resolved
-from framework.core.errors import ConfigError, FormatError, InputError, did_you_mean
+from framework.core.errors import ConfigError, FormatError
 from framework.export import Artifact, load_artifact
 from framework.export.artifact import CONFIG
 from framework.io.checkpoint import config_name, find_checkpoint, run_folder
 from framework.workflow.cache import keep_artifact
-from framework.workflow.domain import Domain, all_domains, find_domain
-
-Model = str | os.PathLike[str]
+from framework.workflow.domain import Domain, Model, all_domains, find_config, find_domain
 
 
 @dataclass(frozen=True)
@@ -107,27 +104,6 @@ def domain_of(tree: Tree, where: object) -> str:
     """The domain that a configuration names. Raises: ConfigError."""
     packages_of(tree)  # which knows what is wrong with the key
     return str(tree.value["domain"].value)
-
-
-def config_names(domain: str | None = None) -> dict[str, Path]:
-    """The configurations of one domain, or of all, by name."""
-    owners = all_domains() if domain is None else (find_domain(domain),)
-    return {path.stem: path for owner in owners for path in sorted(owner.configs.rglob("*.yml"))}
-
-
-def find_config(model: Model, domain: str | None = None) -> Path:
-    """The configuration file of a name or a path. Raises: InputError with the known names."""
-    if Path(model).suffix in (".yml", ".yaml"):
-        return Path(model)
-    known = config_names(domain)
-    if str(model) not in known:
-        raise InputError(
-            "there is no such model",
-            received=repr(str(model)),
-            allowed=f"{', '.join(known)}; a configuration file (.yml); or an artifact's folder",
-            fix=did_you_mean(str(model), known),
-        )
-    return known[str(model)]
 
 
 def _from_config(config: Path, settings: Sequence[str], owner: Domain[Any]) -> Artifact:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import logging
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import framework
 from framework.config.domains import domain_objects, packages_of_domain
-from framework.core.errors import ConfigError
+from framework.core.errors import ConfigError, InputError, did_you_mean
 from framework.export import Artifact
 from framework.inference.runtime import Runtime
 from framework.workflow.predictor import Predictor
@@ -21,6 +23,9 @@ if TYPE_CHECKING:  # what runs artifacts loads no training code
     from framework.engine.experiment import Experiment
     from framework.nn.layer import Layer
 
+log = logging.getLogger("oar")
+Model = str | os.PathLike[str]
+"""A model by the name of its config, by a config file, or by an artifact's folder."""
 ROOT = Path(framework.__file__).resolve().parents[1]
 O = TypeVar("O")  # noqa: E741
 
@@ -107,3 +112,36 @@ def find_domain(name: str) -> Domain[Any]:
 def all_domains() -> Iterator[Domain[Any]]:
     """Every domain, by name."""
     return (find_domain(name) for name in domain_objects())
+
+
+def config_names(domain: str | None = None) -> dict[str, Path]:
+    """The configurations of one domain, or of all, by name."""
+    owners = all_domains() if domain is None else (find_domain(domain),)
+    return {path.stem: path for owner in owners for path in sorted(owner.configs.rglob("*.yml"))}
+
+
+def find_config(model: Model, domain: str | None = None) -> Path:
+    """The configuration file of a name or a path.
+
+    A path such as configs/dino/dino_r50_4scale_1x_coco.yml of PaddleDetection means the file of that name here, unless
+    there is a file at the path itself.
+
+    Raises: InputError with the known names.
+    """
+    path = Path(model)
+    if path.suffix in (".yml", ".yaml"):
+        if path.is_file() or path.parts[:1] != ("configs",):
+            return path
+        ours = config_names(domain).get(path.stem)
+        if ours is not None:
+            log.info("%s is %s here", path.as_posix(), ours)
+        return ours or path
+    known = config_names(domain)
+    if str(model) not in known:
+        raise InputError(
+            "there is no such model",
+            received=repr(str(model)),
+            allowed=f"{', '.join(known)}; a configuration file (.yml); or an artifact's folder",
+            fix=did_you_mean(str(model), known),
+        )
+    return known[str(model)]

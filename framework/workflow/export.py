@@ -22,7 +22,7 @@ from framework.export.program import lower_layer
 from framework.io.checkpoint import STATE, config_name, load_checkpoint, run_folder
 from framework.nn.reparam import fold_norms, reparameterize
 from framework.vision.transforms.resize import Resize
-from framework.workflow.domain import find_domain
+from framework.workflow.domain import find_config, find_domain
 from framework.workflow.weights import load_model, resolve_weights
 
 
@@ -146,7 +146,7 @@ def export_config(
     Raises:
         ConfigError: the file names no weights or no inputs, or the model has another number of classes than labels.
     """
-    config = Path(config)
+    config = find_config(config)
     tree = load(config, settings)
     experiment = bind_experiment(tree)
     domain = find_domain(experiment.domain)
@@ -247,7 +247,7 @@ def write_artifact(
     input_shape: Sequence[int] | None = None,
 ) -> Path:
     """Write the artifact of a configuration to output_dir/<name of the config or run>; returns that folder."""
-    return export_config(config, settings, input_shape).save(output_dir / config_name(Path(config)))
+    return export_config(config, settings, input_shape).save(output_dir / config_name(find_config(config)))
 
 
 def model_artifact(

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from framework.inference.runtime import Runtime
-from framework.workflow.artifacts import Model, find_artifact
-from framework.workflow.domain import find_domain
+from framework.workflow.artifacts import find_artifact
+from framework.workflow.domain import Model, find_domain
 from framework.workflow.options import make_options, options_signature
 from framework.workflow.predictor import Predictor
 

@@ -27,6 +27,7 @@ from framework.io.dataset import split_windows
 from framework.io.loader import DataLoader
 from framework.io.sampler import BucketBatchSampler
 from framework.nn import functional_core
+from framework.workflow.domain import find_config
 from framework.workflow.export import labels_of, trained_model
 from framework.workflow.samples import apply_transforms
 from framework.workflow.weights import load_pretrained, resolve_weights
@@ -88,7 +89,7 @@ def train(
     Raises:
         ConfigError, WeightError, InputError, TrainingError: each says what is wrong and what to do.
     """
-    config = Path(config)
+    config = find_config(config)
     tree = load(config, overrides)
     experiment = bind_experiment(tree)
     experiment.require("model", "task", "optim")
@@ -164,7 +165,7 @@ def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, f
     Classes are compared by the names that come with the weights, where the task says which arrays hold them. Those that
     the model does not know or that the data lack are named in one line of the log; none is refused.
     """
-    config = Path(config)
+    config = find_config(config)
     experiment = bind_experiment(load(config, overrides))
     data = experiment.data.eval
     if data is None:

@@ -14,7 +14,8 @@ from framework.export import Artifact
 from framework.inference import Runtime
 from framework.vision import image as vision_image
 from framework.workflow import open_predictor
-from framework.workflow.artifacts import find_artifact, find_config
+from framework.workflow.artifacts import find_artifact
+from framework.workflow.domain import find_config
 from ocr.domain import DOMAIN, _at_run_time, _bucket_sides, predictor
 from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Page

@@ -12,7 +12,7 @@ from framework.config import load, plain
 from framework.core.errors import ConfigError
 from framework.engine.experiment import bind_experiment
 from framework.vision.normalize import Normalize
-from framework.workflow.artifacts import find_config
+from framework.workflow.domain import find_config
 from framework.workflow.export import export_config
 from ocr.pipeline import PipelineOptions
 from ocr.stages import RecognizeOptions

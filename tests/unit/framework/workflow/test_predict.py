@@ -16,8 +16,8 @@ import pytest
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.export import Artifact
 from framework.workflow import open_predictor
-from framework.workflow.artifacts import find_artifact, find_config
-from framework.workflow.domain import all_domains, find_domain
+from framework.workflow.artifacts import find_artifact
+from framework.workflow.domain import all_domains, find_config, find_domain
 from framework.workflow.export import write_artifact
 from framework.workflow.options import make_options
 from tools.infer import arguments as infer_arguments
@@ -69,6 +69,11 @@ def test_an_artifact_of_another_domain(tmp_path: Path) -> None:
 def test_names_are_found_in_every_domain_or_in_one() -> None:
     assert find_config("text_cnn_snips").name == "text_cnn_snips.yml"
     assert find_config("a/b.yml") == Path("a/b.yml")
+    # As PaddleDetection's guides write it
+    dino = find_config("configs/dino/dino_r50_4scale_1x_coco.yml")
+    assert dino.is_file() and dino.parts[-3:] == ("detection", "dino", "dino_r50_4scale_1x_coco.yml")
+    for missing in ("configs/dino/dino_r51.yml", "mine/dino_r50_4scale_1x_coco.yml"):
+        assert find_config(missing) == Path(missing)
     with pytest.raises(InputError, match=r"did you mean 'text_cnn_snips'"):
         find_config("text_cnn_snip")
     with pytest.raises(InputError, match="no such model"):
