@@ -247,7 +247,8 @@ def write_artifact(
     input_shape: Sequence[int] | None = None,
 ) -> Path:
     """Write the artifact of a configuration to output_dir/<name of the config or run>; returns that folder."""
-    return export_config(config, settings, input_shape).save(output_dir / config_name(find_config(config)))
+    config = find_config(config)
+    return export_config(config, settings, input_shape).save(output_dir / config_name(config))
 
 
 def model_artifact(
