@@ -25,6 +25,16 @@ if TYPE_CHECKING:
     from framework.engine.experiment import Experiment
     from framework.nn.layer import Layer
 
+# What PaddleDetection's infer_cfg.yml calls a family, where that is not the model's name.
+_PADDLE_ARCH = {
+    "DINO": "DETR",
+    "RTDETR": "DETR",
+    "PPYOLOE": "YOLO",
+    "PicoDet": "GFL",
+    "PicoDetESNet": "GFL",
+    "TopDownHRNet": "HRNet",
+}
+
 
 class DetectionDomain(Domain[DetectionOptions]):
     """Objects, people with keypoints, tracks."""
@@ -77,6 +87,10 @@ class DetectionDomain(Domain[DetectionOptions]):
         given = {name: value for name, value in vars(people).items() if value is not None}
         found = open_predictor(str(options.detector), domain=self.name, runtime=runtime, options=given)
         return cast(ObjectDetector, found)
+
+    def describe_for_paddle(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = {**super().describe_for_paddle(config), "draw_threshold": THRESHOLD}
+        return {**found, "arch": _PADDLE_ARCH.get(found["arch"], found["arch"])}
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
         """The data set's own numbers of the classes, where the data are here.

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import yaml
 
 from framework.config import bind, plain
 from framework.core.errors import ConfigError, FormatError, OarError
 from framework.export import Artifact
+from framework.export.artifact import WEIGHTS, program_file
 from framework.inference import Runtime
 from framework.vision.sample import Sample
 from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize
@@ -85,6 +87,21 @@ class SegmentationDomain(Domain[SegmentationOptions]):
 
     def prepare_export(self, experiment: Experiment) -> Experiment:
         return prepare_export(experiment)
+
+    def companion_files(self, config: Mapping[str, Any]) -> Mapping[str, bytes]:
+        """deploy.yaml, PaddleSeg's; `oar infer --config <folder>/deploy.yaml` runs the artifact."""
+        count, height, width, channels = (
+            side if isinstance(side, int) else None for side in config["inputs"]["image"][0]
+        )
+        deploy = {
+            "model": program_file("float32"),
+            "params": WEIGHTS,
+            "transforms": config["transforms"],
+            "input_shape": [count, channels, height, width],
+            "output_op": "argmax" if config["task"]["inference"]["output"] == "labels" else "none",
+            "output_dtype": "int32",
+        }
+        return {"deploy.yaml": yaml.safe_dump({"Deploy": deploy}, sort_keys=False).encode()}
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
         """How an image is shown to the program, and the colours of the classes."""

@@ -58,6 +58,14 @@ class Domain(ABC, Generic[O]):
         """What an artifact's config holds besides: palette, skeleton, …"""
         return {}
 
+    def describe_for_paddle(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Keys that programs written for Paddle's infer_cfg.yml read, from those of an artifact."""
+        return {"mode": "xla", "arch": config["model"]["type"], "label_list": config["labels"]}
+
+    def companion_files(self, config: Mapping[str, Any]) -> Mapping[str, bytes]:
+        """Files of an artifact that Paddle's toolkits write beside the program, by name."""
+        return {}
+
     def prepare_export(self, experiment: Experiment) -> Experiment:
         """The experiment as its program is made; `predict.transforms` are settled then."""
         return experiment

@@ -57,6 +57,17 @@ FRAMEWORK_MAY_IMPORT = {
         "config",
         "core",
     },
+    "commands": {
+        "commands",
+        "workflow",
+        "hub",
+        "inference",
+        "export",
+        "distributed",
+        "config",
+        "core",
+        "install_check",
+    },
     "workflow": {
         *(
             "workflow",
@@ -74,7 +85,7 @@ FRAMEWORK_MAY_IMPORT = {
         ),
     },
 }
-ABOVE_ALL = {"__init__.py", "install_check.py"}  # files that may import all of the framework
+ABOVE_ALL = {"__init__.py", "__main__.py", "install_check.py"}  # files that may import all of the framework
 # Third-party packages and where they may be imported; jax, numpy, yaml and tqdm may be imported everywhere.
 ONLY_HERE = {
     "flax": ("framework/nn/_nnx.py",),
