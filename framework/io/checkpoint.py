@@ -26,6 +26,7 @@ import numpy as np
 
 from framework.core.errors import FormatError, InputError, WeightError
 from framework.io.interop.safetensors_io import read_safetensors, write_safetensors
+from framework.io.paddle_runs import name_of_checkpoint
 
 MODEL, TRAIN, STATE, BEST = "model.safetensors", "train.safetensors", "state.json", "best.json"
 CHECKPOINTS, RUN_CONFIG = "checkpoints", "config.yml"
@@ -142,6 +143,9 @@ def config_name(config: Path) -> str:
 def find_checkpoint(path: str | Path, prefer: str = "last") -> Path:
     """The checkpoint that a path means: one itself, the folder of them, or that of a run (`output/<config>`).
 
+    Where nothing is at the path, it may be the name that Paddle's toolkits have for a checkpoint of a run that is
+    there, such as output/best_model/model.pdparams; see framework/io/paddle_runs.py.
+
     Args:
         prefer: "last", or "best", which falls back to the last where nothing was evaluated.
 
@@ -151,6 +155,13 @@ def find_checkpoint(path: str | Path, prefer: str = "last") -> Path:
     path = Path(path)
     if (path / STATE).is_file():
         return path
+    if not path.exists() and (named := name_of_checkpoint(path)) is not None:
+        run, which = named
+        steps = CheckpointStore(run / CHECKPOINTS).steps()
+        if which in steps:
+            return steps[int(which)]
+        if steps and isinstance(which, str):
+            path, prefer = run, which
     for root in (path, path / CHECKPOINTS):
         store = CheckpointStore(root)
         found = (store.best() if prefer == "best" else None) or store.last()

@@ -12,13 +12,14 @@ import numpy as np
 from framework import hub, nn
 from framework.config import build
 from framework.core.errors import WeightError
-from framework.io.checkpoint import STATE, find_checkpoint, load_checkpoint
+from framework.io.checkpoint import CHECKPOINTS, STATE, find_checkpoint, load_checkpoint
 from framework.io.interop import load_program, load_weights, weighted_ops
 from framework.io.interop.detect import detect
 from framework.io.interop.match import from_torch, match_weights
 from framework.io.interop.model_folder import find_weights, is_model_folder
 from framework.io.interop.source import read_source
 from framework.io.interop.weighted import WeightedOp
+from framework.io.paddle_runs import name_of_checkpoint
 from framework.nn.reparam import deploy_state
 
 _PROGRAMS = ("onnx", "pdmodel", "pir")
@@ -37,7 +38,8 @@ class RegroupsProgram(Protocol):
 
 def resolve_weights(spec: str | Path, domain: str | None = None) -> Path:
     """The file, or the folder of a checkpoint, that `spec` means: the folder of a run (its best checkpoint), that of a
-    model of transformers or PaddleNLP, a path, a name of the hub or an address, which are fetched.
+    model of transformers or PaddleNLP, a path, a name of the hub or an address, which are fetched. Names that Paddle's
+    toolkits give the checkpoints of a run, such as output/best_model/model.pdparams, mean those of the run here.
 
     Raises:
         HubError: it is none of these, or cannot be reached.
@@ -46,7 +48,10 @@ def resolve_weights(spec: str | Path, domain: str | None = None) -> Path:
     path = Path(spec).expanduser()
     if is_model_folder(path):
         return find_weights(path)
-    return find_checkpoint(path, prefer="best") if path.is_dir() else hub.resolve(spec, domain)
+    named = None if path.exists() else name_of_checkpoint(path)
+    if path.is_dir() or (named is not None and (named[0] / CHECKPOINTS).is_dir()):
+        return find_checkpoint(path, prefer="best")
+    return hub.resolve(spec, domain)
 
 
 def load_model(config: object, path: str | Path, params: str | Path | None = None) -> nn.Layer:

@@ -130,7 +130,7 @@ def test_learning_rates_keep_the_form_of_their_schedule(name: str) -> None:
 def test_learning_rates_that_are_none() -> None:
     with pytest.raises(ConfigError, match=r"--learning_rate: a learning rate is above 0\n  received: -1"):
         learning_rate_overrides("lenet_mnist", (), -1)
-    with pytest.raises(ConfigError, match="optim.learning_rate: the config has no learning rate to"):
+    with pytest.raises(ConfigError, match=r"optim.learning_rate: the config has no learning rate to"):
         learning_rate_overrides("pp_ocrv6_small", (), 0.1)
 
 
