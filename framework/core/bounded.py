@@ -19,7 +19,7 @@ from framework.core.errors import FormatError, OarError
 
 MB = 1 << 20
 GB = 1 << 30
-SETTINGS = 16 * MB
+SETTINGS = 4 * MB
 """Files that people write or that describe a model: YAML, small JSON, an artifact's config."""
 VOCABULARY = 512 * MB
 """Dictionaries, vocabularies, tokenizers, lists of labels, texts."""
