@@ -67,13 +67,13 @@ class Tree:
         return self.value
 
 
-def from_plain(value: Any) -> Tree:
-    """The Tree of ordinary dicts, lists (or tuples) and scalars."""
+def from_plain(value: Any, source: str = "<dict>") -> Tree:
+    """The Tree of ordinary dicts, lists (or tuples) and scalars, which messages say are of `source`."""
     if isinstance(value, Mapping):
-        value = {str(key): from_plain(child) for key, child in value.items()}
+        value = {str(key): from_plain(child, source) for key, child in value.items()}
     elif isinstance(value, list | tuple):
-        value = [from_plain(child) for child in value]
-    return Tree(value, Where("<dict>"))
+        value = [from_plain(child, source) for child in value]
+    return Tree(value, Where(source))
 
 
 class _Loader(yaml.SafeLoader):
