@@ -58,7 +58,7 @@ def check_file(path: str | Path, what: str = "file", error: type[OarError] = For
     if not stat.S_ISREG(mode):
         kind = _KINDS.get(stat.S_IFMT(mode), "no regular file")
         raise error(
-            f"this is {kind}, not a {what}",
+            f"this is {kind}, not one {what}",
             where=path,
             allowed=f"the path of a {what}",
             fix="name a file inside the folder"

@@ -259,7 +259,7 @@ def test_hostile_files_end_in_an_error(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.skipif(os.name == "nt", reason="a device of POSIX")
 def test_a_base_that_never_ends_and_a_file_that_is_too_large(tmp_path: Path) -> None:
     path = write(tmp_path / "a.yml", "_base_: /dev/zero\n")
-    assert message(path).startswith(f"{path}:1:1: this is a device, not a base file\n  received: /dev/zero")
+    assert message(path).startswith(f"{path}:1:1: this is a device, not one base file\n  received: /dev/zero")
     with path.open("wb") as out:
         out.truncate(1 << 30)
     assert message(path).startswith("the configuration is too large")

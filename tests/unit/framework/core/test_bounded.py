@@ -40,7 +40,7 @@ def test_a_file_over_the_limit_is_refused_before_it_is_read(tmp_path):
 def test_what_is_no_regular_file_is_refused_without_reading(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path, kind in (("/dev/zero", "a device"), (tmp_path / "pipe", "a pipe"), (tmp_path, "a folder")):
-        with pytest.raises(ConfigError, match=f"this is {kind}, not a base file"):
+        with pytest.raises(ConfigError, match=f"this is {kind}, not one base file"):
             bounded.read_bytes(path, 10, "base file", ConfigError)
 
 
