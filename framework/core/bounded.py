@@ -80,8 +80,8 @@ def read_bytes(
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            # Files of /proc say that they are empty, so the bytes are counted too.
-            data = file.read(limit + 1) if size <= limit else b""
+            # Files of /proc say that they are empty, so the bytes are counted too. As many are allocated as are read.
+            data = file.read(min(size or MB, limit) + 1) if size <= limit else b""
     except OSError as problem:
         raise _unreadable(path, what, error, problem) from None
     if size > limit or len(data) > limit:

@@ -27,6 +27,11 @@ def test_files_within_the_limit_are_read_whole(tmp_path):
     assert bounded.read_text("/proc/self/status") if os.path.exists("/proc/self/status") else True
 
 
+def test_no_more_memory_is_taken_than_the_file_has(tmp_path):
+    (tmp_path / "a").write_bytes(b"abc")
+    assert bounded.read_bytes(tmp_path / "a", 1 << 50) == b"abc"
+
+
 def test_a_file_over_the_limit_is_refused_before_it_is_read(tmp_path):
     file = tmp_path / "sparse.bin"
     with file.open("wb") as out:
