@@ -58,7 +58,7 @@ class DetectionDomain(Domain[DetectionOptions]):
         least = THRESHOLD if options.threshold is None else options.threshold
         if tracking is not None:
             least = tracking.low
-        labels = tuple(artifact.config["labels"])
+        labels = artifact.setting("labels")
 
         def detected(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> DetectionResult:
             boxes = interpret(outputs, sample, labels, least)
@@ -66,10 +66,8 @@ class DetectionDomain(Domain[DetectionOptions]):
             return DetectionResult(boxes, source=str(sample.id), width=width, height=height, image=image)
 
         runner = open_runner(artifact, detected, runtime, self.packages, options.batch_size)
-        ids = artifact.config.get("category_ids")
-        return ObjectDetector(
-            runner, labels, None if ids is None else tuple(ids), options.make_slicing(), tracking
-        )
+        ids = artifact.setting("category_ids", tuple[int, ...] | None, None)
+        return ObjectDetector(runner, labels, ids, options.make_slicing(), tracking)
 
     def _open_detector(self, options: DetectionOptions, runtime: Runtime) -> ObjectDetector:
         """What finds people for a model that sees one person's crop; slicing and tracking are its own."""

@@ -12,14 +12,15 @@ import numpy as np
 from detection.data import keypoints as keypoint_names
 from detection.detector import DetectionOptions, ObjectDetector, track
 from detection.results import Box, DetectionResult
-from framework.config import bind, plain
+from framework.config import plain
 from framework.core.errors import ConfigError, FormatError
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.vision import boxes as vision_boxes
 from framework.vision.sample import Sample
+from framework.vision.transforms.affine_crop import CropToObject
 from framework.workflow import ImageItem
-from framework.workflow.image_runner import ImageRunner, open_runner
+from framework.workflow.image_runner import ImageRunner, load_transforms, open_runner
 
 POSE = "pose"
 THRESHOLD = 0.2
@@ -52,7 +53,7 @@ class KeypointMeta:
     @classmethod
     def from_artifact(cls, artifact: Artifact) -> KeypointMeta:
         """From the config of an artifact."""
-        return bind(artifact.config[POSE], cls)
+        return artifact.setting(POSE, cls)
 
 
 class Pose(NamedTuple):
@@ -190,9 +191,9 @@ def open_pose_predictor(
             looks at whole images is to look at tiles.
     """
     keypoints, name = KeypointMeta.from_artifact(artifact), str(artifact.config.get("name"))
-    ids = tuple(artifact.config.get("category_ids") or (1,))
+    ids = artifact.setting("category_ids", tuple[int, ...] | None, None) or (1,)
     least = THRESHOLD if options.threshold is None else options.threshold
-    top_down = any(one.get("type") == "CropToObject" for one in artifact.config["transforms"])
+    top_down = any(isinstance(one, CropToObject) for one in load_transforms(artifact, packages))
     if top_down:
         if detector is None:
             raise ConfigError(

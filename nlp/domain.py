@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from framework.config import Kind, bind
+from framework.config import Kind
 from framework.core.errors import FormatError, InputError
 from framework.export import Artifact
 from framework.inference import Runtime
@@ -72,11 +72,11 @@ class LanguageDomain(Domain[TextOptions]):
                 received="no task, or no buckets",
                 allowed="one that tools/export_model.py wrote from a configuration of configs/nlp",
             )
-        task: TextTask = bind(config["task"], Annotated[TextTask, Kind("task")], self.packages)
+        task: TextTask = artifact.setting("task", Annotated[TextTask, Kind("task")], packages=self.packages)
         transforms = load_transforms(artifact, self.packages)
-        labels, buckets = tuple(config["labels"]), tuple(config["buckets"])
+        labels, buckets = artifact.setting("labels"), artifact.setting("buckets", tuple[int, ...])
         context = ProcessorContext(transforms, labels, max(buckets), options.top)
-        batch_size = config["batch_size"] if options.batch_size is None else options.batch_size
+        batch_size = artifact.setting("batch_size", int) if options.batch_size is None else options.batch_size
         texts = TextPredictor(
             runtime.open(artifact), task.processor(context), task.padding or {}, buckets, batch_size
         )

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from framework.core.errors import ConfigError
+from framework.core.errors import ConfigError, FormatError
 from framework.core.transform import WindowTransform
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
@@ -119,5 +119,13 @@ class TagProcessor(TextProcessor):
         first = np.flatnonzero(first_tokens(words))
         last = [np.flatnonzero(words == words[place])[-1] for place in first]
         offsets = np.stack([part.offsets[first, 0], part.offsets[last, 1]], axis=1)
-        tags = [self.context.labels[tag] for tag in outputs["tags"][first]]
+        found, labels = outputs["tags"][first], self.context.labels
+        if found.size and int(found.max()) >= len(labels):
+            raise FormatError(
+                "the program gives a tag that has no name",
+                where="labels",
+                received=f"tag {int(found.max())} of {len(labels)} labels",
+                fix="the artifact's labels are those of another model: export it again",
+            )
+        tags = [labels[tag] for tag in found]
         return tagged(part.text, offsets, tags, outputs["scores"][first], self.joined)

@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 import yaml
 
+from framework.core.bounded import VOCABULARY, decode, read_bytes
 from framework.core.errors import FormatError, InputError, WeightError
 from framework.core.yaml_text import load_yaml
 from ocr.languages import language_code, missing_letters, recognisers_for
@@ -61,8 +62,14 @@ class CharacterSet:
         Raises: FormatError when there are none.
         """
         listed = tuple(symbols)
-        if not listed:
-            raise FormatError("the dictionary has no symbols", where=source, allowed="one symbol a line")
+        wrong = next((number for number, symbol in enumerate(listed) if not isinstance(symbol, str)), None)
+        if not listed or wrong is not None:
+            raise FormatError(
+                "the dictionary has no symbols" if wrong is None else "a symbol of the dictionary is no text",
+                where=source,
+                received=None if wrong is None else f"{listed[wrong]!r}"[:80] + f" as symbol {wrong}",
+                allowed="one symbol a line",
+            )
         return cls(("", *listed, *((" ",) if use_space_char else ())), right_to_left, source)
 
     @classmethod
@@ -224,14 +231,4 @@ class CharacterSet:
 
 
 def _read_utf8(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError as error:
-        raise InputError("there is no such file", where=path) from error
-    except UnicodeDecodeError as error:
-        raise FormatError(
-            "the file is not UTF-8",
-            where=path,
-            received=f"byte 0x{error.object[error.start]:02x} at offset {error.start}",
-            fix="save it as UTF-8",
-        ) from error
+    return decode(read_bytes(path, VOCABULARY, "dictionary", InputError), path, "dictionary")

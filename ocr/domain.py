@@ -85,7 +85,7 @@ class OCRDomain(Domain[OCROptions]):
                 allowed="detector, recognizer and, if wanted, orientation",
                 fix="export it with tools/export_model.py from a config of configs/ocr",
             )
-        kept = bind(artifact.config.get("options", {}), PipelineOptions)
+        kept = artifact.setting("options", PipelineOptions, PipelineOptions())
         kept = replace(kept, **_given(options, "drop_score", "orient"))
         recognizer = _open_recognizer(artifact.stages["recognizer"], options, runtime)
         if options.lang is not None:
@@ -94,7 +94,7 @@ class OCRDomain(Domain[OCROptions]):
         orientation, stage = None, artifact.stages.get("orientation")
         if stage is not None and kept.orient:
             orientation = OrientationClassifier(
-                runtime.open(stage), bind(stage.config["options"], OrientationOptions)
+                runtime.open(stage), stage.setting("options", OrientationOptions)
             )
         pipeline = OCRPipeline(detector, recognizer, orientation, kept)
         return OCRPredictor(pipeline, str(artifact.config.get("name", "")))
@@ -141,7 +141,7 @@ def _given(options: OCROptions, *names: str) -> dict[str, Any]:
 
 
 def _open_detector(stage: Artifact, options: OCROptions, runtime: Runtime) -> Detector:
-    how = bind(stage.config["options"], DetectOptions)
+    how = stage.setting("options", DetectOptions)
     if options.max_side is not None:
         size = replace(how.size, limit_side=options.max_side, limit_type="max")
         how = replace(how, size=size, sides=_bucket_sides(options.max_side))
@@ -150,15 +150,18 @@ def _open_detector(stage: Artifact, options: OCROptions, runtime: Runtime) -> De
 
 
 def _open_recognizer(stage: Artifact, options: OCROptions, runtime: Runtime) -> Recognizer:
-    how = bind(stage.config["options"], RecognizeOptions)
+    how = stage.setting("options", RecognizeOptions)
     if options.batch_size is not None:
         how = replace(how, batch=options.batch_size)
     characters = CharacterSet.from_symbols(
-        stage.config["characters"],
-        use_space_char=stage.config["space"],
-        right_to_left=stage.config["right_to_left"],
-        source=stage.config["name"],
+        stage.setting("characters", tuple[str, ...]),
+        use_space_char=stage.setting("space", bool),
+        right_to_left=stage.setting("right_to_left", bool),
+        source=stage.source,
     )
+    model = stage.config.get("model")
+    if isinstance(model, dict) and isinstance(classes := model.get("num_classes"), int):
+        characters.check_head(classes, "the program")
     return Recognizer(runtime.open(stage), how, characters)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
-from framework.config import bind, plain
+from framework.config import plain
 from framework.core.errors import ConfigError, FormatError, OarError
 from framework.export import Artifact
 from framework.export.artifact import WEIGHTS, program_file
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from framework.nn.layer import Layer
     from segmentation.tasks import SemanticSegmentation
 
+_Palette = tuple[tuple[int, int, int], ...]
 _ONLY_FILL = (Pad, PadToMultiple, PadToSize)
 
 
@@ -69,9 +70,9 @@ class SegmentationDomain(Domain[SegmentationOptions]):
         background = options.background
         if isinstance(background, str):
             background = read_background(background)
-        inference = bind(artifact.config["inference"], TestTimeAugmentation, self.packages)
-        palette = np.array(artifact.config["palette"], np.uint8).reshape(-1, 3)
-        appearance = Appearance(tuple(artifact.config["labels"]), palette, options.opacity, background)
+        inference = artifact.setting("inference", TestTimeAugmentation, packages=self.packages)
+        palette = np.array(artifact.setting("palette", _Palette), np.uint8).reshape(-1, 3)
+        appearance = Appearance(artifact.setting("labels"), palette, options.opacity, background)
 
         def segmented(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> Segmentation:
             return appearance.result(resize_to_source(outputs, sample), str(sample.id), image)

@@ -46,20 +46,21 @@ _SCALARS = {
 
 
 @overload
-def bind(source: Tree | dict | list, hint: type[_T], packages: Sequence[str] = ()) -> _T: ...
+def bind(source: Tree | dict | list, hint: type[_T], packages: Sequence[str] = (), key: str = "") -> _T: ...
 @overload
-def bind(source: Tree | dict | list, hint: Any, packages: Sequence[str] = ()) -> Any: ...
-def bind(source: Tree | dict | list, hint: Any, packages: Sequence[str] = ()) -> Any:
+def bind(source: Tree | dict | list, hint: Any, packages: Sequence[str] = (), key: str = "") -> Any: ...
+def bind(source: Tree | dict | list, hint: Any, packages: Sequence[str] = (), key: str = "") -> Any:
     """The value that `hint` describes (a dataclass, or any hint of the table above), made from `source`.
 
-    `packages` are searched for the names of components, see `framework.config.registry`.
+    `packages` are searched for the names of components, see `framework.config.registry`. `key` is where `source` stands
+    in its file, for messages.
 
     Raises:
         ConfigError: lists every unknown key, missing key, wrong type, unknown name and value that a dataclass's
             `__post_init__` refuses, each with its place and dotted key. Also for a hint that cannot be bound.
     """
     binder = _Binder(packages)
-    return binder.finish(binder.value(source if isinstance(source, Tree) else from_plain(source), hint, ""))
+    return binder.finish(binder.value(source if isinstance(source, Tree) else from_plain(source), hint, key))
 
 
 def packages_of(tree: Tree) -> tuple[str, ...]:

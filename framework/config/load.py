@@ -12,6 +12,7 @@ from pathlib import Path
 
 from framework.config.imports import IMPORTS
 from framework.config.tree import INHERITED, Tree, Where, parse, write
+from framework.core.bounded import SETTINGS, read_bytes
 from framework.core.errors import ConfigError, nearest
 
 BASE = "_base_"
@@ -89,16 +90,18 @@ def _absolute_files(tree: Tree, folder: Path) -> Tree:
 
 
 def _read(path: Path, asked_at: Where | None) -> str:
+    what = "base file" if asked_at else "configuration"
     try:
-        data = path.read_bytes()
-    except OSError as error:
+        data = read_bytes(path, SETTINGS, what, ConfigError)
+    except ConfigError as error:
         siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = nearest(path.name, siblings)
+        near = None if path.exists() else nearest(path.name, siblings)
         raise ConfigError(
-            f"the {'base ' if asked_at else ''}file cannot be read: {error.strerror}",
+            error.problem,
             where=asked_at,
-            received=_shown(path),
-            fix=f"did you mean {_shown(path.with_name(near))}?" if near and near != path.name else None,
+            received=_shown(path) + (f": {error.received}" if error.received else ""),
+            allowed=error.allowed,
+            fix=f"did you mean {_shown(path.with_name(near))}?" if near and near != path.name else error.fix,
         ) from error
     try:
         return data.decode("utf-8-sig")

@@ -15,8 +15,11 @@ from typing import Any, ClassVar
 import yaml
 
 from framework.core.errors import ConfigError
+from framework.core.yaml_text import YAMLLimitError, check_yaml, find_loader
 
 MAX_VALUES = 1_000_000  # aliases of aliases can make a file of one kilobyte expand without end
+_EXPLAINED = 1 << 16  # characters: Python's reader has the better messages, at a hundredth of libyaml's speed
+_SHOWN = 120
 INHERITED = "_inherited_"
 
 _TAG = "tag:yaml.org,2002:"
@@ -64,16 +67,20 @@ class Tree:
         return self.value
 
 
-def from_plain(value: Any) -> Tree:
-    """The Tree of ordinary dicts, lists (or tuples) and scalars."""
+def from_plain(value: Any, source: str = "<dict>") -> Tree:
+    """The Tree of ordinary dicts, lists (or tuples) and scalars, which messages say are of `source`."""
     if isinstance(value, Mapping):
-        value = {str(key): from_plain(child) for key, child in value.items()}
+        value = {str(key): from_plain(child, source) for key, child in value.items()}
     elif isinstance(value, list | tuple):
-        value = [from_plain(child) for child in value]
-    return Tree(value, Where("<dict>"))
+        value = [from_plain(child, source) for child in value]
+    return Tree(value, Where(source))
 
 
 class _Loader(yaml.SafeLoader):
+    yaml_implicit_resolvers: ClassVar[dict] = {}  # pyright: ignore[reportIncompatibleVariableOverride]
+
+
+class _FastLoader(find_loader()):
     yaml_implicit_resolvers: ClassVar[dict] = {}  # pyright: ignore[reportIncompatibleVariableOverride]
 
 
@@ -87,7 +94,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 for _tag, _pattern, _first in _SCALARS:
-    for _class in (_Loader, _Dumper):
+    for _class in (_Loader, _FastLoader, _Dumper):
         _class.add_implicit_resolver(_TAG + _tag, re.compile(rf"(?:{_pattern})\Z"), _first)
 
 
@@ -102,15 +109,21 @@ def write(value: Any, *, flow: bool = False) -> str:
     return text.rstrip("\n") if flow else text
 
 
-def parse(text: str, source: str, *, lines: bool = True) -> Tree:
+def parse(text: str, source: str, *, lines: bool = True, old_scalars: bool = False) -> Tree:
     """The Tree of one YAML document; an empty document is null.
 
-    `source` names the text in messages; with `lines=False` (a command-line value) line and column are left out.
-    Raises ConfigError for wrong syntax, a duplicate key, a tag, an alias that contains itself.
+    Args:
+        source: Names the text in messages.
+        lines: Without them (a command-line value) line and column are left out of messages.
+        old_scalars: Scalars are those of YAML 1.1, as `yaml.safe_dump` writes them; dates stay text.
+
+    Raises:
+        ConfigError: wrong syntax, a duplicate key, a tag, an alias that contains itself, more than 100 levels, or more
+            than a million values once aliases are expanded.
     """
-    reader = _Reader(source, lines)
+    reader = _Reader(source, lines, old_scalars)
     try:
-        node = yaml.compose(text, Loader=_Loader)
+        node = _compose(text, old_scalars)
         return reader.tree(node) if node is not None else Tree(None, reader.where(None))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -118,7 +131,7 @@ def parse(text: str, source: str, *, lines: bool = True) -> Tree:
         raise ConfigError(
             f"not valid YAML: {error.problem or error.context}",
             where=reader.where(mark),
-            received=repr(_line(text, mark.line)) if mark is not None else None,
+            received=repr(_line(text, mark.line)[:_SHOWN]) if mark is not None else None,
             fix="indent with spaces: YAML allows no tabs there" if tab else None,
         ) from error
     except yaml.reader.ReaderError as error:
@@ -127,11 +140,21 @@ def parse(text: str, source: str, *, lines: bool = True) -> Tree:
         raise ConfigError(
             "not valid YAML: a character that text cannot hold",
             where=Where(source, before.count("\n") + 1, column) if lines else Where(source),
-            received=repr(text[error.position]),
+            received=repr(text[error.position : error.position + 1]),
             allowed="printable characters, spaces and line ends",
         ) from error
-    except RecursionError:
-        raise ConfigError("nested too deeply to be a configuration", where=Where(source)) from None
+
+
+def _compose(text: str, old_scalars: bool) -> yaml.Node | None:
+    try:
+        check_yaml(text, MAX_VALUES)
+        return yaml.compose(text, Loader=find_loader() if old_scalars else _FastLoader)
+    except YAMLLimitError:
+        raise
+    except yaml.YAMLError:
+        if len(text) > _EXPLAINED:
+            raise
+    return yaml.compose(text, Loader=yaml.SafeLoader if old_scalars else _Loader)
 
 
 def _line(text: str, index: int) -> str:
@@ -139,12 +162,19 @@ def _line(text: str, index: int) -> str:
     return lines[index] if index < len(lines) else ""
 
 
+_constructor = yaml.constructor.SafeConstructor()
+_OLD_SCALARS = {
+    "bool": _constructor.construct_yaml_bool,
+    "int": _constructor.construct_yaml_int,
+    "float": _constructor.construct_yaml_float,
+}
+
+
 class _Reader:
     """Turns PyYAML's nodes into Trees."""
 
-    def __init__(self, source: str, lines: bool) -> None:
-        self.source, self.lines = source, lines
-        self.count = 0
+    def __init__(self, source: str, lines: bool, old_scalars: bool = False) -> None:
+        self.source, self.lines, self.old_scalars = source, lines, old_scalars
         self.open: set[int] = set()
 
     def where(self, mark: Any) -> Where:
@@ -159,13 +189,6 @@ class _Reader:
     def tree(self, node: yaml.Node, where: Where | None = None) -> Tree:
         """`where` is the place of the key; without one (a list item, the top) the node's own place is taken."""
         where = where or self.where(node.start_mark)
-        self.count += 1
-        if self.count > MAX_VALUES:
-            raise ConfigError(
-                "the document is too large",
-                where=where,
-                received=f"more than {MAX_VALUES:,} values once its aliases are expanded",
-            )
         if isinstance(node, yaml.ScalarNode):
             return Tree(self.scalar(node, where), where)
         if id(node) in self.open:
@@ -206,10 +229,12 @@ class _Reader:
     def scalar(self, node: yaml.ScalarNode, where: Where) -> Any:
         text, kind = node.value, node.tag.removeprefix(_TAG)
         try:
-            if kind == "str":
+            if kind == "str" or (self.old_scalars and kind in ("timestamp", "value", "merge")):
                 return text
             if kind == "null":
                 return None
+            if self.old_scalars and kind in _OLD_SCALARS:
+                return _OLD_SCALARS[kind](node)
             if kind == "bool":
                 return {"true": True, "false": False}[text.lower()]
             if kind == "int":

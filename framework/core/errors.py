@@ -36,7 +36,8 @@ class OarError(Exception):
         for label, part in (("received", received), ("allowed", allowed), ("what to do", fix)):
             if part is not None:
                 lines.append(f"  {label}: {part}")
-        super().__init__("\n".join(lines))
+        # A file name may hold bytes that are no text; Python cannot print them as they are.
+        super().__init__("\n".join(lines).encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 class ConfigError(OarError, ValueError):

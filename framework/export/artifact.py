@@ -18,20 +18,22 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import jax
 import numpy as np
 import yaml
 from jax import export
 
+from framework.config.bind import bind, spell
+from framework.config.tree import Tree, from_plain, parse
+from framework.core.bounded import DATASET, SETTINGS, read_bytes, read_text
 from framework.core.errors import ConfigError, FormatError
 from framework.core.transform import Transform
-from framework.core.yaml_text import load_yaml
 
 FORMAT = 2  # 1: weights in model.safetensors, other names of stages
 CONFIG = "infer_cfg.yml"
@@ -44,11 +46,47 @@ def program_file(precision: str) -> str:
     return "model.jaxexp" if precision == "float32" else f"model.{precision}.jaxexp"
 
 
+@dataclass(frozen=True)
+class ArtifactSettings:
+    """What is the same in the configs of all artifacts; a domain's own keys stand beside it, see `Artifact.setting`."""
+
+    format: int
+    made_on: str
+    versions: dict[str, str]
+    stages: tuple[str, ...]
+    sha256: dict[str, str]
+    platforms: tuple[str, ...] = ()
+    domain: str | None = None
+    name: str | None = None
+    imports: tuple[str, ...] = ()
+    batch_size: int | None = None
+    labels: tuple[str, ...] = ()
+    buckets: tuple[int, ...] | None = None
+    bf16_verified: bool = False
+
+    def __post_init__(self) -> None:
+        for name in (*self.stages, *self.sha256):
+            if name != Path(name).name or name in ("", ".", ".."):
+                raise ConfigError(
+                    f"the name {name!r} leads out of the folder", allowed="names without folders"
+                )
+        if self.batch_size is not None and self.batch_size < 1:
+            raise ConfigError(
+                "a batch needs a sample", received=f"batch_size: {self.batch_size}", allowed="1 or more"
+            )
+        if self.buckets is not None and (not self.buckets or min(self.buckets) < 1):
+            raise ConfigError("buckets are lengths", received=list(self.buckets), allowed="1 or more of them")
+
+
+_HINTS = get_type_hints(ArtifactSettings)
+_NEEDED: Any = object()  # stands for no default
+
+
 @dataclass
 class Artifact:
     """A program in one or more precisions with its weights, and stages when it is a pipeline.
 
-    `config` is free-form plain data: what the domain needs to run it (preprocessing, postprocessing, labels, …).
+    `config` is plain data: ArtifactSettings and what the domain needs to run it (preprocessing, palette, …).
     """
 
     config: dict[str, Any]
@@ -57,6 +95,42 @@ class Artifact:
     stages: dict[str, Artifact] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     """What the transforms read, by name: see `pack_assets`."""
+    tree: Tree | None = None
+    """The config as it was read: file and lines for messages."""
+
+    @property
+    def source(self) -> str:
+        """What messages call it: the file of its config, or the name in it."""
+        return str(self.config.get("name", "artifact")) if self.tree is None else self.tree.where.source
+
+    def setting(
+        self, key: str, hint: Any = None, default: Any = _NEEDED, packages: Sequence[str] = ()
+    ) -> Any:
+        """The value of a key of the config, bound to a type hint (framework/config/bind.py).
+
+        Args:
+            hint: None for the keys of ArtifactSettings, which have theirs.
+            default: Instead of an error where there is no such key.
+            packages: Where components are.
+
+        Raises:
+            ConfigError: the value is of another kind; with file and line. FormatError: the key is missing.
+        """
+        hint = _HINTS[key] if hint is None else hint
+        if key not in self.config:
+            if default is not _NEEDED:
+                return default
+            raise FormatError(
+                f"the artifact's config has no {key!r}",
+                where=self.source,
+                received=f"the keys {', '.join(map(str, self.config))}",
+                allowed=f"{key}: {spell(hint)}",
+                fix="export it again with tools/export_model.py",
+            )
+        value = from_plain(self.config[key], self.source)
+        written = None if self.tree is None else self.tree.value.get(key)
+        # Settings given on the command line change `config`, not what was read.
+        return bind(written if written == value else value, hint, packages, key)
 
     def save(self, folder: str | Path) -> Path:
         """Write the folder. It appears whole or not at all; an older artifact of that name is replaced.
@@ -132,7 +206,8 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
         FormatError: not an artifact, of another format, damaged, or older than jax reads.
     """
     folder = Path(folder)
-    config = _read_config(folder)
+    tree = _read_config(folder)
+    config = tree.plain()
     _check_files(folder, config["sha256"], verify)
     programs = {
         precision: _read_program(folder / program_file(precision), config)
@@ -146,11 +221,11 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
 
         weights = load_weights(folder / WEIGHTS)
     files = {
-        name: (folder / name).read_bytes()
+        name: read_bytes(folder / name, DATASET, "file of the artifact")
         for name in config["sha256"]
         if name != WEIGHTS and not name.endswith(".jaxexp")
     }
-    return Artifact(config, programs, weights, found, files)
+    return Artifact(config, programs, weights, found, files, tree)
 
 
 def pack_assets(
@@ -183,7 +258,7 @@ def load_assets(
     return tuple(transform.load_assets(files) for transform in transforms)
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def _read_config(folder: Path) -> Tree:
     path = folder / CONFIG
     if not path.is_file():
         raise FormatError(
@@ -193,32 +268,34 @@ def _read_config(folder: Path) -> dict[str, Any]:
             allowed="a folder written by tools/export_model.py",
         )
     try:
-        config = load_yaml(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise _damaged(path, str(error)) from None
-    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        tree = parse(read_text(path, SETTINGS, "artifact's config"), str(path), old_scalars=True)
+    except ConfigError as error:
+        raise _damaged(path, error) from None
+    found = tree.value.get("format") if isinstance(tree.value, dict) else None
+    if found is None or found.value != FORMAT:
         raise FormatError(
             "an artifact of another format",
             where=path,
-            received=f"format {config.get('format') if isinstance(config, dict) else None}",
+            received=f"format {None if found is None else found.plain()}",
             allowed=f"format {FORMAT}",
             fix="export it again with this version of Oar",
         )
-    for key, kind in (("stages", list), ("sha256", dict), ("versions", dict)):
-        if not isinstance(config.get(key), kind):
-            raise _damaged(path, f"{key}: {config.get(key)!r}")
-    for name in (*config["stages"], *config["sha256"]):
-        if not isinstance(name, str) or name != Path(name).name or name in ("", ".", ".."):
-            raise _damaged(path, f"the name {name!r}, which leads out of the folder")
-    return config
+    try:
+        bind(
+            Tree({key: child for key, child in tree.value.items() if key in _HINTS}, tree.where),
+            ArtifactSettings,
+        )
+    except ConfigError as error:
+        raise _damaged(path, error) from None
+    return tree
 
 
-def _damaged(path: Path, received: str) -> FormatError:
+def _damaged(path: Path, error: ConfigError) -> FormatError:
     return FormatError(
-        "the artifact's config is damaged",
-        where=path,
-        received=received,
-        allowed=f"{CONFIG} as tools/export_model.py wrote it",
+        f"the artifact's config is damaged: {error.problem}",
+        where=error.where or path,
+        received=error.received,
+        allowed=error.allowed or f"{CONFIG} as tools/export_model.py wrote it",
         fix="copy the artifact again or export it anew",
     )
 
@@ -229,7 +306,7 @@ def _foreign(folder: Path) -> list[str]:
         return [folder.name] if folder.exists() else []
     names = sorted(path.name for path in folder.iterdir())
     try:
-        config = _read_config(folder)
+        config = _read_config(folder).plain()
     except FormatError:
         return names  # other toolkits call a file infer_cfg.yml too
     return [name for name in names if name not in {CONFIG, *config["sha256"], *config["stages"]}]
@@ -237,7 +314,7 @@ def _foreign(folder: Path) -> list[str]:
 
 def _read_program(file: Path, config: dict[str, Any]) -> export.Exported:
     try:
-        return export.deserialize(bytearray(file.read_bytes()))
+        return export.deserialize(bytearray(read_bytes(file, DATASET, "program")))
     except Exception as error:  # jax raises many types here: expired, newer than this jax, truncated
         made = config["versions"].get("jax", "?")
         raise FormatError(

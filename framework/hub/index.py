@@ -38,6 +38,7 @@ from typing import Any
 import yaml
 
 from framework.config.domains import domain_packages
+from framework.core.bounded import SETTINGS, read_text
 from framework.core.errors import ConfigError, did_you_mean
 from framework.core.yaml_text import load_yaml
 
@@ -124,8 +125,8 @@ def read_family(path: Path) -> dict[str, Entry]:
         ConfigError: with the file, the key, what was received and what is allowed.
     """
     try:
-        document = load_yaml(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        document = load_yaml(read_text(path, SETTINGS, "index of weights", ConfigError))
+    except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         raise ConfigError(
             "not well-formed YAML",

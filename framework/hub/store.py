@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framework.config.domains import domain_packages
-from framework.core.errors import ConfigError, HubError, did_you_mean
+from framework.core.bounded import SETTINGS, check_mapping, read_json, read_text
+from framework.core.errors import ConfigError, FormatError, HubError, did_you_mean
 from framework.core.home import home
 from framework.hub import transfer
 from framework.hub.index import HEX, Entry, File, Source, check_scheme, read_family
@@ -119,10 +120,10 @@ def digest(path: Path, fresh: bool = False) -> str:
     """
     if not fresh:
         try:
-            record = json.loads(_record(path).read_text(encoding="utf-8"))
+            record = check_mapping(read_json(_record(path)), path, "record")
             if record == {**_state(path), "sha256": record["sha256"]}:
                 return record["sha256"]
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, FormatError, KeyError):
             pass  # no record, or not one of ours: read the file
     state = _state(path)
     sha256 = transfer.sha256_of(path)
@@ -203,8 +204,8 @@ def _pin_of(path: Path) -> Path:
 
 def _pinned(path: Path) -> str | None:
     try:
-        sha256 = _pin_of(path).read_text(encoding="utf-8")[:64]
-    except OSError:
+        sha256 = read_text(_pin_of(path), SETTINGS)[:64]
+    except FormatError:
         return None
     return sha256 if HEX.fullmatch(sha256) else None
 

@@ -1,13 +1,15 @@
 """Engines: a program with its weights on one device, compiled once per shape. XLA's is the first.
 
 Calls may come from several threads: compiling takes a lock per shape, running takes none. Shapes should come in the
-buckets that a pipeline declares, so that `compile_count` is bounded by their number.
+buckets that a pipeline declares, so that `compile_count` is bounded by their number. A compiled program takes some 20
+MB: an engine keeps those that were used last.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -18,10 +20,15 @@ from numpy.typing import ArrayLike
 
 from framework.core.device import Device, default_device
 from framework.core.errors import DeviceError, ShapeError
+from framework.core.process import check_process
 from framework.export.program import size_fits
+from framework.inference.memory import release_memory
 from framework.nn.compilation import compile_options, enable_compilation_cache
 
 log = logging.getLogger("oar")
+KEPT = 32
+"""Compiled programs of one engine at a time. More shapes than these share the places; a program that comes again is
+read from the compilation cache, which takes a third of a second."""
 
 
 class Engine(Protocol):
@@ -64,6 +71,9 @@ class TensorShape(Protocol):
 class XLAEngine:
     """Run `program` on numpy inputs by name. Without `device` on the one that `set_device` chose.
 
+    Args:
+        kept: Compiled programs that stay in memory.
+
     Attributes:
         compile_count: shapes compiled so far (a program found in the compilation cache counts too).
     """
@@ -74,7 +84,9 @@ class XLAEngine:
         weights: Mapping[str, np.ndarray | jax.Array],
         device: Device | None = None,
         options: Mapping[str, Any] | None = None,
+        kept: int = KEPT,
     ) -> None:
+        check_process()
         enable_compilation_cache()
         self.device = device or default_device()
         kind = self.device.platform
@@ -92,14 +104,15 @@ class XLAEngine:
         (_, inputs), _ = jax.tree.unflatten(program.in_tree, program.in_avals)
         self.inputs: dict[str, Any] = inputs
         self.outputs: dict[str, Any] = jax.tree.unflatten(program.out_tree, program.out_avals)
-        self._function = jax.jit(program.call)
-        self._compiled: dict[tuple, Callable[..., Any]] = {}
+        self._kept = kept
+        self._compiled: OrderedDict[tuple, Callable[..., Any]] = OrderedDict()  # the one used last at the end
+        self._seen: set[tuple] = set()
         self._locks: dict[tuple, threading.Lock] = {}
         self._guard = threading.Lock()
 
     @property
     def compile_count(self) -> int:
-        return len(self._compiled)
+        return len(self._seen)
 
     def __call__(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         """Outputs by name as numpy arrays, which may be read-only; blocks until they are there.
@@ -111,6 +124,7 @@ class XLAEngine:
 
     def start(self, inputs: Mapping[str, Any]) -> dict[str, jax.Array]:
         """As a call, but the outputs may still be under way: reading one waits for it."""
+        check_process()
         arrays = self._checked(inputs)
         compiled = self.compile({name: array.shape for name, array in arrays.items()})
         return compiled(self._weights, jax.device_put(arrays, self.device))
@@ -122,28 +136,39 @@ class XLAEngine:
             ShapeError: the program does not take these shapes.
         """
         key = tuple(sorted((name, tuple(shape)) for name, shape in shapes.items()))
-        found = self._compiled.get(key)
-        if found is not None:
-            return found
         with self._guard:
+            if key in self._compiled:
+                self._compiled.move_to_end(key)
+                return self._compiled[key]
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
-            if key not in self._compiled:
-                specs = {
-                    name: jax.ShapeDtypeStruct(shapes[name], self.inputs[name].dtype) for name in self.inputs
-                }
-                try:
-                    with jax.default_device(self.device):
-                        lowered = self._function.lower(self._weights, specs)
-                except ValueError as error:  # an expression over sizes that size_fits leaves to jax
-                    raise ShapeError(
-                        "the program does not take these shapes",
-                        received=", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())
-                        + f": {str(error).splitlines()[0]}",
-                        allowed=self._signature(),
-                    ) from error
-                self._compiled[key] = self._compile(lowered)
-        return self._compiled[key]
+            found = self._compiled.get(key)
+            if found is None:
+                found = self._compile(self._lower(shapes))
+                with self._guard:
+                    self._seen.add(key)
+                    self._compiled[key] = found
+                    while len(self._compiled) > self._kept:
+                        self._locks.pop(self._compiled.popitem(last=False)[0], None)
+                release_memory()
+        return found
+
+    def _lower(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+        specs = {name: jax.ShapeDtypeStruct(shapes[name], self.inputs[name].dtype) for name in self.inputs}
+
+        def call(weights: Any, inputs: Any) -> Any:  # jax keeps what it traced as long as the function lives
+            return self.program.call(weights, inputs)
+
+        try:
+            with jax.default_device(self.device):
+                return jax.jit(call).lower(self._weights, specs)
+        except ValueError as error:  # an expression over sizes that size_fits leaves to jax
+            raise ShapeError(
+                "the program does not take these shapes",
+                received=", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())
+                + f": {str(error).splitlines()[0]}",
+                allowed=self._signature(),
+            ) from error
 
     def _compile(self, lowered: Any) -> Callable[..., Any]:
         if self._options:

@@ -17,7 +17,7 @@ import numpy as np
 
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.text.segmenter import FORMAT, Frame, Kind, Segmenter, SubwordEncoding
-from framework.text.tokenizer_files import parse_tokenizer, read_tokenizer
+from framework.text.tokenizer_files import damage_errors, parse_tokenizer, read_tokenizer
 from framework.text.tokenizer_training import train_tokenizer
 
 # A half of a surrogate pair is no character: libraries refuse it. Its replacement keeps the places of the others.
@@ -58,20 +58,31 @@ class Tokenizer:
         roles: The special token of each of ROLES that there is. "cls" begins a text and "sep" ends it, also where a
             model calls them bos and eos.
         single, pair: What surrounds one text, and two.
+        where: The file, for messages.
 
     Raises:
-        FormatError: a special token is not in the vocabulary.
+        FormatError: a special token is not in the vocabulary, or a text is missing in what surrounds it.
     """
 
-    def __init__(self, segmenter: Segmenter, roles: Mapping[str, str], single: Frame, pair: Frame) -> None:
+    def __init__(
+        self,
+        segmenter: Segmenter,
+        roles: Mapping[str, str],
+        single: Frame,
+        pair: Frame,
+        where: object = "tokenizer",
+    ) -> None:
         self.segmenter, self.roles, self.single, self.pair = segmenter, dict(roles), single, pair
+        self.where = where
         self._special: dict[str, int] = {}
+        _check_frame(single, "A", segmenter.size, where)
+        _check_frame(pair, "AB", segmenter.size, where)
         for role, token in self.roles.items():
             found = segmenter.id_of(token)
             if found is None:
                 raise FormatError(
                     "a special token is not in the vocabulary",
-                    where="tokenizer",
+                    where=where,
                     received=f"{role}_token {token!r}",
                     allowed="a token of the vocabulary",
                     fix="name it in tokenizer_config.json or special_tokens_map.json beside the file",
@@ -91,7 +102,8 @@ class Tokenizer:
             InputError: there is no such file, or no tokenizer in the folder. FormatError: it is damaged, of another
             format, not UTF-8, or lacks a special token. MissingExtraError: its library is not installed.
         """
-        return cls(*read_tokenizer(Path(path), dict(settings or {})))
+        with damage_errors(path):
+            return cls(*read_tokenizer(Path(path), dict(settings or {})), path)
 
     @classmethod
     def train(
@@ -113,7 +125,8 @@ class Tokenizer:
     @classmethod
     def from_json(cls, text: str, where: object = "tokenizer") -> Tokenizer:
         """What `to_json` gave, or the tokenizer.json of the library `tokenizers`. Raises: as `from_file`."""
-        return cls(*parse_tokenizer(text, where, {}))
+        with damage_errors(where):
+            return cls(*parse_tokenizer(text, where, {}), where)
 
     def to_json(self) -> str:
         """All of it as one JSON text."""
@@ -263,7 +276,8 @@ class Tokenizer:
 
     def _split(self, text: str | Sequence[str]) -> SubwordEncoding:
         if isinstance(text, str):
-            return self.segmenter.split(_SURROGATE.sub("\ufffd", text))
+            with damage_errors(self.where):
+                return self.segmenter.split(_SURROGATE.sub("\ufffd", text))
         if not isinstance(text, list | tuple) or not all(isinstance(word, str) for word in text):
             raise InputError(
                 "this is no text",
@@ -272,7 +286,8 @@ class Tokenizer:
                 allowed="str, or a list of words",
                 fix="decode bytes first: data.decode('utf-8')" if isinstance(text, bytes) else None,
             )
-        return self.segmenter.split_words([_SURROGATE.sub("\ufffd", word) for word in text])
+        with damage_errors(self.where):
+            return self.segmenter.split_words([_SURROGATE.sub("\ufffd", word) for word in text])
 
     def decode(self, ids: Iterable[int], skip_special: bool = True) -> str:
         """The text of tokens, as far as it can be told. Numbers beyond the vocabulary are left out.
@@ -282,8 +297,25 @@ class Tokenizer:
         """
         left_out = {self._special.get(role) for role in ("pad", "cls", "sep")} if skip_special else set()
         found = [int(one) for one in ids]
-        return self.segmenter.join(
-            [one for one in found if 0 <= one < self.vocab_size and one not in left_out]
+        with damage_errors(self.where):
+            return self.segmenter.join(
+                [one for one in found if 0 <= one < self.vocab_size and one not in left_out]
+            )
+
+
+def _check_frame(frame: Frame, texts: str, size: int, where: object) -> None:
+    """Raises: FormatError, unless each text stands once in its frame, among tokens of the vocabulary."""
+    places = [item for item, _ in frame if isinstance(item, str)]
+    numbers = [item for item, _ in frame if not isinstance(item, str)]
+    kinds = [kind for _, kind in frame]
+    known = all(type(number) is int and 0 <= number < size for number in numbers)
+    if sorted(places) != list(texts) or not known or not all(0 <= kind < 256 for kind in kinds):
+        raise FormatError(
+            "what is put around texts does not fit the vocabulary",
+            where=where,
+            received=f"{frame!r}"[:200],
+            allowed=f"{' and '.join(texts)} once, numbers of tokens below {size}",
+            fix="use the files of one model together",
         )
 
 

@@ -6,13 +6,14 @@ Sources: PaddleNLP 2.6 and transformers 4 (names of files and settings, special 
 from __future__ import annotations
 
 import base64
-import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from framework.core.errors import FormatError, InputError
+from framework.core import bounded
+from framework.core.errors import FormatError, InputError, OarError
 from framework.text.lookup import Lookup
 from framework.text.segmenter import FORMAT, ROLES, Frame, Segmenter, TokenizerParts
 from framework.text.sentence_pieces import SentencePieces
@@ -34,6 +35,34 @@ _SYMBOLS = r"[\p{S}\x{00AD}\x{00B2}\x{00BA}\x{3007}\x{00B5}\x{00D8}\x{014B}\x{01
 
 def read_tokenizer(path: Path, settings: dict[str, Any]) -> TokenizerParts:
     """See `Tokenizer.from_file`."""
+    with damage_errors(path):
+        return _read_tokenizer(path, settings)
+
+
+@contextmanager
+def damage_errors(where: object) -> Iterator[None]:
+    """Turns whatever is raised of a damaged tokenizer, by the libraries too, into one kind of error.
+
+    Raises:
+        FormatError: in the place of all but our own errors.
+    """
+    try:
+        yield
+    except OarError:
+        raise
+    except BaseException as error:  # panics of the library `tokenizers` are no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise FormatError(
+            "the tokenizer is damaged",
+            where=where,
+            received=f"{type(error).__name__}: {error}"[:200],
+            allowed="a file as its library, or Tokenizer.save, wrote it",
+            fix="copy the file again",
+        ) from error
+
+
+def _read_tokenizer(path: Path, settings: dict[str, Any]) -> TokenizerParts:
     if path.is_dir():
         settings = {**folder_settings(path), **settings}
         found = [path / name for name in _FILES if (path / name).is_file()]
@@ -84,20 +113,10 @@ def parse_tokenizer(text: str, where: object, settings: Mapping[str, Any]) -> To
             allowed=f"format {FORMAT}",
             fix="train it again with this version of Oar",
         )
-    try:
+    with damage_errors(where):
         frames = [tuple((item, int(kind)) for item, kind in data[name]) for name in ("single", "pair")]
         roles = {str(role): str(token) for role, token in data["roles"].items()}
         return TokenizerParts(_make_segmenter(data, where), roles, frames[0], frames[1])
-    except (KeyError, TypeError, ValueError, AttributeError, binascii.Error) as error:
-        if isinstance(error, FormatError):
-            raise
-        raise FormatError(
-            "the tokenizer is damaged",
-            where=where,
-            received=f"{type(error).__name__}: {error}"[:200],
-            allowed="JSON as Tokenizer.save wrote it",
-            fix="copy the file again",
-        ) from error
 
 
 def _make_segmenter(data: dict[str, Any], where: object) -> Segmenter:
@@ -377,32 +396,12 @@ def surround_as_bert(segmenter: Segmenter, roles: Mapping[str, str]) -> Tokenize
 
 
 def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError("the tokenizer cannot be read", where=path, received=error.strerror) from error
+    return bounded.read_bytes(path, bounded.VOCABULARY, "tokenizer", InputError)
 
 
 def _read_text(path: Path) -> str:
-    data = _read_bytes(path)
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FormatError(
-            "the file is not UTF-8",
-            where=f"{path}, line {data[: error.start].count(10) + 1}",
-            received=f"byte 0x{data[error.start]:02x}",
-            fix="copy the file again from where it came from",
-        ) from error
+    return bounded.decode(_read_bytes(path), path, "tokenizer")
 
 
 def _parse_json(text: str, where: object) -> dict[str, Any]:
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise FormatError("the file is not JSON", where=where, received=str(error)[:120]) from error
-    if not isinstance(data, dict):
-        raise FormatError(
-            "the file holds no JSON object", where=where, received=type(data).__name__, allowed="{…}"
-        )
-    return data
+    return bounded.check_mapping(bounded.parse_json(text, where, "tokenizer"), where, "tokenizer")

@@ -27,12 +27,28 @@ from PIL import (
     WebPImagePlugin,
 )
 
+from framework.core import bounded
 from framework.core.errors import InputError, ShapeError
 
 ImageSource = str | os.PathLike[str] | bytes | BinaryIO | np.ndarray | Image.Image
 Interpolation = Literal["nearest", "linear", "cubic", "area", "lanczos"]
 
-MAX_PIXELS = 300_000_000
+_LIMIT = "OAR_MAX_PIXELS"
+
+
+def _pixel_limit() -> int:
+    text = os.environ.get(_LIMIT, "").strip() or "200_000_000"
+    if not text.replace("_", "").isdecimal():
+        raise InputError(
+            "this is no number of pixels", where=_LIMIT, received=text, allowed="such as 400_000_000"
+        )
+    return int(text)
+
+
+MAX_PIXELS = _pixel_limit()
+"""Pixels of one image; the environment variable OAR_MAX_PIXELS sets another limit."""
+_LARGE, _PIXELS_A_BYTE = 50_000_000, 10_000
+"""No format packs an image that shows something so tightly; a fax page of white does, and is not so large."""
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".gif")
 _FORMATS = "JPEG, PNG, BMP, TIFF, WebP or GIF"
 _ORIENTATION_TAG = 0x0112
@@ -95,12 +111,10 @@ def read_bytes(source: str | os.PathLike[str] | bytes | BinaryIO, kind: str) -> 
     if isinstance(source, (bytes, bytearray, memoryview)):
         data, where = bytes(source), "<bytes>"
     elif isinstance(source, (str, os.PathLike)):
-        path = check_file(source, kind)
-        where = str(path)
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise InputError(f"the {kind} cannot be read", where=where, received=error) from error
+        data, where = (
+            bounded.read_bytes(os.fspath(source), bounded.DATASET, f"{kind} file", InputError),
+            str(source),
+        )
     elif isinstance(source, Readable):
         where = str(getattr(source, "name", "<file object>"))
         data = source.read()
@@ -124,19 +138,8 @@ def read_bytes(source: str | os.PathLike[str] | bytes | BinaryIO, kind: str) -> 
 
 
 def check_file(path: str | os.PathLike[str], kind: str) -> Path:
-    """`path` as a Path; InputError when there is no such file or it is a folder."""
-    path = Path(path)
-    if path.is_dir():
-        raise InputError(
-            f"this is a folder, not one {kind}", where=path, allowed=f"the path of one {kind} file"
-        )
-    if not path.is_file():
-        raise InputError(
-            f"there is no such {kind} file",
-            where=path,
-            fix=f"check the name; the current folder is {Path.cwd()}",
-        )
-    return path
+    """`path` as a Path; InputError when there is no such file, or it is a folder, a device or an address."""
+    return bounded.check_file(os.fspath(path), f"{kind} file", InputError)
 
 
 def open_header(data: bytes, where: str, max_pixels: int = MAX_PIXELS) -> Image.Image:
@@ -161,6 +164,14 @@ def open_header(data: bytes, where: str, max_pixels: int = MAX_PIXELS) -> Image.
     except Exception as error:  # damaged headers make the decoders raise anything
         raise damage_error(data, where, error) from error
     _check_size(image.size, max_pixels, where)
+    if _LARGE < image.width * image.height > _PIXELS_A_BYTE * len(data):
+        raise InputError(
+            "the image has far more pixels than its bytes can tell",
+            where=where,
+            received=f"{image.width}x{image.height} pixels in {len(data):,} bytes",
+            allowed=f"above {_LARGE:,} pixels at most {_PIXELS_A_BYTE:,} a byte",
+            fix="open it in a viewer and save it anew at a smaller size",
+        )
     if image.format == "JPEG" and not _jpeg_is_complete(data):
         raise damage_error(data, where, "the end of the JPEG is missing: the file is cut off")
     return image
@@ -265,7 +276,7 @@ def _check_size(size_wh: tuple[int, int], max_pixels: int, where: str) -> None:
             where=where,
             received=f"{width}x{height} = {width * height:,} pixels",
             allowed=f"at most {max_pixels:,}",
-            fix="shrink or tile the image, or raise max_pixels if the source can be trusted",
+            fix=f"shrink or tile the image, or set {_LIMIT} (or max_pixels) higher if the source can be trusted",
         )
 
 

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
+from numpy.lib import format as npy_format
 
 from framework.core.errors import InputError, MissingExtraError
 from framework.vision import image
@@ -37,7 +39,7 @@ def read_labels(source: str | os.PathLike[str] | bytes, *, max_pixels: int = MAX
     """
     data, where = image.read_bytes(source, "mask")
     if data.startswith(_NPY):
-        return _whole_numbers(_load(data, where), where)
+        return _whole_numbers(read_npy(data, where), where)
     opened = image.open_header(data, where, max_pixels)
     mode = opened.mode
     try:
@@ -63,7 +65,7 @@ def read_channels(source: str | os.PathLike[str] | bytes, *, max_pixels: int = M
     """
     data, where = image.read_bytes(source, "image")
     if data.startswith(_NPY):
-        return _channels(_load(data, where), where)
+        return _channels(read_npy(data, where), where)
     if data[:2] in _TIFF:
         return _channels(read_bands(data, where, max_pixels), where)
     opened = image.open_header(data, where, max_pixels)
@@ -85,10 +87,21 @@ def read_channels(source: str | os.PathLike[str] | bytes, *, max_pixels: int = M
     return image.read(data, max_pixels=max_pixels)
 
 
-def _load(data: bytes, where: str) -> np.ndarray:
+def read_npy(data: bytes, where: str) -> np.ndarray:
+    """The array of a .npy file's bytes; its size is compared with them before anything is made.
+
+    Raises:
+        InputError: the header is damaged, the array is cut off, or holds objects.
+    """
     try:
+        file = io.BytesIO(data)
+        version = npy_format.read_magic(file)
+        read_header = {1: npy_format.read_array_header_1_0, 2: npy_format.read_array_header_2_0}[version[0]]
+        shape, _, dtype = read_header(file)
+        if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
+            raise ValueError(f"{dtype} {list(shape)} in {len(data) - file.tell():,} bytes")
         return np.load(io.BytesIO(data))  # which takes no pickled objects
-    except (ValueError, OSError, EOFError, MemoryError) as error:
+    except Exception as error:  # numpy evaluates the header as Python's literals, which raise anything
         raise InputError(
             "the array could not be read",
             where=where,

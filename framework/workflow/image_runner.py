@@ -12,7 +12,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 import numpy as np
 
-from framework.config import Kind, bind, from_plain
+from framework.config import Kind, from_plain
 from framework.config.imports import import_components
 from framework.core.errors import InputError
 from framework.core.transform import Transform
@@ -110,12 +110,13 @@ def open_runner(
 ) -> ImageRunner[R]:
     """The runner of an artifact of one model, whose transforms are looked up in `packages`."""
     transforms = load_transforms(artifact, packages)
-    size = artifact.config["batch_size"] if batch_size is None else batch_size
+    size = artifact.setting("batch_size", int) if batch_size is None else batch_size
     return ImageRunner(runtime.open(artifact), transforms, interpret, size)
 
 
 def load_transforms(artifact: Artifact, packages: Sequence[str]) -> tuple[Transform[Any], ...]:
     """The transforms of an artifact with the files that they need."""
     hint = tuple[Annotated[Transform[Any], Kind("transform")], ...]
-    packages = (*packages, *import_components(from_plain({"imports": artifact.config.get("imports")})))
-    return load_assets(bind(artifact.config["transforms"], hint, packages), artifact.files)
+    imports = {"imports": list(artifact.setting("imports", default=()))}
+    packages = (*packages, *import_components(from_plain(imports, artifact.source)))
+    return load_assets(artifact.setting("transforms", hint, packages=packages), artifact.files)

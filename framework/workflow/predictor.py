@@ -10,6 +10,7 @@ from typing import BinaryIO, ClassVar, Generic, NamedTuple, Protocol, TypeAlias,
 import numpy as np
 
 from framework.core.errors import ConfigError, OarError
+from framework.core.process import check_process
 from framework.vision import image as vision_image
 from framework.workflow.result import ImageResult, TextResult
 
@@ -43,6 +44,7 @@ class Predictor(ABC, Generic[S, Item, R]):
     @overload
     def __call__(self, source: S) -> R: ...
     def __call__(self, source: S | list[S]) -> R | list[R]:
+        check_process()
         if isinstance(source, list):
             return list(self.predict_stream(self.read(one) for one in source))
         return next(iter(self.predict_stream(iter([self.read(source)]))))

@@ -35,7 +35,7 @@ FRAMEWORK_MAY_IMPORT = {
     "text": {"text", "config", "core"},
     "nn": {"nn", "core"},
     "io": {"io", "nn", "core"},
-    "export": {"export", "io", "nn", "core"},
+    "export": {"export", "io", "nn", "config", "core"},
     "jit": {"jit", "inference", "export", "nn", "core"},
     "inference": {"inference", "export", "io", "nn", "config", "core"},
     "hub": {"hub", "config", "core"},

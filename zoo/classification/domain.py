@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from framework.core.errors import InputError
+from framework.core.errors import FormatError, InputError
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.vision.sample import Sample
@@ -46,7 +46,7 @@ class ClassificationDomain(Domain[ClassificationOptions]):
     options = ClassificationOptions
 
     def open(self, artifact: Artifact, options: ClassificationOptions, runtime: Runtime) -> ImageClassifier:
-        labels = tuple(artifact.config["labels"])
+        labels = artifact.setting("labels")
 
         def interpret(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> Classification:
             return Classification(
@@ -57,7 +57,20 @@ class ClassificationDomain(Domain[ClassificationOptions]):
                 image=image,
             )
 
-        return ImageClassifier(open_runner(artifact, interpret, runtime, self.packages, options.batch_size))
+        runner = open_runner(artifact, interpret, runtime, self.packages, options.batch_size)
+        scores = runner.engine.outputs.get("scores")
+        if scores is None or (labels and scores.shape[-1] != len(labels)):
+            raise FormatError(
+                "the labels are not those of the program"
+                if scores is not None
+                else "this program does not classify",
+                where=artifact.source,
+                received=f"{len(labels)} labels, outputs "
+                + ", ".join(f"{name} {list(shape.shape)}" for name, shape in runner.engine.outputs.items()),
+                allowed="an output `scores` with a column for each label",
+                fix="take labels and program from one artifact, or export it again",
+            )
+        return ImageClassifier(runner)
 
 
 DOMAIN = ClassificationDomain()

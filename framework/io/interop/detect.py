@@ -5,12 +5,15 @@ And weights inside an archive, as PaddleSeg's servers give them: a .tar, .tar.gz
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import lzma
 import struct
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
+from typing import BinaryIO, cast
 
 from framework.core.errors import FormatError
 from framework.io.interop.model_folder import INDEX
@@ -96,9 +99,16 @@ def _refuse_foreign(source: Source, head: bytes) -> None:
 
 # -- archives ----------------------------------------------------------------------------------------------------------
 
-_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00")  # gzip, bzip2, xz
+
+def _gunzip(stream: BinaryIO) -> BinaryIO:
+    return cast(BinaryIO, gzip.GzipFile(fileobj=stream))
+
+
+_OPENERS = {b"\x1f\x8b": _gunzip, b"BZh": bz2.BZ2File, b"\xfd7zXZ\x00": lzma.LZMAFile}
+_PACKED = tuple(_OPENERS)
 _WEIGHTS = (".pdparams", ".safetensors", ".pth", ".pt", ".bin")
 _SHOWN = 8
+_MAX_MEMBERS = 10_000
 # Weights hardly shrink when they are packed: what is larger than this and so many times its archive is no weights.
 _LARGE, _TIMES = 1 << 30, 100
 # What the readers of the standard library raise for damaged bytes, and of encrypted or unknown packings
@@ -153,9 +163,36 @@ def _zip(source: Source) -> _Opened:
     return {one.filename: one.file_size for one in file.infolist() if not one.is_dir()}, file.read
 
 
+class _Unpacked:
+    """What a packed stream holds, as a file of at most so many bytes: a small one can unpack without end."""
+
+    def __init__(self, file: BinaryIO, limit: int) -> None:
+        self.file, self.limit = file, limit
+
+    def read(self, size: int = -1) -> bytes:
+        return self.file.read(min(size, self.limit) if size >= 0 else self.limit)
+
+    def seek(self, place: int) -> int:
+        if place > self.limit:
+            raise ValueError(f"it unpacks to more than {self.limit:,} bytes")
+        return self.file.seek(place)
+
+    def tell(self) -> int:
+        return self.file.tell()
+
+
 def _tar(source: Source) -> _Opened:
-    file = tarfile.open(fileobj=source.stream(), encoding="utf-8")  # noqa: SIM115 - nothing is open but memory
-    members = {one.name: one for one in file.getmembers() if one.isreg()}
+    stream = source.stream()
+    opener = next((opener for magic, opener in _OPENERS.items() if source.data[: len(magic)] == magic), None)
+    opened = stream if opener is None else cast(BinaryIO, opener(stream))
+    limit = max(_LARGE, _TIMES * len(source.data))
+    file = tarfile.open(fileobj=_Unpacked(opened, limit), mode="r:", encoding="utf-8")  # noqa: SIM115 - only memory
+    members = {}
+    for count, one in enumerate(file, start=1):
+        if count > _MAX_MEMBERS:
+            raise ValueError(f"it holds more than {_MAX_MEMBERS:,} files")
+        if one.isreg():
+            members[one.name] = one
 
     def read(name: str) -> bytes:
         opened = file.extractfile(members[name])

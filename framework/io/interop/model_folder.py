@@ -3,13 +3,13 @@ files."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from framework.core.bounded import SETTINGS, check_mapping, parse_json, read_json
 from framework.core.errors import FormatError
 from framework.io.interop.safetensors_io import read_safetensors_metadata
 from framework.io.interop.source import FETCH_AGAIN, Source
@@ -44,13 +44,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
             fix="copy config.json from where the weights came from; a model_config.json of PaddleNLP before 2.5 "
             "becomes one when a newer PaddleNLP loads and saves the model",
         )
-    try:
-        settings = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise FormatError("this is no JSON", where=str(path), received=str(error)) from None
-    if not isinstance(settings, dict):
-        raise FormatError("this is no config", where=str(path), received=type(settings).__name__)
-    return settings
+    return check_mapping(read_json(path, SETTINGS, "config"), path, "config")
 
 
 def find_weights(folder: Path) -> Path:
@@ -114,10 +108,7 @@ def read_shards(source: Source, read: Callable[[Path], Mapping[str, np.ndarray]]
 
 
 def _weight_map(source: Source) -> dict[str, str]:
-    try:
-        data = json.loads(bytes(source.data).decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise source.error("the index of the weights is no JSON", received=str(error)[:120]) from None
+    data = parse_json(bytes(source.data), source.name, "index of the weights")
     files = data.get("weight_map") if isinstance(data, dict) else None
     if not isinstance(files, dict) or not files:
         keys = ", ".join(list(data)[:_SHOWN]) if isinstance(data, dict) else type(data).__name__

@@ -16,10 +16,12 @@ from typing import cast
 import ml_dtypes
 import numpy as np
 
+from framework.core.bounded import read_bytes
 from framework.core.errors import FormatError
 
 FETCH_AGAIN = "copy or download the file again and compare its size and checksum with the published ones"
 MAX_RANK = 32
+_MAX_BYTES = 1 << 40  # no weights of one machine are larger; a sparse file may say so
 
 bfloat16 = np.dtype(ml_dtypes.bfloat16)
 float8_e4m3fn = np.dtype(ml_dtypes.float8_e4m3fn)
@@ -97,9 +99,7 @@ def read_source(path: str | Path) -> Source:
             where=path,
             fix="name the file inside it, for example inference.pdiparams, model.onnx or model.safetensors",
         )
-    if not path.is_file():
-        raise FormatError("there is no such file", where=path, fix="check the spelling and the folder")
-    data = path.read_bytes()
+    data = read_bytes(path, _MAX_BYTES, "file of weights")
     if not data:
         raise FormatError("the file is empty", where=path, received="0 bytes", fix=FETCH_AGAIN)
     return Source(str(path), memoryview(data))

@@ -36,8 +36,19 @@ def test_only_the_last_line_end_ends_the_file():
     assert CharacterSet.from_text("a\n\n", use_space_char=False).symbols == ("", "a", "")
 
 
+def test_a_dictionary_with_what_is_no_text(tmp_path):
+    nested = tmp_path / "inference.yml"
+    nested.write_text("PostProcess: {character_dict: [a, [b]]}\n", encoding="utf-8")
+    with pytest.raises(
+        FormatError, match=r"inference.yml: a symbol of the dictionary is no text[\s\S]*symbol 1"
+    ):
+        CharacterSet.from_inference_yml(nested)
+    with pytest.raises(InputError, match="a folder, not one dictionary"):
+        CharacterSet.from_file(tmp_path)
+
+
 def test_dictionary_file_errors(tmp_path):
-    with pytest.raises(InputError, match="there is no such file"):
+    with pytest.raises(InputError, match="there is no such dictionary"):
         CharacterSet.from_file(tmp_path / "none.txt")
     empty = tmp_path / "empty.txt"
     empty.write_bytes(b"")
@@ -45,7 +56,7 @@ def test_dictionary_file_errors(tmp_path):
         CharacterSet.from_file(empty)
     latin1 = tmp_path / "latin1.txt"
     latin1.write_bytes(b"a\n\xe9\n")
-    with pytest.raises(FormatError, match=r"not UTF-8\n  received: byte 0xe9 at offset 2"):
+    with pytest.raises(FormatError, match=r"line 2: the dictionary is not UTF-8\n  received: byte 0xe9"):
         CharacterSet.from_file(latin1)
 
 

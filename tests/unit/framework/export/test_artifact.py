@@ -168,7 +168,7 @@ def test_a_config_that_is_no_yaml(small: Artifact, tmp_path: Path):
     folder = small.save(tmp_path / "net")
     for damage in (b"format: [1\n", b"\xff\xfe\x00", b"[" * 100_000):
         (folder / CONFIG).write_bytes(damage)
-        with pytest.raises(FormatError, match=rf"{CONFIG}: the artifact's config is damaged\n(.*\n)+.*anew"):
+        with pytest.raises(FormatError, match=rf"{CONFIG}.*: the (artifact's config is damaged|.*not UTF-8)"):
             load_artifact(folder)
 
 
@@ -187,7 +187,7 @@ def test_a_config_that_is_no_yaml(small: Artifact, tmp_path: Path):
 def test_a_config_whose_head_is_damaged(small: Artifact, tmp_path: Path, changes: dict):
     folder = small.save(tmp_path / "net")
     edit(folder, **changes)
-    with pytest.raises(FormatError, match=f"{CONFIG}: the artifact's config is damaged"):
+    with pytest.raises(FormatError, match=rf"{CONFIG}:[0-9]+:1: the artifact's config is damaged"):
         load_artifact(folder)
 
 

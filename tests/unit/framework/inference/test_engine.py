@@ -50,6 +50,53 @@ def test_it_compiles_once_for_each_shape(parts):
     assert run.compile_count == 3
 
 
+def test_the_programs_used_last_are_kept(parts):
+    run = XLAEngine(*parts[1:], kept=2)
+    one, two, three = (images(n, 8, 8, 3) for n in (1, 2, 3))
+    first = run({"x": one})["output"]
+    run({"x": two})
+    kept = run.compile({"x": (1, 8, 8, 3)})
+    run({"x": three})  # the program of two images goes
+    assert run.compile({"x": (1, 8, 8, 3)}) is kept
+    assert len(run._compiled) == len(run._locks) == 2 and run.compile_count == 3
+    run({"x": two})  # that of three goes
+    np.testing.assert_array_equal(run({"x": one})["output"], first)
+    assert run.compile_count == 3
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_a_fork_after_use_is_an_error_and_no_hang(parts, tmp_path: Path):
+    folder = Artifact({}, {"float32": parts[1]}, parts[2]).save(tmp_path / "net")
+    code = """
+import os, sys, numpy as np
+from framework.core.errors import DeviceError
+from framework.export import load_artifact
+from framework.inference import XLAEngine
+artifact = load_artifact(sys.argv[1])
+if os.fork():
+    os.wait()  # the child uses it first: that works
+else:
+    XLAEngine(artifact.programs["float32"], artifact.weights)
+    print("before", flush=True)
+    os._exit(0)
+run = XLAEngine(artifact.programs["float32"], artifact.weights)
+run({"x": np.zeros((1, 8, 8, 3), np.float32)})
+if os.fork():
+    os.wait()
+else:
+    try:
+        run({"x": np.zeros((1, 8, 8, 3), np.float32)})
+    except DeviceError as error:
+        print(error, flush=True)
+    os._exit(0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], cwd=REPO, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.startswith("before\n"), done.stderr
+    assert "was forked from one in which jax was at work" in done.stdout and '"spawn"' in done.stdout
+
+
 def test_start_gives_outputs_that_may_be_under_way(parts):
     out = XLAEngine(*parts[1:]).start({"x": images(1, 8, 8, 3)})["output"]
     assert isinstance(out, jax.Array) and np.asarray(out).shape == (1, 8, 8, 4)

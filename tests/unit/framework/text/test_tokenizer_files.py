@@ -120,10 +120,10 @@ def test_a_missing_mask_is_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("vocab.txt", b"[PAD]\n\xff\xfe\n", r"vocab.txt, line 2: the file is not UTF-8[\s\S]*0xff"),
-        ("tokenizer.json", b"\x89PNG\r\n", "the file is not UTF-8"),
-        ("tokenizer.json", b"not json", "the file is not JSON"),
-        ("tokenizer.json", b"[1, 2]", "no JSON object"),
+        ("vocab.txt", b"[PAD]\n\xff\xfe\n", r"vocab.txt, line 2: the tokenizer is not UTF-8[\s\S]*0xff"),
+        ("tokenizer.json", b"\x89PNG\r\n", "the tokenizer is not UTF-8"),
+        ("tokenizer.json", b"not json", "the tokenizer is not JSON"),
+        ("tokenizer.json", b"[1, 2]", "holds no mapping"),
         ("tokenizer.json", b'{"a": 1}', r"this JSON is no tokenizer[\s\S]*keys a"),
         ("tokenizer.json", b'{"model": {"type": "X"}}', "the tokenizer cannot be read"),
         ("tokenizer.json", b'{"oar_tokenizer": 99}', r"another format[\s\S]*format 99"),
@@ -145,20 +145,33 @@ def test_wrong_files(name: str, data: bytes, message: str, tmp_path: Path) -> No
 def test_a_damaged_tokenizer_of_ours(tmp_path: Path) -> None:
     data = json.loads(Tokenizer.train("words", ["a b"], 10).to_json())
     for change in ({"kind": "other"}, {"tokens": 3}, {"single": [["A"]]}, {"roles": []}):
-        with pytest.raises(FormatError, match="the tokenizer is damaged"):
+        with pytest.raises(FormatError, match=r"tokenizer.json: the tokenizer is damaged"):
             Tokenizer.from_json(json.dumps({**data, **change}), "tokenizer.json")
+    for frame in ([["C", 0]], [[99, 0], ["A", 0]], [["A", 0], ["A", 0]], [[-1, 0], ["A", 0]], [["A", 300]]):
+        with pytest.raises(FormatError, match=r"tokenizer.json: what is put around texts does not fit"):
+            Tokenizer.from_json(json.dumps({**data, "single": frame}), "tokenizer.json")
     with pytest.raises(FormatError, match=r"special token is not in the vocabulary[\s\S]*mask_token '<m>'"):
         Tokenizer.from_json(json.dumps({**data, "roles": {**data["roles"], "mask": "<m>"}}))
 
 
+def test_a_tokenizer_that_fails_at_work_names_its_file(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    model = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+             "max_input_chars_per_word": 100, "vocab": {"a": 0}}  # fmt: skip
+    path = write(tmp_path / "tokenizer.json", {"version": "1.0", "model": model})
+    tokenizer = Tokenizer.from_file(path)
+    with pytest.raises(FormatError, match=r"tokenizer.json: the tokenizer is damaged[\s\S]*UNK"):
+        tokenizer.encode("b")
+
+
 def test_missing_files(tmp_path: Path) -> None:
     pytest.importorskip("tokenizers")
-    with pytest.raises(InputError, match="the tokenizer cannot be read"):
+    with pytest.raises(InputError, match="there is no such tokenizer"):
         Tokenizer.from_file(tmp_path / "no.json")
     with pytest.raises(InputError, match=r"no tokenizer in the folder[\s\S]*an empty folder[\s\S]*vocab.txt"):
         Tokenizer.from_file(tmp_path)
     write(tmp_path / "vocab.json", ROBERTA)
-    with pytest.raises(InputError, match=r"merges.txt: the tokenizer cannot be read"):
+    with pytest.raises(InputError, match=r"merges.txt: there is no such tokenizer"):
         Tokenizer.from_file(tmp_path)
 
 

@@ -149,5 +149,5 @@ def test_what_cannot_be(path: Path) -> None:
         Tokenize(str(path), max_length=0)
     with pytest.raises(ConfigError, match="no room for a text"):
         Tokenize(str(path), max_length=1)(TextSample("cats"), RNG)
-    with pytest.raises(InputError, match="the tokenizer cannot be read"):
+    with pytest.raises(InputError, match="there is no such tokenizer"):
         load_tokenizer("no/such/tokenizer.json")

@@ -2,6 +2,7 @@
 
 import io
 import os
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -205,7 +206,7 @@ def test_source_errors(tmp_path):
     text.write_text("not an image at all", encoding="utf-8")
     for source, message in (
         (tmp_path / "gone.jpg", "gone.jpg: there is no such image file"),
-        (tmp_path, "a folder, not one image"),
+        (tmp_path, "a folder, not one image file"),
         (empty, "empty.jpg: the image is empty"),
         (text, "text.png: this is not an image of a known format"),
         (b"", "<bytes>: the image is empty"),
@@ -218,14 +219,38 @@ def test_source_errors(tmp_path):
             image.read(source)  # pyright: ignore[reportArgumentType]
 
 
+def test_a_small_file_that_claims_a_huge_image():
+    gif = b"GIF89a" + struct.pack("<HH", 17000, 17000) + b"\x80\0\0" + b"\0\0\0\xff\xff\xff"
+    gif += b"," + struct.pack("<HHHH", 0, 0, 17000, 17000) + b"\0" + b"\x02\x02L\x01\0;"
+    with pytest.raises(InputError, match=r"too many pixels[\s\S]*OAR_MAX_PIXELS"):
+        image.read(gif)
+    for size in (9000, 14000):
+        small = gif.replace(struct.pack("<H", 17000), struct.pack("<H", size))
+        with pytest.raises(InputError, match="far more pixels than its bytes can tell"):
+            image.read(small)
+
+
+def test_the_limit_is_an_environment_variable(monkeypatch):
+    monkeypatch.setenv("OAR_MAX_PIXELS", "400_000_000")
+    assert image._pixel_limit() == 400_000_000
+    monkeypatch.setenv("OAR_MAX_PIXELS", "many")
+    with pytest.raises(InputError, match=r"OAR_MAX_PIXELS: .*[\s\S]*received: many"):
+        image._pixel_limit()
+
+
+def test_an_address_says_what_to_do():
+    with pytest.raises(InputError, match=r"address, not a file[\s\S]*curl -LO https://example\.org/a\.png"):
+        image.read("https://example.org/a.png")
+
+
 def test_unreadable_file(tmp_path, monkeypatch):
     path = tmp_path / "locked.png"
     path.write_bytes(b"x")
 
-    def refuse(self):
-        raise PermissionError("denied")
+    def refuse(self, mode):
+        raise PermissionError(13, "denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(InputError, match=r"cannot be read[\s\S]*denied"):
         image.read(path)
 

@@ -139,3 +139,17 @@ def test_a_damaged_16_bit_png() -> None:
     ].tobytes()
     with pytest.raises(InputError, match="could not be decoded"):
         read_channels(data[:1000])
+
+
+def test_an_array_that_claims_more_than_its_file_holds():
+    data = io.BytesIO()
+    np.save(data, np.zeros((2, 3), np.uint8))
+    huge = data.getvalue().replace(b"(2, 3), ", b"(9999999999, 9999), ".ljust(8))
+    for damaged in (
+        huge,
+        data.getvalue()[:-1],
+        data.getvalue()[:40],
+        data.getvalue().replace(b"|u1", b"|O8"),
+    ):
+        with pytest.raises(InputError, match=r"<bytes>: the array could not be read"):
+            read_labels(damaged)

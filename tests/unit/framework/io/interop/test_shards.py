@@ -89,7 +89,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("index", "message"),
     [
-        (lambda files: json.dumps({"weight_map": files})[:30], "the index of the weights is no JSON"),
+        (lambda files: json.dumps({"weight_map": files})[:30], "the index of the weights is not JSON"),
         (lambda files: {"metadata": {}}, "names no weights(.|\n)*the keys metadata"),
         (lambda files: {}, "names no weights(.|\n)*the keys none"),
         (lambda files: {"weight_map": {}}, "names no weights(.|\n)*weight_map {}"),

@@ -46,7 +46,7 @@ def test_a_view_stays_inside_the_file(source, start, size, allowed):
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(FormatError, match=r"there is no such file(.|\n)*check the spelling"):
+    with pytest.raises(FormatError, match=r"there is no such file(.|\n)*check the path"):
         read_source(tmp_path / "no.onnx")
     with pytest.raises(FormatError, match=r"this is a folder(.|\n)*name the file inside it"):
         read_source(tmp_path)

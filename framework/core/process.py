@@ -1,0 +1,28 @@
+"""Which process computes: a child that was forked after that has none of its threads and would wait for ever."""
+
+from __future__ import annotations
+
+import os
+
+from framework.core.errors import DeviceError
+
+_user: int | None = None
+
+
+def check_process() -> None:
+    """Note that this process computes with jax. What runs programs calls it first.
+
+    Raises:
+        DeviceError: this process was forked from one that computed.
+    """
+    global _user
+    if _user is None:
+        _user = os.getpid()
+    if _user != os.getpid():
+        raise DeviceError(
+            "this process was forked from one in which jax was at work, and cannot compute",
+            where=f"process {os.getpid()}",
+            received=f"a fork of process {_user}",
+            allowed="a process of its own, or threads, which share one predictor",
+            fix='multiprocessing.get_context("spawn"), or fork before the first model is opened',
+        )
