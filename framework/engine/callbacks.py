@@ -32,13 +32,21 @@ class Callback:
         """After a step was given to the device."""
 
     def on_log(self, trainer: Trainer, row: Row) -> None:
-        """Every `log_every` steps, with means since the last time."""
+        """At the first step, every `log_every` steps and at the end of each epoch: the learning rate of the step, and
+        means of the other numbers since the last time."""
 
     def on_eval(self, trainer: Trainer, row: Row) -> None:
         """After an evaluation; `row["best"]` says whether it was the best so far."""
 
     def on_end(self, trainer: Trainer) -> None:
         """After the last step, also when training failed."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain data that a checkpoint keeps, so that a resumed run goes on as if it had not been stopped."""
+        return {}
+
+    def set_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take back what `state_dict` gave, before `on_begin`."""
 
 
 class LogLines(Callback):

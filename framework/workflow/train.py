@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from framework.engine import callbacks as C
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import Experiment, LoaderConfig, bind_experiment
 from framework.engine.label_alignment import AlignedPack, align_labels, infer_classes
+from framework.engine.stopping import TrainingStopped
 from framework.engine.task import Task, check_transforms
 from framework.engine.trainer import Trainer
 from framework.io.checkpoint import CHECKPOINTS, RUN_CONFIG, CheckpointStore, find_checkpoint, run_folder
@@ -88,6 +90,7 @@ def train(
 
     Raises:
         ConfigError, WeightError, InputError, TrainingError: each says what is wrong and what to do.
+        TrainingStopped: SIGINT or SIGTERM came; a checkpoint is written, and the message has the command to go on.
     """
     config = find_config(config)
     tree = load(config, overrides)
@@ -100,7 +103,11 @@ def train(
         (folder / RUN_CONFIG).write_text(text, encoding="utf-8")
         if resume:
             trainer.resume(find_checkpoint(folder if resume is True else resume))
-        scores = trainer.fit()
+        try:
+            scores = trainer.fit()
+        except TrainingStopped as stop:
+            command = shlex.join(["oar", "train", "-c", str(folder / RUN_CONFIG), "--resume"])
+            raise TrainingStopped(stop.signal, stop.step, stop.checkpoint, command) from None
         if trainer.store is not None and (best := trainer.store.best()) is not None:
             log.info(f"best checkpoint: {best}")
     return scores
