@@ -19,7 +19,7 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from framework.core.errors import ConfigError, OarError, WeightError
+from framework.core.errors import ConfigError, FormatError, OarError, WeightError
 from framework.distributed import Partitioner
 from framework.engine.callbacks import Callback
 from framework.engine.evaluator import EvaluationCancelled, Evaluator
@@ -28,7 +28,7 @@ from framework.engine.label_report import find_bad_labels, name_samples
 from framework.engine.step import TrainState, init_state, train_step
 from framework.engine.stopping import StopSignals, TrainingStopped
 from framework.engine.task import Task
-from framework.io.checkpoint import CHECKPOINTS, CheckpointStore, flatten, load_checkpoint, unflatten
+from framework.io.checkpoint import CHECKPOINTS, STATE, CheckpointStore, flatten, load_checkpoint, unflatten
 from framework.io.device import prefetch_to_device, without_texts
 from framework.io.loader import DataLoader
 from framework.nn import functional_core
@@ -162,6 +162,13 @@ class Trainer:
             WeightError: it is of another model, or of a run with other settings.
         """
         saved = load_checkpoint(folder)
+        if missing := {"settings", "best_score", "since_best", "sums", "plateau"} - saved.meta.keys():
+            raise FormatError(
+                "the checkpoint does not say where the run was",
+                where=folder / STATE,
+                received=f"no {', '.join(sorted(missing))}",
+                fix="resume from another checkpoint, or start from its model.safetensors with `pretrained`",
+            )
         ours = {**self.state.params, **self.state.buffers}
         shapes = {name: tuple(a.shape) for name, a in ours.items()}
         theirs = {name: tuple(a.shape) for name, a in saved.model.items()}
@@ -193,8 +200,10 @@ class Trainer:
         self.best_score, self.since_best = saved.meta["best_score"], saved.meta["since_best"]
         self._sums = dict(saved.meta["sums"])
         self._owes_evaluation, self._saved_step = saved.meta.get("owes_evaluation", False), self.step
-        for callback, state in zip(self.callbacks, saved.meta.get("callbacks", ())):
-            callback.set_state_dict(state)
+        kept = saved.meta.get("callbacks", {})
+        for name, callback in self._named_callbacks().items():
+            if isinstance(kept.get(name), dict):
+                callback.set_state_dict(kept[name])
         if self.plateau is not None and saved.meta["plateau"] is not None:
             self.plateau.set_state_dict(saved.meta["plateau"])
         log.info(f"going on from step {self.step} of {folder}")
@@ -202,6 +211,14 @@ class Trainer:
     def start_from(self, optimizer: Any) -> None:
         """Begin with the state that the optimizer had at the end of another training of the same model."""
         self.state = replace(self.state, optimizer=self.partitioner.place(optimizer))
+
+    def _named_callbacks(self) -> dict[str, Callback]:
+        """By type, numbered within it: other callbacks may come and go between a run and its resumption."""
+        named: dict[str, Callback] = {}
+        for callback in self.callbacks:
+            kind = type(callback).__name__
+            named[f"{kind}_{sum(name.startswith(f'{kind}_') for name in named)}"] = callback
+        return named
 
     def _rest(self) -> dict[str, Any]:
         kept = ("step", "optimizer", "ema", "scaler", "lr_factor")
@@ -220,7 +237,11 @@ class Trainer:
             "since_best": self.since_best,
             "sums": self._sums,
             "owes_evaluation": self._owes_evaluation,
-            "callbacks": [callback.state_dict() for callback in self.callbacks],
+            "callbacks": {
+                name: state
+                for name, callback in self._named_callbacks().items()
+                if (state := callback.state_dict())
+            },
             "plateau": self.plateau.state_dict() if self.plateau else None,
             "labels": list(self.labels),
             **self.about,
@@ -377,21 +398,27 @@ class Trainer:
             factor = self.plateau.observe(next(iter(scores.values())))
             placed = jax.device_put(np.float32(factor), self.partitioner.replicated)
             self.state = replace(self.state, lr_factor=placed)
-        self.save(best)
         row = {"step": step, "epoch": (step - 1) // self.steps_per_epoch, **scores, "best": best}
-        for callback in self.callbacks:
-            callback.on_eval(self, {**row, "seconds": time.perf_counter() - began})
+        try:
+            for callback in self.callbacks:
+                callback.on_eval(self, {**row, "seconds": time.perf_counter() - began})
+        finally:  # with what the callbacks have made of the scores; and nothing is lost where one of them fails
+            self.save(best)
         took = time.perf_counter() - began
         self._mark = self._mark[0] + took, *self._mark[1:]  # evaluation is no training time
         return scores
 
+    @property
+    def higher_is_better(self) -> bool:
+        """Of the first score, as the first metric says; there is one where there are scores."""
+        return next(iter(self.task.metrics(self.labels).values())).higher_is_better
+
     def _better(self, scores: dict[str, float]) -> bool:
-        """Whether the first score is better than all before; the first metric says which way is up."""
+        """Whether the first score is better than all before."""
         if not scores or self.best_score is None:
             return bool(scores)
-        first = next(iter(self.task.metrics(self.labels).values()))
         value = next(iter(scores.values()))
-        return value > self.best_score if first.higher_is_better else value < self.best_score
+        return value > self.best_score if self.higher_is_better else value < self.best_score
 
 
 def _list(samples: Sequence[object]) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import shlex
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +20,7 @@ from framework.engine import callbacks as C
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import Experiment, LoaderConfig, bind_experiment
 from framework.engine.label_alignment import AlignedPack, align_labels, infer_classes
+from framework.engine.loggers import TensorBoard
 from framework.engine.stopping import TrainingStopped
 from framework.engine.task import Task, check_transforms
 from framework.engine.trainer import Trainer
@@ -77,6 +78,7 @@ def train(
     output_dir: str | Path | None = None,
     resume: str | bool = False,
     evaluate: bool = True,
+    callbacks: Sequence[C.Callback] = (),
 ) -> dict[str, float]:
     """Train a configuration; returns the scores of the last evaluation.
 
@@ -87,6 +89,7 @@ def train(
     Args:
         resume: Go on from the run's last checkpoint (True), or from the one at this path.
         evaluate: Evaluate `data.eval` on the way, where there is one.
+        callbacks: Besides those of the config.
 
     Raises:
         ConfigError, WeightError, InputError, TrainingError: each says what is wrong and what to do.
@@ -99,7 +102,7 @@ def train(
     folder = Path(output_dir) if output_dir else run_folder(config)
     with _run_folder(folder, bool(resume)), _log_file(folder / "train.log"):
         text = resolved(override(tree, "weights=null"))
-        trainer = make_trainer(experiment, folder, text, evaluate)
+        trainer = make_trainer(experiment, folder, text, evaluate, callbacks)
         (folder / RUN_CONFIG).write_text(text, encoding="utf-8")
         if resume:
             trainer.resume(find_checkpoint(folder if resume is True else resume))
@@ -114,7 +117,11 @@ def train(
 
 
 def make_trainer(
-    experiment: Experiment, folder: Path | None, text: str = "", evaluate: bool = True
+    experiment: Experiment,
+    folder: Path | None,
+    text: str = "",
+    evaluate: bool = True,
+    callbacks: Sequence[C.Callback] = (),
 ) -> Trainer:
     """The Trainer of an experiment, with the model's values before the first step."""
     options, task = experiment.train, cast(Task, experiment.task)
@@ -145,12 +152,12 @@ def make_trainer(
     if folder is not None:
         shown.append(C.MetricsFile(folder / "metrics.jsonl"))
         if options.tensorboard:
-            shown.append(C.TensorBoard(folder / "tensorboard"))
+            shown.append(TensorBoard())
         if options.profile_step is not None:
             shown.append(C.Profile(folder / "profile", options.profile_step))
     if options.early_stop is not None:
-        shown.append(C.EarlyStop(options.early_stop))
-    shown += options.callbacks
+        shown.append(C.EarlyStopping(patience=options.early_stop))
+    shown += (*options.callbacks, *callbacks)
     held_out = experiment.data.eval if evaluate else None
     return Trainer(
         model,

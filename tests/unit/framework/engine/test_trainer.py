@@ -14,7 +14,7 @@ import pytest
 
 from framework.core.errors import ConfigError, InputError, WeightError
 from framework.distributed import Partitioner
-from framework.engine.callbacks import Callback, EarlyStop, LogLines, MetricsFile
+from framework.engine.callbacks import Callback, EarlyStopping, LogLines, MetricsFile
 from framework.engine.stopping import TrainingStopped
 from framework.engine.trainer import TrainingError
 from framework.io.checkpoint import find_checkpoint
@@ -183,7 +183,7 @@ def test_lines_of_the_log(make, caplog):
 
 def test_early_stop(make):
     rows = Rows()
-    trainer = make(callbacks=[rows, EarlyStop(2)], epochs=50, optimizer=Momentum(0.0, 0.9))
+    trainer = make(callbacks=[rows, EarlyStopping(patience=2)], epochs=50, optimizer=Momentum(0.0, 0.9))
     trainer.fit()
     assert [row["best"] for row in rows.evals] == [True, False, False] and trainer.step == 18
 
@@ -310,6 +310,18 @@ def test_a_signal_ends_the_step_and_saves_and_the_run_goes_on_bit_for_bit(make, 
     for name, value in straight.state.params.items():
         assert np.array_equal(value, trainer.state.params[name]), name
     assert trainer.best_score == straight.best_score and trainer.since_best == straight.since_best
+
+
+def test_a_callback_goes_on_with_what_it_kept(make, tmp_path):
+    """Scores that never get better: the third evaluation ends the run, before and after a resume."""
+    still = {"optimizer": Momentum(0.0, 0.9), "epochs": 9}
+    first = make(callbacks=[EarlyStopping(patience=2), Signal(13)], folder=tmp_path, **still)
+    with pytest.raises(TrainingStopped):
+        first.fit()  # in the third epoch, after two evaluations
+    trainer = make(callbacks=[Rows(), EarlyStopping(patience=2)], folder=tmp_path, **still)
+    trainer.resume(find_checkpoint(tmp_path))
+    trainer.fit()
+    assert trainer.step == 18
 
 
 def test_the_second_signal_stops_at_once(make, tmp_path):
