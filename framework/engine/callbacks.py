@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -80,6 +81,23 @@ class LogLines(Callback):
         )
         best = "  (best so far)" if row["best"] else ""
         log.info(f"step {row['step']}  eval  {scores}{best}")
+
+
+@contextmanager
+def print_log(*handlers: logging.Handler) -> Iterator[None]:
+    """Show lines of the log on stdout inside the block, and give them to these handlers."""
+    shown = (logging.StreamHandler(sys.stdout), *handlers)
+    level = log.level
+    for handler in shown:
+        log.addHandler(handler)
+    log.setLevel(min(level or logging.INFO, logging.INFO))
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        for handler in shown:
+            log.removeHandler(handler)
+            handler.close()
 
 
 def _clock(seconds: float) -> str:
@@ -212,7 +230,9 @@ class EarlyStopping(Callback):
         sign = 1.0 if self._more_is_better(name, trainer) else -1.0
         best = self._seen.get("best", self.baseline)
         better = best is None or sign * (scores[name] - best) > self.min_delta
-        self._seen.update({"best": scores[name], "bad": 0} if better else {"bad": self._seen.get("bad", 0) + 1})
+        self._seen.update(
+            {"best": scores[name], "bad": 0} if better else {"bad": self._seen.get("bad", 0) + 1}
+        )
         if self._seen["bad"] >= self.patience:
             log.info(f"no better {name} in {self.patience} evaluations: training ends")
             trainer.stop = True

@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -240,19 +239,8 @@ def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
         lock.release()
 
 
-@contextmanager
-def _log_file(path: Path) -> Iterator[None]:
+def _log_file(path: Path) -> AbstractContextManager[None]:
     """Lines of the log to the terminal and, added at the end, to a file."""
-    handlers = [logging.StreamHandler(sys.stdout), logging.FileHandler(path, encoding="utf-8")]
-    handlers[1].setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
-    level = log.level
-    for handler in handlers:
-        log.addHandler(handler)
-    log.setLevel(min(level or logging.INFO, logging.INFO))
-    try:
-        yield
-    finally:
-        log.setLevel(level)
-        for handler in handlers:
-            log.removeHandler(handler)
-        handlers[1].close()
+    file = logging.FileHandler(path, encoding="utf-8")
+    file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+    return C.print_log(file)
