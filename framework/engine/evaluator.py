@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -16,10 +16,15 @@ from framework.nn.compilation import compile_options, enable_compilation_cache
 from framework.nn.functional_core import GraphDef, State
 
 
+class EvaluationCancelled(Exception):
+    """`Evaluator.cancelled` said so; there are no scores."""
+
+
 class Evaluator:
     """Evaluates parameters of one model; the program is compiled once.
 
-    `loader` pads its last batch and marks the padding in `valid`, so that every batch has one shape.
+    `loader` pads its last batch and marks the padding in `valid`, so that every batch has one shape. `cancelled` is
+    asked before each batch.
     """
 
     def __init__(
@@ -32,6 +37,7 @@ class Evaluator:
     ) -> None:
         enable_compilation_cache()
         self.task, self.loader, self.labels, self.sharding = task, loader, labels, sharding
+        self.cancelled: Callable[[], bool] = lambda: False
 
         def infer(params: State, buffers: State, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
             return task.infer(graphdef.bind(params, buffers), batch)
@@ -41,7 +47,11 @@ class Evaluator:
         self._infer = jax.jit(infer, compiler_options=compile_options(device))
 
     def run(self, params: State, buffers: State) -> dict[str, float]:
-        """Scores by name, the one that decides first. `params` and `buffers` are the model's."""
+        """Scores by name, the one that decides first. `params` and `buffers` are the model's.
+
+        Raises:
+            EvaluationCancelled: as `cancelled` asks for.
+        """
         metrics, self.first = self.task.metrics(self.labels), None
         waiting: list[tuple[dict, dict]] = []
 
@@ -55,6 +65,8 @@ class Evaluator:
                 metric.update(outputs, batch)
 
         for batch in self.loader.batches(epoch=0):
+            if self.cancelled():
+                raise EvaluationCancelled
             numbers = without_texts(batch.data)
             arrays = {name: narrow(value, name) for name, value in numbers.items() if name != "valid"}
             placed = jax.device_put(arrays, self.sharding) if self.sharding is not None else arrays

@@ -60,7 +60,7 @@ class TrainOptions:
     """How long, how precisely, and what is reported. Give `epochs` or `iters`.
 
     Attributes:
-        log_every: Steps between two lines of the log.
+        log_every: Steps between two lines of the log; the first step and the end of each epoch have one too.
         eval_every, save_every: Steps; without a number at the end of each epoch. The last step always does both.
         keep: How many of the latest checkpoints stay; the best one always does.
         amp: The type of activations and matrix products; parameters stay float32.
@@ -69,9 +69,11 @@ class TrainOptions:
         lr_batch_size: The batch size that the learning rate is meant for; it is scaled linearly to the actual one.
         ema: A moving average of the parameters, which is evaluated and exported instead of them.
         early_stop: Stop after so many evaluations without a better score.
-        tensorboard: Write scalars, and images where the task draws some, to <run>/tensorboard.
+        tensorboard: Write scalars, and images where the task draws some, to <run>/tensorboard; the same as the callback
+            `{type: TensorBoard}`.
         profile_step: Record a profile of this step and the two after it to <run>/profile.
-        callbacks: Of the user, after those of the framework.
+        callbacks: Run after those of the framework, in this order: EarlyStopping, TensorBoard, VisualDL, WandB, and the
+            user's own.
     """
 
     epochs: int | None = None

@@ -16,7 +16,7 @@ There is no tape: gradients come from `nn.value_and_grad(layer, loss_fn)`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -130,6 +130,8 @@ class Layer:
     """Base of all layers and models. Subclasses define `__init__` (calling `super().__init__()`) and `forward`."""
 
     training: bool
+    statistics_frozen: bool = False
+    """Set by `freeze`: running statistics do not change, and stand for those of the batch in training too."""
     state_renames: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Regular expressions and replacements that turn another official spelling of the names below this layer into ours;
     `set_state_dict` applies them in order to names that it does not know."""
@@ -296,7 +298,11 @@ class Layer:
         return self.train(False)
 
     def freeze(self, pattern: str = "") -> list[str]:
-        """Stop training the parameters whose dotted name contains the regular expression; returns their names."""
+        """Stop training the parameters whose dotted name contains the regular expression; returns their names.
+
+        A normalisation of which no parameter is left to train keeps its running statistics too, and normalises with
+        them in training: see `freeze_statistics`. Dropout stays as it is.
+        """
         found = [(name, p) for name, p in self.named_parameters() if re.search(pattern, name)]
         if not found:
             names = [name for name, _ in self.named_parameters()]
@@ -307,7 +313,24 @@ class Layer:
             )
         for _, parameter in found:
             parameter.attr = replace(parameter.attr, trainable=False)
+        self.freeze_statistics(pattern, {name for name, p in self.named_parameters() if not p.trainable})
         return [name for name, _ in found]
+
+    def freeze_statistics(self, pattern: str, frozen: Collection[str] = ()) -> list[Layer]:
+        """Keep the running statistics of layers as they are, and use them in training; returns the layers changed.
+
+        Chosen are layers whose parameters all have names that contain the regular expression or are in `frozen`, at
+        least one of them the former; a layer without parameters counts by the names of its buffers.
+        `layer.statistics_frozen = False` undoes it.
+        """
+        changed = []
+        for path, layer in self.named_sublayers(include_self=True):
+            names = [f"{path}.{name}" if path else name for name in layer._parameters or layer._buffers]
+            matched = [re.search(pattern, name) is not None for name in names]
+            if any(matched) and all(hit or name in frozen for hit, name in zip(matched, names)):
+                changed += [] if layer.statistics_frozen else [layer]
+                layer.statistics_frozen = True
+        return changed
 
     # -- state ----------------------------------------------------------------------------------------------------
 

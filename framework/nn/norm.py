@@ -20,7 +20,8 @@ class BatchNorm(Layer):
     """Batch normalisation of [N, ..., C]. The running statistics are the buffers `_mean` and `_variance`.
 
     `momentum` weighs the old statistic. In training the call replaces the buffers; inside jit use `nn.apply`, which
-    returns them. `use_global_stats=True` normalises with the running statistics in training too.
+    returns them. `use_global_stats=True` normalises with the running statistics in training too, and so does a layer
+    that is frozen.
     """
 
     float32_parameters = True
@@ -55,6 +56,7 @@ class BatchNorm(Layer):
                 received=x.shape,
                 allowed=" or ".join(f"{n} axes" for n in self._ranks) + ", channels last",
             )
+        running = True if self.statistics_frozen else self.use_global_stats
         y, mean, variance = F.batch_norm(
             x,
             self._mean,
@@ -64,9 +66,9 @@ class BatchNorm(Layer):
             self.training,
             self.momentum,
             self.epsilon,
-            self.use_global_stats,
+            running,
         )
-        if self.training and not self.use_global_stats:
+        if self.training and not running:
             self._mean, self._variance = mean, variance
         return y
 

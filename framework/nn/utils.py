@@ -111,7 +111,7 @@ def _spectral_norm_class(cls: type[Layer], name: str, iterations: int, eps: floa
         return F.spectral_norm(original, u, v, dim, 0, eps)[0]
 
     def forward(self: Layer, *args: object, **kwargs: object) -> Any:
-        if self.training:
+        if self.training and not self.statistics_frozen:
             original = getattr(self, f"{name}_orig")
             u, v = getattr(self, f"{name}_u"), getattr(self, f"{name}_v")
             _, u, v = F.spectral_norm(jax.lax.stop_gradient(original), u, v, dim, iterations, eps)

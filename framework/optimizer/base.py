@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, cast
 from weakref import WeakKeyDictionary
@@ -73,7 +73,7 @@ class Optimizer:
         weight_decay: A number is L2; `L1Decay(coeff)`, `L2Decay(coeff)`. `ParamAttr(regularizer=...)` replaces it for a
             parameter. Optimizers with decoupled decay (AdamW, Lion) take a number only.
         grad_clip: `GradClip`, or Paddle's `ClipGradByGlobalNorm(1.0)` and the like.
-        no_decay: Parameters of these patterns have no weight decay, unless their ParamAttr asks for it.
+        no_decay: Parameters of this pattern, or these, have no weight decay, unless their ParamAttr asks for it.
         decay_norm_and_bias: False takes the decay from parameters of less than two dimensions: biases and the scales
             of normalisations.
         lr_multipliers: Pattern to factor; the factors of all patterns found in a name, `layer_decay` and
@@ -82,7 +82,9 @@ class Optimizer:
             `layer.5`) count from 1 to n in the order of registration; block k has the factor
             `layer_decay**(n + 1 - k)`, what is registered before the first block `layer_decay**(n + 1)`, what is
             behind the blocks 1. Source: BEiT (arXiv 2106.08254); PaddleDetection's AdamWDL.
-        frozen: Parameters of these patterns are not trained: no gradient, no state, no part in the gradient's norm.
+        frozen: Parameters of this pattern, or these, are not trained: no gradient, no state, no part in the gradient's
+            norm. A Trainer leaves the running statistics of normalisations that are frozen as they are, as
+            `Layer.freeze` does.
         accumulate: The gradients of so many calls are averaged for one step.
         multi_precision: Keeps a float32 copy of parameters of 16 bits, so that small steps are not lost.
     """
@@ -90,11 +92,11 @@ class Optimizer:
     learning_rate: Rate = field(kw_only=False)
     weight_decay: float | WeightDecay | None = None
     grad_clip: GradClip | None = None
-    no_decay: tuple[str, ...] = ()
+    no_decay: str | tuple[str, ...] = ()
     decay_norm_and_bias: bool = True
     lr_multipliers: dict[str, float] = field(default_factory=dict)
     layer_decay: float | None = None
-    frozen: tuple[str, ...] = ()
+    frozen: str | tuple[str, ...] = ()
     accumulate: int = 1
     multi_precision: bool = False
     _sessions: WeakKeyDictionary[Layer, _Session] = field(
@@ -104,6 +106,9 @@ class Optimizer:
     decoupled: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        for name in ("no_decay", "frozen"):  # a string is one pattern, not its letters
+            given = getattr(self, name)
+            object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
         if self.accumulate < 1:
             raise self.error("accumulate is too small", self.accumulate, "1 or more")
         if self.layer_decay is not None and not 0 < self.layer_decay <= 1:
@@ -375,7 +380,7 @@ class Optimizer:
         return replace(self, learning_rate=self.schedule.resolve(total_steps, steps_per_epoch))
 
 
-def _matches(patterns: tuple[str, ...], name: str) -> bool:
+def _matches(patterns: Iterable[str], name: str) -> bool:
     return any(re.search(pattern, name) for pattern in patterns)
 
 

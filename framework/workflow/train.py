@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +19,8 @@ from framework.engine import callbacks as C
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import Experiment, LoaderConfig, bind_experiment
 from framework.engine.label_alignment import AlignedPack, align_labels, infer_classes
+from framework.engine.loggers import TensorBoard
+from framework.engine.stopping import TrainingStopped
 from framework.engine.task import Task, check_transforms
 from framework.engine.trainer import Trainer
 from framework.io.checkpoint import CHECKPOINTS, RUN_CONFIG, CheckpointStore, find_checkpoint, run_folder
@@ -75,6 +77,7 @@ def train(
     output_dir: str | Path | None = None,
     resume: str | bool = False,
     evaluate: bool = True,
+    callbacks: Sequence[C.Callback] = (),
 ) -> dict[str, float]:
     """Train a configuration; returns the scores of the last evaluation.
 
@@ -85,9 +88,11 @@ def train(
     Args:
         resume: Go on from the run's last checkpoint (True), or from the one at this path.
         evaluate: Evaluate `data.eval` on the way, where there is one.
+        callbacks: Besides those of the config.
 
     Raises:
         ConfigError, WeightError, InputError, TrainingError: each says what is wrong and what to do.
+        TrainingStopped: SIGINT or SIGTERM came; a checkpoint is written, and the message has the command to go on.
     """
     config = find_config(config)
     tree = load(config, overrides)
@@ -96,18 +101,26 @@ def train(
     folder = Path(output_dir) if output_dir else run_folder(config)
     with _run_folder(folder, bool(resume)), _log_file(folder / "train.log"):
         text = resolved(override(tree, "weights=null"))
-        trainer = make_trainer(experiment, folder, text, evaluate)
+        trainer = make_trainer(experiment, folder, text, evaluate, callbacks)
         (folder / RUN_CONFIG).write_text(text, encoding="utf-8")
         if resume:
             trainer.resume(find_checkpoint(folder if resume is True else resume))
-        scores = trainer.fit()
+        try:
+            scores = trainer.fit()
+        except TrainingStopped as stop:
+            command = shlex.join(["oar", "train", "-c", str(folder / RUN_CONFIG), "--resume"])
+            raise TrainingStopped(stop.signal, stop.step, stop.checkpoint, command) from None
         if trainer.store is not None and (best := trainer.store.best()) is not None:
             log.info(f"best checkpoint: {best}")
     return scores
 
 
 def make_trainer(
-    experiment: Experiment, folder: Path | None, text: str = "", evaluate: bool = True
+    experiment: Experiment,
+    folder: Path | None,
+    text: str = "",
+    evaluate: bool = True,
+    callbacks: Sequence[C.Callback] = (),
 ) -> Trainer:
     """The Trainer of an experiment, with the model's values before the first step."""
     options, task = experiment.train, cast(Task, experiment.task)
@@ -138,12 +151,12 @@ def make_trainer(
     if folder is not None:
         shown.append(C.MetricsFile(folder / "metrics.jsonl"))
         if options.tensorboard:
-            shown.append(C.TensorBoard(folder / "tensorboard"))
+            shown.append(TensorBoard())
         if options.profile_step is not None:
             shown.append(C.Profile(folder / "profile", options.profile_step))
     if options.early_stop is not None:
-        shown.append(C.EarlyStop(options.early_stop))
-    shown += options.callbacks
+        shown.append(C.EarlyStopping(patience=options.early_stop))
+    shown += (*options.callbacks, *callbacks)
     held_out = experiment.data.eval if evaluate else None
     return Trainer(
         model,
@@ -226,19 +239,8 @@ def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
         lock.release()
 
 
-@contextmanager
-def _log_file(path: Path) -> Iterator[None]:
+def _log_file(path: Path) -> AbstractContextManager[None]:
     """Lines of the log to the terminal and, added at the end, to a file."""
-    handlers = [logging.StreamHandler(sys.stdout), logging.FileHandler(path, encoding="utf-8")]
-    handlers[1].setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
-    level = log.level
-    for handler in handlers:
-        log.addHandler(handler)
-    log.setLevel(min(level or logging.INFO, logging.INFO))
-    try:
-        yield
-    finally:
-        log.setLevel(level)
-        for handler in handlers:
-            log.removeHandler(handler)
-        handlers[1].close()
+    file = logging.FileHandler(path, encoding="utf-8")
+    file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+    return C.print_log(file)
