@@ -34,7 +34,7 @@ class Report(data_check.Report):
     broken: tuple[str, ...]
     """Images that cannot be read or have another size than is said."""
     left_out: tuple[str, ...]
-    """Boxes without an area."""
+    """Boxes without an area or outside of their image."""
 
     def summary(self) -> list[str]:
         objects = sum(count for _, count, _ in self.classes)
@@ -55,7 +55,7 @@ class Report(data_check.Report):
         return {
             "images that cannot be used": self.broken,
             "images with boxes beyond their edges": self.outside,
-            "boxes without an area, which are left out": self.left_out,
+            "boxes without an area or outside of their image, which are left out": self.left_out,
         }
 
 

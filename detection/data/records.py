@@ -52,7 +52,8 @@ class Records:
     problems: tuple[str, ...] = ()
 
     def sample(self, index: int) -> Sample:
-        """Reads the image and puts its objects beside it.
+        """Reads the image and puts its objects beside it. Where the annotation does not say the image's size, objects
+        wholly outside of it have valid False.
 
         Raises:
             InputError: the image cannot be read, or has another size than its annotation says.
@@ -60,12 +61,16 @@ class Records:
         index = range(len(self.images))[index]
         record, rows = self.images[index], slice(self.starts[index], self.starts[index + 1])
         pixels = _read(record)
+        boxes, valid = self.boxes[rows].copy(), self.valid[rows].copy()
+        if record.size_hw is None:
+            height, width = pixels.shape[:2]
+            valid &= (boxes[:, :2] < (width, height)).all(axis=1) & (boxes[:, 2:] > 0).all(axis=1)
         return Sample(
             pixels,
-            boxes=self.boxes[rows].copy(),
+            boxes=boxes,
             keypoints=None if self.keypoints is None else self.keypoints[rows].copy(),
             labels=self.labels[rows].copy(),
-            valid=self.valid[rows].copy(),
+            valid=valid,
             areas=None if self.areas is None else self.areas[rows].copy(),
             id=record.id,
         )
