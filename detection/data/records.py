@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -87,6 +88,12 @@ class RecordsDataset(LazyDataset):
     def class_names(self) -> tuple[str, ...]:
         """The names of the classes by index."""
         return self._records.class_names
+
+    def read_labels(self) -> Sequence[np.ndarray]:
+        """The classes [K] of the objects of each image, without the image; crowds and difficult ones do not count."""
+        found, starts = self._records, self._records.starts
+        rows = (slice(*ends) for ends in itertools.pairwise(starts))
+        return [found.labels[of_image][found.valid[of_image]] for of_image in rows]
 
     @property
     def problems(self) -> tuple[str, ...]:

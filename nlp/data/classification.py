@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import FormatError
@@ -48,6 +51,10 @@ class TextClassification(ClassDataset):
             kind = class_index(names, label, where)
             samples.append(TextSample(text, pair=pair, words=words, label=kind, id=where))
         return names, samples
+
+    def read_labels(self) -> Sequence[np.ndarray]:
+        """The class index [1] of each text."""
+        return np.array([[sample.label] for sample in self.samples], np.int32)
 
 
 def _text(value: object, where: str) -> tuple[str, tuple[str, ...] | None]:
