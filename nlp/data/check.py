@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 from framework.core.errors import FormatError, InputError, OarError
 from framework.io import data_check
 from framework.io.data_check import format_table
-from nlp.data.texts import column
+from nlp.data.texts import column, find_title, label_name, parse_line
 
 Format = Literal["lines", "table", "tagged"]
 _TAGGED = (".conllu", ".conll", ".bio", ".bmes")
@@ -23,7 +22,7 @@ _CLASSES, _WIDTH = 100, 40
 
 @dataclass(frozen=True)
 class Columns:
-    """Where things stand in a line: numbers counted from 0, or keys of JSON."""
+    """Where things stand in a line: numbers counted from 0, names of the first line, or keys of JSON."""
 
     text: int | str = 0
     label: int | str = 1
@@ -138,27 +137,38 @@ def _lines(path: Path, broken: list[str]) -> Iterator[tuple[int, str | None]]:
 def _rows(
     path: Path, form: Format, columns: Columns, broken: list[str]
 ) -> Iterator[tuple[int, str, str | None]]:
+    wanted: list[int | str] = [columns.text, columns.label]
+    named = form == "table" and path.suffix != ".jsonl" and any(isinstance(name, str) for name in wanted)
+    header = columns.header or named
     for number, line in _lines(path, broken):
-        if line is None or (columns.header and number == 1):
-            continue
+        if line is None or (form != "lines" and not line.strip()):
+            continue  # the data set passes over blank lines too
         if form == "lines":
             yield number, line, None
             continue
-        if not line.strip():
-            continue  # the data set passes over it too
+        where = f"line {number}"
         try:
-            fields = json.loads(line) if path.suffix == ".jsonl" else line.split(columns.separator)
-            text = column(fields, columns.text, f"line {number}")
-            label = column(fields, columns.label, f"line {number}")
-        except ValueError as error:  # also what `column` raises
-            broken.append(f"line {number}: {_short(error)}")
+            if header:
+                header = False
+                titles = [str(title).strip() for title in parse_line(line, path, columns.separator, where)]
+                wanted = [find_title(titles, name, str(path)) for name in wanted] if named else wanted
+                continue
+            fields = parse_line(line, path, columns.separator, where)
+            text, label = (
+                column(fields, wanted[0], where),
+                label_name(column(fields, wanted[1], where), where),
+            )
+        except OarError as error:
+            if named and wanted == [columns.text, columns.label]:
+                raise  # no line can be read
+            broken.append(f"{where}: {_short(error)}")
             continue
         if isinstance(text, list) and all(isinstance(word, str) for word in text):
             text = " ".join(text)
         if not isinstance(text, str):
             broken.append(f"line {number}: {type(text).__name__} is no text")
             continue
-        yield number, text, str(label)
+        yield number, text, label
 
 
 def _sentences(
@@ -198,9 +208,9 @@ def _tagged_rows(
         if line is None or not line.strip():
             continue
         try:
-            fields = json.loads(line)
+            fields = parse_line(line, path, "\t", f"line {number}")
             words, tags = (column(fields, name, f"line {number}") for name in (columns.word, columns.tag))
-        except ValueError as error:
+        except OarError as error:
             broken.append(f"line {number}: {_short(error)}")
             continue
         if not isinstance(words, list) or not isinstance(tags, list) or len(words) != len(tags):
@@ -209,7 +219,5 @@ def _tagged_rows(
         yield number, " ".join(map(str, words)), tuple(map(str, tags))
 
 
-def _short(error: Exception) -> str:
-    if isinstance(error, OarError):
-        return error.problem + (f": {error.received}" if error.received is not None else "")
-    return f"this is not JSON: {error}"
+def _short(error: OarError) -> str:
+    return error.problem + (f": {error.received}" if error.received is not None else "")
