@@ -93,7 +93,9 @@ def parse_line(line: str, path: Path, separator: str, where: str) -> list[str] |
         try:
             return next(csv.reader([line]))
         except csv.Error as error:
-            raise FormatError("the line cannot be divided at its commas", where=where, received=error) from error
+            raise FormatError(
+                "the line cannot be divided at its commas", where=where, received=error
+            ) from error
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
