@@ -50,6 +50,10 @@ class _ImageFiles(LazyDataset):
     def __len__(self) -> int:
         return len(self._index.names)
 
+    def read_labels(self) -> Sequence[np.ndarray]:
+        """The class index [1] of each sample, without its image."""
+        return self._index.labels[:, None]
+
     @cached_property
     @abstractmethod
     def _index(self) -> _Index: ...
