@@ -65,6 +65,8 @@ class FunctionLayer(Layer):
 class Linear(Layer):
     """x [..., in_features] @ weight [in_features, out_features] + bias."""
 
+    transposed_in_torch = ("weight",)
+
     def __init__(
         self, in_features: int, out_features: int, weight_attr: AttrLike = None, bias_attr: AttrLike = None
     ) -> None:

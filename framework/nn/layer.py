@@ -29,6 +29,7 @@ from jax.typing import ArrayLike, DTypeLike
 from framework.core import rng
 from framework.core.dtypes import autocast, narrow
 from framework.core.errors import ShapeError, TraceError, WeightError, nearest
+from framework.core.torch_state import TorchState
 from framework.nn import initializer as I
 from framework.nn.recompute import recompute, record
 
@@ -137,6 +138,8 @@ class Layer:
     `set_state_dict` applies them in order to names that it does not know."""
     float32_parameters: ClassVar[bool] = False
     """Whether own parameters stay float32 under `amp.auto_cast(level="O2")`, as those of normalisation do."""
+    transposed_in_torch: ClassVar[tuple[str, ...]] = ()
+    """Own matrices that torch keeps the other way round."""
     _recompute: bool = False  # set on instances by nn.set_recompute
 
     def __init__(self) -> None:
@@ -386,6 +389,8 @@ class Layer:
             WeightError: one error that lists every missing, unexpected and mismatched key. With `strict=False` keys
                 may be missing or unexpected, and nothing is loaded for them; a mismatched shape is always an error.
         """
+        if isinstance(state, TorchState):
+            self._refuse_torch(state)
         state = self._without_aliases(state)
         slots = {full: (layer, registry, name) for full, layer, registry, name in self._state_slots()}
         shapes = self.state_shapes()
@@ -419,6 +424,23 @@ class Layer:
                     old = layer._buffers[name]
                     layer._buffers[name] = _concrete(state[key], old.dtype)
         return missing, unexpected
+
+    def _refuse_torch(self, state: TorchState) -> None:
+        """Raises: WeightError, where a matrix would be loaded the other way round, which a square one does not show."""
+        known = self._without_aliases(state)
+        turned = [
+            full
+            for full, layer, _, name in self._state_slots()
+            if name in layer.transposed_in_torch and full in known
+        ]
+        if turned:
+            raise WeightError(
+                "these weights are torch's, where linear layers are [out, in]",
+                where=type(self).__name__,
+                received=", ".join(turned[:5]) + (f" and {len(turned) - 5} more" if len(turned) > 5 else ""),
+                allowed="Paddle's layout, [in, out]",
+                fix="framework.workflow.weights.load_pretrained(layer, path) loads the file, names and statistics too",
+            )
 
     set_dict = load_dict = set_state_dict
 

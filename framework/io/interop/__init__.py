@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from framework.core.torch_state import TorchState
 from framework.io.interop.detect import detect, read_member
 from framework.io.interop.model_folder import read_shards
 from framework.io.interop.onnx import read_onnx
@@ -53,7 +54,7 @@ def load_weights(path: str | Path) -> dict[str, np.ndarray]:
     that are no arrays are left out. `.pdmodel`, PIR `.json` and `.pdiparams` need the other file of the pair beside
     them. The index of weights in several files (`model.safetensors.index.json` and the like) gives the arrays of all of
     them, and an archive (.tar, .tar.gz, .zip) those of the one file of weights in it. Names and layouts stay those of
-    the file.
+    the file; what torch wrote comes as a `TorchState`: `from_torch` makes ours of it.
     Raises FormatError when the file is of no known format, damaged or hostile.
     """
     source = read_source(path)
@@ -64,11 +65,12 @@ def load_weights(path: str | Path) -> dict[str, np.ndarray]:
         if kind not in ("safetensors", "pickle", "torch"):
             raise source.error("these are no weights by themselves", received=kind, fix="unpack the archive")
     if kind == "safetensors":
-        return read_safetensors(source)
+        arrays = read_safetensors(source)
+        return TorchState(arrays) if read_safetensors_metadata(source).get("format") == "pt" else arrays
     if kind == "pickle":
         return _state_dict(source, read_pdparams(source)[0])
     if kind == "torch":
-        return _state_dict(source, read_torch(source))
+        return TorchState(_state_dict(source, read_torch(source)))
     if kind == "index":
         return read_shards(source, load_weights)
     program = _beside(source) if kind == "pdiparams" else load_program(path)
