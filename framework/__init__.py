@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from framework import amp as amp
     from framework import autograd as autograd
     from framework import config as config
+    from framework import distributed as distributed
     from framework import engine as engine
     from framework import export as export
     from framework import inference as inference
@@ -35,6 +36,7 @@ _PACKAGES = (
     "amp",
     "autograd",
     "config",
+    "distributed",
     "engine",
     "export",
     "inference",
@@ -61,7 +63,11 @@ def __getattr__(name: str) -> object:
         return importlib.import_module(f"framework.{name}")
     if name in _WHERE:
         return getattr(importlib.import_module(_WHERE[name]), name)
-    raise AttributeError(f"module 'framework' has no attribute {name!r}")
+    from framework.core.foreign_names import TOP, foreign_name
+
+    raise foreign_name("framework", name, TOP) or AttributeError(
+        f"module 'framework' has no attribute {name!r}"
+    )
 
 
 def __dir__() -> list[str]:

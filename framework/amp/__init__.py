@@ -12,13 +12,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 from framework.core.dtypes import Autocast, autocast_scope
 from framework.core.errors import ConfigError
+from framework.core.foreign_names import GRAD_SCALER, foreign_name
 from framework.nn.functional.autocast import check_names
 
 Level = Literal["O1", "O2"]
@@ -140,6 +141,12 @@ class GradScaler:
                     received=getattr(self, name),
                     allowed=allowed,
                 )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            error = foreign_name("GradScaler", name, GRAD_SCALER)
+            raise error or AttributeError(f"'GradScaler' object has no attribute {name!r}")
 
     def init(self) -> ScalerState:
         """The state before the first step."""

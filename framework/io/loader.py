@@ -48,12 +48,15 @@ class DataLoader:
         prefetch_factor: at most this many batches a worker are made ahead.
         pad_last: fill the last batch by repeating its last sample, and give dict batches the key `valid` [N] bool.
         worker_init_fn: called with the worker's number in each worker when it starts.
-        timeout: seconds to wait for one batch; None waits as long as it takes.
         skip_bad_samples: leave out samples that the dataset cannot read (InputError, FormatError, OSError) instead of
             raising. In their place come others, drawn by (seed, epoch, index); with `pad_last` these do not count in
             `valid`. `skip_log` has them, and puts a line into the log for each. It ends in the error all the same where
             ten others cannot be read either.
         skip_log: where they are listed; by default a new SkipLog.
+        timeout: seconds to wait for one batch; None, or 0 as in Paddle, waits as long as it takes.
+        feed_list, places, return_list, use_buffer_reader, use_shared_memory, persistent_workers, pin_memory: arguments
+            of Paddle and torch that change nothing here: batches are numpy arrays, made ahead, and are put on devices
+            where they are computed with; processes always share memory, and start at the beginning of an iteration.
 
     Raises:
         ConfigError: settings that are out of range or contradict one another.
@@ -80,6 +83,13 @@ class DataLoader:
         timeout: float | None = None,
         skip_bad_samples: bool = False,
         skip_log: SkipLog | None = None,
+        feed_list: Sequence[object] | None = None,
+        places: object = None,
+        return_list: bool = True,
+        use_buffer_reader: bool = True,
+        use_shared_memory: bool = True,
+        persistent_workers: bool = False,
+        pin_memory: bool = False,
     ) -> None:
         check_integer("DataLoader.batch_size", batch_size, at_least=1)
         check_integer("DataLoader.num_workers", num_workers, at_least=0)
@@ -92,12 +102,20 @@ class DataLoader:
                 received=repr(worker_mode),
                 allowed="'thread' or 'process'",
             )
-        if timeout is not None and not timeout > 0:
+        if timeout is not None and timeout < 0:
             raise ConfigError(
                 "a time limit is positive",
                 where="DataLoader.timeout",
                 received=timeout,
                 allowed="seconds > 0, or None",
+            )
+        if feed_list:
+            raise ConfigError(
+                "there are no variables of a static graph to feed",
+                where="DataLoader.feed_list",
+                received=f"{len(feed_list)} variables",
+                allowed="None",
+                fix="leave it out; `for batch in loader` gives the batches",
             )
         given = {
             "batch_size": batch_size != 1,
@@ -132,7 +150,7 @@ class DataLoader:
                 fix="give the batch sampler that attribute",
             )
         self.num_workers, self.worker_mode, self.prefetch_factor = num_workers, worker_mode, prefetch_factor
-        self.worker_init_fn, self.timeout = worker_init_fn, timeout
+        self.worker_init_fn, self.timeout = worker_init_fn, timeout or None
         self.epoch = 0
         self._recipe = Recipe(
             dataset,

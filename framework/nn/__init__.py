@@ -1,5 +1,10 @@
 """Layers, parameters and the functional core: `framework.nn` in the shape of `paddle.nn`, channels-last."""
 
+from typing import TYPE_CHECKING
+
+from framework.core.array_hints import install_array_hints as _install_array_hints
+from framework.core.foreign_names import find_layer_hint as _find_layer_hint
+from framework.core.foreign_names import module_error as _module_error
 from framework.nn import functional as functional
 from framework.nn import initializer as initializer
 from framework.nn import utils as utils
@@ -30,6 +35,9 @@ from framework.nn.activation import Swish as Swish
 from framework.nn.activation import Tanh as Tanh
 from framework.nn.activation import Tanhshrink as Tanhshrink
 from framework.nn.activation import ThresholdedReLU as ThresholdedReLU
+from framework.nn.clip import ClipGradByGlobalNorm as ClipGradByGlobalNorm
+from framework.nn.clip import ClipGradByNorm as ClipGradByNorm
+from framework.nn.clip import ClipGradByValue as ClipGradByValue
 from framework.nn.common import Dropout as Dropout
 from framework.nn.common import Dropout2D as Dropout2D
 from framework.nn.common import Dropout3D as Dropout3D
@@ -117,3 +125,10 @@ from framework.nn.transformer import TransformerDecoder as TransformerDecoder
 from framework.nn.transformer import TransformerDecoderLayer as TransformerDecoderLayer
 from framework.nn.transformer import TransformerEncoder as TransformerEncoder
 from framework.nn.transformer import TransformerEncoderLayer as TransformerEncoderLayer
+
+_install_array_hints()
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise _module_error("framework.nn", name, globals(), _find_layer_hint)

@@ -15,10 +15,11 @@ There is no tape: gradients come from `nn.value_and_grad(layer, loss_fn)`.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +29,8 @@ from jax.typing import ArrayLike, DTypeLike
 
 from framework.core import rng
 from framework.core.dtypes import autocast, narrow
-from framework.core.errors import ShapeError, TraceError, WeightError, nearest
+from framework.core.errors import ConfigError, ShapeError, TraceError, WeightError, nearest
+from framework.core.foreign_names import LAYER, LAYER_KEYWORDS, PARAMETER, foreign_name
 from framework.core.torch_state import TorchState
 from framework.nn import initializer as I
 from framework.nn.recompute import recompute, record
@@ -92,7 +94,27 @@ class Parameter:
 
     @property
     def trainable(self) -> bool:
+        """Whether optimizers change it; may be set."""
         return self.attr.trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self.attr = replace(self.attr, trainable=bool(value))
+
+    @property
+    def stop_gradient(self) -> bool:
+        """Paddle's word for the opposite of `trainable`; may be set."""
+        return not self.attr.trainable
+
+    @stop_gradient.setter
+    def stop_gradient(self, value: bool) -> None:
+        self.trainable = not value
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            error = foreign_name("a Parameter", name, PARAMETER)
+            raise error or AttributeError(f"'Parameter' object has no attribute {name!r}")
 
     @property
     def size(self) -> int:
@@ -141,6 +163,19 @@ class Layer:
     transposed_in_torch: ClassVar[tuple[str, ...]] = ()
     """Own matrices that torch keeps the other way round."""
     _recompute: bool = False  # set on instances by nn.set_recompute
+
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        for name in kwargs.keys() & LAYER_KEYWORDS.keys():
+            allowed = inspect.signature(cls).parameters
+            if name not in allowed and not any(p.kind is p.VAR_KEYWORD for p in allowed.values()):
+                raise ConfigError(
+                    "an argument of another framework",
+                    where=f"{cls.__name__}({name}=…)",
+                    received=f"{name}={kwargs[name]!r}",
+                    allowed=", ".join(allowed),
+                    fix=LAYER_KEYWORDS[name],
+                )
+        return object.__new__(cls)
 
     def __init__(self) -> None:
         state = self.__dict__
@@ -239,6 +274,8 @@ class Layer:
         for registry in ("_buffers", "_sub_layers"):
             if name in state.get(registry, ()):
                 return state[registry][name]
+        if error := foreign_name(type(self).__name__, name, LAYER):
+            raise error
         close = nearest(name, [*state.get("_parameters", ()), *state.get("_sub_layers", ())])
         hint = f"; did you mean {close!r}?" if close else ""
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")

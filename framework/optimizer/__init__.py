@@ -7,9 +7,9 @@
 The only package that imports optax.
 """
 
+from framework.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue, GradClip
 from framework.optimizer import lr
 from framework.optimizer.base import Optimizer, ParamGroup
-from framework.optimizer.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue, GradClip
 from framework.optimizer.ema import EMA
 from framework.optimizer.optimizers import (
     SGD,

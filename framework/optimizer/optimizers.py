@@ -6,7 +6,7 @@ Where optax computes the same, its transformation is the rule. The others are wr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import optax
 
 from framework.config.registry import register
+from framework.nn.layer import Parameter
 from framework.optimizer.base import Arrays, Optimizer, ParamGroups, RuleState
 from framework.optimizer.lr.base import Rate
 from framework.optimizer.regularizer import WeightDecay
@@ -227,8 +228,8 @@ class Lamb(Optimizer):
     always_adapt: bool = False
     decoupled: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __post_init__(self, parameters: Iterable[Parameter] | None, name: str | None) -> None:
+        super().__post_init__(parameters, name)
         if self.weight_decay is not None:
             raise self.error(
                 "the decay of Lamb has its own name", f"weight_decay {self.weight_decay}", "lamb_weight_decay"

@@ -1,5 +1,9 @@
 """Pure, stateless operations with Paddle's names and numerics on NHWC arrays."""
 
+from typing import TYPE_CHECKING
+
+from framework.core.foreign_names import find_functional_hint as _find_functional_hint
+from framework.core.foreign_names import module_error as _module_error
 from framework.nn.functional.activation import argmax_last as argmax_last
 from framework.nn.functional.activation import celu as celu
 from framework.nn.functional.activation import elu as elu
@@ -96,3 +100,8 @@ from framework.nn.functional.sampling import upsample as upsample
 for _name, _function in list(globals().items()):  # every operation listens to amp.auto_cast
     if not _name.startswith("_") and callable(_function):
         globals()[_name] = _under_autocast(_function, _name)
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise _module_error("framework.nn.functional", name, globals(), _find_functional_hint)

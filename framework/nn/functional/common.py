@@ -34,6 +34,14 @@ def check_data_format(data_format: str, where: str) -> None:
         )
 
 
+def transpose_hint(x: jax.Array, channels: int) -> str | None:
+    """What to do with an array whose channels are on axis 1, as Paddle and torch have them; None when they are not."""
+    if x.ndim < 3 or x.shape[1] != channels or x.shape[-1] == channels:
+        return None
+    axes = ", ".join(map(str, (0, *range(2, x.ndim), 1)))
+    return f"activations are channels-last and these are channels-first: x.transpose({axes})"
+
+
 # -- tables -------------------------------------------------------------------------------------------------------
 
 

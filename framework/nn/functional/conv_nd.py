@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.nn.functional.conv import Pair, conv2d_transpose, flat_padding
+from framework.nn.functional.conv import Pair, check_conv, conv2d_transpose, flat_padding
 
 Triple = tuple[int, int, int]
 
@@ -26,6 +26,7 @@ def conv1d_transpose(
     dilation: int = 1,
 ) -> jax.Array:
     """Transposed 1-D convolution. x [N, T, in], weight [in, out/groups, k] -> [N, ot, out]."""
+    check_conv("conv1d_transpose", x, weight, groups, transposed=True)
     y = conv2d_transpose(
         x[:, None],
         weight[:, :, None],
@@ -83,12 +84,7 @@ def conv3d(
 
     `padding` is a number, (pd, ph, pw), six numbers front to right, 'SAME' or 'VALID'.
     """
-    if x.ndim != 5 or weight.ndim != 5 or x.shape[4] != weight.shape[1] * groups:
-        raise ShapeError(
-            "conv3d: input, weight and groups do not agree",
-            received=f"x {x.shape}, weight {weight.shape}, groups {groups}",
-            allowed="x [N, D, H, W, in], weight [out, in/groups, kd, kh, kw]",
-        )
+    check_conv("conv3d", x, weight, groups)
     if isinstance(padding, str):
         pads: str | tuple[Pair, ...] = padding.upper()
     elif not isinstance(padding, int) and len(padding) == 6:

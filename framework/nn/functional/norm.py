@@ -16,17 +16,20 @@ from jax import lax
 
 from framework.core.errors import ShapeError
 from framework.nn.functional import lowering
+from framework.nn.functional.common import transpose_hint
 from framework.nn.functional.conv import channel_sums
 from framework.nn.functional.lowering import Platform, choose, jitted
 
 
 def _check_channels(name: str, x: jax.Array, *vectors: jax.Array | None) -> None:
-    wrong = [v.shape for v in vectors if v is not None and v.shape != (x.shape[-1],)]
-    if x.ndim < 2 or wrong:
+    given = [v.shape for v in vectors if v is not None]
+    if x.ndim < 2 or any(shape != (x.shape[-1],) for shape in given):
+        channels = given[0][0] if given and len(set(given)) == len(given[0]) == 1 else None
         raise ShapeError(
             f"{name}: one value for each channel, and channels are the last axis",
-            received=f"x {x.shape}, vectors {[v.shape for v in vectors if v is not None]}",
-            allowed=f"x [N, ..., C] and vectors [{x.shape[-1] if x.ndim else 'C'}]",
+            received=f"x {x.shape}, vectors {given}",
+            allowed=f"x [N, ..., {channels or 'C'}] and vectors [{channels or 'C'}]",
+            fix=transpose_hint(x, channels) if channels else None,
         )
 
 

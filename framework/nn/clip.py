@@ -1,13 +1,16 @@
-"""Clipping of gradients: Paddle's `ClipGradByValue`, `ClipGradByNorm` and `ClipGradByGlobalNorm` as one value."""
+"""Clipping of gradients: Paddle's `ClipGradByValue`, `ClipGradByNorm` and `ClipGradByGlobalNorm` as one value.
+
+An optimizer takes it as `grad_clip`. As in Paddle the names are those of `nn`; `framework.optimizer` has them too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import optax
 
 from framework.core.errors import ConfigError
 
@@ -51,10 +54,15 @@ class GradClip:
         if self.value is not None:
             return {name: jnp.clip(grad, *self.limits) for name, grad in grads.items()}
         if self.norm is not None:
-            return {name: _scale(grad, optax.global_norm(grad), self.norm) for name, grad in grads.items()}
+            return {name: _scale(grad, global_norm(grad), self.norm) for name, grad in grads.items()}
         assert self.global_norm is not None
-        total = optax.global_norm(dict(grads))
+        total = global_norm(dict(grads))
         return {name: _scale(grad, total, self.global_norm) for name, grad in grads.items()}
+
+
+def global_norm(arrays: Any) -> jax.Array:
+    """The L2 norm of all numbers of a pytree of arrays together, []."""
+    return jnp.sqrt(sum((jnp.square(leaf).sum() for leaf in jax.tree.leaves(arrays)), jnp.zeros(())))
 
 
 def _scale(grad: jax.Array, norm: jax.Array, limit: float) -> jax.Array:
