@@ -14,7 +14,7 @@ from framework.core.errors import ConfigError, FormatError, OarError
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.vision.sample import Sample
-from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize
+from framework.vision.sample_transforms.pad import Pad, PadToMultiple, PadToSize
 from framework.workflow import Domain, option
 from framework.workflow.image_runner import open_runner
 from framework.workflow.options import check_range

@@ -19,7 +19,7 @@ from framework.core.errors import FormatError, InputError
 from framework.io.dataset import LazyDataset
 from framework.vision import masks, polygons
 from framework.vision.sample import Sample
-from framework.vision.transforms import keep_objects
+from framework.vision.sample_transforms import keep_objects
 
 _log = logging.getLogger("oar")
 _Region = Mapping[str, Any] | list[np.ndarray] | np.ndarray

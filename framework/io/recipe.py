@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import ConfigError, InputError, OarError
+from framework.core.host_rng import host_rng_scope
 from framework.core.transform import MixTransform, Transform
 from framework.io.dataset import Indexed, IterableDataset
 
@@ -80,7 +81,8 @@ class Recipe:
         """
         state = _Step((self.seed, job.epoch, job.index))
         try:
-            sample = source(index)
+            with host_rng_scope((self.seed, job.epoch, index)):
+                sample = source(index)
             if sample is END:
                 return None
             named = getattr(sample, "id", None)
