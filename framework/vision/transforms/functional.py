@@ -1,8 +1,8 @@
 """paddle.vision.transforms' functions, on arrays [H, W] or [H, W, C] and on PIL images; each gives what it was given.
 
-Arrays go through OpenCV and PIL images through Pillow, as in Paddle, with its numbers; where its result on arrays is no
-function of its arguments or loses an axis (`adjust_saturation` draws a factor, flips drop an axis of one channel), we
-do as its documentation says. jax arrays are read as arrays. Results of `to_tensor` and `normalize` are arrays of numpy,
+Arrays go through OpenCV and PIL images through Pillow, as in Paddle, with its numbers. Where it contradicts its
+documentation we do as that says: on arrays `adjust_saturation` draws a factor and flips drop an axis of one channel, on
+PIL images `affine` and `perspective` do not look at `fill`. jax arrays are read as arrays. Results of `to_tensor` and `normalize` are arrays of numpy,
 channels-last where `data_format` does not say "CHW": in Paddle that is the default, here "HWC" is.
 """
 
