@@ -29,7 +29,7 @@ def main() -> None:
                 pixels[..., 0] if pixels.ndim == 3 and pixels.shape[2] == 1 else pixels
             )
         for backend, value in inputs.items():
-            if backend == "pil" and ("fill" in options and function in ("affine", "perspective")):
+            if backend == "pil" and options.get("fill") and function in ("affine", "perspective"):
                 continue
             if backend == "pil" and (function, name) == ("normalize", "gray"):
                 continue

@@ -2,8 +2,10 @@
 
 Arrays go through OpenCV and PIL images through Pillow, as in Paddle, with its numbers. Where it contradicts its
 documentation we do as that says: on arrays `adjust_saturation` draws a factor and flips drop an axis of one channel, on
-PIL images `affine` and `perspective` do not look at `fill`. jax arrays are read as arrays. Results of `to_tensor` and `normalize` are arrays of numpy,
-channels-last where `data_format` does not say "CHW": in Paddle that is the default, here "HWC" is.
+PIL images `affine` and `perspective` do not look at `fill`. jax arrays are read as arrays.
+
+Results of `to_tensor` and `normalize` are arrays of numpy, channels-last where `data_format` does not say "CHW": in
+Paddle that is the default, here "HWC" is.
 """
 
 from __future__ import annotations
