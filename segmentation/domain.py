@@ -18,7 +18,7 @@ from framework.inference import Runtime
 from framework.io.data_check import Observe, Report
 from framework.io.dataset import Dataset
 from framework.vision.sample import Sample
-from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize
+from framework.vision.sample_transforms.pad import Pad, PadToMultiple, PadToSize
 from framework.workflow import Domain, option
 from framework.workflow.image_runner import open_runner
 from framework.workflow.options import check_range

@@ -21,7 +21,7 @@ from framework.io.dataset import LazyDataset
 from framework.vision import polygons
 from framework.vision.dataset_files import Region, decode_region, is_region
 from framework.vision.sample import Sample
-from framework.vision.transforms import keep_objects
+from framework.vision.sample_transforms import keep_objects
 
 _log = logging.getLogger("oar")
 _HiddenRegion = Mapping[str, Any] | list[np.ndarray] | np.ndarray

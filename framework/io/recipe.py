@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import ConfigError, InputError, OarError
+from framework.core.host_rng import host_rng_scope
 from framework.core.transform import MixTransform, Transform
 from framework.io.dataset import Indexed, IterableDataset
 from framework.io.skipped import UNREADABLE, SkippedSample, describe_skipped
@@ -86,7 +87,8 @@ class Recipe:
         """
         state = _Step((self.seed, job.epoch, job.index))
         try:
-            sample = self.read(source, index, state)
+            with host_rng_scope((self.seed, job.epoch, index)):
+                sample = self.read(source, index, state)
             if sample is END:
                 return None
             is_replacement = bool(state.skipped)

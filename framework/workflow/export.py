@@ -21,7 +21,7 @@ from framework.export.artifact import pack_assets
 from framework.export.program import lower_layer
 from framework.io.checkpoint import STATE, config_name, load_checkpoint, run_folder
 from framework.nn.reparam import fold_norms, reparameterize
-from framework.vision.transforms.resize import Resize
+from framework.vision.sample_transforms.resize import Resize
 from framework.workflow.domain import find_config, find_domain
 from framework.workflow.weights import load_model, resolve_weights
 

@@ -18,8 +18,8 @@ from framework.core.errors import ConfigError, ShapeError
 from framework.core.transform import MixTransform
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
-from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp
-from framework.vision.transforms.checks import Fill, check_fill, check_number, check_size
+from framework.vision.sample_transforms.apply import IGNORE_INDEX, apply_warp
+from framework.vision.sample_transforms.checks import Fill, check_fill, check_number, check_size
 from framework.vision.warp import Size, Warp
 
 

@@ -1,10 +1,10 @@
-"""framework.vision.transforms.checks, through the transforms that use them: each message and where it points."""
+"""framework.vision.sample_transforms.checks, through the transforms that use them: each message and where it points."""
 
 import pytest
 
 from framework.core.errors import ConfigError
-from framework.vision import transforms as T
-from framework.vision.transforms import checks
+from framework.vision import sample_transforms as T
+from framework.vision.sample_transforms import checks
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""framework.vision.transforms.affine: pixels, boxes and the change of left and right."""
+"""framework.vision.sample_transforms.affine: pixels, boxes and the change of left and right."""
 
 import numpy as np
 import pytest
 
 from framework.vision.sample import Sample
-from framework.vision.transforms import RandomHorizontalFlip, RandomVerticalFlip
+from framework.vision.sample_transforms import RandomHorizontalFlip, RandomVerticalFlip
 
 VALUES = np.array([[1, 2, 3], [4, 5, 6]], np.uint8)
 SAMPLE = Sample(

@@ -1,4 +1,4 @@
-"""framework.vision.transforms.color and erase: what is drawn, and that only the image changes."""
+"""framework.vision.sample_transforms.color and erase: what is drawn, and that only the image changes."""
 
 import cv2
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 
 from framework.core.errors import ConfigError
 from framework.vision.sample import Sample
-from framework.vision.transforms import (
+from framework.vision.sample_transforms import (
     ColorJitter,
     GaussianBlur,
     RandomDistort,

@@ -16,8 +16,15 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError
 from framework.core.transform import Transform
 from framework.vision.sample import Sample
-from framework.vision.transforms import pixels
-from framework.vision.transforms.checks import Range, around, check_fill, check_number, check_range, check_rgb
+from framework.vision.sample_transforms import pixels
+from framework.vision.sample_transforms.checks import (
+    Range,
+    around,
+    check_fill,
+    check_number,
+    check_range,
+    check_rgb,
+)
 
 # R, G, B to luminance and two axes of colour (NTSC), and back, to the three digits that SSD's code has.
 _TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])

@@ -1,9 +1,9 @@
-"""framework.vision.transforms.affine: angles, shares and shears by hand."""
+"""framework.vision.sample_transforms.affine: angles, shares and shears by hand."""
 
 import numpy as np
 
 from framework.vision.sample import Sample
-from framework.vision.transforms import RandomAffine, RandomRotation
+from framework.vision.sample_transforms import RandomAffine, RandomRotation
 
 SQUARE = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
 

@@ -1,11 +1,11 @@
-"""framework.vision.transforms.apply: one warp on every field, and which objects stay."""
+"""framework.vision.sample_transforms.apply: one warp on every field, and which objects stay."""
 
 import numpy as np
 import pytest
 
 from framework.core.errors import ShapeError
 from framework.vision.sample import Sample
-from framework.vision.transforms import apply_warp, keep_objects
+from framework.vision.sample_transforms import apply_warp, keep_objects
 from framework.vision.warp import Warp
 
 

@@ -1,4 +1,4 @@
-"""framework.vision.transforms.combine: when and which."""
+"""framework.vision.sample_transforms.combine: when and which."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ import pytest
 from framework.config import Kind, bind
 from framework.core.errors import ConfigError
 from framework.vision.sample import Sample
-from framework.vision.transforms import (
+from framework.vision.sample_transforms import (
     BatchRandomResize,
     MixUp,
     Pad,

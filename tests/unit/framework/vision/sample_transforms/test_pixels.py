@@ -1,4 +1,4 @@
-"""framework.vision.transforms.pixels: values by hand, and against Pillow, whose definitions these are."""
+"""framework.vision.sample_transforms.pixels: values by hand, and against Pillow, whose definitions these are."""
 
 import colorsys
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageEnhance, ImageFilter, ImageOps
 
-from framework.vision.transforms import pixels
+from framework.vision.sample_transforms import pixels
 
 NOISE = np.random.default_rng(0).integers(20, 220, (23, 31, 3), dtype=np.uint8)
 

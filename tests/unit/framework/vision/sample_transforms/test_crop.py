@@ -1,4 +1,4 @@
-"""framework.vision.transforms.crop: which pixels are kept, by hand."""
+"""framework.vision.sample_transforms.crop: which pixels are kept, by hand."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from framework.core.errors import ConfigError
 from framework.vision import boxes
 from framework.vision.image import resize
 from framework.vision.sample import Sample
-from framework.vision.transforms import CenterCrop, RandomCrop, RandomIoUCrop, RandomResizedCrop
+from framework.vision.sample_transforms import CenterCrop, RandomCrop, RandomIoUCrop, RandomResizedCrop
 
 
 def rng(seed: int = 0) -> np.random.Generator:

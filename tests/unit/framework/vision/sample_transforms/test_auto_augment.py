@@ -1,10 +1,10 @@
-"""framework.vision.transforms.auto_augment: the table's ends by hand, and what is drawn."""
+"""framework.vision.sample_transforms.auto_augment: the table's ends by hand, and what is drawn."""
 
 import numpy as np
 import pytest
 
 from framework.vision.sample import Sample
-from framework.vision.transforms import AutoAugment, RandAugment, auto_augment
+from framework.vision.sample_transforms import AutoAugment, RandAugment, auto_augment
 
 NOISE = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
 SAMPLE = Sample(NOISE, boxes=np.array([[20, 10, 30, 20]], np.float32))

@@ -11,8 +11,13 @@ from framework.core.errors import ConfigError, ShapeError
 from framework.core.transform import Transform
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
-from framework.vision.transforms.apply import IGNORE_INDEX, GeometricTransform, apply_warp, move_keypoints
-from framework.vision.transforms.checks import (
+from framework.vision.sample_transforms.apply import (
+    IGNORE_INDEX,
+    GeometricTransform,
+    apply_warp,
+    move_keypoints,
+)
+from framework.vision.sample_transforms.checks import (
     Fill,
     FlipPairs,
     Range,

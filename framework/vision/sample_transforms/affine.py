@@ -9,8 +9,8 @@ import numpy as np
 from framework.config.registry import register
 from framework.core.errors import ConfigError
 from framework.vision.image import Interpolation
-from framework.vision.transforms.apply import IGNORE_INDEX, GeometricTransform
-from framework.vision.transforms.checks import (
+from framework.vision.sample_transforms.apply import IGNORE_INDEX, GeometricTransform
+from framework.vision.sample_transforms.checks import (
     Fill,
     FlipPairs,
     Range,

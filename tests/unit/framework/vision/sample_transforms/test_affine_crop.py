@@ -1,12 +1,12 @@
-"""framework.vision.transforms.affine_crop: where the corners and the keypoints of a crop come from, by hand."""
+"""framework.vision.sample_transforms.affine_crop: where the corners and the keypoints of a crop come from, by hand."""
 
 import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError, ShapeError
 from framework.vision.sample import Sample
-from framework.vision.transforms import CropToObject, RandomCropToObject, RandomFrame
-from framework.vision.transforms.affine_crop import plan_frame
+from framework.vision.sample_transforms import CropToObject, RandomCropToObject, RandomFrame
+from framework.vision.sample_transforms.affine_crop import plan_frame
 
 IMAGE = np.arange(40 * 60, dtype=np.uint32).astype(np.uint8).reshape(40, 60)[..., None].repeat(3, axis=2)
 PLAIN = {"scale": 0.0, "degrees": 0.0, "p_flip": 0.0, "p_half_body": 0.0}

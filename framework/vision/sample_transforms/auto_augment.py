@@ -26,10 +26,10 @@ from framework.config.registry import register
 from framework.core.transform import Transform
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
-from framework.vision.transforms import pixels
-from framework.vision.transforms.affine import about_centre
-from framework.vision.transforms.apply import IGNORE_INDEX, apply_warp, warp_options
-from framework.vision.transforms.checks import Fill, check_fill, check_number, check_rgb
+from framework.vision.sample_transforms import pixels
+from framework.vision.sample_transforms.affine import about_centre
+from framework.vision.sample_transforms.apply import IGNORE_INDEX, apply_warp, warp_options
+from framework.vision.sample_transforms.checks import Fill, check_fill, check_number, check_rgb
 from framework.vision.warp import Size, Warp
 
 _GREATEST_SHIFT = 150 / 331

@@ -1,11 +1,11 @@
-"""framework.vision.transforms.resize: sizes by hand, and all fields in the same scale."""
+"""framework.vision.sample_transforms.resize: sizes by hand, and all fields in the same scale."""
 
 import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError
 from framework.vision.sample import Sample
-from framework.vision.transforms import BatchRandomResize, LetterBox, RandomScale, Resize, ResizeShort
+from framework.vision.sample_transforms import BatchRandomResize, LetterBox, RandomScale, Resize, ResizeShort
 
 
 def rng(seed: int = 0) -> np.random.Generator:

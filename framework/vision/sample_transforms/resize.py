@@ -12,8 +12,8 @@ from framework.core.errors import ConfigError
 from framework.core.transform import Transform
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
-from framework.vision.transforms.apply import IGNORE_INDEX, GeometricTransform, apply_warp
-from framework.vision.transforms.checks import Fill, check_fill, check_number, check_range, check_size
+from framework.vision.sample_transforms.apply import IGNORE_INDEX, GeometricTransform, apply_warp
+from framework.vision.sample_transforms.checks import Fill, check_fill, check_number, check_range, check_size
 from framework.vision.warp import Size, Warp
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, ShapeError
-from framework.vision.transforms.apply import IGNORE_INDEX, GeometricTransform
-from framework.vision.transforms.checks import Fill, check_fill, check_number, check_size
+from framework.vision.sample_transforms.apply import IGNORE_INDEX, GeometricTransform
+from framework.vision.sample_transforms.checks import Fill, check_fill, check_number, check_size
 from framework.vision.warp import Size, Warp
 
 Align = Literal["top_left", "center"]

@@ -11,7 +11,7 @@ from framework.config.registry import Kind, register
 from framework.core.errors import ConfigError
 from framework.core.transform import MixTransform, Transform
 from framework.vision.sample import Sample
-from framework.vision.transforms.checks import check_number
+from framework.vision.sample_transforms.checks import check_number
 
 Transforms = tuple[Annotated[Transform[Sample], Kind("transform")], ...]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ShapeError
-from framework.vision import transforms as T
+from framework.vision import sample_transforms as T
 from framework.vision.sample import Sample
 from framework.vision.warp import Warp
 from tests.pairwise import pairwise

@@ -13,7 +13,7 @@ from framework.core.transform import Transform
 from framework.vision import boxes, masks
 from framework.vision.image import Interpolation
 from framework.vision.sample import Sample
-from framework.vision.transforms.checks import Fill, FlipPairs
+from framework.vision.sample_transforms.checks import Fill, FlipPairs
 from framework.vision.warp import Size, Warp
 
 IGNORE_INDEX = 255

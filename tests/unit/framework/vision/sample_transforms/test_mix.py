@@ -1,4 +1,4 @@
-"""framework.vision.transforms.mix: hand-computed mosaics and blends."""
+"""framework.vision.sample_transforms.mix: hand-computed mosaics and blends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from framework.core.errors import ConfigError, ShapeError
 from framework.vision.sample import Sample
-from framework.vision.transforms import MixUp, Mosaic
+from framework.vision.sample_transforms import MixUp, Mosaic
 from framework.vision.warp import Warp
 
 

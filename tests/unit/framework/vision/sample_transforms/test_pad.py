@@ -1,11 +1,11 @@
-"""framework.vision.transforms.pad: borders by hand."""
+"""framework.vision.sample_transforms.pad: borders by hand."""
 
 import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError, ShapeError
 from framework.vision.sample import Sample
-from framework.vision.transforms import Pad, PadToMultiple, PadToSize, RandomExpand
+from framework.vision.sample_transforms import Pad, PadToMultiple, PadToSize, RandomExpand
 
 PIXEL = Sample(
     np.full((1, 1, 3), 7, np.uint8),

@@ -1,0 +1,41 @@
+"""Parity of framework.vision.transforms with Paddle 2.6.2: bit for bit on uint8, on arrays and on PIL images."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from framework.vision import transforms as T
+from tools.golden.vision_transforms_cases import CASES, image, key
+
+
+@functools.cache
+def reference() -> dict[str, np.ndarray]:
+    with np.load(Path(__file__).parent / "data" / "vision_transforms.npz") as stored:
+        return dict(stored)
+
+
+@pytest.mark.parametrize("backend", ["array", "pil"])
+@pytest.mark.parametrize("function", sorted({case[0] for case in CASES}))
+def test_equals_paddle(function: str, backend: str) -> None:
+    compared = 0
+    for number, (name, shape, args, options) in enumerate(CASES):
+        if name != function or (expected := reference().get(key(number, backend))) is None:
+            continue
+        pixels = image(shape)
+        value = pixels
+        if backend == "pil":
+            value = Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
+        found = np.asarray(getattr(T, name)(value, *args, **options))
+        case = f"{name} of {shape}, {args}, {options}"
+        assert found.shape == expected.shape and found.dtype == expected.dtype, case
+        if found.dtype == np.uint8:
+            assert np.array_equal(found, expected), case
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6, err_msg=case)
+        compared += 1
+    assert compared >= 2
