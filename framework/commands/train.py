@@ -7,6 +7,8 @@ oar train -c lenet_mnist --resume
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import logging
 from collections.abc import Sequence
 
 from framework.commands.main import run
@@ -23,6 +25,7 @@ from framework.config.arguments import (
     setting,
 )
 
+log = logging.getLogger("oar")
 STOPPED = "stopped; --resume goes on from the last checkpoint"
 _PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 _TYPES = ("float32", "bfloat16", "float16")
@@ -65,6 +68,9 @@ def parser() -> argparse.ArgumentParser:
         "--early_stop_intervals", type=int, help="stop after so many evaluations without a better score"
     )
     made.add_argument("--use_ema", action="store_true", help="short for -o train.ema={}")
+    made.add_argument("--use_vdl", action=BooleanFlag, help="log to VisualDL: <run>/visualdl")
+    made.add_argument("--vdl_log_dir", help="the folder of VisualDL's files")
+    made.add_argument("--use_wandb", action=BooleanFlag, help="log to Weights & Biases")
     made.add_argument("--seed", type=int, help="short for -o train.seed=…")
     made.add_argument("--num_workers", type=int, help="of each data set")
     add_device(made)
@@ -79,7 +85,7 @@ def parser() -> argparse.ArgumentParser:
 
 def overrides(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]:
     """What the arguments besides `-o` change of the config, after the changes of `-o`."""
-    from framework.workflow.adjust import learning_rate_overrides, worker_overrides
+    from framework.workflow.adjust import callback_overrides, learning_rate_overrides, worker_overrides
 
     amp = _PRECISIONS.get(args.precision, args.precision) or ("bfloat16" if args.amp else None)
     changes = [
@@ -97,11 +103,28 @@ def overrides(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]
         *(("train.ema={}",) if args.use_ema else ()),
         *setting("train.seed", args.seed),
     ]
+    if loggers := _loggers(args):
+        changes += callback_overrides(args.config, changes, *loggers)
     if args.num_workers is not None:
         changes += worker_overrides(args.config, changes, args.num_workers)
     if args.learning_rate is not None:
         changes += learning_rate_overrides(args.config, changes, args.learning_rate)
     return tuple(changes)
+
+
+def _loggers(args: argparse.Namespace) -> list[dict[str, str]]:
+    """The callbacks of --use_vdl and --use_wandb. Without VisualDL's package training goes on, and a line says so."""
+    found = [{"type": "WandB"}] if args.use_wandb else []
+    if args.use_vdl:
+        if importlib.util.find_spec("visualdl") is None:
+            log.warning(
+                '--use_vdl: the package visualdl is not installed (pip install "oar-toolkit[visualdl]"); '
+                "metrics.jsonl in the folder of the run has the same numbers"
+            )
+        else:
+            folder = {} if args.vdl_log_dir is None else {"log_dir": args.vdl_log_dir}
+            found.append({"type": "VisualDL", **folder})
+    return found
 
 
 def _train(args: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -72,3 +73,12 @@ def worker_overrides(config: str | Path, settings: Sequence[str], count: int) ->
     """Overrides that give each data set of a config so many workers."""
     data = load(find_config(config), tuple(settings)).plain().get("data") or {}
     return tuple(f"data.{name}.num_workers={count}" for name in ("train", "eval") if data.get(name))
+
+
+def callback_overrides(
+    config: str | Path, settings: Sequence[str], *added: dict[str, str]
+) -> tuple[str, ...]:
+    """Overrides that add callbacks, as mappings with their `type`, to those of a config."""
+    options = load(find_config(config), tuple(settings)).plain().get("train") or {}
+    there = list(options.get("callbacks") or ())
+    return (f"train.callbacks={json.dumps([*there, *added], ensure_ascii=False)}",)

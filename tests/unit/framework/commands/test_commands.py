@@ -127,6 +127,20 @@ def test_learning_rates_keep_the_form_of_their_schedule(name: str) -> None:
     assert not changed & {".power", ".momentum", ".weight_decay", ".beta1"}
 
 
+def test_loggers_are_added_to_the_callbacks(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ("-c", "lenet_mnist", "--use_wandb", "--use_vdl", "--vdl_log_dir", "logs")
+    own = {"type": "EarlyStopping", "patience": 3}
+    with caplog.at_level(logging.WARNING, "oar"):
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        config = trained(*given, "-o", f"train.callbacks={json.dumps([own])}")
+    assert config["train"]["callbacks"] == [own, {"type": "WandB"}]
+    assert 'pip install "oar-toolkit[visualdl]"' in caplog.text
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: object())
+    assert trained(*given)["train"]["callbacks"][1] == {"type": "VisualDL", "log_dir": "logs"}
+
+
 def test_learning_rates_that_are_none() -> None:
     with pytest.raises(ConfigError, match=r"--learning_rate: a learning rate is above 0\n  received: -1"):
         learning_rate_overrides("lenet_mnist", (), -1)
