@@ -67,7 +67,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--early_stop_intervals", type=int, help="stop after so many evaluations without a better score"
     )
-    made.add_argument("--use_ema", action="store_true", help="short for -o train.ema={}")
+    made.add_argument(
+        "--use_ema", action="store_true", help="evaluate and export an average of the parameters"
+    )
     made.add_argument("--use_vdl", action=BooleanFlag, help="log to VisualDL: <run>/visualdl")
     made.add_argument("--vdl_log_dir", help="the folder of VisualDL's files")
     made.add_argument("--use_wandb", action=BooleanFlag, help="log to Weights & Biases")
@@ -85,7 +87,12 @@ def parser() -> argparse.ArgumentParser:
 
 def overrides(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]:
     """What the arguments besides `-o` change of the config, after the changes of `-o`."""
-    from framework.workflow.adjust import callback_overrides, learning_rate_overrides, worker_overrides
+    from framework.workflow.adjust import (
+        callback_overrides,
+        ema_overrides,
+        learning_rate_overrides,
+        worker_overrides,
+    )
 
     amp = _PRECISIONS.get(args.precision, args.precision) or ("bfloat16" if args.amp else None)
     changes = [
@@ -100,9 +107,10 @@ def overrides(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]
         *setting("train.log_every", args.log_iters),
         *setting("train.keep", args.keep_checkpoint_max),
         *setting("train.early_stop", args.early_stop_intervals),
-        *(("train.ema={}",) if args.use_ema else ()),
         *setting("train.seed", args.seed),
     ]
+    if args.use_ema:
+        changes += ema_overrides(args.config, changes)
     if loggers := _loggers(args):
         changes += callback_overrides(args.config, changes, *loggers)
     if args.num_workers is not None:

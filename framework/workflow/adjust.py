@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from framework.config import load
+from framework.config.arguments import setting
 from framework.core.errors import ConfigError
 from framework.workflow.domain import find_config
 
@@ -15,6 +15,14 @@ from framework.workflow.domain import find_config
 _BASES = ("learning_rate", "max_learning_rate", "values")
 # All fields of schedules that are learning rates: they are scaled together.
 _RATES = (*_BASES, "base_learning_rate", "end_learning_rate", "start_lr", "end_lr", "eta_min", "min_lr")
+
+
+def read_key(config: str | Path, settings: Sequence[str], key: str) -> Any:
+    """What a config says under a dotted key; None where it says nothing."""
+    found: Any = load(find_config(config), tuple(settings)).plain()
+    for name in key.split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
 
 
 def learning_rate_overrides(config: str | Path, settings: Sequence[str], value: float) -> tuple[str, ...]:
@@ -27,14 +35,13 @@ def learning_rate_overrides(config: str | Path, settings: Sequence[str], value: 
         raise ConfigError(
             "a learning rate is above 0", where="--learning_rate", received=value, allowed="such as 0.001"
         )
-    optim = load(find_config(config), tuple(settings)).plain().get("optim") or {}
-    schedule = {"learning_rate": optim.get("learning_rate")}
+    schedule = {"learning_rate": read_key(config, settings, "optim.learning_rate")}
     base = _base_rate(schedule)
     if base is None:
         raise ConfigError(
             "the config has no learning rate to change",
             where="optim.learning_rate",
-            received=optim.get("learning_rate"),
+            received=schedule["learning_rate"],
             allowed="a number above 0, or a schedule with one",
             fix=f"-o optim.learning_rate={value:g}",
         )
@@ -71,14 +78,18 @@ def _rate(rate: float, base: float, value: float) -> float:
 
 def worker_overrides(config: str | Path, settings: Sequence[str], count: int) -> tuple[str, ...]:
     """Overrides that give each data set of a config so many workers."""
-    data = load(find_config(config), tuple(settings)).plain().get("data") or {}
-    return tuple(f"data.{name}.num_workers={count}" for name in ("train", "eval") if data.get(name))
+    parts = [name for name in ("train", "eval") if read_key(config, settings, f"data.{name}")]
+    return tuple(f"data.{name}.num_workers={count}" for name in parts)
 
 
 def callback_overrides(
     config: str | Path, settings: Sequence[str], *added: dict[str, str]
 ) -> tuple[str, ...]:
     """Overrides that add callbacks, as mappings with their `type`, to those of a config."""
-    options = load(find_config(config), tuple(settings)).plain().get("train") or {}
-    there = list(options.get("callbacks") or ())
-    return (f"train.callbacks={json.dumps([*there, *added], ensure_ascii=False)}",)
+    there = read_key(config, settings, "train.callbacks") or []
+    return setting("train.callbacks", [*there, *added])
+
+
+def ema_overrides(config: str | Path, settings: Sequence[str]) -> tuple[str, ...]:
+    """Overrides that average the parameters of a config, with the config's own rule where it has one."""
+    return () if read_key(config, settings, "train.ema") is not None else ("train.ema={}",)
