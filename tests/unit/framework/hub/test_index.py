@@ -212,7 +212,7 @@ def test_errors_of_the_index(tmp_path: Path, old: str, new: str, parts: list[str
 def test_index_that_is_not_text(tmp_path: Path) -> None:
     for data in (b"\xff\xfe\xff", b"{a: " * 100_000):
         (tmp_path / "nets.yml").write_bytes(data)
-        with pytest.raises(ConfigError, match="not well-formed YAML|is not UTF-8"):
+        with pytest.raises(ConfigError, match=r"not well-formed YAML|is not UTF-8"):
             read_family(tmp_path / "nets.yml")
 
 
