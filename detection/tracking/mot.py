@@ -9,12 +9,12 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from framework.core.disk import whole_file
 from framework.core.errors import FormatError
 from framework.vision import boxes as vision_boxes
 from framework.vision.image import check_file
@@ -50,7 +50,7 @@ def mot_line(
 
 def write_mot(path: str | os.PathLike[str], tracks: Tracks) -> None:
     """Writes one line an object, frame by frame."""
-    with Path(path).open("w", encoding="utf-8", newline="\n") as out:
+    with whole_file(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as out:
         for frame in sorted(tracks):
             ids, boxes, scores = tracks[frame]
             for track_id, box, score in zip(ids.tolist(), boxes.tolist(), scores.tolist()):

@@ -32,6 +32,7 @@ from jax import export
 from framework.config.bind import bind, spell
 from framework.config.tree import Tree, from_plain, parse
 from framework.core.bounded import DATASET, SETTINGS, read_bytes, read_text
+from framework.core.disk import disk_errors
 from framework.core.errors import ConfigError, FormatError
 from framework.core.transform import Transform
 
@@ -137,6 +138,7 @@ class Artifact:
 
         Raises:
             FormatError: `folder` exists and holds something else than an artifact, so it is left alone.
+            DiskError: the disk is full, or may not be written to; what was there stays.
         """
         folder = Path(folder)
         if foreign := _foreign(folder):
@@ -147,6 +149,16 @@ class Artifact:
                 allowed="a new folder, an empty one, or an artifact to replace",
                 fix="choose another folder, or move these files away",
             )
+        with disk_errors(folder, self._size()):
+            self._replace(folder)
+        return folder
+
+    def _size(self) -> int:
+        """Bytes of its weights and files, without those of the programs."""
+        own = sum(array.nbytes for array in self.weights.values()) + sum(map(len, self.files.values()))
+        return own + sum(stage._size() for stage in self.stages.values())
+
+    def _replace(self, folder: Path) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as work:
             fresh = Path(work) / "new"
@@ -160,7 +172,6 @@ class Artifact:
                 if old.exists() and not folder.exists():
                     os.replace(old, folder)
                 raise
-        return folder
 
     def _write(self, folder: Path) -> None:
         from framework.io.interop import write_safetensors

@@ -21,13 +21,13 @@ import json
 import logging
 import os
 import re
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from framework.config.domains import domain_packages
 from framework.core.bounded import SETTINGS, check_mapping, read_json, read_text
+from framework.core.disk import free_bytes, write_file
 from framework.core.errors import ConfigError, FormatError, HubError, did_you_mean
 from framework.core.home import home
 from framework.hub import transfer
@@ -149,10 +149,7 @@ def _remember(path: Path, state: dict[str, object], sha256: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, path)
+    write_file(path, text.encode("utf-8"))
 
 
 def verify(path: Path, source: Source, fresh: bool = False) -> str:
@@ -395,7 +392,11 @@ def _obtain(label: str, file: File, folder: Path, offline: bool | None, remedy: 
         except HubError as error:
             misses.append(Miss(str(source), error.problem))
         except OSError as error:
-            misses.append(Miss(str(source), f"cannot write below {folder}: {error.strerror or error}"))
+            needed = "" if source.size is None else f"{source.size:,} bytes to write, "
+            left = f"{free_bytes(folder) or 0:,} bytes left"
+            misses.append(
+                Miss(str(source), f"cannot write below {folder}: {error.strerror or error} ({needed}{left})")
+            )
     hashes = (
         " or ".join(dict.fromkeys(source.sha256 for source in file.sources if source.sha256)) or "not known"
     )

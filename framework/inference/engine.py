@@ -26,7 +26,7 @@ from framework.inference.memory import release_memory
 from framework.nn.compilation import compile_options, enable_compilation_cache
 
 log = logging.getLogger("oar")
-KEPT = 32
+KEPT = 24
 """Compiled programs of one engine at a time. More shapes than these share the places; a program that comes again is
 read from the compilation cache, which takes a third of a second."""
 

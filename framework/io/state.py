@@ -39,7 +39,6 @@ def save(state: Mapping[str, Any], path: str | Path) -> None:
             allowed="a mapping of names to arrays that is not empty",
             fix="pass layer.state_dict()",
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_safetensors(path, {str(name): np.asarray(value) for name, value in entries.items()})
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from framework.core.disk import write_file
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.text.segmenter import FORMAT, Frame, Kind, Segmenter, SubwordEncoding
 from framework.text.tokenizer_files import damage_errors, parse_tokenizer, read_tokenizer
@@ -145,8 +146,7 @@ class Tokenizer:
         """Write `to_json`; a folder gets a tokenizer.json."""
         path = Path(path)
         path = path / "tokenizer.json" if path.is_dir() or not path.suffix else path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.to_json(), encoding="utf-8", newline="\n")
+        write_file(path, self.to_json().encode("utf-8"))
         return path
 
     @property

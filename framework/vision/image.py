@@ -10,7 +10,6 @@ import contextlib
 import io
 import os
 import re
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, Protocol, runtime_checkable
@@ -28,6 +27,7 @@ from PIL import (
 )
 
 from framework.core import bounded
+from framework.core.disk import write_file
 from framework.core.errors import InputError, ShapeError
 
 ImageSource = str | os.PathLike[str] | bytes | BinaryIO | np.ndarray | Image.Image
@@ -343,6 +343,7 @@ def write(path: str | os.PathLike[str], image: np.ndarray, *, quality: int = 95)
     Raises:
         InputError: the suffix is another one, or the format cannot hold the image.
         ShapeError: the array is no such image.
+        DiskError: the disk is full, or may not be written to.
     """
     path = Path(path)
     suffix = path.suffix.lower()
@@ -373,18 +374,7 @@ def write(path: str | os.PathLike[str], image: np.ndarray, *, quality: int = 95)
             allowed="JPEG: at most 65,500 pixels a side",
             fix="write a .png, or shrink it",
         )
-    temporary = temporary_beside(path)
-    try:
-        temporary.write_bytes(encoded.data)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def temporary_beside(path: Path) -> Path:
-    """A free hidden name in `path`'s folder with its suffix, to be renamed to `path` when whole; makes the folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path.with_name(f".{path.stem[:32]}.{secrets.token_hex(6)}{path.suffix}")
+    write_file(path, encoded.data)
 
 
 def list_images(folder: str | os.PathLike[str], *, recursive: bool = False) -> list[Path]:

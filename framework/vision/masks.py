@@ -5,14 +5,14 @@ from __future__ import annotations
 import colorsys
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
+from framework.core.disk import whole_file
 from framework.core.errors import FormatError, ShapeError
-from framework.vision.image import MAX_PIXELS, temporary_beside
+from framework.vision.image import MAX_PIXELS
 
 
 def encode_rle(mask: np.ndarray, *, compressed: bool = False) -> dict[str, Any]:
@@ -151,13 +151,8 @@ def write_classes(path: str | os.PathLike[str], class_map: np.ndarray, colors: n
     image = Image.fromarray(np.ascontiguousarray(class_map))
     if class_map.dtype == np.uint8:
         image.putpalette(np.ascontiguousarray(colors[:256], np.uint8).tobytes())
-    path = Path(path)
-    temporary = temporary_beside(path)
-    try:
+    with whole_file(path) as temporary:
         image.save(temporary, format="PNG")
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _check_mask(mask: np.ndarray, where: str) -> None:

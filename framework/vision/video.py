@@ -18,8 +18,9 @@ from types import TracebackType
 import cv2
 import numpy as np
 
+from framework.core.disk import disk_errors, free_bytes, temporary_beside
 from framework.core.errors import InputError, ShapeError
-from framework.vision.image import check_file, pad, temporary_beside, to_bgr
+from framework.vision.image import check_file, pad, to_bgr
 
 SUFFIXES = (".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv", ".flv", ".ts")
 _CODECS = {".mp4": ("mp4v",), ".avi": ("MJPG",), ".webm": ("VP90", "VP80")}  # in the order to try them
@@ -76,7 +77,7 @@ class VideoReader(contextlib.AbstractContextManager["VideoReader"]):
             fix = "check its number, and that no other program holds it"
         else:
             path = check_file(self._source, "video")
-            where = str(path)
+            where = _spell(path)
             if path.stat().st_size == 0:
                 raise InputError("the video is empty", where=where, received="0 bytes")
             capture = cv2.VideoCapture(where, _file_backend())
@@ -174,6 +175,10 @@ class VideoWriter(contextlib.AbstractContextManager["VideoWriter"]):
             )
         self.frame_count = 0
         self._temporary = temporary_beside(self._path)
+        _spell(self._temporary)
+        with disk_errors(self._path):  # encoders do not say why they cannot write
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._temporary.touch()
         self._encoder = self._open(suffix, fps)
         self._frames: queue.Queue[np.ndarray | None] = queue.Queue(backlog)
         self._stop = threading.Event()
@@ -248,13 +253,16 @@ class VideoWriter(contextlib.AbstractContextManager["VideoWriter"]):
             if self.frame_count == 0:
                 raise InputError("a video needs a frame", where=self._path, received="0 frames")
             if not _has_image(self._temporary):
+                left = free_bytes(self._path)
                 raise InputError(
                     "the video could not be written",
                     where=self._path,
-                    received=f"{self.frame_count} frames, of which none can be read back",
-                    fix="check the free space of the disk",
+                    received=f"{self.frame_count} frames, of which none can be read back"
+                    + ("" if left is None else f"; {left:,} bytes left on the disk"),
+                    fix="free some space, or choose a folder on another disk",
                 )
-            os.replace(self._temporary, self._path)
+            with disk_errors(self._path):
+                os.replace(self._temporary, self._path)
         finally:
             self._temporary.unlink(missing_ok=True)
 
@@ -278,6 +286,20 @@ class VideoWriter(contextlib.AbstractContextManager["VideoWriter"]):
             self.close()
         else:
             self.abort()
+
+
+def _spell(path: Path) -> str:
+    """The path as OpenCV takes it. Raises: InputError for a name that is no text, at which OpenCV ends the process."""
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            "the name of the video holds bytes that are no text",
+            where=path,
+            allowed="a name in UTF-8",
+            fix="rename the file",
+        ) from error
+    return str(path)
 
 
 def _file_backend() -> int:

@@ -42,12 +42,12 @@ def keep_artifact(
         make: Makes it.
     """
     folder = home() / "artifacts" / f"{name}-{_fingerprint(text, files, packages)}"
-    if folder.is_dir():
-        try:
+    try:
+        if folder.is_dir():
             return load_artifact(folder)
-        except (OarError, OSError) as error:
-            log.warning("the kept artifact cannot be read and is made again: %s", error)
-            shutil.rmtree(folder, ignore_errors=True)
+    except (OarError, OSError) as error:
+        log.warning("the kept artifact cannot be read and is made again: %s", error)
+        shutil.rmtree(folder, ignore_errors=True)
     log.info("preparing %s for this machine (once)", name)
     artifact = make()
     try:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from framework.core.disk import disk_errors, whole_file
 from framework.core.errors import InputError
-from framework.vision.image import temporary_beside
 
 
 @dataclass
@@ -22,6 +22,8 @@ class Report:
     written: list[Path] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    interrupted: bool = False
+    """Ctrl+C ended it early."""
 
     def summary(self) -> str:
         lines = [f"{len(self.written)} files in {self.written[0].parent}"] if self.written else []
@@ -29,23 +31,32 @@ class Report:
         if self.failed:
             lines.append(f"{len(self.failed)} failed:")
             lines += [f"  {message}" for _, message in self.failed]
-        return "\n".join(lines) or "nothing to do"
+        text = "\n".join(lines) or "nothing to do"
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+    def note_stop(self, interrupted: bool) -> None:
+        """Say that Ctrl+C ended it early, if it did."""
+        if interrupted:
+            self.interrupted = True
+            self.notes.append("stopped by Ctrl+C; what is written stays")
 
     @property
     def exit_code(self) -> int:
-        return 1 if self.failed else 0
+        return 130 if self.interrupted else 1 if self.failed else 0
 
 
 @contextmanager
 def text_file(path: Path) -> Iterator[TextIO]:
-    """A file to write UTF-8 to; it appears under its name when the block ends without an exception."""
-    temporary = temporary_beside(path)
-    try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as out:
-            yield out
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """A file to write UTF-8 to; it appears under its name when the block ends without an exception.
+
+    Raises: DiskError, where the disk does not take it.
+    """
+    with (
+        whole_file(path) as temporary,
+        # A file's name may hold bytes that are no text; escaped they are valid in JSON.
+        temporary.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as out,
+    ):
+        yield out
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -56,16 +67,9 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder for the results if it is not there. Raises: InputError when that cannot be done."""
-    try:
+    """Make the folder for the results if it is not there. Raises: DiskError when that cannot be done."""
+    with disk_errors(path):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            "the folder for the results cannot be made",
-            where=path,
-            received=error.strerror,
-            fix="choose another --output_dir",
-        ) from error
 
 
 def stems(

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from framework.core.bounded import check_file
+from framework.core.disk import DiskError
 from framework.core.errors import ConfigError, InputError, OarError
 from framework.text.lines import read_lines
 from framework.vision import image as vision_image
@@ -46,6 +48,7 @@ def run_images(
     """
     report = Report()
     files = list(dict.fromkeys(files))
+    stopped = threading.Event()
     writer = predictor.result_writer("", [str(file) for file in files]) if save else None
     suffixes = (".png", *predictor.extra_suffixes)
     endings = [suffix.removesuffix(Path(suffix).suffix) for suffix in ("", *predictor.extra_suffixes)]
@@ -56,6 +59,8 @@ def run_images(
 
     def items() -> Iterator[ImageItem]:
         for file, stem in names.items():
+            if stopped.is_set():
+                return
             try:
                 item = predictor.read(file)
             except OarError as error:
@@ -64,7 +69,9 @@ def run_images(
             waiting.append(stem)
             yield item
 
-    _collect(predictor, items(), waiting, output_dir, draw, report, len(names), writer)
+    with _interrupts(stopped):
+        _collect(predictor, items(), waiting, output_dir, draw, report, len(names), writer)
+    report.note_stop(stopped.is_set())
     return report
 
 
@@ -74,17 +81,23 @@ def run_pdf(
     """Read every page of a PDF; outputs are called <stem>_page1, <stem>_page2, …"""
     report = Report()
     waiting: deque[str] = deque()
+    stopped = threading.Event()
     try:
-        with PdfReader(file, dpi=dpi) as pages:
+        with PdfReader(file, dpi=dpi) as pages, _interrupts(stopped):
 
             def items() -> Iterator[ImageItem]:
                 for number, image in enumerate(pages, start=1):
+                    if stopped.is_set():
+                        return
                     waiting.append(f"{file.stem}_page{number}")
                     yield ImageItem(image, str(file), number)
 
             _collect(predictor, items(), waiting, output_dir, draw, report, len(pages))
+    except DiskError:
+        raise
     except OarError as error:
         report.failed.append((str(file), str(error)))
+    report.note_stop(stopped.is_set())
     return report
 
 
@@ -147,7 +160,8 @@ def run_texts(predictor: LanguagePredictor[Any], texts: Sequence[Text], output_d
     make_folder(output_dir)
     path = output_dir / "results.jsonl"
     report = Report([path])
-    with text_file(path) as out:
+    stopped = threading.Event()
+    with text_file(path) as out, _interrupts(stopped):
         found = tqdm(
             predictor.predict_attempts(texts),
             total=len(texts),
@@ -161,6 +175,9 @@ def run_texts(predictor: LanguagePredictor[Any], texts: Sequence[Text], output_d
             else:
                 line = result.to_dict()
             out.write(json.dumps(line, ensure_ascii=False) + "\n")
+            if stopped.is_set():
+                break
+    report.note_stop(stopped.is_set())
     return report
 
 
@@ -184,9 +201,9 @@ def run_video(
     """Every frame of a video: <stem>.jsonl with a line a frame, and <stem>.mp4 at the same frame rate.
 
     Decoding, the model, drawing and encoding run side by side, each a few frames ahead of the next. A video that ends
-    before its time is written up to there, and the report says so. A number is a camera, read until Ctrl+C.
+    before its time, or at Ctrl+C, is written up to there, and the report says so. A number is a camera.
     """
-    report = Report()
+    report, stopped = Report(), threading.Event()
     make_folder(output_dir)
     stem = source.stem if isinstance(source, Path) else f"camera{source}"
     lines, clip = output_dir / f"{stem}.jsonl", output_dir / f"{stem}.mp4"
@@ -200,7 +217,7 @@ def run_video(
             add = stack.enter_context(_open_writer(results_file, output_dir))
             total = video.frame_count
             bar = stack.enter_context(tqdm(total=total, unit="frame", disable=not sys.stderr.isatty()))
-            stopped = stack.enter_context(_interrupts(isinstance(source, int)))
+            stack.enter_context(_interrupts(stopped))
             writer: VideoWriter | None = None
             for number, (result, image) in enumerate(
                 _draw_overlays(_predict_frames(predictor, video, source, stopped), draw)
@@ -217,8 +234,12 @@ def run_video(
         report.written += [path for path, there in ((clip, writer is not None), (lines, True)) if there]
         if results_file is not None:
             report.written.append(output_dir / results_file.name)
-        if total is not None and video.frames_read < total - 1:  # the number in the file is an estimate
+        if stopped.is_set():
+            report.note_stop(not isinstance(source, int))  # which is how one ends with a camera
+        elif total is not None and video.frames_read < total - 1:  # the number in the file is an estimate
             report.notes.append(f"{source}: the video ends after {video.frames_read} of {total} frames")
+    except DiskError:
+        raise
     except OarError as error:
         report.failed.append((str(source), str(error)))
     return report
@@ -255,15 +276,20 @@ def _draw_overlays(
 
 
 @contextmanager
-def _interrupts(camera: bool) -> Iterator[threading.Event]:
-    """An event that Ctrl+C sets instead of ending the program: with a camera it ends the recording, which is kept."""
-    stopped = threading.Event()
-    if not camera or threading.current_thread() is not threading.main_thread():
-        yield stopped
+def _interrupts(stopped: threading.Event) -> Iterator[None]:
+    """The first Ctrl+C sets the event instead of ending the program: what is done is kept. A second one ends it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
         return
-    before = signal.signal(signal.SIGINT, lambda *_: stopped.set())
+    before = signal.getsignal(signal.SIGINT)
+
+    def stop(*_: object) -> None:
+        stopped.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, stop)
     try:
-        yield stopped
+        yield
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -288,6 +314,8 @@ def check_sources(
     given = next((s for s in (image_file, image_dir, pdf_file, video_file, text_file) if s is not None), None)
     path = Path(str(given))
     wants_folder = image_dir is not None
+    if ":/" in str(given) and not path.exists():
+        check_file(str(given), "file", InputError)  # which knows addresses
     if not (path.is_dir() if wants_folder else path.is_file()):
         raise InputError(
             f"there is no such {'folder' if wants_folder else 'file'}",

@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 
 import framework
 from framework.config import build, load, override, resolved
+from framework.core.disk import write_file
 from framework.core.errors import ConfigError, InputError
 from framework.engine import callbacks as C
 from framework.engine.evaluator import Evaluator
@@ -33,6 +34,7 @@ from framework.io.weighting import make_sampler
 from framework.nn import functional_core
 from framework.workflow.domain import find_config
 from framework.workflow.export import labels_of, trained_model
+from framework.workflow.outputs import make_folder
 from framework.workflow.samples import apply_transforms
 from framework.workflow.weights import load_pretrained, resolve_weights
 
@@ -114,7 +116,7 @@ def train(
     with _run_folder(folder, bool(resume)), _log_file(folder / "train.log"):
         text = resolved(override(tree, "weights=null"))
         trainer = make_trainer(experiment, folder, text, evaluate, callbacks)
-        (folder / RUN_CONFIG).write_text(text, encoding="utf-8")
+        write_file(folder / RUN_CONFIG, text.encode("utf-8"))
         if resume:
             trainer.resume(find_checkpoint(folder if resume is True else resume))
         try:
@@ -228,7 +230,7 @@ def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
             fix="--resume goes on with it; --output_dir names another one; or move it away",
         )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         lock = FileLock(folder / ".lock", timeout=0)
         lock.acquire()
     except Timeout:

@@ -12,7 +12,6 @@ Source: ISO 32000-1, 9.3 (text state), 9.7 (composite fonts), 9.10.3 (ToUnicode)
 from __future__ import annotations
 
 import io
-import os
 import unicodedata
 from itertools import groupby
 from pathlib import Path
@@ -21,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
+from framework.core.disk import write_file
 from framework.core.errors import InputError
-from framework.vision.image import temporary_beside
 from framework.vision.pdf import PdfReader
 from ocr.exporters._pdf import ADVANCE, PdfFile, add_font, number
 from ocr.exporters._xml import xml_text
@@ -71,13 +70,7 @@ def write_searchable_pdf(
     root = pdf.add(f"<< /Type /Catalog /Pages {tree} 0 R >>")
     title = document.source.encode("utf-16-be", "replace").hex()
     info = pdf.add(f"<< /Producer (Oar) /Title <feff{title}> >>")
-    path = Path(path)
-    temporary = temporary_beside(path)
-    try:
-        temporary.write_bytes(pdf.to_bytes(root, info))
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_file(path, pdf.to_bytes(root, info))
 
 
 def _add_page(

@@ -5,10 +5,8 @@ Source: https://github.com/huggingface/safetensors#format
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -17,6 +15,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from framework.core.disk import whole_file
 from framework.core.errors import WeightError
 from framework.io.interop import source as src
 from framework.io.interop.source import Source, read_source
@@ -74,7 +73,7 @@ def write_safetensors(
     """Write arrays (C order, any layout in memory, bfloat16 too) and text metadata.
 
     The file appears whole or not at all: it is written beside its place under a temporary name, flushed to the disk
-    and renamed. Raises WeightError for an array that safetensors cannot hold.
+    and renamed. Raises WeightError for an array that safetensors cannot hold, DiskError where the disk takes no file.
     """
     path = Path(path)
     ready = {}
@@ -89,8 +88,7 @@ def write_safetensors(
                 fix="convert the array first, or leave it out",
             )
         ready[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
+    with whole_file(path, sum(array.nbytes for array in ready.values())) as temporary:
         temporary.touch()
         # As for any file that the user makes; the library's are for the owner alone.
         mode = temporary.stat().st_mode
@@ -98,7 +96,3 @@ def write_safetensors(
         temporary.chmod(mode)
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)

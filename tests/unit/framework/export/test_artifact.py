@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from framework import nn
+from framework.core.disk import DiskError
 from framework.core.errors import ConfigError, FormatError
 from framework.core.transform import Transform
 from framework.export import CONFIG, Artifact, TensorSpec, artifact, load_artifact, lower_layer
@@ -105,7 +106,7 @@ def test_the_old_one_stays_when_the_new_one_cannot_be_written(
         replace(source, target)
 
     monkeypatch.setattr(artifact.os, "replace", second_fails)
-    with pytest.raises(PermissionError):
+    with pytest.raises(DiskError, match="in use"):
         Artifact({"domain": "new"}, small.programs, small.weights).save(folder)
     assert load_artifact(folder).config["domain"] == "test"
     assert [p.name for p in tmp_path.iterdir()] == ["net"]

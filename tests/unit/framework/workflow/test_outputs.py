@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from framework.core.disk import DiskError
 from framework.core.errors import InputError
 from framework.workflow import outputs
 
@@ -59,9 +60,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path):
     outputs.make_folder(tmp_path / "a" / "b")
     outputs.make_folder(tmp_path / "a" / "b")
     (tmp_path / "taken").write_bytes(b"")
-    with pytest.raises(
-        InputError, match=r"taken: the folder for the results cannot be made(.*\n)+.*--output_dir"
-    ):
+    with pytest.raises(DiskError, match=r"taken: this cannot be written: File exists(.*\n)+.*another folder"):
         outputs.make_folder(tmp_path / "taken")
 
 

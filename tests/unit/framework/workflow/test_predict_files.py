@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import signal
+import sys
 import time
 import weakref
 from collections.abc import Iterable, Iterator
@@ -11,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from framework.core import disk
+from framework.core.disk import DiskError
 from framework.core.errors import ConfigError, InputError
 from framework.vision import image as vision_image
 from framework.vision.video import VideoReader, VideoWriter
@@ -383,6 +387,88 @@ def test_a_camera_runs_until_it_is_interrupted_and_the_recording_is_kept(
         assert len(list(video)) == 5
 
 
+class Stops(Ahead):
+    """Ctrl+C is pressed at the third result."""
+
+    def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Result]:
+        for number, result in enumerate(super().predict_stream(items)):
+            if number == 2:
+                signal.raise_signal(signal.SIGINT)
+            yield result
+
+
+def test_ctrl_c_in_a_folder_keeps_what_is_written(tmp_path: Path):
+    for number in range(9):
+        vision_image.write(tmp_path / "in" / f"{number}.png", image(number))
+    before = signal.getsignal(signal.SIGINT)
+    report = runner.predict_files(Stops(), tmp_path / "out", image_dir=str(tmp_path / "in"))
+    assert signal.getsignal(signal.SIGINT) is before
+    assert report.exit_code == 130 and report.summary().endswith("stopped by Ctrl+C; what is written stays")
+    assert [p.name for p in report.written if p.suffix == ".json"] == [f"{n}.json" for n in range(4)]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(p.name for p in report.written)
+
+
+def test_ctrl_c_in_a_video_keeps_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    class Long(Video):
+        there = 10_000
+
+    monkeypatch.setattr(runner, "VideoReader", Long)
+    report = runner.run_video(Stops(), tmp_path / "clip.mp4", tmp_path)
+    assert report.exit_code == 130 and len(lines_of(tmp_path / "clip.jsonl")) == 4
+    assert (tmp_path / "clip.mp4").is_file()
+
+
+def test_a_second_ctrl_c_ends_it(tmp_path: Path):
+    class Twice(Stops):
+        def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Result]:
+            for result in super().predict_stream(items):
+                if (tmp_path / "out" / "1.json").exists():
+                    signal.raise_signal(signal.SIGINT)
+                yield result
+
+    for number in range(9):
+        vision_image.write(tmp_path / "in" / f"{number}.png", image(number))
+    with pytest.raises(KeyboardInterrupt):
+        runner.predict_files(Twice(), tmp_path / "out", image_dir=str(tmp_path / "in"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names that are no text are possible on Linux")
+def test_a_name_that_is_no_text_is_no_obstacle(tmp_path: Path):
+    folder = tmp_path / "in"
+    vision_image.write(folder / "a.png", image(1))
+    os.rename(os.fsencode(folder / "a.png"), os.fsencode(folder) + b"/caf\xe9.png")
+    os.mkdir(os.fsencode(folder) + b"/x\xe9.png")
+    (folder / os.fsdecode(b"bad\xe9.png")).write_bytes(b"no image")
+    vision_image.write(folder / "z.png", image(2))
+    report = runner.predict_files(Ahead(), tmp_path / "out", image_dir=str(folder))
+    assert len(report.written) == 4 and len(report.failed) == 1
+    assert report.summary().encode("utf-8") and r"bad\udce9.png" in report.summary()
+    found = {read_json(path)["input"] for path in report.written if path.suffix == ".json"}
+    assert found == {os.fsdecode(b"caf\xe9.png"), "z.png"}
+    (folder / os.fsdecode(b"caf\xe9.mp4")).write_bytes(b"no video")
+    report = runner.run_video(Ahead(), folder / os.fsdecode(b"caf\xe9.mp4"), tmp_path / "out")
+    assert len(report.failed) == 1 and r"caf\udce9.mp4" in report.summary()
+
+
+def test_a_full_disk_ends_the_run_and_what_is_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for number in range(4):
+        vision_image.write(tmp_path / "in" / f"{number}.png", image(number))
+    real, calls = os.replace, []
+
+    def full(source, target):
+        calls.append(target)
+        if len(calls) == 4:
+            raise OSError(28, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr(disk.os, "replace", full)
+    with pytest.raises(DiskError, match=r"1\.png: the disk is full"):
+        runner.predict_files(Ahead(), tmp_path / "out", image_dir=str(tmp_path / "in"))
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["0.json", "0.png", "1.json"]
+    report = runner.predict_files(Ahead(), tmp_path / "out", image_dir=str(tmp_path / "in"))
+    assert len(report.written) == 8  # there is room again
+
+
 # -- what is given -----------------------------------------------------------------------------------------------------
 
 
@@ -401,6 +487,10 @@ def test_sources_are_checked_before_a_model_is_loaded(tmp_path: Path):
         (
             (None, None, str(tmp_path / "no.pdf"), None),
             r"no\.pdf: there is no such file\n  received: nothing.*\n.*check",
+        ),
+        (
+            ("https://example.org/a.png", None, None, None),
+            r"an address, not a file[\s\S]*curl -LO https://ex",
         ),
         ((None, None, None, ""), r"no such file\n  received: a folder"),
         ((None, None, None, None, None), r"no such file\n  received: nothing at this path"),

@@ -1,0 +1,141 @@
+"""Writing: whole or not at all, and what is said when the disk does not take it."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from framework.core import disk
+from framework.core.disk import DiskError, disk_errors, free_bytes, whole_file, write_file
+from framework.core.errors import InputError, OarError
+from framework.io.interop import write_safetensors
+from framework.vision import image
+from framework.workflow.outputs import make_folder, write_json
+
+REPO = Path(__file__).resolve().parents[4]
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "a.txt"
+    write_file(path, b"one")
+    with pytest.raises(RuntimeError), whole_file(path) as temporary:
+        temporary.write_bytes(b"half")
+        raise RuntimeError
+    assert path.read_bytes() == b"one" and os.listdir(path.parent) == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("number", "problem", "fix"),
+    [
+        (errno.ENOSPC, "the disk is full", "free some space"),
+        (errno.EROFS, "the file system is read-only", "another file system"),
+        (errno.EACCES, "this may not be written here", "another folder"),
+    ],
+)
+def test_what_is_said(tmp_path: Path, number: int, problem: str, fix: str) -> None:
+    with pytest.raises(DiskError) as caught, disk_errors(tmp_path / "a", 1234):
+        raise OSError(number, os.strerror(number))
+    error = caught.value
+    assert isinstance(error, OarError) and isinstance(error, OSError) and error.errno == number
+    assert error.problem == problem and error.where == tmp_path / "a" and fix in str(error.fix)
+    assert "1,234 bytes to write" in str(error) and f"{free_bytes(tmp_path):,}"[:2] in str(error)
+
+
+def test_errors_of_libraries_in_rust_and_what_is_none_of_the_disk(tmp_path: Path) -> None:
+    with pytest.raises(DiskError, match="the disk is full"), disk_errors(tmp_path):
+        raise RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)")
+    for other in (ValueError("x"), InputError("x"), TimeoutError("x")):
+        with pytest.raises(type(other)) as caught, disk_errors(tmp_path):
+            raise other
+        assert caught.value is other
+    with pytest.raises(FileNotFoundError), whole_file(tmp_path / "a"):
+        (tmp_path / "input.png").read_bytes()
+
+
+def test_the_free_bytes_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    assert (free_bytes(tmp_path / "a" / "b") or 0) > 0
+
+
+def test_every_writer_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(disk.os, "replace", full)
+    for name, write in (
+        ("a.png", lambda path: image.write(path, np.zeros((4, 4, 3), np.uint8))),
+        ("a.json", lambda path: write_json(path, {"a": 1})),
+        ("a.safetensors", lambda path: write_safetensors(path, {"a": np.zeros(3, np.float32)})),
+    ):
+        with pytest.raises(DiskError, match=rf"{name}: the disk is full\n.*left\n.*free some space"):
+            write(tmp_path / name)
+        assert not os.listdir(tmp_path)
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(DiskError, match=r"file.*cannot be written"):
+        make_folder(tmp_path / "file" / "folder")
+
+
+_FULL = """
+import sys
+from pathlib import Path
+import numpy as np
+from framework.core.disk import DiskError
+from framework.export import Artifact, TensorSpec, load_artifact, lower_program
+from framework.io.interop import write_safetensors
+from framework.vision import image
+from framework.workflow.outputs import write_json
+root = Path(sys.argv[1])
+big = np.random.default_rng(0).integers(0, 255, (3000, 1000, 3), np.uint8)
+weights = {"w": np.ones((3000, 300), np.float32)}
+program = lower_program(lambda w, x: {"y": x["x"] @ w["w"].T}, weights, {"x": TensorSpec((1, 300))}, platforms=("cpu",))
+artifact = Artifact({"domain": "a"}, {"float32": program}, weights)
+for name, write in (
+    ("a.png", lambda path: image.write(path, big)),
+    ("a.json", lambda path: write_json(path, {"text": "x" * 3_000_000})),
+    ("a.safetensors", lambda path: write_safetensors(path, weights)),
+    ("artifact", artifact.save),
+):
+    try:
+        write(root / name)
+        raise SystemExit("written")
+    except DiskError as error:
+        assert error.problem == "the disk is full" and str(error.where).startswith(str(root)), error
+        assert "bytes left" in str(error) and ("bytes to write" in str(error) or name == "a.json"), error
+    assert not list(root.rglob("*")), list(root.rglob("*"))
+import subprocess
+subprocess.run(["mount", "-o", "remount,size=40m", str(root)], check=True)  # there is room again
+image.write(root / "a.png", big)
+load_artifact(artifact.save(root / "artifact"))
+subprocess.run(["mount", "-o", "remount,ro", str(root)], check=True)
+try:
+    image.write(root / "b.png", big)
+except DiskError as error:
+    assert error.problem == "the file system is read-only", error
+    print("done")
+"""
+
+
+def _can_mount(folder: Path) -> bool:
+    command = ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", str(folder)]
+    try:
+        return subprocess.run(command, capture_output=True, timeout=20).returncode == 0
+    except OSError:
+        return False
+
+
+def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
+    if not _can_mount(tmp_path):
+        pytest.skip("this user may not mount a small disk")
+    script = f"mount -t tmpfs -o size=2m tmpfs {tmp_path} && exec {sys.executable} -c '{_FULL}' {tmp_path}"
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script],
+        cwd=REPO,
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.stdout.strip() == "done", done.stdout + done.stderr
