@@ -15,6 +15,8 @@ from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError, FormatError, OarError
 from framework.export import Artifact
 from framework.inference import Runtime
+from framework.io.data_check import Observe, Report
+from framework.io.dataset import Dataset
 from framework.vision import boxes as vision_boxes
 from framework.vision.sample import Sample
 from framework.workflow import Domain, open_predictor
@@ -77,6 +79,11 @@ class DetectionDomain(Domain[DetectionOptions]):
         given = {name: value for name, value in vars(people).items() if value is not None}
         found = open_predictor(str(options.detector), domain=self.name, runtime=runtime, options=given)
         return cast(ObjectDetector, found)
+
+    def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
+        from detection.data.check import validate_any  # what runs artifacts loads no data sets
+
+        return validate_any(dataset, observe)
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
         """The data set's own numbers of the classes, where the data are here.

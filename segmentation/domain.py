@@ -13,6 +13,8 @@ from framework.config import bind, plain
 from framework.core.errors import ConfigError, FormatError, OarError
 from framework.export import Artifact
 from framework.inference import Runtime
+from framework.io.data_check import Observe, Report
+from framework.io.dataset import Dataset
 from framework.vision.sample import Sample
 from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize
 from framework.workflow import Domain, option
@@ -85,6 +87,13 @@ class SegmentationDomain(Domain[SegmentationOptions]):
 
     def prepare_export(self, experiment: Experiment) -> Experiment:
         return prepare_export(experiment)
+
+    def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
+        from segmentation.data.check import validate  # what runs artifacts loads no data sets
+        from segmentation.data.records import SegmentationDataset
+
+        known = isinstance(dataset, SegmentationDataset)
+        return validate(dataset, observe) if known else super().check_dataset(dataset, observe)
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
         """How an image is shown to the program, and the colours of the classes."""

@@ -60,6 +60,8 @@ class Evaluator:
         def collect() -> None:
             outputs, batch = waiting.pop(0)
             keep = batch.pop("valid")
+            if not keep.any():  # a batch of samples that could not be read
+                return
             outputs = {name: np.asarray(value)[keep] for name, value in outputs.items()}
             batch = {name: value[keep] for name, value in batch.items()}
             self.first = self.first or (outputs, batch)

@@ -16,6 +16,7 @@ from framework.core.transform import Transform
 from framework.engine.callbacks import Callback
 from framework.engine.task import Pipeline, Task
 from framework.io.dataset import Dataset
+from framework.io.weighting import SamplerConfig
 from framework.optimizer.base import Optimizer
 from framework.optimizer.ema import EMA
 
@@ -29,6 +30,8 @@ class LoaderConfig:
     `batch_size` counts the samples of a step over all devices. Order and augmentation do not depend on the workers.
     `buckets` are the lengths, ascending, to which samples of different lengths, such as texts, are padded: a batch
     holds samples of about one length, and the model is compiled once for each bucket.
+    `sampler` draws samples by the weights of their classes instead of each once an epoch; in training alone.
+    `skip_bad_samples` leaves out samples that cannot be read, and lists them in the log and in the folder of the run.
     """
 
     dataset: Annotated[Dataset, Kind("dataset")]
@@ -37,8 +40,17 @@ class LoaderConfig:
     num_workers: int = 2
     worker_mode: Literal["thread", "process"] = "thread"
     buckets: tuple[int, ...] | None = None
+    sampler: SamplerConfig | None = None
+    skip_bad_samples: bool = False
 
     def __post_init__(self) -> None:
+        if self.sampler is not None and self.buckets is not None:
+            raise ConfigError(
+                "a loader has one order of samples",
+                received="sampler and buckets",
+                allowed="one of them",
+                fix="without buckets, texts are of one length: transforms with a fixed max_length",
+            )
         if self.batch_size < 1 or self.num_workers < 0:
             raise ConfigError(
                 "a loader needs samples",

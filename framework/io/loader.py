@@ -16,6 +16,7 @@ from framework.io.dataset import Indexed, IterableDataset
 from framework.io.processes import ProcessPool
 from framework.io.recipe import Batch, Job, Recipe
 from framework.io.sampler import BatchSampler, HasEpoch, Indices, check_integer
+from framework.io.skipped import SkipLog
 from framework.io.workers import InitFn, Pool, ThreadPool
 
 WorkerMode = Literal["thread", "process"]
@@ -48,6 +49,11 @@ class DataLoader:
         pad_last: fill the last batch by repeating its last sample, and give dict batches the key `valid` [N] bool.
         worker_init_fn: called with the worker's number in each worker when it starts.
         timeout: seconds to wait for one batch; None waits as long as it takes.
+        skip_bad_samples: leave out samples that the dataset cannot read (InputError, FormatError, OSError) instead of
+            raising. In their place come others, drawn by (seed, epoch, index); with `pad_last` these do not count in
+            `valid`. `skip_log` has them, and puts a line into the log for each. It ends in the error all the same where
+            ten others cannot be read either.
+        skip_log: where they are listed; by default a new SkipLog.
 
     Raises:
         ConfigError: settings that are out of range or contradict one another.
@@ -72,6 +78,8 @@ class DataLoader:
         pad_last: bool = False,
         worker_init_fn: InitFn | None = None,
         timeout: float | None = None,
+        skip_bad_samples: bool = False,
+        skip_log: SkipLog | None = None,
     ) -> None:
         check_integer("DataLoader.batch_size", batch_size, at_least=1)
         check_integer("DataLoader.num_workers", num_workers, at_least=0)
@@ -109,7 +117,7 @@ class DataLoader:
                 type(transform).__name__ for transform in transforms if isinstance(transform, MixTransform)
             ]
             unfit = {"shuffle": shuffle, "sampler": sampler, "batch_sampler": batch_sampler}
-            unfit |= dict.fromkeys(mixing, True)
+            unfit |= {**dict.fromkeys(mixing, True), "skip_bad_samples": skip_bad_samples}
             _refuse("an IterableDataset", unfit, "a stream has no index: it is read in its own order")
         elif batch_sampler is None:
             order = {"sampler": sampler} if sampler is not None else {"dataset": dataset, "shuffle": shuffle}
@@ -134,7 +142,9 @@ class DataLoader:
             int(seed),
             drop_last,
             self.batch_size if pad_last else None,
+            skip_bad_samples,
         )
+        self.skip_log = SkipLog() if skip_log is None else skip_log
 
     def __len__(self) -> int:
         """Batches in an epoch; TypeError for a stream."""
@@ -159,7 +169,14 @@ class DataLoader:
         """
         check_integer("DataLoader.batches.epoch", epoch, at_least=0)
         check_integer("DataLoader.batches.start", start, at_least=0)
-        return self._batches(epoch, start)
+        return self._log_skipped(self._batches(epoch, start))
+
+    def _log_skipped(self, batches: Generator[Batch, None, None]) -> Generator[Batch, None, None]:
+        with contextlib.closing(batches):
+            for batch in batches:
+                for sample in batch.skipped:
+                    self.skip_log.add(sample)
+                yield batch
 
     def _batches(self, epoch: int, start: int) -> Generator[Batch, None, None]:
         jobs = self._jobs(epoch, start)

@@ -17,6 +17,8 @@ from framework.config.domains import domain_objects, packages_of_domain
 from framework.core.errors import ConfigError, InputError, did_you_mean
 from framework.export import Artifact
 from framework.inference.runtime import Runtime
+from framework.io.data_check import Observe, Report, validate_samples
+from framework.io.dataset import Dataset
 from framework.workflow.predictor import Predictor
 
 if TYPE_CHECKING:  # what runs artifacts loads no training code
@@ -69,6 +71,14 @@ class Domain(ABC, Generic[O]):
     def import_folder(self, folder: Path) -> Artifact | None:
         """The artifact of a folder that another toolkit wrote, or None where this is no such folder."""
         return None
+
+    def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
+        """What is wrong with a data set; `observe` is called with every sample.
+
+        Raises:
+            OarError: it cannot be read at all.
+        """
+        return validate_samples(dataset, observe)
 
     def split_settings(self, settings: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Overrides ("a.b=c") that change the programs, and those that `apply_settings` can change afterwards."""

@@ -39,6 +39,8 @@ from framework.io.collate import PadToBucket
 from framework.io.dataset import split_windows
 from framework.io.loader import DataLoader
 from framework.io.sampler import BucketBatchSampler
+from framework.io.skipped import SKIPPED_FILE, SkipLog
+from framework.io.weighting import make_sampler
 from framework.nn import functional_core
 from framework.workflow.domain import find_config
 from framework.workflow.export import labels_of, trained_model
@@ -49,16 +51,24 @@ log = logging.getLogger("oar")
 
 
 def make_loader(
-    config: LoaderConfig, task: Task, seed: int, train: bool, pack: Callable[[Any], dict] | None = None
+    config: LoaderConfig,
+    task: Task,
+    seed: int,
+    train: bool,
+    pack: Callable[[Any], dict] | None = None,
+    folder: Path | None = None,
 ) -> DataLoader:
     """The loader of a config. Training shuffles and leaves out what fills no batch; evaluation pads the last one.
 
     With buckets the task says how long a sample is (`length`) and what pads its arrays (`padding`, values by key). A
     first transform with `split_windows(sample)` makes several samples of one. `pack` takes the place of the task's.
+    `folder` gets the list of samples that `skip_bad_samples` leaves out.
     """
     dataset, transforms = split_windows(config.dataset, config.transforms)
     if config.buckets is None:
         batches = {"batch_size": config.batch_size, "shuffle": train, "drop_last": train}
+        if train and config.sampler is not None:
+            batches |= {"shuffle": False, "sampler": make_sampler(config.sampler, dataset, seed)}
     else:
         if task.padding is None:
             raise ConfigError(
@@ -79,6 +89,8 @@ def make_loader(
         num_workers=config.num_workers,
         worker_mode=config.worker_mode,
         seed=seed,
+        skip_bad_samples=config.skip_bad_samples,
+        skip_log=SkipLog(folder / SKIPPED_FILE if folder is not None and config.skip_bad_samples else None),
     )
 
 
@@ -173,9 +185,9 @@ def make_trainer(
         model,
         task,
         experiment.optim,
-        make_loader(experiment.data.train, task, options.seed, train=True),
+        make_loader(experiment.data.train, task, options.seed, train=True, folder=folder),
         options,
-        eval=make_loader(held_out, task, options.seed, train=False) if held_out else None,
+        eval=make_loader(held_out, task, options.seed, train=False, folder=folder) if held_out else None,
         folder=folder,
         labels=labels,
         callbacks=shown,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -61,6 +62,10 @@ class Mnist(LazyDataset):
     def __len__(self) -> int:
         return len(self._data[1])
 
+    def read_labels(self) -> Sequence[np.ndarray]:
+        """The class index [1] of each sample."""
+        return self._data[1][:, None]
+
     def __getitem__(self, index: int) -> Sample:
         images, labels = self._data
         label = labels[index]  # raises IndexError beyond the end
@@ -112,6 +117,10 @@ class Cifar10(LazyDataset):
 
     def __len__(self) -> int:
         return sum(len(records) for _, records in self._batches)
+
+    def read_labels(self) -> Sequence[np.ndarray]:
+        """The class index [1] of each sample."""
+        return np.concatenate([records[:, :1] for _, records in self._batches])
 
     def __getitem__(self, index: int) -> Sample:
         count = len(self)

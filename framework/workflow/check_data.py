@@ -1,0 +1,136 @@
+"""The check of a configuration's data before it is trained on, for every domain."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from framework.config import bind, load
+from framework.config.bind import packages_of
+from framework.config.tree import Tree
+from framework.core.errors import ConfigError, OarError
+from framework.engine.experiment import Data
+from framework.io.data_check import Observe, Report, print_reports
+from framework.io.dataset import Dataset
+from framework.text.sample import TextSample
+from framework.vision.dataset_files import hash_image
+from framework.vision.sample import Sample
+from framework.workflow.domain import find_config, find_domain
+
+PARTS = ("train", "eval")
+
+
+def check_data(config: str | Path, overrides: Sequence[str] = (), part: str | None = None) -> int:
+    """Reads all samples of `data.train` and `data.eval` and prints what is wrong with them.
+
+    These are samples that cannot be read, labels that are no class, what else the domain looks for, samples that are in
+    both parts, and numbers of classes that do not fit the model.
+
+    Args:
+        part: "train" or "eval" alone.
+
+    Returns:
+        The exit status of a command: 0 where nothing is wrong, 1 where something is, 2 where data or configuration
+        cannot be read.
+    """
+    return print_reports(make_reports(config, overrides, part))
+
+
+def make_reports(
+    config: str | Path, overrides: Sequence[str] = (), part: str | None = None
+) -> Iterator[tuple[str, Report]]:
+    """(title, report) of each part, then of both together. Raises: OarError, where they cannot be read at all."""
+    path = find_config(config)
+    tree = load(path, overrides)
+    datasets = find_datasets(tree, path)
+    if part is not None:
+        datasets = {name: dataset for name, dataset in datasets.items() if name == part}
+    if not datasets:
+        raise ConfigError(
+            "the configuration has no such data",
+            where=path,
+            received=part or "neither data.train nor data.eval",
+            allowed="data.train, data.eval",
+        )
+    domain = find_domain(str(tree.value["domain"].plain()))
+    contents: dict[str, dict[bytes, str]] = {}
+    for name, dataset in datasets.items():
+        contents[name] = {}
+        yield f"data.{name}", domain.check_dataset(dataset, _note_contents(contents[name]))
+    yield "together", _compare(datasets, contents, tree)
+
+
+def find_datasets(tree: Tree, where: Path) -> dict[str, Dataset]:
+    """The data sets of a file by their part; of its other sections none is read but `imports`."""
+    data = tree.value.get("data")
+    if data is None:
+        return {}
+    bound = bind(data, Data, packages_of(tree))
+    loaders = {"train": bound.train, "eval": bound.eval}
+    return {name: loader.dataset for name, loader in loaders.items() if loader is not None}
+
+
+@dataclass(frozen=True)
+class ComparedParts(Report):
+    """What a check finds by looking at training and evaluation data together."""
+
+    counts: Mapping[str, int]
+    shared: tuple[str, ...]
+    classes: tuple[str, ...]
+
+    def summary(self) -> list[str]:
+        return [", ".join(f"{count} different samples in data.{name}" for name, count in self.counts.items())]
+
+    def faults(self) -> Mapping[str, Sequence[str]]:
+        both = (
+            {"samples of data.eval that are in data.train too": self.shared} if len(self.counts) > 1 else {}
+        )
+        return {**both, "numbers or names of classes that do not fit": self.classes}
+
+
+def _note_contents(found: dict[bytes, str]) -> Observe:
+    def observe(sample: Any) -> None:
+        if isinstance(sample, Sample):
+            found.setdefault(hash_image(sample.image), str(sample.id))
+        elif isinstance(sample, TextSample):
+            texts = (sample.text, sample.pair, sample.target)
+            found.setdefault(hashlib.blake2b(repr(texts).encode(), digest_size=16).digest(), str(sample.id))
+
+    return observe
+
+
+def _read_class_names(dataset: Dataset) -> tuple[str, ...]:
+    """None of a data set that has none, or that cannot be read as a whole, which its own report says."""
+    try:
+        return tuple(getattr(dataset, "class_names", ()))
+    except OarError:
+        return ()
+
+
+def _compare(
+    datasets: Mapping[str, Dataset], contents: Mapping[str, dict[bytes, str]], tree: Tree
+) -> ComparedParts:
+    train, held_out = (contents.get(name, {}) for name in PARTS)
+    shared = tuple(f"{held_out[key]}, as {train[key]}" for key in held_out if key in train)
+    names = {name: _read_class_names(dataset) for name, dataset in datasets.items()}
+    wrong = []
+    model = tree.value.get("model")
+    stated = model.value.get("num_classes") if model is not None and isinstance(model.value, dict) else None
+    for name, classes in names.items():
+        if classes and stated is not None and stated.value != len(classes):
+            wrong.append(
+                f"model.num_classes is {stated.value} ({stated.where}), data.{name} has {len(classes)}: "
+                f"-o model.num_classes={len(classes)}"
+            )
+    first, *rest = names.values()
+    if first and any(other and other != first for other in rest):
+        only = [
+            f"data.{name} has {', '.join(sorted(missing)[:5])} alone"
+            for name, classes in names.items()
+            if (missing := set(classes) - set.intersection(*map(set, names.values())))
+        ]
+        wrong.append("; ".join(only) or "data.train and data.eval have the same classes in another order")
+    return ComparedParts({name: len(found) for name, found in contents.items()}, shared, tuple(wrong))
