@@ -4,6 +4,7 @@ other file."""
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -118,7 +119,7 @@ class VocDetection(RecordsDataset):
             )
         if not pairs:
             raise InputError("the list names no image", where=self._place, allowed="one or more")
-        if missing := [str(xml) for _, xml in pairs if not xml.is_file()]:
+        if missing := [str(xml) for _, xml in pairs if not os.path.isfile(xml)]:
             raise InputError(
                 f"{len(missing)} of {len(pairs)} annotations are not there",
                 where=self._place,

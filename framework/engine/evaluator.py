@@ -9,7 +9,8 @@ import jax
 import numpy as np
 
 from framework.core.dtypes import narrow
-from framework.engine.task import Task
+from framework.engine.details import DetailedMetric, Details
+from framework.engine.task import Metric, Task
 from framework.io.device import without_texts
 from framework.io.loader import DataLoader
 from framework.nn.compilation import compile_options, enable_compilation_cache
@@ -43,6 +44,7 @@ class Evaluator:
             return task.infer(graphdef.bind(params, buffers), batch)
 
         self.first: tuple[dict, dict] | None = None  # (outputs, batch) of a run, arrays by name
+        self._metrics: Mapping[str, Metric] = {}
         device = jax.devices()[0] if sharding is None else next(iter(sharding.device_set))
         self._infer = jax.jit(infer, compiler_options=compile_options(device))
 
@@ -80,4 +82,10 @@ class Evaluator:
         scores: dict[str, float] = {}
         for metric in metrics.values():
             scores |= metric.result()
+        self._metrics = metrics
         return scores
+
+    def details(self) -> Details | None:
+        """What the last run told of each class, where a metric knows that."""
+        known = (metric for metric in self._metrics.values() if isinstance(metric, DetailedMetric))
+        return next((metric.details() for metric in known), None)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,14 +19,23 @@ from framework.config import build, load, override, resolved
 from framework.core.disk import write_file
 from framework.core.errors import ConfigError, InputError
 from framework.engine import callbacks as C
+from framework.engine.details import Details
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import Experiment, LoaderConfig, bind_experiment
 from framework.engine.label_alignment import AlignedPack, align_labels, infer_classes
 from framework.engine.loggers import TensorBoard
+from framework.engine.reports import RunReport
 from framework.engine.stopping import TrainingStopped
 from framework.engine.task import Task, check_transforms
 from framework.engine.trainer import Trainer
-from framework.io.checkpoint import CHECKPOINTS, RUN_CONFIG, CheckpointStore, find_checkpoint, run_folder
+from framework.io.checkpoint import (
+    CHECKPOINTS,
+    RUN_CONFIG,
+    CheckpointStore,
+    describe_write_error,
+    find_checkpoint,
+    run_folder,
+)
 from framework.io.collate import PadToBucket
 from framework.io.dataset import split_windows
 from framework.io.loader import DataLoader
@@ -96,8 +107,8 @@ def train(
     """Train a configuration; returns the scores of the last evaluation.
 
     Into `output_dir` (default: output/<name of the config>; of a run's own config the run's folder) go `checkpoints/`,
-    `config.yml` (as resolved, but without `weights`: those of a run are its checkpoints), `metrics.jsonl` and
-    `train.log`.
+    `config.yml` (as resolved, but without `weights`: those of a run are its checkpoints), `metrics.jsonl`, its
+    `curves.png` and `curves.csv`, `evaluation/` with the classes of the best evaluation, and `train.log`.
 
     Args:
         resume: Go on from the run's last checkpoint (True), or from the one at this path.
@@ -163,7 +174,7 @@ def make_trainer(
             )
     shown: list[C.Callback] = [C.LogLines()]
     if folder is not None:
-        shown.append(C.MetricsFile(folder / "metrics.jsonl"))
+        shown += [C.MetricsFile(folder / "metrics.jsonl"), RunReport(folder)]
         if options.tensorboard:
             shown.append(TensorBoard())
         if options.profile_step is not None:
@@ -186,8 +197,40 @@ def make_trainer(
     )
 
 
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores by name, the one that decides first, and what is known of each class."""
+
+    scores: dict[str, float]
+    details: Details | None
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """scores.json, and the files of `Details`; returns what was written.
+
+        Raises:
+            InputError: the folder cannot be written to.
+        """
+        path, text = Path(folder) / "scores.json", json.dumps(self.scores, indent=1)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            return [path, *(self.details.write(path.parent) if self.details else ())]
+        except OSError as error:
+            raise InputError(
+                "the scores cannot be written",
+                where=folder,
+                received=describe_write_error(error, path.parent, len(text)),
+                fix="make space, or name another folder",
+            ) from error
+
+
 def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, float]:
-    """Scores of `weights` (default: the best checkpoint of the config's run) on `data.eval`.
+    """The scores of `evaluate_classes`."""
+    return evaluate_classes(config, overrides).scores
+
+
+def evaluate_classes(config: str | Path, overrides: tuple[str, ...] = ()) -> Evaluation:
+    """Scores of `weights` (default: the best checkpoint of the config's run) on `data.eval`, and those of each class.
 
     Classes are compared by the names that come with the weights, where the task says which arrays hold them. Those that
     the model does not know or that the data lack are named in one line of the log; none is refused.
@@ -215,7 +258,8 @@ def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, f
     check_transforms(model, data.transforms)
     graphdef, params, buffers = functional_core.split(model.eval())
     loader = make_loader(data, task, experiment.train.seed, train=False, pack=pack)
-    return Evaluator(graphdef, task, loader, labels).run(params, buffers)
+    evaluator = Evaluator(graphdef, task, loader, labels)
+    return Evaluation(evaluator.run(params, buffers), evaluator.details())
 
 
 @contextmanager

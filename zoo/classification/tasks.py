@@ -14,6 +14,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
 from framework.core.rng import next_key
+from framework.engine.details import ClassReport
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.metric import top_k_correct
 from framework.nn import functional as F
@@ -109,7 +110,7 @@ class ImageClassification(Task):
         return {"scores": F.softmax(model(self.normalize(inputs["image"])).astype(jnp.float32))}
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return {"accuracy": TopAccuracy(self.topk)}
+        return {"accuracy": TopAccuracy(self.topk), "classes": ClassReport(labels)}
 
     def visualize(
         self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray], labels: tuple[str, ...]
