@@ -5,10 +5,7 @@ Source: https://github.com/huggingface/safetensors#format
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -20,6 +17,7 @@ import safetensors.numpy
 from framework.core.errors import WeightError
 from framework.io.interop import source as src
 from framework.io.interop.source import Source, read_source
+from framework.io.interop.whole_file import replace_file
 
 _DTYPES = {
     "BOOL": np.dtype("?"),
@@ -87,16 +85,9 @@ def write_safetensors(
                 fix="convert the array first, or leave it out",
             )
         ready[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
+    with replace_file(path) as temporary:
         temporary.touch()
         # As for any file that the user makes; the library's are for the owner alone.
         mode = temporary.stat().st_mode
         safetensors.numpy.save_file(ready, temporary, dict(metadata) if metadata else None)
         temporary.chmod(mode)
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
