@@ -35,7 +35,7 @@ CASES: dict[str, tuple[Any, int]] = {
     "vgg11": (VGGConfig("vgg11"), 64),
     "vgg16_bn": (VGGConfig("vgg16_bn"), 64),
     "vit_b_16": (VisionTransformerConfig("vit_base_patch16"), 224),
-    "swin_t": (SwinTransformerConfig("swin_tiny"), 90),
+    "swin_t": (SwinTransformerConfig("swin_tiny"), 88),
 }
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -209,20 +209,28 @@ class ResNet(Backbone):
             self.config = dataclasses.replace(self.config, project_first=projects)
 
     def state_aliases(self) -> dict[str, str]:
+        return self._spell(range(len(SPELLINGS)))
+
+    def official_names(self, suite: str) -> dict[str, str]:
+        """Names of paddle.vision, PaddleDetection or PaddleSeg to ours, which are PaddleClas's."""
+        return self._spell([SPELLINGS.index(suite)]) if suite in SPELLINGS else {}
+
+    def _spell(self, columns: Iterable[int]) -> dict[str, str]:
         aliases = {}
         for ours, theirs in _spellings(VARIANTS[self.config.variant]):
-            for conv, norm in theirs:
+            for conv, norm in (theirs[column] for column in columns):
                 aliases[f"{conv}.weight"] = f"{ours}.conv.weight"
                 for leaf in ("weight", "bias", "_mean", "_variance"):
                     aliases[f"{norm}.{leaf}"] = f"{ours}.bn.{leaf}"
         return aliases
 
 
-def _spellings(size: Size) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Each convolution with its normalisation by our name, and by the pairs of names that others have for them.
+SPELLINGS = ("paddle.vision", "paddledet", "paddleseg")
+"""Whose names `_spellings` gives: torchvision's are paddle.vision's (timm's for vd), and PaddleSeg has vd only."""
 
-    These are torchvision and paddle.vision (timm for vd), PaddleDetection, PaddleSeg (which has vd only).
-    """
+
+def _spellings(size: Size) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Each convolution with its normalisation by our name, and by the pairs of names in SPELLINGS."""
 
     def pairs(torch: tuple[str, str], det: str, seg: str) -> list[tuple[str, str]]:
         return [torch, (f"{det}.conv", f"{det}.norm"), (f"{seg}._conv", f"{seg}._batch_norm")]

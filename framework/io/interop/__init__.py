@@ -1,4 +1,4 @@
-"""Readers of the files that other frameworks write, and the one writer of ours (safetensors).
+"""Readers of the files that other frameworks write, and the writers of weights: safetensors, and Paddle's .pdparams.
 
 `load_weights(path)` gives named arrays whatever the format; `load_program(path)` gives the operations as well;
 `weighted_ops(program)` lists the operations that carry weights, the same for every format.
@@ -16,6 +16,7 @@ from framework.io.interop.detect import detect, read_member
 from framework.io.interop.model_folder import read_shards
 from framework.io.interop.onnx import read_onnx
 from framework.io.interop.paddle import read_pdiparams, read_pdparams
+from framework.io.interop.pdparams_writer import write_pdparams
 from framework.io.interop.pir import read_pir
 from framework.io.interop.program import Node, Program, TensorSpec
 from framework.io.interop.program_desc import read_pdmodel
@@ -40,6 +41,7 @@ __all__ = [
     "read_safetensors_metadata",
     "read_torch",
     "weighted_ops",
+    "write_pdparams",
     "write_safetensors",
 ]
 
