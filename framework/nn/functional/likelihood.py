@@ -187,9 +187,10 @@ def rnnt_loss(
     fastemit_lambda: float = 0.001,
     reduction: str = "mean",
 ) -> jax.Array:
-    """-log p(label) of a transducer's logits or log-probabilities [N, T, U + 1, V]; label [N, U], both lengths [N] and 1 or more for T.
+    """-log p(label) of a transducer's logits or log-probabilities [N, T, U + 1, V].
 
-    `fastemit_lambda` strengthens the gradient of emissions and leaves the value. The mean is over the batch.
+    label [N, U], both lengths [N], those of the input 1 or more. The mean is over the batch.
+    `fastemit_lambda` strengthens the gradient of emissions and leaves the value.
     Source: Graves 2012 (arXiv 1211.3711), equation 16; FastEmit: Yu et al. 2021 (arXiv 2010.11148), section 3.2.
     """
     check_reduction(reduction, "rnnt_loss")

@@ -183,7 +183,7 @@ _scatter_places.defvjp(
 
 @jitted("size")
 def _max_unpool(x: jax.Array, places: jax.Array, size: Axes) -> jax.Array:
-    flat = (x.shape[0], -1, x.shape[-1])
+    flat = (x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1])
     spread = _scatter_places(x.reshape(flat), places.reshape(flat), math.prod(size))
     return spread.reshape(x.shape[0], *size, x.shape[-1])
 
