@@ -156,6 +156,12 @@ _FUNCTIONALS: Hints = {
     "multi_head_attention_forward": "nn.MultiHeadAttention",
 }
 
+_CLIP = "the optimizer clips: grad_clip=nn.{}"
+UTILS: Hints = {
+    **_same("clip_grad_norm_ clip_grad_norm", _CLIP.format("ClipGradByGlobalNorm(max_norm)")),
+    "clip_grad_value_": _CLIP.format("ClipGradByValue(clip_value)"),
+}
+
 TOP: Hints = {
     **_numpy(  # what jax.numpy has under the same name, with the same first arguments
         "abs add all any arange argmax argmin argsort ceil clip concatenate cos cross cumprod cumsum diag "

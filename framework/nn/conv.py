@@ -202,3 +202,10 @@ class Conv2DTranspose(_ConvTranspose):
 
     _axes = 2
     _function = staticmethod(F.conv2d_transpose)
+
+
+class Conv3DTranspose(_ConvTranspose):
+    """Transposed convolution of [N, D, H, W, in_channels]; weight [in, out/groups, kd, kh, kw]."""
+
+    _axes = 3
+    _function = staticmethod(F.conv3d_transpose)

@@ -29,6 +29,7 @@ _OWNERS: dict[str, tuple[Any, Mapping[str, str]]] = {
     "scaler": (amp.GradScaler(), foreign_names.GRAD_SCALER),
     "framework": (framework, foreign_names.TOP),
     "array": (X, foreign_names.ARRAY),
+    "utils": (nn.utils, foreign_names.UTILS),
 }
 
 
