@@ -31,7 +31,7 @@ MAY_IMPORT = {
 FRAMEWORK_MAY_IMPORT = {
     "core": {"core"},
     "config": {"config", "core"},
-    "vision": {"vision", "config", "core"},
+    "vision": {"vision", "hub", "io", "nn", "config", "core"},
     "text": {"text", "config", "core"},
     "nn": {"nn", "core"},
     "io": {"io", "nn", "core"},

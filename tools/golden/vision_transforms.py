@@ -2,8 +2,8 @@
 
     python tools/golden/vision_transforms.py         in an environment with paddlepaddle 2.6.2, opencv and Pillow
 
-Each case runs on an array and, but for channels-first ones, on a PIL image. Where Paddle raises, nothing is stored; where
-it loses the axis of one channel, the axis is put back. On PIL images it does not look at the `fill` of affine and
+Each case runs on an array and, but for channels-first ones, on a PIL image. Where Paddle raises, nothing is stored;
+where it loses the axis of one channel, the axis is put back. On PIL images it does not look at the `fill` of affine and
 perspective and puts an axis before grey images in normalize; those are left out.
 """
 

@@ -94,6 +94,7 @@ CASES: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
     ("normalize", "odd", ([120.0, 110.5, 99.9], [50.0, 60.0, 70.7]), {"data_format": "HWC"}),
     ("normalize", "odd", ([120.0, 110.5, 99.9], [50.0, 60.0, 70.7]), {"data_format": "HWC", "to_rgb": True}),
     ("normalize", "first", ([120.0, 110.5, 99.9], [50.0, 60.0, 70.7]), {"data_format": "CHW"}),
+    ("normalize", "flat", ([127.5], [127.5]), {"data_format": "CHW"}),
     ("normalize", "gray", ([127.5], [127.5]), {"data_format": "HWC"}),
 ]
 SHAPES["first"] = (3, 11, 7)

@@ -289,6 +289,8 @@ def normalize(
 ) -> np.ndarray:
     """(img - mean) / std in float32, a number for each channel or one for all. Paddle's default is "CHW".
 
+    `data_format` says where the channels of an array are; a PIL image comes out so.
+
     `to_rgb` reads the last axis backwards first, which turns B, G, R of a channels-last image into R, G, B.
 
     Raises:
@@ -296,9 +298,11 @@ def normalize(
     """
     check_choice(data_format, ("HWC", "CHW"), "normalize.data_format")
     checked = check_image(img, "normalize")
-    values = (
-        pil.to_array(checked).astype(np.float32) if isinstance(checked, Image.Image) else np.asarray(checked)
-    )
+    if isinstance(checked, Image.Image):
+        values = pil.to_array(checked).astype(np.float32)
+        values = values if data_format == "HWC" else values.transpose(2, 0, 1)
+    else:
+        values = checked
     if values.ndim == 2:
         values = values[..., None] if data_format == "HWC" else values[None]
     shape = (1, 1, -1) if data_format == "HWC" else (-1, 1, 1)
