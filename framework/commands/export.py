@@ -33,6 +33,17 @@ def parser() -> argparse.ArgumentParser:
         metavar=("N", "C", "H", "W"),
         help="of the program's images, -1 where free; images of other sizes are scaled to it and results back",
     )
+    made.add_argument(
+        "--format",
+        choices=["artifact", "pdparams"],
+        default="artifact",
+        help="pdparams: the weights alone, under the names of Paddle's network, for paddle.load",
+    )
+    made.add_argument(
+        "--names",
+        help="of --format pdparams: whose names they get: paddle.vision, paddleclas, paddledet, paddleseg, paddlenlp, "
+        "paddleocr (default: that of the domain), or an official .pdparams file with such names",
+    )
     add_settings(made)
     add_ignored(
         made,
@@ -44,10 +55,16 @@ def parser() -> argparse.ArgumentParser:
 
 def _export(args: argparse.Namespace) -> int:
     from framework.workflow.export import write_artifact
+    from framework.workflow.pdparams import export_pdparams
 
     given = Settings.read(args.opt)
     apply_arguments(args, given.arguments)
     changes = settings(given.overrides, args.model_path)
+    if args.format == "pdparams":
+        print(
+            f"wrote {export_pdparams(args.config, args.save_dir or args.output_dir or 'output', changes, args.names)}"
+        )
+        return 0
     folder = write_artifact(
         args.config,
         Path(args.save_dir or args.output_dir or "inference_model"),

@@ -132,6 +132,9 @@ class Optimizer:
             raise error or AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __post_init__(self, parameters: Iterable[Parameter] | None, name: str | None) -> None:
+        for patterns in ("no_decay", "frozen"):  # a string is one pattern, not its letters
+            given = getattr(self, patterns)
+            object.__setattr__(self, patterns, (given,) if isinstance(given, str) else tuple(given))
         # Kept under the argument's name, where dataclasses.replace finds it. Not a field: YAML holds no parameters.
         object.__setattr__(self, "parameters", self._check_parameters(parameters))
         if not isinstance(self.learning_rate, (int, float, np.number, LRScheduler)):
