@@ -55,14 +55,15 @@ def parser() -> argparse.ArgumentParser:
 
 def _export(args: argparse.Namespace) -> int:
     from framework.workflow.export import write_artifact
-    from framework.workflow.pdparams import export_pdparams
+    from framework.workflow.pdparams import SUITES, export_pdparams
 
     given = Settings.read(args.opt)
     apply_arguments(args, given.arguments)
     changes = settings(given.overrides, args.model_path)
     if args.format == "pdparams":
+        names = args.names if args.names is None or args.names in SUITES else Path(args.names)
         print(
-            f"wrote {export_pdparams(args.config, args.save_dir or args.output_dir or 'output', changes, args.names)}"
+            f"wrote {export_pdparams(args.config, args.save_dir or args.output_dir or 'output', changes, names)}"
         )
         return 0
     folder = write_artifact(
