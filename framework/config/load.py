@@ -8,6 +8,7 @@ the `type` of a component, the keys that fit the new type stay, and one line of 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
@@ -68,9 +69,18 @@ def _load_file(path: Path, chain: tuple[Path, ...], asked_at: Where | None = Non
         own.value[IMPORTS] = _absolute_files(own.value[IMPORTS], path.parent)
     merged: Tree | None = None
     for base in bases:
-        loaded = _load_file((path.parent / base.value).resolve(), (*chain, path), base.where)
+        loaded = _load_file(_resolve(path.parent / base.value, base), (*chain, path), base.where)
         merged = loaded if merged is None else _merge(merged, loaded)
     return own if merged is None else _merge(merged, own)
+
+
+def _resolve(path: Path, base: Tree) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, ValueError) as error:  # zero bytes, links in a circle
+        raise ConfigError(
+            f"{BASE!r} does not name a file", where=base.where, received=f"{base.value[:80]!r}: {error}"[:200]
+        ) from None
 
 
 def _bases(tree: Tree | None) -> list[Tree]:
@@ -101,12 +111,15 @@ def _read(path: Path, asked_at: Where | None) -> str:
     try:
         data = read_bytes(path, SETTINGS, what, ConfigError)
     except ConfigError as error:
-        siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = None if path.exists() else nearest(path.name, siblings)
+        near = None
+        with contextlib.suppress(OSError):  # a name that is too long, a folder that may not be read
+            near = (
+                None if path.exists() else nearest(path.name, [entry.name for entry in path.parent.iterdir()])
+            )
         raise ConfigError(
             error.problem,
             where=asked_at,
-            received=_shown(path) + (f": {error.received}" if error.received else ""),
+            received=_shown(path)[:300] + (f": {error.received}" if error.received else ""),
             allowed=error.allowed,
             fix=f"did you mean {_shown(path.with_name(near))}?" if near and near != path.name else error.fix,
         ) from error

@@ -26,6 +26,8 @@ from framework.inference.memory import release_memory
 from framework.nn.compilation import compile_options, enable_compilation_cache
 
 log = logging.getLogger("oar")
+_CALLS = 128
+"""After so many calls freed memory is handed back: calls of many shapes leave it in pieces."""
 KEPT = 24
 """Compiled programs of one engine at a time. More shapes than these share the places; a program that comes again is
 read from the compilation cache, which takes a third of a second."""
@@ -104,7 +106,7 @@ class XLAEngine:
         (_, inputs), _ = jax.tree.unflatten(program.in_tree, program.in_avals)
         self.inputs: dict[str, Any] = inputs
         self.outputs: dict[str, Any] = jax.tree.unflatten(program.out_tree, program.out_avals)
-        self._kept = kept
+        self._kept, self._calls = kept, 0
         self._compiled: OrderedDict[tuple, Callable[..., Any]] = OrderedDict()  # the one used last at the end
         self._seen: set[tuple] = set()
         self._locks: dict[tuple, threading.Lock] = {}
@@ -127,6 +129,11 @@ class XLAEngine:
         check_process()
         arrays = self._checked(inputs)
         compiled = self.compile({name: array.shape for name, array in arrays.items()})
+        with self._guard:
+            self._calls += 1
+            due = self._calls % _CALLS == 0
+        if due:
+            release_memory()
         return compiled(self._weights, jax.device_put(arrays, self.device))
 
     def compile(self, shapes: Mapping[str, tuple[int, ...]]) -> Callable[..., Any]:

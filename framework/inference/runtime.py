@@ -8,7 +8,7 @@ from typing import Literal
 
 from framework.core.device import Device, bfloat16_is_fast, default_device, find_device
 from framework.core.dtypes import Precision
-from framework.core.errors import InputError
+from framework.core.errors import FormatError, InputError
 from framework.export.artifact import Artifact
 from framework.inference.engine import Engine, XLAEngine
 
@@ -46,8 +46,16 @@ class Runtime:
         """The engine of an artifact's program, in the precision that fits the device and the model.
 
         Raises:
-            DeviceError: no such device. InputError: no program of this precision.
+            DeviceError: no such device. InputError: no program of this precision. FormatError: no program at all.
         """
+        if not artifact.programs:
+            raise FormatError(
+                "the artifact has no program of its own",
+                where=artifact.source,
+                received=f"stages: {', '.join(artifact.stages) or 'none'}",
+                allowed="a program, such as model.jaxexp",
+                fix="open the folder of one stage, or export it again",
+            )
         device = self.find_device()
         verified = bool(artifact.config.get("bf16_verified"))
         precision = choose_precision(self.precision, device, artifact.programs, verified)

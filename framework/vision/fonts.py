@@ -2,11 +2,12 @@
 
 The chain: the file named by the environment variable OAR_FONT, the Latin font inside Pillow, then fonts of the
 system for accents and other scripts, looked for only when a character needs them. A character that no font has
-becomes a hollow box.
+becomes a hollow box, and a warning says once for each script what to install.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import unicodedata
@@ -19,8 +20,21 @@ from PIL import Image, ImageDraw, ImageFont
 
 from framework.core.errors import InputError
 
+log = logging.getLogger("oar")
 FONT_VARIABLE = "OAR_FONT"
 _EMBEDDED = ""  # stands for Pillow's own font in the chain
+
+# The first words of Unicode's names of characters.
+_EAST_ASIAN = frozenset(("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC", "FULLWIDTH"))
+_INSTALL = {
+    "linux": "Debian, Ubuntu: apt install {deb}; Fedora: dnf install {rpm}; Alpine: apk add {apk}",
+    "darwin": "the fonts that come with macOS have them: look in Font Book whether some are turned off",
+    "win32": "Settings, Optional features: the supplemental fonts of the language",
+}
+_PACKAGES = {
+    True: {"deb": "fonts-noto-cjk", "rpm": "google-noto-sans-cjk-fonts", "apk": "font-noto-cjk"},
+    False: {"deb": "fonts-noto-core", "rpm": "google-noto-sans-fonts", "apk": "font-noto-all"},
+}
 
 # Beginnings of file names, lower case, best first: wide Latin, Greek and Cyrillic, then Chinese, Japanese and Korean,
 # then other scripts.
@@ -33,6 +47,8 @@ _WANTED = (
     "arial",
     "notosanscjk",
     "notosanssc",
+    "notosanstc",
+    "notosanshk",
     "notosansjp",
     "notosanskr",
     "sourcehansans",
@@ -47,11 +63,22 @@ _WANTED = (
     "yugoth",
     "msgothic",
     "malgun",
+    "deng",
     "wqy",
     "droidsansfallback",
+    "sarasa",
     "notoserifcjk",
+    "sourcehanserif",
+    "ipaexg",
+    "ipag",
+    "takao",
+    "vl-gothic",
     "nanumgothic",
+    "baekmuk",
+    "unbatang",
     "uming",
+    "ukai",
+    "unifont",
     "notosansarabic",
     "notosansdevanagari",
     "notosansthai",
@@ -107,10 +134,32 @@ def _runs(text: str, size: int) -> list[tuple[str | None, str]]:
         if all(_has(source, char) for char in text):
             return [(source, text)] if text else []
     sources = [next((source for source in chain if _has(source, char)), None) for char in text]
+    for source, char in zip(sources, text, strict=True):
+        if source is None:
+            _warn_missing(_script(char))
     return [
         (source, "".join(char for _, char in piece))
         for source, piece in groupby(zip(sources, text, strict=True), key=lambda pair: pair[0])
     ]
+
+
+def _script(char: str) -> str:
+    """The script of a character, one for Chinese, Japanese and Korean."""
+    first = unicodedata.name(char, "OTHER").split()[0]
+    return "Chinese, Japanese or Korean" if first in _EAST_ASIAN else first.capitalize()
+
+
+@cache
+def _warn_missing(script: str) -> None:
+    east_asian = script.startswith("Chinese")
+    install = _INSTALL.get(sys.platform, _INSTALL["linux"]).format(**_PACKAGES[east_asian])
+    log.warning(
+        "no font on this machine has the characters (%s) of a text that is drawn: hollow boxes stand for them. "
+        "Install one (%s), or name a font file in the environment variable %s",
+        script,
+        install,
+        FONT_VARIABLE,
+    )
 
 
 def _width(runs: list[tuple[str | None, str]], size: int) -> int:
@@ -207,9 +256,10 @@ def _font_folders() -> list[Path]:
         ]
     if sys.platform == "darwin":
         return [Path("/System/Library/Fonts"), Path("/Library/Fonts"), home / "Library" / "Fonts"]
+    shared = os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
     return [
-        Path("/usr/share/fonts"),
-        Path("/usr/local/share/fonts"),
-        home / ".local" / "share" / "fonts",
+        *(Path(folder) / "fonts" for folder in shared.split(":") if folder),
+        Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share") / "fonts",
         home / ".fonts",
+        Path(sys.prefix) / "fonts",  # conda's
     ]

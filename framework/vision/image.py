@@ -427,6 +427,13 @@ def resize(
         raise ShapeError(
             "an image cannot be resized to nothing", where="resize", received=size_hw, allowed="sides >= 1"
         )
+    if size_hw[0] * size_hw[1] > 16 * MAX_PIXELS:  # beyond that OpenCV runs out of memory or of 32 bits
+        raise ShapeError(
+            "an image cannot be resized to so many pixels",
+            where="resize",
+            received=size_hw,
+            allowed=f"at most {16 * MAX_PIXELS:,} pixels",
+        )
     if image.shape[:2] == tuple(size_hw):
         return image.copy()
     as_bool = image.dtype == np.bool_

@@ -85,7 +85,16 @@ def _from_folder(path: Path, wanted: str | None) -> Found:
                 fix="what jit.save wrote runs with framework.jit.load",
             )
         _check_domain(str(name), wanted, path)
-        return Found(artifact, find_domain(str(name)))
+        try:
+            return Found(artifact, find_domain(str(name)))
+        except ConfigError as error:
+            raise ConfigError(
+                error.problem,
+                where=artifact.source,
+                received=error.received,
+                allowed=error.allowed,
+                fix=error.fix,
+            ) from None
     for owner in all_domains():
         if wanted in (None, owner.name):
             artifact = owner.import_folder(path)

@@ -113,7 +113,7 @@ _MAX_MEMBERS = 10_000
 _LARGE, _TIMES = 1 << 30, 100
 # What the readers of the standard library raise for damaged bytes, and of encrypted or unknown packings
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, OSError, EOFError)
-_DAMAGED += (ValueError, KeyError, RuntimeError)
+_DAMAGED += (ValueError, LookupError, RuntimeError)
 
 
 def is_archive(head: bytes) -> bool:

@@ -122,7 +122,8 @@ def _weight_map(source: Source) -> dict[str, str]:
             allowed='{"weight_map": {"name of an array": "file", …}}',
         )
     for name, file in files.items():
-        if not isinstance(file, str) or not file or file != Path(file).name or file.endswith(INDEX):
+        named = isinstance(file, str) and 0 < len(file) < 256 and "\0" not in file
+        if not named or file != Path(file).name or file.endswith(INDEX):
             raise source.error(
                 f"the index gives {name!r} no file beside it",
                 received=repr(file)[:120],

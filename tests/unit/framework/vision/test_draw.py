@@ -201,6 +201,24 @@ def test_characters_without_a_glyph_become_boxes(monkeypatch):
     assert mixed.shape[1] > boxes.shape[1]
 
 
+def test_a_missing_script_is_said_once_with_what_to_do(monkeypatch, caplog):
+    monkeypatch.setattr(fonts, "_system_fonts", lambda: ())
+    fonts._warn_missing.cache_clear()
+    for text in ("中文", "日本語のテキスト", "한국어", "中", "plain"):
+        fonts.text_alpha(text, 31)
+    (said,) = (record.getMessage() for record in caplog.records)
+    assert "Chinese, Japanese or Korean" in said and "fonts-noto-cjk" in said and "OAR_FONT" in said
+    fonts.text_alpha("नमस्ते", 31)
+    assert len(caplog.records) == 2 and "Devanagari" in caplog.records[1].getMessage()
+    fonts._warn_missing.cache_clear()
+
+
+def test_the_folders_of_fonts(monkeypatch, tmp_path):
+    monkeypatch.setattr(fonts.sys, "platform", "linux")
+    monkeypatch.setenv("XDG_DATA_DIRS", f"{tmp_path}/a:/usr/share")
+    assert fonts._font_folders()[:2] == [tmp_path / "a" / "fonts", Path("/usr/share/fonts")]
+
+
 def test_system_fonts_are_asked_only_when_needed(monkeypatch):
     def fail():
         raise AssertionError("the folders were searched")

@@ -230,6 +230,11 @@ def test_a_small_file_that_claims_a_huge_image():
             image.read(small)
 
 
+def test_resizing_to_what_no_memory_holds():
+    with pytest.raises(ShapeError, match="cannot be resized to so many pixels"):
+        image.resize(np.zeros((4, 4, 3), np.uint8), (10**6, 10**6))
+
+
 def test_the_limit_is_an_environment_variable(monkeypatch):
     monkeypatch.setenv("OAR_MAX_PIXELS", "400_000_000")
     assert image._pixel_limit() == 400_000_000

@@ -1,0 +1,404 @@
+"""Every reader of files from outside: how a valid file for it is made, and what reads it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+_TESTS = Path(__file__).resolve().parents[1]
+_INTEROP = _TESTS / "data" / "interop"
+_TOKENIZERS = _TESTS / "golden" / "data" / "tokenizers"
+_RNG = np.random.default_rng(0)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """`make` writes what is read into a folder and returns the file to damage; `read` reads that file.
+
+    Attributes:
+        values: The file is JSON or YAML, whose values are changed too.
+    """
+
+    make: Callable[[Path], Path]
+    read: Callable[[Path], object]
+    values: bool = False
+
+
+def _pixels(height: int = 24, width: int = 31) -> np.ndarray:
+    return _RNG.integers(0, 255, (height, width, 3), np.uint8)
+
+
+def _saved(name: str, data: bytes | str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        return path
+
+    return make
+
+
+def _copied(source: Path, *others: Path) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        for other in others:
+            shutil.copy(other, folder)
+        return Path(shutil.copy(source, folder))
+
+    return make
+
+
+def _image(suffix: str, **options: Any) -> Callable[[Path], Path]:
+    data = io.BytesIO()
+    kind = {"jpg": "JPEG", "tif": "TIFF"}.get(suffix, suffix.upper())
+    image = Image.fromarray(_pixels())
+    if suffix == "gif":
+        image = image.quantize(16)
+    image.save(data, kind, **options)
+    return _saved(f"image.{suffix}", data.getvalue())
+
+
+def _read_image(path: Path) -> object:
+    from framework.vision import image
+
+    return image.read(path)
+
+
+def _read_labels(path: Path) -> object:
+    from framework.vision.raw_images import read_labels
+
+    return read_labels(path)
+
+
+def _read_channels(path: Path) -> object:
+    from framework.vision.raw_images import read_channels
+
+    return read_channels(path)
+
+
+def _palette(folder: Path) -> Path:
+    from framework.vision import masks
+
+    path = folder / "mask.png"
+    masks.write_classes(path, _RNG.integers(0, 5, (20, 30)).astype(np.uint8), masks.palette(5))
+    return path
+
+
+def _npy(folder: Path) -> Path:
+    path = folder / "mask.npy"
+    np.save(path, _RNG.integers(0, 5, (20, 30)).astype(np.int32))
+    return path
+
+
+def _bands(folder: Path) -> Path:
+    import tifffile
+
+    path = folder / "bands.tif"
+    tifffile.imwrite(path, _RNG.integers(0, 999, (6, 20, 30)).astype(np.uint16), compression="zlib")
+    return path
+
+
+def _pdf(folder: Path) -> Path:
+    path = folder / "document.pdf"
+    data = io.BytesIO()
+    pages = [Image.fromarray(_pixels(60, 40)) for _ in range(2)]
+    pages[0].save(data, "PDF", save_all=True, append_images=pages[1:])
+    path.write_bytes(data.getvalue())
+    return path
+
+
+def _read_pdf(path: Path) -> object:
+    from framework.vision.pdf import PdfReader
+
+    with PdfReader(path, dpi=36) as pages:
+        return [page.shape for page in pages]
+
+
+def _video(suffix: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        from framework.vision.video import VideoWriter
+
+        path = folder / f"clip.{suffix}"
+        with VideoWriter(path, 5, (48, 64)) as video:
+            for _ in range(4):
+                video.write(_pixels(48, 64))
+        return path
+
+    return make
+
+
+def _read_video(path: Path) -> object:
+    from framework.vision.video import VideoReader
+
+    with VideoReader(path) as video:
+        return sum(1 for _ in video)
+
+
+def _config(folder: Path) -> Path:
+    (folder / "base.yml").write_text(
+        "optim: {type: SGD, learning_rate: 0.1}\ntrain: {epochs: 2}\n", encoding="utf-8"
+    )
+    text = "_base_: base.yml\ndomain: classification\nmodel: &m {type: LeNet, num_classes: 10}\nother: *m\n"
+    return _saved("config.yml", text)(folder)
+
+
+def _read_config(path: Path) -> object:
+    from framework.config import load, resolved
+
+    return resolved(load(path, ["train.epochs=4"]))
+
+
+def _classifier(folder: Path) -> Path:
+    from framework.export import Artifact, TensorSpec, lower_program
+
+    def fn(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+        mean = inputs["image"].astype("float32").mean(axis=(1, 2, 3)) / 255 + weights["zero"]
+        return {"scores": np.float32([1, -1]) * mean[:, None] + np.float32([0, 1])}
+
+    weights = {"zero": np.zeros((), np.float32)}
+    program = lower_program(fn, weights, {"image": TensorSpec(("n", 4, 4, 3), "uint8")}, platforms=("cpu",))
+    config = {
+        "domain": "classification",
+        "name": "bright",
+        "batch_size": 2,
+        "labels": ["light", "dark"],
+        "transforms": [{"type": "Resize", "size_hw": [4, 4]}],
+    }
+    return Artifact(config, {"float32": program}, weights).save(folder / "bright")
+
+
+def _read_artifact(path: Path) -> object:
+    from framework.core.errors import OarError
+    from framework.workflow import open_predictor
+
+    predict = open_predictor(str(path.parent))
+    with contextlib.suppress(OarError):  # of the image, not of the file
+        predict(np.zeros((8, 8, 3), np.uint8))
+    return predict
+
+
+def _index(folder: Path) -> Path:
+    source = {"url": "https://example.org/a.onnx", "sha256": "0" * 64, "size": 5}
+    family = {
+        "family": "Nets",
+        "domain": "ocr",
+        "homepage": "https://example.org",
+        "licence": "MIT",
+        "entries": {
+            "net": {"form": "deploy", "files": {"weights": {"sources": [source]}}, "model": {"a": 1}}
+        },
+    }
+    return _saved("nets.yml", json.dumps(family))(folder)
+
+
+def _read_index(path: Path) -> object:
+    from framework.hub.index import read_family
+
+    return read_family(path)
+
+
+_INFERENCE = "Global: {model_name: net}\nPostProcess:\n  name: CTCLabelDecode\n  character_dict:\n" + "".join(
+    f"  - '{symbol}'\n" for symbol in "abc123猫犬"
+)
+
+
+def _read_inference(path: Path) -> object:
+    from ocr.characters import CharacterSet
+
+    return CharacterSet.from_inference_yml(path).encode("a", skip_unknown=True)
+
+
+def _read_dictionary(path: Path) -> object:
+    from ocr.characters import CharacterSet
+
+    return CharacterSet.from_file(path).encode("a", skip_unknown=True)
+
+
+def _read_tokenizer(path: Path) -> object:
+    from framework.text.tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.from_file(path)
+    found = tokenizer.encode("a cat, 猫 1,234 \U0001f600 [MASK]", "ünd noch \x00 eines")
+    tokenizer.encode(["a", "cat"])
+    return tokenizer.decode(found.ids), Tokenizer.from_json(tokenizer.to_json(), path)
+
+
+def _own_tokenizer(kind: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        from framework.text.tokenizer import Tokenizer
+
+        texts = ["a cat sat on a mat", "the dog and the cat", "1,234 words"]
+        return Tokenizer.train(kind, texts, 300).save(folder / "tokenizer.json")  # type: ignore[arg-type]
+
+    return make
+
+
+def _library_tokenizer(folder: Path) -> Path:
+    from framework.text.tokenizer import Tokenizer
+
+    data = json.loads(Tokenizer.train("wordpiece", ["a cat sat on a mat", "the dog"], 60).to_json())["model"]
+    data["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"[CLS]": {"id": "[CLS]", "ids": [2], "tokens": ["[CLS]"]}},
+    }
+    return _saved("tokenizer.json", json.dumps(data))(folder)
+
+
+def _tokenizer_settings(folder: Path) -> Path:
+    shutil.copy(_TOKENIZERS / "bert" / "vocab.txt", folder)
+    settings = {
+        "do_lower_case": True,
+        "cls_token": "[CLS]",
+        "added_tokens_decoder": {},
+        "strip_accents": None,
+    }
+    return _saved("tokenizer_config.json", json.dumps(settings))(folder)
+
+
+def _read_tokenizer_folder(path: Path) -> object:
+    return _read_tokenizer(path.parent)
+
+
+def _read_lines(path: Path) -> object:
+    from framework.text.lines import read_lines
+
+    return read_lines(path)
+
+
+def _read_weights(path: Path) -> object:
+    from framework.io.interop import load_weights
+
+    return load_weights(path)
+
+
+def _read_program(path: Path) -> object:
+    from framework.io.interop import load_program, weighted_ops
+
+    parameters = path.with_suffix(".pdiparams")
+    return weighted_ops(load_program(path, parameters if parameters.exists() else None))
+
+
+def _safetensors(folder: Path) -> Path:
+    from framework.io.interop import write_safetensors
+
+    path = folder / "model.safetensors"
+    write_safetensors(
+        path, {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.ones(3, np.int64)}, {"by": "oar"}
+    )
+    return path
+
+
+def _shards(folder: Path) -> Path:
+    _safetensors(folder)
+    index = {
+        "metadata": {"total_size": 48},
+        "weight_map": {"a": "model.safetensors", "b": "model.safetensors"},
+    }
+    return _saved("model.safetensors.index.json", json.dumps(index))(folder)
+
+
+def _archive(suffix: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        data = (_INTEROP / "state_p2.pdparams").read_bytes()
+        path = folder / f"weights.{suffix}"
+        if suffix == "zip":
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+                made.writestr("net/model.pdparams", data)
+            return path
+        with tarfile.open(path, {"tar": "w", "tar.gz": "w:gz", "tar.xz": "w:xz"}[suffix]) as made:  # type: ignore[call-overload]
+            entry = tarfile.TarInfo("net/model.pdparams")
+            entry.size = len(data)
+            made.addfile(entry, io.BytesIO(data))
+        return path
+
+    return make
+
+
+def _model_folder(folder: Path) -> Path:
+    settings = {"model_type": "bert", "hidden_size": 8, "num_labels": 2, "id2label": {"0": "a", "1": "b"}}
+    return _saved("config.json", json.dumps(settings))(folder)
+
+
+def _read_model_folder(path: Path) -> object:
+    from framework.io.interop.model_folder import read_settings
+
+    return read_settings(path.parent)
+
+
+def _in_artifact(name: str) -> Callable[[Path], Path]:
+    return lambda folder: _classifier(folder) / name
+
+
+READERS: dict[str, Reader] = {
+    "jpeg": Reader(_image("jpg"), _read_image),
+    "png": Reader(_image("png"), _read_image),
+    "gif": Reader(_image("gif"), _read_image),
+    "bmp": Reader(_image("bmp"), _read_image),
+    "tiff": Reader(_image("tif", compression="tiff_lzw"), _read_image),
+    "webp": Reader(_image("webp"), _read_image),
+    "mask png": Reader(_palette, _read_labels),
+    "npy": Reader(_npy, _read_labels),
+    "tiff of bands": Reader(_bands, _read_channels),
+    "pdf": Reader(_pdf, _read_pdf),
+    "avi": Reader(_video("avi"), _read_video),
+    "mp4": Reader(_video("mp4"), _read_video),
+    "config": Reader(_config, _read_config, values=True),
+    "artifact config": Reader(_in_artifact("infer_cfg.yml"), _read_artifact, values=True),
+    "artifact program": Reader(_in_artifact("model.jaxexp"), _read_artifact),
+    "artifact weights": Reader(_in_artifact("program_weights.safetensors"), _read_artifact),
+    "index of weights": Reader(_index, _read_index, values=True),
+    "inference.yml": Reader(_saved("inference.yml", _INFERENCE), _read_inference, values=True),
+    "dictionary": Reader(_saved("dict.txt", "a\nb\n猫\n"), _read_dictionary),
+    "tokenizer of words": Reader(_own_tokenizer("words"), _read_tokenizer, values=True),
+    "tokenizer of pieces": Reader(_own_tokenizer("unigram"), _read_tokenizer, values=True),
+    "tokenizer.json": Reader(_library_tokenizer, _read_tokenizer, values=True),
+    "tokenizer settings": Reader(_tokenizer_settings, _read_tokenizer_folder, values=True),
+    "vocab.txt": Reader(_copied(_TOKENIZERS / "bert" / "vocab.txt"), _read_tokenizer),
+    "vocab.json": Reader(
+        _copied(_TOKENIZERS / "roberta" / "vocab.json", _TOKENIZERS / "roberta" / "merges.txt"),
+        _read_tokenizer,
+        values=True,
+    ),
+    "merges.txt": Reader(
+        _copied(_TOKENIZERS / "roberta" / "merges.txt", _TOKENIZERS / "roberta" / "vocab.json"),
+        _read_tokenizer,
+    ),
+    "spiece.model": Reader(_copied(_TOKENIZERS / "albert" / "spiece.model"), _read_tokenizer),
+    "lines of text": Reader(_saved("texts.txt", "one\nzwei\n三\n"), _read_lines),
+    "safetensors": Reader(_safetensors, _read_weights),
+    "shards": Reader(_shards, _read_weights, values=True),
+    "tar": Reader(_archive("tar"), _read_weights),
+    "tar.gz": Reader(_archive("tar.gz"), _read_weights),
+    "tar.xz": Reader(_archive("tar.xz"), _read_weights),
+    "zip": Reader(_archive("zip"), _read_weights),
+    "config.json": Reader(_model_folder, _read_model_folder, values=True),
+    **{
+        name: Reader(_copied(_INTEROP / name), _read_weights)
+        for name in (
+            "state_p2.pdparams",
+            "state_p4.pdparams",
+            "static.pdparams",
+            "adam.pdopt",
+            "legacy.pth",
+            "state.pt",
+        )
+    },
+    "onnx": Reader(_copied(_INTEROP / "network.onnx"), _read_program),
+    "pdmodel": Reader(_copied(_INTEROP / "network.pdmodel", _INTEROP / "network.pdiparams"), _read_program),
+    "pdiparams": Reader(_copied(_INTEROP / "network.pdiparams", _INTEROP / "network.pdmodel"), _read_weights),
+    "pir": Reader(
+        _copied(_INTEROP / "network_pir.json", _INTEROP / "network_pir.pdiparams"), _read_program, values=True
+    ),
+}
