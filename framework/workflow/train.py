@@ -146,11 +146,12 @@ def make_trainer(
     callbacks: Sequence[C.Callback] = (),
 ) -> Trainer:
     """The Trainer of an experiment, with the model's values before the first step."""
-    options, task = experiment.train, cast(Task, experiment.task)
+    options = experiment.train
     if experiment.data.train is None:
         raise InputError(
             "there is nothing to train on", where="data.train", allowed="a dataset, transforms, batch_size"
         )
+    task = cast(Task, experiment.task).adapt(experiment.data.train.dataset)
     framework.seed(options.seed)
     model = build(experiment.model)
     if experiment.pretrained is not None:
