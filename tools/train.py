@@ -50,8 +50,8 @@ def main(argv: list[str] | None = None) -> int:
     except OarError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("stopped; --resume goes on from the last checkpoint", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(str(stop) or "stopped; --resume goes on from the last checkpoint", file=sys.stderr)
         return 130
     return 0
 
