@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 
 from framework.config.registry import register
-from framework.core.errors import ConfigError, FormatError, InputError, did_you_mean
-from framework.io.checkpoint import describe_write_error
+from framework.core.errors import ConfigError, FormatError, did_you_mean
+from framework.io.checkpoint import name_write_errors
 
 if TYPE_CHECKING:
     from framework.engine.trainer import Trainer
@@ -124,7 +124,7 @@ class MetricsFile(Callback):
                 if row["step"] <= trainer.step:
                     kept.append(line + "\n")
         work = self.path.with_name(f".{self.path.name}")
-        with _naming(self.path, "".join(kept)):
+        with name_write_errors(self.path, len("".join(kept).encode())):
             work.write_text("".join(kept), encoding="utf-8")
             os.replace(work, self.path)
 
@@ -137,22 +137,11 @@ class MetricsFile(Callback):
     def _write(self, row: Row) -> None:
         row = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
         line = json.dumps(row, ensure_ascii=False) + "\n"
-        with _naming(self.path, line), self.path.open("a", encoding="utf-8") as file:
+        with (
+            name_write_errors(self.path, len(line.encode())),
+            self.path.open("a", encoding="utf-8") as file,
+        ):
             file.write(line)
-
-
-@contextmanager
-def _naming(path: Path, text: str) -> Iterator[None]:
-    """Raises: InputError that names the file, where `text` cannot be written into it."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            "the log of the run cannot be written",
-            where=path,
-            received=describe_write_error(error, path.parent, len(text.encode())),
-            fix="make space and resume from the last checkpoint",
-        ) from error
 
 
 class Profile(Callback):

@@ -81,18 +81,20 @@ def _panels(rows: Sequence[Mapping[str, Any]]) -> list[charts.Panel]:
     shares = {name for name, (_, values) in scores.items() if all(0 <= v <= 1 for v in values)}
     parts = [name for name in train if name not in ("loss", "lr", "grad_norm")]
     groups = (
-        ("loss", train, ["loss"]),
-        ("learning rate", train, ["lr"]),
+        ("training", train, ["loss"]),
+        ("training", train, ["lr"]),
         ("training", train, parts),
         ("evaluation", scores, [name for name in scores if name in shares]),
         ("evaluation, other scores", scores, [name for name in scores if name not in shares]),
-        ("norm of the gradients", train, ["grad_norm"]),
+        ("training", train, ["grad_norm"]),
     )
-    panels = [
-        charts.Panel(title, {name: source[name] for name in names[:_MOST_CURVES] if name in source})
-        for title, source, names in groups
-    ]
-    return [panel for panel in panels if panel.curves]
+    panels = []
+    for title, source, names in groups:
+        curves = {name: source[name] for name in names[:_MOST_CURVES] if name in source}
+        if curves:
+            name = "" if len(curves) > 1 else f": {next(iter(curves))}"  # several have a legend
+            panels.append(charts.Panel(f"{title}{name}", curves))
+    return panels
 
 
 def _curves(rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[list[float], list[float]]]:

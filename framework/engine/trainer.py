@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -37,6 +37,9 @@ from framework.nn.recompute import set_recompute
 from framework.optimizer.lr import PlateauState
 
 log = logging.getLogger("oar")
+
+
+DIVERGED = "training has diverged"
 
 
 class TrainingError(OarError, RuntimeError):
@@ -208,6 +211,10 @@ class Trainer:
             self.plateau.set_state_dict(saved.meta["plateau"])
         log.info(f"going on from step {self.step} of {folder}")
 
+    def compile_step(self, batch: Mapping[str, Any]) -> jax.stages.Compiled:
+        """The program of a step for a batch of these arrays, or of their jax.ShapeDtypeStructs. Nothing is computed."""
+        return self.step_fn.lower(self.state, batch).compile()
+
     def start_from(self, optimizer: Any) -> None:
         """Begin with the state that the optimizer had at the end of another training of the same model."""
         self.state = replace(self.state, optimizer=self.partitioner.place(optimizer))
@@ -351,7 +358,7 @@ class Trainer:
                     fix="correct the labels of these samples, or give the model as many classes as the data have",
                 )
         return TrainingError(
-            "training has diverged",
+            DIVERGED,
             where=f"step {step + 1}",
             received=", ".join(f"{name} {value:g}" for name, value in numbers.items())
             + f"; samples {_list(ids)}",

@@ -16,7 +16,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
@@ -254,7 +255,23 @@ def describe_write_error(error: BaseException, folder: Path, needed: int) -> str
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     there = next((place for place in (folder, *folder.absolute().parents) if place.is_dir()), None)
     left = f", {shutil.disk_usage(there).free:,} are left" if there else ""
-    return f"{reason}; {needed:,} bytes are needed{left}"
+    return f"{reason}; {f'{needed:,} bytes are needed' if needed else 'more bytes are needed'}{left}"
+
+
+@contextmanager
+def name_write_errors(where: Path, needed: int = 0) -> Iterator[None]:
+    """Raises: InputError that names a file or folder, where what the block writes cannot be written."""
+    try:
+        yield
+    except WRITE_ERRORS as error:
+        folder = where if where.is_dir() else where.parent
+        raise InputError(
+            "this cannot be written",
+            where=where,
+            received=describe_write_error(error, folder, needed),
+            allowed="a folder with enough space that may be written to",
+            fix="make space, or name another folder",
+        ) from error
 
 
 def _damaged(path: Path, received: object, allowed: str, fix: str) -> FormatError:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import jax
 from filelock import FileLock, Timeout
 
 import framework
@@ -19,9 +20,11 @@ from framework.config import build, load, override, resolved
 from framework.core.disk import write_file
 from framework.core.errors import ConfigError, InputError
 from framework.engine import callbacks as C
+from framework.engine import finders
 from framework.engine.details import Details
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import Experiment, LoaderConfig, bind_experiment
+from framework.engine.finders import BatchSizeFinding, LRFinding
 from framework.engine.label_alignment import AlignedPack, align_labels, infer_classes
 from framework.engine.loggers import TensorBoard
 from framework.engine.reports import RunReport
@@ -32,8 +35,8 @@ from framework.io.checkpoint import (
     CHECKPOINTS,
     RUN_CONFIG,
     CheckpointStore,
-    describe_write_error,
     find_checkpoint,
+    name_write_errors,
     run_folder,
 )
 from framework.io.collate import PadToBucket
@@ -43,6 +46,8 @@ from framework.io.sampler import BucketBatchSampler
 from framework.io.skipped import SKIPPED_FILE, SkipLog
 from framework.io.weighting import make_sampler
 from framework.nn import functional_core
+from framework.optimizer import Optimizer
+from framework.optimizer.lr.base import LRScheduler
 from framework.workflow.domain import find_config
 from framework.workflow.export import labels_of, trained_model
 from framework.workflow.outputs import make_folder
@@ -148,11 +153,12 @@ def make_trainer(
     callbacks: Sequence[C.Callback] = (),
 ) -> Trainer:
     """The Trainer of an experiment, with the model's values before the first step."""
-    options, task = experiment.train, cast(Task, experiment.task)
+    options = experiment.train
     if experiment.data.train is None:
         raise InputError(
             "there is nothing to train on", where="data.train", allowed="a dataset, transforms, batch_size"
         )
+    task = cast(Task, experiment.task).adapt(experiment.data.train.dataset)
     framework.seed(options.seed)
     model = build(experiment.model)
     if experiment.pretrained is not None:
@@ -197,6 +203,81 @@ def make_trainer(
     )
 
 
+def find_lr(
+    config: str | Path,
+    overrides: tuple[str, ...] = (),
+    output_dir: str | Path | None = None,
+    *,
+    start: float = 1e-7,
+    end: float = 1.0,
+    steps: int = 100,
+) -> LRFinding:
+    """A learning rate for a configuration: a short training with rising rates, which leaves its run alone.
+
+    lr_finder.png and lr_finder.csv go into `output_dir`, by default `lr_finder` in the run's folder. The rates are
+    those that the config would say; where its optimizer has a schedule, the suggestion is for the schedule's peak.
+    """
+    config = find_config(config)
+    experiment = bind_experiment(load(config, overrides))
+    experiment.require("model", "task", "optim")
+    trainer = make_trainer(experiment, None, evaluate=False)
+    folder = Path(output_dir) if output_dir else run_folder(config) / "lr_finder"
+    optimizer = cast(Optimizer, experiment.optim)
+    with C.print_log():
+        found = finders.find_lr(
+            trainer.model,
+            trainer.task,
+            optimizer,
+            trainer.train,
+            experiment.train,
+            start=start,
+            end=end,
+            steps=steps,
+        )
+        with name_write_errors(folder):
+            written = found.write(folder)
+        line = "no rate is suggested, as the loss never fell"
+        if found.suggestion is not None:
+            key = ".".join(["optim", *_rate_key(optimizer)])
+            line = f"suggested learning rate {found.suggestion:.3g}: -o {key}={found.suggestion:.3g}"
+        log.info(f"{line}; the curve: {written[-1]}")
+    return found
+
+
+def _rate_key(holder: Any) -> list[str]:
+    """Where in a config the number of an optimizer's or a schedule's learning rate stands."""
+    inner = getattr(holder, "learning_rate", None)
+    return (
+        ["learning_rate", *(_rate_key(inner) if isinstance(inner, LRScheduler) else [])]
+        if inner is not None
+        else []
+    )
+
+
+def find_batch_size(
+    config: str | Path, overrides: tuple[str, ...] = (), *, free: int | None = None, share: float = 0.9
+) -> BatchSizeFinding:
+    """The largest batch size of a configuration whose training step fits into the memory; see the engine's function.
+
+    Texts of different lengths are taken to be as long as the longest bucket.
+    """
+    experiment = bind_experiment(load(find_config(config), overrides))
+    experiment.require("model", "task", "optim")
+    data = experiment.data.train
+    if data is not None:
+        buckets = data.buckets and data.buckets[-1:]
+        data = dataclasses.replace(data, batch_size=len(jax.devices()), buckets=buckets, num_workers=0)
+    experiment = dataclasses.replace(experiment, data=dataclasses.replace(experiment.data, train=data))
+    with C.print_log():
+        found = finders.find_batch_size(make_trainer(experiment, None, evaluate=False), free, share)
+        log.info(
+            f"largest batch size {found.batch_size}, limited by the {found.limited_by}: "
+            f"-o data.train.batch_size={found.batch_size}; a step needs {found.needed / 2**20:,.0f} MiB a device, "
+            f"{found.free / 2**20:,.0f} MiB are free"
+        )
+    return found
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """Scores by name, the one that decides first, and what is known of each class."""
@@ -211,17 +292,10 @@ class Evaluation:
             InputError: the folder cannot be written to.
         """
         path, text = Path(folder) / "scores.json", json.dumps(self.scores, indent=1)
-        try:
+        with name_write_errors(path.parent, len(text)):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             return [path, *(self.details.write(path.parent) if self.details else ())]
-        except OSError as error:
-            raise InputError(
-                "the scores cannot be written",
-                where=folder,
-                received=describe_write_error(error, path.parent, len(text)),
-                fix="make space, or name another folder",
-            ) from error
 
 
 def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, float]:
