@@ -6,15 +6,17 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from framework.config import bind, load
+from framework.config import Kind, bind, load
 from framework.config.bind import packages_of
 from framework.config.tree import Tree
 from framework.core.errors import ConfigError, OarError
 from framework.engine.experiment import Data
+from framework.engine.task import Task
 from framework.io.data_check import Observe, Report, print_reports
 from framework.io.dataset import Dataset
+from framework.io.weighting import LabelledDataset
 from framework.text.sample import TextSample
 from framework.vision.dataset_files import hash_image
 from framework.vision.sample import Sample
@@ -79,7 +81,8 @@ class ComparedParts(Report):
 
     counts: Mapping[str, int]
     shared: tuple[str, ...]
-    classes: tuple[str, ...]
+    misfits: tuple[str, ...]
+    """Numbers and names of classes, and how many objects there is room for."""
 
     def summary(self) -> list[str]:
         return [", ".join(f"{count} different samples in data.{name}" for name, count in self.counts.items())]
@@ -88,7 +91,7 @@ class ComparedParts(Report):
         both = (
             {"samples of data.eval that are in data.train too": self.shared} if len(self.counts) > 1 else {}
         )
-        return {**both, "numbers or names of classes that do not fit": self.classes}
+        return {**both, "settings that do not fit the data": self.misfits}
 
 
 def _note_contents(found: dict[bytes, str]) -> Observe:
@@ -116,21 +119,49 @@ def _compare(
     train, held_out = (contents.get(name, {}) for name in PARTS)
     shared = tuple(f"{held_out[key]}, as {train[key]}" for key in held_out if key in train)
     names = {name: _read_class_names(dataset) for name, dataset in datasets.items()}
-    wrong = []
+    misfits = [
+        *_compare_with_model(names, tree),
+        *_compare_classes(names),
+        *_compare_room(datasets, tree),
+    ]
+    return ComparedParts({name: len(found) for name, found in contents.items()}, shared, tuple(misfits))
+
+
+def _compare_with_model(names: Mapping[str, tuple[str, ...]], tree: Tree) -> Iterator[str]:
     model = tree.value.get("model")
     stated = model.value.get("num_classes") if model is not None and isinstance(model.value, dict) else None
     for name, classes in names.items():
         if classes and stated is not None and stated.value != len(classes):
-            wrong.append(
+            yield (
                 f"model.num_classes is {stated.value} ({stated.where}), data.{name} has {len(classes)}: "
                 f"-o model.num_classes={len(classes)}"
             )
+
+
+def _compare_classes(names: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     first, *rest = names.values()
-    if first and any(other and other != first for other in rest):
-        only = [
-            f"data.{name} has {', '.join(sorted(missing)[:5])} alone"
-            for name, classes in names.items()
-            if (missing := set(classes) - set.intersection(*map(set, names.values())))
-        ]
-        wrong.append("; ".join(only) or "data.train and data.eval have the same classes in another order")
-    return ComparedParts({name: len(found) for name, found in contents.items()}, shared, tuple(wrong))
+    if not first or not any(other and other != first for other in rest):
+        return
+    only = [
+        f"data.{name} has {', '.join(sorted(missing)[:5])} alone"
+        for name, classes in names.items()
+        if (missing := set(classes) - set.intersection(*map(set, names.values())))
+    ]
+    yield "; ".join(only) or "data.train and data.eval have the same classes in another order"
+
+
+def _compare_room(datasets: Mapping[str, Dataset], tree: Tree) -> Iterator[str]:
+    """Tasks with boxes have room for so many objects of an image; an evaluation with more would stop."""
+    if "task" not in tree.value:
+        return
+    task = bind(tree.value["task"], Annotated[Task, Kind("task")], packages_of(tree))
+    room = getattr(task, "max_objects", None)
+    for name, dataset in datasets.items():
+        if room is None or not isinstance(dataset, LabelledDataset):
+            continue
+        most = max((len(labels) for labels in dataset.read_labels()), default=0)
+        if most > room:
+            yield (
+                f"task.max_objects is {room}, data.{name} has up to {most} objects on an image: "
+                f"-o task.max_objects={most}"
+            )
