@@ -75,7 +75,9 @@ FRAMEWORK_MAY_IMPORT = {
     },
 }
 ABOVE_ALL = {"__init__.py", "install_check.py"}  # files that may import all of the framework
-ABOVE_THEIR_PACKAGE = {"framework/vision/models.py"}  # Paddle's names for what others make; nothing imports them
+ABOVE_THEIR_PACKAGE = {
+    "framework/vision/models.py"
+}  # Paddle's names for what others make; nothing imports them
 # Third-party packages and where they may be imported; jax, numpy, yaml and tqdm may be imported everywhere.
 ONLY_HERE = {
     "flax": ("framework/nn/_nnx.py",),
