@@ -195,7 +195,7 @@ def test_torchs_conventions_are_recognised() -> None:
     assert all(np.array_equal(value, state[name]) for name, value in other.state_dict().items())
 
 
-SQUARE = Path(__file__).resolve().parents[3] / "data" / "interop" / "torch_square.pth"
+SQUARE = Path(__file__).resolve().parents[4] / "docs" / "examples" / "square.pth"
 
 
 class Square(nn.Layer):
