@@ -138,7 +138,7 @@ def test_another_number_of_channels(channels: int, tmp_path: Path, caplog: pytes
     framework.save(whole.state_dict(), tmp_path / "w.safetensors")
     net = create_model("stdc1", tmp_path / "w.safetensors", num_classes=2, width=8, in_channels=channels)
     grey = np.random.RandomState(0).standard_normal((1, 32, 32, 1)).astype(np.float32)
-    first, other = (dict(one.named_children())["features"][0].conv for one in (whole, net))
+    first, other = (dict(one.named_sublayers())["features.0.conv"] for one in (whole, net))
     wanted = first(np.repeat(grey, 3, axis=3))
     np.testing.assert_allclose(other(np.repeat(grey, channels, axis=3)), wanted, atol=1e-5)
     assert f"made for {channels} channels: features.0.conv.weight" in caplog.text
