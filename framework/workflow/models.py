@@ -77,7 +77,7 @@ def create_model(
         num_classes: Where the weights have another number, the head begins with fresh values, and the log says so.
         features_only: The backbone without its classifier: `forward` gives the maps that `features` describes.
         options: Other fields of the model's config. With weights `in_channels` may differ from theirs: the kernels of
-            the first layer are summed up (1 channel), or repeated and scaled.
+            the first layer are averaged or repeated, and the log says so.
 
     Raises:
         InputError: there is no model of this name; the nearest are named.
@@ -244,9 +244,9 @@ def _depending(config: Any, field: str) -> set[str]:
 
 
 def _adapt_channels(kernel: np.ndarray, channels: int) -> np.ndarray:
-    """A kernel [out, in, h, w] for another number of input channels, whose answer to grey images stays the same."""
-    if channels == 1:
-        return kernel.sum(axis=1, keepdims=True)
+    """A kernel [out, in, h, w] for another number of input channels; where all are equal, its answer stays the same."""
     count = kernel.shape[1]
-    repeated = np.concatenate([kernel] * -(-channels // count), axis=1)[:, :channels]
-    return np.asarray(repeated * (count / channels), kernel.dtype)
+    if channels < count:
+        return np.repeat(kernel.sum(axis=1, keepdims=True) / np.float32(channels), channels, axis=1)
+    source = np.arange(channels) % count
+    return kernel[:, source] / np.bincount(source)[source].astype(np.float32)[:, None, None]

@@ -38,7 +38,17 @@ class HasOfficialNames(Protocol):
 
 
 def official_state(model: nn.Layer, names: str | Collection[str]) -> dict[str, np.ndarray]:
-    """The state dict of a model in its training form as Paddle's network has it.
+    """The state dict of a model in its training form as Paddle's network has it; integers are of 64 bits, its default.
+
+    Args, Raises: as `official_names`.
+    """
+    ours = {name: np.asarray(value) for name, value in model.state_dict().items()}
+    ours = {name: a.astype(np.int64) if a.dtype == np.int32 else a for name, a in ours.items()}
+    return {theirs: ours[own] for theirs, own in official_names(model, names).items()}
+
+
+def official_names(model: nn.Layer, names: str | Collection[str]) -> dict[str, str]:
+    """The names of the official network's state dict, and the name of each entry in that of `model`.
 
     Args:
         names: The suite whose network is meant, one of SUITES. Or the names of an official state dict, such as those of
@@ -55,21 +65,19 @@ def official_state(model: nn.Layer, names: str | Collection[str]) -> dict[str, n
             received="branches and normalisations that are folded into convolutions",
             allowed="a model with deploy=False, and weights of its training form",
         )
-    ours = {name: _as_paddle(np.asarray(value)) for name, value in model.state_dict().items()}
     if isinstance(names, str):
-        official = _names_of_suite(model, names)
-    else:
-        official = _find_own_names(model, names)
-        absent, unknown = ours.keys() - official.values(), official.values() - ours.keys()
-        if absent or unknown:
-            raise WeightError(
-                f"these are not the names of {type(model).__name__}",
-                received=f"without {len(absent)} entries: {', '.join(sorted(absent)[:5]) or 'none'}; "
-                f"{len(unknown)} more: {', '.join(sorted(unknown)[:5]) or 'none'}",
-                allowed=f"names for all {len(ours)} entries",
-                fix="take the official file of the same variant",
-            )
-    return {key: ours[own] for key, own in official.items()}
+        return _names_of_suite(model, names)
+    found, ours = _find_own_names(model, names), model.state_shapes().keys()
+    absent, unknown = ours - found.values(), found.values() - ours
+    if absent or unknown:
+        raise WeightError(
+            f"these are not the names of {type(model).__name__}",
+            received=f"without {len(absent)} entries: {', '.join(sorted(absent)[:5]) or 'none'}; "
+            f"{len(unknown)} more: {', '.join(sorted(unknown)[:5]) or 'none'}",
+            allowed=f"names for all {len(ours)} entries",
+            fix="take the official file of the same variant",
+        )
+    return found
 
 
 def export_pdparams(
@@ -82,12 +90,12 @@ def export_pdparams(
 
     Args:
         changes: Overrides, as `-o` of the tools.
-        names: Whose names, see `official_state`; or an official file (.pdparams) to take them from. By default those of
+        names: Whose names, see `official_names`; or an official file (.pdparams) to take them from. By default those of
             the suite that the domain follows, such as PaddleDetection.
 
     Raises:
         ConfigError: the file describes a pipeline, there are no weights, or they are in deploy form. Others: as
-            `official_state` and `framework.save`.
+            `official_names` and `framework.save`.
     """
     config = find_config(config)
     tree = load(config, changes)
@@ -141,8 +149,3 @@ def _find_own_names(model: nn.Layer, names: Collection[str]) -> dict[str, str]:
         }
         rest = [name for name in rest if name not in found]
     return {key: found[key] for key in names if found[key] in own or not found[key].startswith(only)}
-
-
-def _as_paddle(array: np.ndarray) -> np.ndarray:
-    """Integers of 64 bits, Paddle's default, where ours are narrowed to 32."""
-    return array.astype(np.int64) if array.dtype == np.int32 else array

@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 import framework
 from framework.config import build, load, override, resolved
-from framework.core.disk import write_file
+from framework.core.disk import disk_errors, write_file
 from framework.core.errors import ConfigError, InputError
 from framework.engine import callbacks as C
 from framework.engine import finders
@@ -36,7 +36,6 @@ from framework.io.checkpoint import (
     RUN_CONFIG,
     CheckpointStore,
     find_checkpoint,
-    name_write_errors,
     run_folder,
 )
 from framework.io.collate import PadToBucket
@@ -234,7 +233,7 @@ def find_lr(
             end=end,
             steps=steps,
         )
-        with name_write_errors(folder):
+        with disk_errors(folder):
             written = found.write(folder)
         line = "no rate is suggested, as the loss never fell"
         if found.suggestion is not None:
@@ -292,7 +291,7 @@ class Evaluation:
             InputError: the folder cannot be written to.
         """
         path, text = Path(folder) / "scores.json", json.dumps(self.scores, indent=1)
-        with name_write_errors(path.parent, len(text)):
+        with disk_errors(path.parent, len(text)):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             return [path, *(self.details.write(path.parent) if self.details else ())]

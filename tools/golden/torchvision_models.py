@@ -3,8 +3,8 @@
     python tools/golden/torchvision_models.py [case ...]        needs: torch 2.13, torchvision 0.28
 
 Weights are drawn from Paddle's spelling of each name and from Paddle's layout (framework/io/named_weights.py), so the
-test draws the same ones. Written to tests/golden/data/torchvision/<case>.npz; files of a few kB with a square linear
-layer, which torch itself saved, to tests/data/interop/torch_square.pth.
+test draws the same ones. Written to tests/golden/data/torchvision/<case>.npz; and what torch.save makes of a square
+linear layer to docs/examples/square.pth.
 """
 
 from __future__ import annotations
@@ -83,6 +83,6 @@ def write_square(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    write_square(ROOT / "tests" / "data" / "interop" / "torch_square.pth")
+    write_square(ROOT / "docs" / "examples" / "square.pth")
     for chosen in sys.argv[1:] or CASES:
         write(chosen)

@@ -82,7 +82,7 @@ def _write_array(file: BinaryIO, array: np.ndarray) -> None:
     )
     file.write(op.NEWFALSE)  # not in Fortran's order
     file.write(op.BINBYTES8 + array.nbytes.to_bytes(8, "little"))
-    file.write(memoryview(array.reshape(-1)).cast("B") if array.size else b"")
+    file.write(array.reshape(-1).view(np.uint8).data)
     file.write(op.TUPLE + op.BUILD)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import framework
 from framework import nn
-from framework.core.errors import FormatError, ShapeError, WeightError
+from framework.core.errors import FormatError, InputError, ShapeError, WeightError
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -78,11 +78,32 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert (np.asarray(other[0].weight) == np.asarray(layer[0].weight)).all()
 
 
-def test_save_writes_safetensors_only(tmp_path: Path) -> None:
+def test_save_knows_two_formats(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"allowed: \.safetensors, \.pdparams\n[\s\S]*m\.safetensors"):
+        framework.save({"a": np.zeros(1)}, tmp_path / "m.bin")
+
+
+def test_save_and_load_paddles_format(tmp_path: Path) -> None:
+    layer = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1D(3))
+    framework.save(layer.state_dict(), tmp_path / "new" / "model.pdparams")
+    state = framework.load(tmp_path / "new" / "model.pdparams")
+    assert list(state) == list(layer.state_dict())
+    assert layer.set_state_dict(state) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["m.safetensors", "m.pdparams"])
+def test_a_full_disk_is_an_error_of_ours(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    framework.save({"a": np.ones(3, np.float32)}, tmp_path / name)
+    monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(
-        FormatError, match=r"safetensors only[\s\S]*\.pdparams[\s\S]*call the file m\.safetensors"
+        InputError, match=rf"{name}: the weights could not[\s\S]*No space left[\s\S]*24 bytes"
     ):
-        framework.save({"a": np.zeros(1)}, tmp_path / "m.pdparams")
+        framework.save({"a": np.zeros(6, np.float32)}, tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert framework.load(tmp_path / name)["a"].sum() == 3
 
 
 @pytest.mark.parametrize(
