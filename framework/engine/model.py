@@ -34,7 +34,7 @@ from framework.io.state import load, save
 from framework.metric import Metric
 from framework.nn import functional_core
 from framework.nn.layer import Layer, Parameter
-from framework.nn.summary import summary
+from framework.nn.summary import summarize
 from framework.optimizer import Optimizer
 
 
@@ -292,7 +292,7 @@ class Model:
 
     def summary(self, input_size: Any, dtype: str = "float32") -> str:
         """A table of layers, shapes, parameters and FLOPs; see `framework.summary`."""
-        return str(summary(self.network, input_size, dtype))
+        return str(summarize(self.network, input_size, dtype))
 
 
 class _NamedLoader:
