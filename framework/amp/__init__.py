@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from framework.core.dtypes import Autocast, autocast_scope
 from framework.core.errors import ConfigError
-from framework.core.foreign_names import GRAD_SCALER, foreign_name
+from framework.core.foreign_names import AMP, GRAD_SCALER, foreign_name, module_error
 from framework.nn.functional.autocast import check_names
 
 Level = Literal["O1", "O2"]
@@ -181,3 +181,9 @@ class GradScaler:
         smaller = jnp.maximum(state.scale * self.decr_ratio, 1.0)
         scale = jnp.where(grow, larger, jnp.where(shrink, smaller, state.scale))
         return ScalerState(scale, jnp.where(grow, 0, good), jnp.where(shrink, 0, bad))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise module_error("framework.amp", name, globals(), lambda name, _: AMP.get(name))

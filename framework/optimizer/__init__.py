@@ -7,6 +7,9 @@
 The only package that imports optax.
 """
 
+from typing import TYPE_CHECKING
+
+from framework.core.foreign_names import OPTIMIZERS, module_error
 from framework.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue, GradClip
 from framework.optimizer import lr
 from framework.optimizer.base import Optimizer, ParamGroup
@@ -52,3 +55,8 @@ __all__ = [
     "WeightDecay",
     "lr",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise module_error("framework.optimizer", name, globals(), lambda name, _: OPTIMIZERS.get(name))
