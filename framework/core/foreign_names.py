@@ -123,9 +123,6 @@ ARRAY: Hints = {
     "set_value": "arrays do not change: assign a new one, or x = x.at[index].set(value)",
 }
 
-_FRACTIONAL = (
-    "nn.AdaptiveMaxPool2D; windows of random sizes are not built: no model of Paddle's repositories has them"
-)
 _LAYERS: Hints = {
     "Module": "nn.Layer",
     "ModuleList": "nn.LayerList",
@@ -142,7 +139,6 @@ _LAYERS: Hints = {
         "BeamSearchDecoder dynamic_decode",
         "a jax.lax.while_loop over a fixed length, and functional.gather_tree",
     ),
-    **_same("FractionalMaxPool2D FractionalMaxPool3D", _FRACTIONAL),
 }
 
 _FUNCTIONALS: Hints = {
@@ -159,7 +155,6 @@ _FUNCTIONALS: Hints = {
     "multi_head_attention_forward": "nn.MultiHeadAttention",
     "sparse_attention": "functional.scaled_dot_product_attention, with attn_mask",
     "class_center_sample": "functional.margin_cross_entropy over all classes: the size of a sample depends on labels",
-    **_same("fractional_max_pool2d fractional_max_pool3d", _FRACTIONAL),
     **_same(
         "moe_permute moe_unpermute", "jax.numpy.take of the tokens sorted by expert, and jax.lax.ragged_dot"
     ),
@@ -171,11 +166,6 @@ INITIALIZERS: Hints = {
 
 AMP: Hints = {
     "decorate": 'leave it out: parameters stay float32, framework.amp.auto_cast(level="O2") reads them in 16 bits',
-    **_same("is_bfloat16_supported is_float16_supported", "True, on every device"),
-    **_same(
-        "is_autocast_enabled get_autocast_dtype get_autocast_cpu_dtype get_autocast_gpu_dtype",
-        "framework.core.dtypes.autocast(), the policy of the scope or None",
-    ),
     "autocast": "framework.amp.auto_cast",
     "debugging": "framework.engine: a step with a value that is not finite stops the run and names its samples",
 }
@@ -188,10 +178,6 @@ AUTOGRAD: Hints = {
 
 OPTIMIZERS: Hints = {
     "LBFGS": "jax.scipy.optimize.minimize, or optax.lbfgs: a line search calls the loss, which a step does not have",
-    **_same(
-        "ASGD Rprop",
-        "optimizer.SGD or optimizer.Adam; not built: no recipe of Paddle's repositories names it",
-    ),
     "lr_scheduler": "framework.optimizer.lr",
 }
 

@@ -15,6 +15,7 @@ from framework.optimizer import lr
 from framework.optimizer.base import Optimizer, ParamGroup
 from framework.optimizer.ema import EMA
 from framework.optimizer.optimizers import (
+    ASGD,
     SGD,
     Adadelta,
     Adagrad,
@@ -27,10 +28,12 @@ from framework.optimizer.optimizers import (
     NAdam,
     RAdam,
     RMSProp,
+    Rprop,
 )
 from framework.optimizer.regularizer import L1Decay, L2Decay, WeightDecay
 
 __all__ = [
+    "ASGD",
     "EMA",
     "SGD",
     "Adadelta",
@@ -52,6 +55,7 @@ __all__ = [
     "ParamGroup",
     "RAdam",
     "RMSProp",
+    "Rprop",
     "WeightDecay",
     "lr",
 ]
