@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from framework.install_check import run_check as run_check
     from framework.io.state import load as load
     from framework.io.state import save as save
+    from framework.nn.flops import flops as flops
     from framework.nn.summary import summary as summary
 
 _PACKAGES = (
@@ -53,6 +54,7 @@ _WHERE = {
     **dict.fromkeys(("load", "save"), "framework.io.state"),
     "Model": "framework.engine.model",
     "enable_x64": "framework.core.dtypes",
+    "flops": "framework.nn.flops",
     "run_check": "framework.install_check",
     "summary": "framework.nn.summary",
 }

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 
-from framework.core.dtypes import Autocast, autocast_scope
+from framework.core.dtypes import Autocast, autocast, autocast_scope
 from framework.core.errors import ConfigError
-from framework.core.foreign_names import GRAD_SCALER, foreign_name
+from framework.core.foreign_names import AMP, GRAD_SCALER, foreign_name, module_error
 from framework.nn.functional.autocast import check_names
 
 Level = Literal["O1", "O2"]
@@ -86,6 +86,30 @@ def auto_cast(
     promotion = jax.numpy_dtype_promotion("standard") if enable else contextlib.nullcontext()
     with autocast_scope(chosen if enable else None), promotion:
         yield
+
+
+def is_bfloat16_supported(device: object = None) -> bool:
+    """True: bfloat16 is computed on every device, on a CPU too. `device` is accepted for Paddle's sake."""
+    return True
+
+
+def is_float16_supported(device: object = None) -> bool:
+    """True: float16 is computed on every device. `device` is accepted for Paddle's sake."""
+    return True
+
+
+def is_autocast_enabled() -> bool:
+    """Whether this runs within `auto_cast`."""
+    return autocast() is not None
+
+
+def get_autocast_dtype(device_type: str | None = None) -> LowDtype | Literal["float32"]:
+    """What `auto_cast` computes in here; float32 outside of it. `device_type` is accepted for Paddle's sake."""
+    policy = autocast()
+    return "float32" if policy is None else policy.dtype
+
+
+get_autocast_cpu_dtype = get_autocast_gpu_dtype = get_autocast_dtype
 
 
 # -- loss scaling: float16 gradients below 6e-8 would vanish, so the loss is multiplied before differentiation ---------
@@ -181,3 +205,9 @@ class GradScaler:
         smaller = jnp.maximum(state.scale * self.decr_ratio, 1.0)
         scale = jnp.where(grow, larger, jnp.where(shrink, smaller, state.scale))
         return ScalerState(scale, jnp.where(grow, 0, good), jnp.where(shrink, 0, bad))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise module_error("framework.amp", name, globals(), lambda name, _: AMP.get(name))

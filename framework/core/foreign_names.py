@@ -137,9 +137,8 @@ _LAYERS: Hints = {
     "DataParallel": _NO_DATA_PARALLEL,
     **_same(
         "BeamSearchDecoder dynamic_decode",
-        "nlp's generation decodes by jax.lax.while_loop over a fixed length",
+        "a jax.lax.while_loop over a fixed length, and functional.gather_tree",
     ),
-    "quant": "weights of 8 bits belong to exported models: --format onnx and its quantisation",
 }
 
 _FUNCTIONALS: Hints = {
@@ -154,6 +153,32 @@ _FUNCTIONALS: Hints = {
         "functional.scaled_dot_product_attention",
     ),
     "multi_head_attention_forward": "nn.MultiHeadAttention",
+    "sparse_attention": "functional.scaled_dot_product_attention, with attn_mask",
+    "class_center_sample": "functional.margin_cross_entropy over all classes: the size of a sample depends on labels",
+    **_same(
+        "moe_permute moe_unpermute", "jax.numpy.take of the tokens sorted by expert, and jax.lax.ragged_dot"
+    ),
+}
+
+INITIALIZERS: Hints = {
+    "set_global_initializer": "weight_attr=… of each layer: no setting of the process changes how layers are made",
+}
+
+AMP: Hints = {
+    "decorate": 'leave it out: parameters stay float32, framework.amp.auto_cast(level="O2") reads them in 16 bits',
+    "autocast": "framework.amp.auto_cast",
+    "debugging": "framework.engine: a step with a value that is not finite stops the run and names its samples",
+}
+
+AUTOGRAD: Hints = {
+    "backward": NO_TAPE,
+    "Function": "framework.autograd.PyLayer",
+    "saved_tensors_hooks": "nn.recompute: what is not kept is computed again",
+}
+
+OPTIMIZERS: Hints = {
+    "LBFGS": "jax.scipy.optimize.minimize, or optax.lbfgs: a line search calls the loss, which a step does not have",
+    "lr_scheduler": "framework.optimizer.lr",
 }
 
 _CLIP = "the optimizer clips: grad_clip=nn.{}"

@@ -39,7 +39,7 @@ from framework.io.state import load, save
 from framework.metric import Metric
 from framework.nn import functional_core
 from framework.nn.layer import Layer, Parameter
-from framework.nn.summary import summary
+from framework.nn.summary import summarize
 from framework.optimizer import Optimizer
 
 log = logging.getLogger("oar")
@@ -415,7 +415,7 @@ class Model:
                 )
             input_size = [[n if isinstance(n, int) and n > 0 else 1 for n in spec.shape] for spec in specs]
             dtype = dtype or [str(np.dtype(spec.dtype)) for spec in specs]
-        return str(summary(self.network, input_size, dtype or "float32"))
+        return str(summarize(self.network, input_size, dtype or "float32"))
 
 
 def _count(fields: Any) -> int:

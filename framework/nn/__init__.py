@@ -116,6 +116,8 @@ from framework.nn.pooling import AdaptiveMaxPool3D as AdaptiveMaxPool3D
 from framework.nn.pooling import AvgPool1D as AvgPool1D
 from framework.nn.pooling import AvgPool2D as AvgPool2D
 from framework.nn.pooling import AvgPool3D as AvgPool3D
+from framework.nn.pooling import FractionalMaxPool2D as FractionalMaxPool2D
+from framework.nn.pooling import FractionalMaxPool3D as FractionalMaxPool3D
 from framework.nn.pooling import LPPool1D as LPPool1D
 from framework.nn.pooling import LPPool2D as LPPool2D
 from framework.nn.pooling import MaxPool1D as MaxPool1D

@@ -265,3 +265,32 @@ class MaxUnPool3D(MaxUnPool2D):
     """The inverse of `MaxPool3D(return_mask=True)` on [N, D, H, W, C]: `forward(x, indices)`."""
 
     _function = staticmethod(F.max_unpool3d)
+
+
+class FractionalMaxPool2D(Layer):
+    """Maximum over random regions of [N, H, W, C]; see `functional.fractional_max_pool2d`."""
+
+    _function: ClassVar[Callable[..., Any]] = staticmethod(F.fractional_max_pool2d)
+
+    def __init__(
+        self,
+        output_size: int | Sequence[int | None],
+        kernel_size: Size | None = None,
+        random_u: float | None = None,
+        return_mask: bool = False,
+    ) -> None:
+        super().__init__()
+        self.output_size, self.kernel_size = output_size, kernel_size
+        self.random_u, self.return_mask = random_u, return_mask
+
+    def forward(self, x: jax.Array) -> Any:
+        return self._function(x, self.output_size, self.kernel_size, self.random_u, self.return_mask)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}, kernel_size={self.kernel_size}, random_u={self.random_u}"
+
+
+class FractionalMaxPool3D(FractionalMaxPool2D):
+    """Maximum over random regions of [N, D, H, W, C]; see `functional.fractional_max_pool2d`."""
+
+    _function = staticmethod(F.fractional_max_pool3d)

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from framework import hub
 from framework.config import available, build, find, load
 from framework.workflow.domain import all_domains
+from tools.docs import api_names
 
 REPO = Path(__file__).resolve().parents[2]
 _TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
@@ -123,6 +124,8 @@ TABLES = {
     "domains": domains,
     "example_code": example_code,
     "example_config": example_config,
+    "api_names": api_names.names_table,
+    "api_words": api_names.words_table,
 }
 
 

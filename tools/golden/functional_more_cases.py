@@ -177,6 +177,13 @@ add(
 )
 add("pool_v3/lp1d", "lp_pool1d", _line, True, norm_type=2.0, kernel_size=3, stride=2)
 add("pool_v3/lp1d_inf", "lp_pool1d", _line, True, norm_type=float("inf"), kernel_size=3, stride=2)
+for _name, _x, _options in (
+    ("disjoint", _flat, {"output_size": [2, 3], "random_u": 0.3}),
+    ("kernel", _flat, {"output_size": [3, 4], "kernel_size": 2, "random_u": 0.7}),
+    ("volume", _volume, {"output_size": [2, 3, 4], "random_u": 0.6}),
+):
+    _op = f"fractional_max_pool{3 if _name == 'volume' else 2}d"
+    add(f"pool_v3/fractional_{_name}", _op, _x, True, return_mask=True, **_options)
 _several = Array(
     values=[[0, 3, -1, 1, -1], [4, -1, -1, -1, -1], [1, 2, 0, -1, 3], [-1, 2, 3, 1, 0]], dtype="int64"
 )

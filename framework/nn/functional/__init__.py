@@ -117,6 +117,8 @@ from framework.nn.functional.pooling import max_pool2d as max_pool2d
 from framework.nn.functional.pooling_nd import adaptive_avg_pool3d as adaptive_avg_pool3d
 from framework.nn.functional.pooling_nd import adaptive_max_pool3d as adaptive_max_pool3d
 from framework.nn.functional.pooling_nd import avg_pool3d as avg_pool3d
+from framework.nn.functional.pooling_nd import fractional_max_pool2d as fractional_max_pool2d
+from framework.nn.functional.pooling_nd import fractional_max_pool3d as fractional_max_pool3d
 from framework.nn.functional.pooling_nd import lp_pool1d as lp_pool1d
 from framework.nn.functional.pooling_nd import lp_pool2d as lp_pool2d
 from framework.nn.functional.pooling_nd import max_pool3d as max_pool3d

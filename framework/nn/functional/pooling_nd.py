@@ -18,6 +18,7 @@ import numpy as np
 from jax import lax
 
 from framework.core.errors import ShapeError
+from framework.core.rng import next_key
 from framework.nn.functional.lowering import jitted
 from framework.nn.functional.windows import Axes, Edges, per_axis, pool_padding, pool_windows
 
@@ -276,12 +277,19 @@ def _adaptive_mean(x: jax.Array, output: Axes) -> jax.Array:
 
 @jitted("output")
 def _adaptive_max(x: jax.Array, output: Axes) -> tuple[jax.Array, jax.Array]:
-    """(maxima, places). From the last axis to the first: of equal values the first in the order of rows stays."""
+    return _max_of_bins(x, [jnp.asarray(_bins(*sizes)) for sizes in zip(x.shape[1:-1], output)])
+
+
+def _max_of_bins(x: jax.Array, bins: Sequence[jax.Array]) -> tuple[jax.Array, jax.Array]:
+    """(maxima, places) of bins [out, n] for each axis, which say what is inside.
+
+    From the last axis to the first: of equal values the first in the order of rows stays.
+    """
     size = x.shape[1:-1]
     place = jnp.zeros(x.shape, jnp.int32)
     stride = 1
     for axis in reversed(range(1, x.ndim - 1)):
-        inside = jnp.asarray(_bins(x.shape[axis], output[axis - 1]))  # [bins, n]
+        inside = bins[axis - 1]
         inside = inside.reshape([*inside.shape, *(1,) * (x.ndim - axis - 1)])
         spread, low = jnp.expand_dims(x, axis), jnp.asarray(-jnp.inf, x.dtype)
         values = jnp.where(inside, spread, low)  # [..., bins, n, ...]
@@ -327,6 +335,90 @@ def adaptive_max_pool3d(
     """Maximum over `output_size` bins that cover the input; None keeps an axis. x [N, D, H, W, C]."""
     maxima, places = adaptive_max_with_places("adaptive_max_pool3d", x, output_size, 3)
     return (maxima, places) if return_mask else maxima
+
+
+# -- fractional -------------------------------------------------------------------------------------------------------
+
+
+def _fractional_bins(u: jax.Array, size: int, count: int, kernel: int | None) -> jax.Array:
+    """[count, size] whether a region holds a position, for u from 0 to 1; in float32, as Paddle."""
+    if kernel is None:
+        alpha, base = np.float32(size) / np.float32(count), size // count
+        most = min(np.float32(base + 2) / alpha - 1, np.float32(size + 1 - base) / alpha - (count - 1))
+        u = u * np.float32(most)
+    else:
+        alpha = np.float32(size - kernel) / np.float32(max(count - 1, 1))
+    number = jnp.arange(count).astype(jnp.float32)
+    first = jnp.floor(u * alpha)
+    start = jnp.floor((number + u) * alpha) - first
+    stop = start + kernel if kernel is not None else jnp.floor((number + 1 + u) * alpha) - first
+    position = jnp.arange(size).astype(jnp.float32)[None]
+    return (position >= start[:, None]) & (position < stop[:, None])
+
+
+@jitted("output", "kernel")
+def _fractional_max(
+    x: jax.Array, u: jax.Array, output: Axes, kernel: Axes | None
+) -> tuple[jax.Array, jax.Array]:
+    kernels = kernel or (None,) * len(output)
+    sizes = zip(x.shape[1:-1], output, kernels)
+    return _max_of_bins(x, [_fractional_bins(u, size, count, k) for size, count, k in sizes])
+
+
+def _fractional(
+    where: str,
+    x: jax.Array,
+    output_size: Any,
+    kernel_size: Size | None,
+    random_u: float | None,
+    return_mask: bool,
+    key: jax.Array | None,
+    axes: int,
+) -> Any:
+    output = _adaptive_size(where, output_size, x, axes)
+    kernel = None if kernel_size is None else per_axis(kernel_size, axes, "kernel_size")
+    reach = [k + n - 1 for k, n in zip(kernel, output)] if kernel else list(output)
+    if any(size < least for size, least in zip(x.shape[1:-1], reach)):
+        raise ShapeError(
+            f"{where}: there are more regions than pixels",
+            received=f"x {x.shape}, output_size {output}, kernel_size {kernel}",
+            allowed="an output up to the input's size, less what a kernel covers",
+        )
+    if random_u is not None and not 0 < random_u < 1:
+        raise ShapeError(
+            f"{where}: random_u is a share", received=random_u, allowed="between 0 and 1, or None"
+        )
+    drawn = jax.random.uniform(next_key() if key is None else key) if random_u is None else random_u
+    maxima, places = _fractional_max(x, jnp.asarray(drawn, jnp.float32), output, kernel)
+    return (maxima, places) if return_mask else maxima
+
+
+def fractional_max_pool2d(
+    x: jax.Array,
+    output_size: int | Sequence[int | None],
+    kernel_size: Size | None = None,
+    random_u: float | None = None,
+    return_mask: bool = False,
+    key: jax.Array | None = None,
+) -> Any:
+    """Maximum over `output_size` regions of random, nearly equal sizes. x [N, H, W, C].
+
+    Regions of `kernel_size` overlap; without it they are disjoint. `random_u` from 0 to 1 decides where they are; None
+    draws it from `key`, by default `next_key()`. Source: Graham 2014 (arXiv 1412.6071), section 2.
+    """
+    return _fractional("fractional_max_pool2d", x, output_size, kernel_size, random_u, return_mask, key, 2)
+
+
+def fractional_max_pool3d(
+    x: jax.Array,
+    output_size: int | Sequence[int | None],
+    kernel_size: Size | None = None,
+    random_u: float | None = None,
+    return_mask: bool = False,
+    key: jax.Array | None = None,
+) -> Any:
+    """`fractional_max_pool2d` for x [N, D, H, W, C]."""
+    return _fractional("fractional_max_pool3d", x, output_size, kernel_size, random_u, return_mask, key, 3)
 
 
 # -- powers -----------------------------------------------------------------------------------------------------------

@@ -168,7 +168,7 @@ class _Twice(nn.Layer):
 
 def test_summary_of_several_inputs_and_calls() -> None:
     layer = _Twice()
-    found = framework.summary(layer, [(1, 3), (5,)], dtype=["float32", "int32"])
+    found = framework.summary(layer, [(1, 3), (5,)], dtypes=["float32", "int32"])
     rows = {row.name: row for row in found.rows}
     assert list(rows) == ["", "shared", "unused", "drop"]
     assert rows[""].shapes == ((1, 3), (5,)) and rows[""].params == 3
@@ -179,7 +179,8 @@ def test_summary_of_several_inputs_and_calls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "dtype"), [((None, 3), "float32"), ((-1, 3), "float32"), ([(1, 3)], ["float32", "int32"])]
+    ("shape", "dtype"),
+    [((3, None), "float32"), ((3, -1), "float32"), ([(1, 3)], ["float32", "int32"]), (None, None)],
 )
 def test_summary_wants_sizes(shape: object, dtype: object) -> None:
     with pytest.raises(ShapeError, match=r"no shape to run the layer on[\s\S]*allowed: positive sizes"):

@@ -302,3 +302,10 @@ def test_eager_is_static():
 def test_errors(arguments, message):
     with pytest.raises(ConfigError, match=message), amp.auto_cast(**arguments):
         pass
+
+
+def test_what_is_asked_of_auto_cast():
+    assert amp.is_bfloat16_supported() and amp.is_float16_supported("cpu")
+    assert not amp.is_autocast_enabled() and amp.get_autocast_dtype() == "float32"
+    with amp.auto_cast(dtype="float16"):
+        assert amp.is_autocast_enabled() and amp.get_autocast_gpu_dtype() == "float16"

@@ -150,6 +150,16 @@ def test_rrelu_draws_slopes() -> None:
     assert F.rrelu(jnp.ones(3), key=jax.random.key(0)).tolist() == [1, 1, 1]
 
 
+def test_fractional_regions_are_drawn() -> None:
+    layer = nn.FractionalMaxPool2D([4, 3])
+    with rng_scope(jax.random.key(0)):
+        drawn = {np.asarray(layer(PLANE)).tobytes() for _ in range(8)}
+    assert len(drawn) > 1 and layer.extra_repr() == "output_size=[4, 3], kernel_size=None, random_u=None"
+    fixed = nn.FractionalMaxPool3D(2, random_u=0.5, return_mask=True)(VOLUME)
+    assert fixed[0].shape == fixed[1].shape == (2, 2, 2, 2, 3)
+    assert jnp.array_equal(F.fractional_max_pool2d(PLANE, [6, 4], random_u=0.4), PLANE)
+
+
 # -- by hand ----------------------------------------------------------------------------------------------------------
 
 
@@ -256,6 +266,8 @@ def test_empty_batches() -> None:
         (lambda: F.adaptive_max_pool3d(VOLUME, [2, 0, 2]), "adaptive_max_pool3d: output_size"),
         (lambda: F.adaptive_avg_pool3d(VOLUME, [2, 2]), "adaptive_avg_pool3d: output_size"),
         (lambda: F.lp_pool2d(PLANE, 0.0, 2), "lp_pool2d: norm_type is positive"),
+        (lambda: F.fractional_max_pool2d(PLANE, 5, random_u=0.5), "there are more regions than pixels"),
+        (lambda: F.fractional_max_pool2d(PLANE, 2, random_u=1.0), "random_u is a share"),
         (lambda: F.max_unpool2d(PLANE, jnp.zeros(3, int), 2), "max_unpool2d: one place for each value"),
         (
             lambda: F.max_unpool2d(PLANE, PLANE.astype(int), 2, output_size=[2, 2]),
