@@ -111,11 +111,11 @@ def python2_batch(pixels: np.ndarray, labels: list[int], key: bytes = b"labels")
     def text(value: bytes) -> bytes:
         return b"U" + bytes([len(value)]) + value
 
-    state = (
-        b"(K\x01" + b"J" + struct.pack("<i", len(pixels)) + b"J" + struct.pack("<i", 3072) + b"\x86"
-        + b"cnumpy\ndtype\n" + text(b"u1") + b"K\x00K\x01\x87R(K\x03" + text(b"|") + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
-        + b"\x89" + b"T" + struct.pack("<i", pixels.nbytes) + pixels.tobytes() + b"tb"
-    )  # fmt: skip
+    shape = b"J" + struct.pack("<i", len(pixels)) + b"J" + struct.pack("<i", 3072) + b"\x86"
+    details = b"(K\x03" + text(b"|") + b"NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb"
+    dtype = b"cnumpy\ndtype\n" + text(b"u1") + b"K\x00K\x01\x87R" + details
+    data = b"T" + struct.pack("<i", pixels.nbytes) + pixels.tobytes()
+    state = b"(K\x01" + shape + dtype + b"\x89" + data + b"tb"
     array = (
         b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85" + text(b"b") + b"\x87R" + state
     )
@@ -128,7 +128,6 @@ PIXELS = RNG.integers(0, 256, (4, 3072)).astype(np.uint8)
 
 def test_cifar10(tmp_path: Path) -> None:
     assert pickle.loads(python2_batch(PIXELS, [1, 2, 3, 9]), encoding="bytes")[b"labels"] == [1, 2, 3, 9]
-    modern = pickle.dumps({b"data": PIXELS[:2], b"labels": [7, 8]})
     path = write_tar(
         tmp_path / "cifar-10-python.tar.gz",
         {
@@ -145,7 +144,6 @@ def test_cifar10(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.asarray(image), PIXELS[1].reshape(3, 32, 32).transpose(1, 2, 0))
     assert label == 2 and label.dtype == np.int64
     assert test[0][0].dtype == np.float32 and test[0][0].shape == (32, 32, 3)
-    assert train.labels.dtype == np.int64 and modern  # Python 3's byte strings as keys are not text
 
 
 def test_cifar100_has_fine_labels(tmp_path: Path) -> None:
@@ -413,7 +411,7 @@ def test_files_are_downloaded_once_and_verified(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(transfer, "download", receive(b"wrong"))
     with pytest.raises(HubError, match="not the published one"):
         files.find_file(None, file, True, "Small.data_file")
-    assert not file.path.exists()
+    assert not list(file.path.parent.glob("data.bin*"))
     monkeypatch.setattr(transfer, "download", receive(b"right"))
     for download in (True, True, False):
         assert (
