@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from dataclasses import dataclass
@@ -47,8 +48,7 @@ def find_file(given: str | os.PathLike[str] | None, file: RemoteFile, download: 
             with transfer.locked(path.parent / ".lock"):
                 if not path.is_file():
                     transfer.download(file.url, part, None, path.name)
-                    _verify(part, file)
-                    os.replace(part, path)
+                    _take_over(part, path, file)
             return path
         except HubError as error:
             reason = error.problem
@@ -78,6 +78,16 @@ def _offline_reason() -> str | None:
     return None
 
 
+def _take_over(part: Path, path: Path, file: RemoteFile) -> None:
+    """Moves a download to its place; one with another hash is removed, or the next call would go on from it."""
+    try:
+        _check_hash(part, file)
+    except HubError:
+        part.unlink()
+        raise
+    os.replace(part, path)
+
+
 def _verify(path: Path, file: RemoteFile) -> None:
     """Reads the file once; a note beside it spares the next time while its size and time stay.
 
@@ -89,6 +99,12 @@ def _verify(path: Path, file: RemoteFile) -> None:
     text = f"{file.md5} {state.st_size} {state.st_mtime_ns}\n"
     if note.is_file() and note.read_text(encoding="utf-8") == text:
         return
+    _check_hash(path, file)
+    with contextlib.suppress(OSError):  # a folder that cannot be written: it is read again next time
+        note.write_text(text, encoding="utf-8")
+
+
+def _check_hash(path: Path, file: RemoteFile) -> None:
     with path.open("rb") as handle:
         found = hashlib.file_digest(handle, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     if found != file.md5:
@@ -99,7 +115,3 @@ def _verify(path: Path, file: RemoteFile) -> None:
             allowed=f"MD5 {file.md5}",
             fix=f"remove it; it comes from {file.url}",
         )
-    try:
-        note.write_text(text, encoding="utf-8")
-    except OSError:  # a folder that cannot be written: it is read again next time
-        return

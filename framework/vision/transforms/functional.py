@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from PIL import Image
@@ -24,7 +24,6 @@ from framework.vision.transforms import pil_backend as pil
 from framework.vision.transforms.array_backend import Color
 
 ImageLike = np.ndarray | Image.Image
-ImageT = TypeVar("ImageT", np.ndarray, Image.Image)
 PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
 
 
