@@ -29,6 +29,12 @@ def parser() -> argparse.ArgumentParser:
     """The arguments of `oar eval`."""
     made = argparse.ArgumentParser(prog="oar eval", description="Score a model on the data of its config.")
     add_config(made)
+    made.add_argument(
+        *("--output_dir", "--output_eval"),
+        dest="output_dir",
+        help="write scores.json, a table of the classes and the confusion matrix to this folder",
+    )
+    made.add_argument("--classwise", action="store_true", help="print the scores of each class too")
     made.add_argument("--amp", action="store_true", help="matrix products in bfloat16")
     made.add_argument("--batch_size", type=int, help="short for -o data.eval.batch_size=…")
     made.add_argument("--num_workers", type=int, help="short for -o data.eval.num_workers=…")
@@ -57,8 +63,13 @@ def _evaluate(args: argparse.Namespace) -> int:
         *augmentation_overrides(args, args.aug_eval),
     )
     with precision_scope("bfloat16" if args.amp else "float32"):
-        scores = workflow.evaluate(args.config, changes)
-    print(json.dumps(scores, indent=1))
+        found = workflow.evaluate_classes(args.config, changes)
+    print(json.dumps(found.scores, indent=1))
+    if args.classwise and found.details is not None:
+        print(found.details.classes)
+    if args.output_dir is not None:
+        for path in found.write(args.output_dir):
+            print(f"wrote {path}")
     return 0
 
 

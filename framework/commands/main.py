@@ -91,8 +91,8 @@ def run(
     except OarError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print(stopped, file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(str(stop) or stopped, file=sys.stderr)
         return 130
     except BrokenPipeError:  # `… | head`: the reader has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

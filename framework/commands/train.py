@@ -75,6 +75,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--use_wandb", action=BooleanFlag, help="log to Weights & Biases")
     made.add_argument("--seed", type=int, help="short for -o train.seed=…")
     made.add_argument("--num_workers", type=int, help="of each data set")
+    made.add_argument(
+        "--find_lr", action="store_true", help="suggest a learning rate by a short training with rising rates"
+    )
+    made.add_argument(
+        "--find_batch_size", action="store_true", help="the largest batch whose step fits into the memory"
+    )
     add_device(made)
     add_settings(made, weights=False)
     add_ignored(
@@ -146,6 +152,12 @@ def _train(args: argparse.Namespace) -> int:
     if device := choose_device(args.device, args.use_gpu):
         set_device(device)
     changes = overrides(args, given.overrides)
+    if args.find_lr or args.find_batch_size:
+        if args.find_lr:
+            workflow.find_lr(args.config, changes, args.output_dir)
+        if args.find_batch_size:
+            workflow.find_batch_size(args.config, changes)
+        return 0
     workflow.train(args.config, changes, args.output_dir, args.resume, args.eval)
     return 0
 
