@@ -66,7 +66,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         found = workflow.evaluate_classes(args.config, changes)
     print(json.dumps(found.scores, indent=1))
     if args.classwise and found.details is not None:
-        print(found.details.classes)
+        print(found.details.classes.to_text())
     if args.output_dir is not None:
         for path in found.write(args.output_dir):
             print(f"wrote {path}")

@@ -113,7 +113,7 @@ class MetricsFile(Callback):
         self.path = path
 
     def on_begin(self, trainer: Trainer) -> None:
-        """Raises: InputError, here and below, where the file cannot be written."""
+        """Raises: DiskError, here and below, where the file cannot be written."""
         kept = []
         if self.path.is_file():
             for line in self.path.read_text(encoding="utf-8").splitlines():

@@ -288,7 +288,7 @@ class Evaluation:
         """scores.json, and the files of `Details`; returns what was written.
 
         Raises:
-            InputError: the folder cannot be written to.
+            DiskError: the folder cannot be written to.
         """
         path, text = Path(folder) / "scores.json", json.dumps(self.scores, indent=1)
         with disk_errors(path.parent, len(text)):

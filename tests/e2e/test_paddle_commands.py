@@ -30,6 +30,7 @@ from framework.vision import image as vision_image
 from framework.vision.video import VideoWriter
 from framework.workflow.domain import all_domains, find_config
 from framework.workflow.options import make_options
+from framework.workflow.train import Evaluation
 from tests.e2e.tools import run_tool
 
 REPO = Path(__file__).resolve().parents[2]
@@ -89,7 +90,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             return ""
 
     monkeypatch.setattr("framework.workflow.train.train", note("train", {}))
-    monkeypatch.setattr("framework.workflow.train.evaluate", note("eval", {}))
+    monkeypatch.setattr("framework.workflow.train.evaluate_classes", note("eval", Evaluation({}, None)))
     monkeypatch.setattr("framework.workflow.export.write_artifact", note("export", Path("made")))
     monkeypatch.setattr("framework.commands.infer.open_predictor", note("open", None))
     monkeypatch.setattr("framework.commands.infer.predict_files", note("predict", Report()))

@@ -14,7 +14,7 @@ import pytest
 
 from framework.config.bind import bind
 from framework.core.disk import DiskError
-from framework.core.errors import ConfigError, FormatError, InputError, MissingExtraError
+from framework.core.errors import ConfigError, FormatError, MissingExtraError
 from framework.engine.callbacks import EarlyStopping, LogLines, MetricsFile, Profile
 from framework.engine.experiment import TrainOptions
 from framework.engine.loggers import TensorBoard, VisualDL, WandB

@@ -16,7 +16,6 @@ import pytest
 
 from framework.config import load
 from framework.core.disk import DiskError
-from framework.core.errors import InputError
 from framework.engine import finders
 from framework.engine.callbacks import Callback
 from framework.engine.experiment import bind_experiment
