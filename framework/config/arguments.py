@@ -18,7 +18,6 @@ OUTPUT = ("--output_dir", "--save_dir")
 
 # Keys of the configs of PaddleDetection, PaddleOCR and PaddleClas that are given by `-o`, and ours.
 UPSTREAM_KEYS = {
-    "pretrain_weights": ("pretrained.weights",),
     "num_classes": ("model.num_classes",),
     "TrainReader.batch_size": ("data.train.batch_size",),
     "EvalReader.batch_size": ("data.eval.batch_size",),
@@ -46,6 +45,8 @@ UPSTREAM_ARGUMENTS = {
 }
 # Paddle's trained weights: what training starts from, and what everything else runs with.
 UPSTREAM_WEIGHTS = ("Global.pretrained_model", "Arch.pretrained")
+# Training starts from all of them that fits.
+UPSTREAM_START = ("pretrained.into=null", "pretrained.skip=null", "pretrained.partial=true")
 
 
 def add_config(parser: Any, *, required: bool = True) -> None:
@@ -116,8 +117,10 @@ class Settings:
                 overrides.append(text)
             elif key in UPSTREAM_ARGUMENTS:
                 arguments[UPSTREAM_ARGUMENTS[key]] = value
+            elif key == "pretrain_weights" or (key in UPSTREAM_WEIGHTS and training):
+                overrides += [f"pretrained.weights={value}", *UPSTREAM_START]
             elif key in UPSTREAM_WEIGHTS:
-                overrides.append(f"{'pretrained.weights' if training else 'weights'}={value}")
+                overrides.append(f"weights={value}")
             else:
                 overrides += [f"{ours}={value}" for ours in UPSTREAM_KEYS.get(key, (key,))]
         return cls(tuple(overrides), arguments)

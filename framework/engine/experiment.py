@@ -134,11 +134,24 @@ class Pretrained:
     expression, such as "^fc\\." for another number of classes) keep their own initialisation; all others must fit.
 
     `into` names the part of the model that the weights are of, such as "backbone"; what else they hold, such as the
-    classifier of ImageNet, is left out."""
+    classifier of ImageNet, is left out.
+
+    With `partial`, in place of these two, everything is taken that fits by name and shape, and the log says what is
+    not: a detector for other classes starts from one of COCO so."""
 
     weights: str
     skip: str | None = None
     into: str | None = None
+    partial: bool = False
+
+    def __post_init__(self) -> None:
+        if self.partial and (self.skip is not None or self.into is not None):
+            raise ConfigError(
+                "`partial` takes what fits",
+                received=f"skip {self.skip!r}, into {self.into!r}",
+                allowed="partial alone, or skip and into",
+                fix="-o pretrained.skip=null pretrained.into=null",
+            )
 
 
 @dataclass(frozen=True)

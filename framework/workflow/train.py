@@ -163,8 +163,9 @@ def make_trainer(
     if experiment.pretrained is not None:
         start = experiment.pretrained
         path = resolve_weights(start.weights, experiment.domain)
-        skipped = load_pretrained(model, path, start.skip, start.into)
-        log.info(f"starting from {path}" + (f", but for {', '.join(skipped)}" if skipped else ""))
+        skipped = load_pretrained(model, path, start.skip, start.into, start.partial)
+        more = f" and {len(skipped) - 8} more" if len(skipped) > 8 else ""
+        log.info(f"starting from {path}" + (f", but for {', '.join(skipped[:8])}{more}" if skipped else ""))
     labels = tuple(getattr(experiment.data.train.dataset, "class_names", ()))
     task.check(model, labels)
     check_transforms(model, experiment.data.train.transforms)

@@ -188,11 +188,17 @@ def is_torch(state: dict[str, np.ndarray], model: nn.Layer) -> bool:
 
 
 def load_pretrained(
-    model: nn.Layer, weights: str | Path, skip: str | None = None, into: str | None = None
+    model: nn.Layer,
+    weights: str | Path,
+    skip: str | None = None,
+    into: str | None = None,
+    partial: bool = False,
 ) -> list[str]:
     """Start from weights: all must fit but the parameters whose names match `skip`; returns the names of those.
 
-    With `into` they are those of this sublayer, and its names count; entries that it does not have are left out.
+    With `into` they are those of this sublayer, and its names count; entries that it does not have are left out. With
+    `partial`, as in PaddleDetection, what fits by name and shape is taken, into the whole model or into the one of its
+    parts that most of it is of, and the names of all other entries of the model are returned.
 
     Args:
         weights: What `resolve_weights` takes: a file of Paddle, torch or safetensors, a checkpoint or run, a name of
@@ -211,8 +217,11 @@ def load_pretrained(
             allowed="a path, a name that `python -m zoo list` shows, or an address",
             fix="net.set_state_dict(state) loads a mapping of names to arrays",
         )
+    read = read_state(resolve_weights(weights))
+    if partial:
+        return _load_what_fits(model, read, weights)
     target = model if into is None else _part(model, into)
-    state = spell_as_ours(read_state(resolve_weights(weights)), target)
+    state = spell_as_ours(read, target)
     own = {name: np.asarray(value) for name, value in target.state_dict().items()} if skip else {}
     if into is not None:
         state = {name: value for name, value in state.items() if name in target.state_shapes()}
@@ -227,6 +236,30 @@ def load_pretrained(
     kept = {name: value for name, value in state.items() if name not in skipped}
     load_state_into(target, {**kept, **{name: own[name] for name in skipped}})
     return skipped
+
+
+def _load_what_fits(model: nn.Layer, state: dict[str, np.ndarray], weights: str | Path) -> list[str]:
+    def find_fitting(part: nn.Layer) -> dict[str, np.ndarray]:
+        shapes = part.state_shapes()
+        ours = spell_as_ours(state, part)
+        return {name: a for name, a in ours.items() if name in shapes and a.shape == tuple(shapes[name])}
+
+    parts = {"": model, **dict(model.named_children())}
+    name, fitting = max(
+        ((name, find_fitting(part)) for name, part in parts.items()), key=lambda one: len(one[1])
+    )
+    if not fitting:
+        raise WeightError(
+            "nothing of these weights fits the model",
+            where=str(weights),
+            received=f"{len(state)} entries such as {', '.join(list(state)[:3])}",
+            allowed=f"names and shapes such as {', '.join(list(model.state_shapes())[:3])}",
+        )
+    own = {key: np.asarray(value) for key, value in parts[name].state_dict().items()}
+    load_state_into(parts[name], {**own, **fitting})
+    prefix = f"{name}." if name else ""
+    taken = {prefix + key for key in fitting}
+    return [key for key in model.state_shapes() if key not in taken]
 
 
 def read_state(path: Path) -> dict[str, np.ndarray]:

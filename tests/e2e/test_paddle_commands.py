@@ -226,7 +226,11 @@ def files_of(folder: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted((folder / "output").rglob("*")):
         of_training = path.name == "metrics.jsonl" or "checkpoints" in path.parts
         if path.suffix in (".json", ".jsonl", ".png", ".jpg") and not of_training:
-            yield path.relative_to(folder).as_posix(), path.read_bytes()
+            data = path.read_bytes()
+            if path.suffix == ".json":  # a page says how long its reading took
+                content = json.loads(data)
+                data = repr({**content, "seconds": None} if isinstance(content, dict) else content).encode()
+            yield path.relative_to(folder).as_posix(), data
 
 
 @pytest.mark.slow

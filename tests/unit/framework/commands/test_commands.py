@@ -153,9 +153,10 @@ def test_keys_of_paddle_are_ours() -> None:
     more = "LearningRate.base_lr=1e-4 Global.pretrained_model=b TrainReader.batch_size=2"
     given = Settings.read(f"{words} {more}".split(), training=True)
     assert given.arguments == {"use_gpu": "true", "learning_rate": "1e-4", "output_dir": "out"}
+    start = ("pretrained.into=null", "pretrained.skip=null", "pretrained.partial=true")
     assert given.overrides == (
-        *("pretrained.weights=a.pdparams", "model.num_classes=3", "x.y=1", "train.epochs=4"),
-        *("pretrained.weights=b", "data.train.batch_size=2"),
+        *("pretrained.weights=a.pdparams", *start, "model.num_classes=3", "x.y=1", "train.epochs=4"),
+        *("pretrained.weights=b", *start, "data.train.batch_size=2"),
     )
     assert Settings.read(["Global.pretrained_model=b"]).overrides == ("weights=b",)
     assert (choose_device(None, True), choose_device("cpu", True), choose_device(None, None)) == (

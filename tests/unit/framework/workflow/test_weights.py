@@ -10,8 +10,9 @@ import pytest
 import framework
 from framework import nn
 from framework.config import build
-from framework.core.errors import FormatError, HubError, InputError, WeightError
+from framework.core.errors import ConfigError, FormatError, HubError, InputError, WeightError
 from framework.core.torch_state import TorchState
+from framework.engine.experiment import Pretrained
 from framework.io.checkpoint import CheckpointStore
 from framework.io.interop import load_program, weighted_ops, write_safetensors
 from framework.io.named_weights import named_weights
@@ -41,7 +42,7 @@ def shared(name: str) -> Path:
     return path
 
 
-def same(model: DBNet | TextRecognizer, state: dict[str, np.ndarray]) -> bool:
+def same(model: nn.Layer, state: dict[str, np.ndarray]) -> bool:
     return all(np.array_equal(value, state[name]) for name, value in model.state_dict().items())
 
 
@@ -319,3 +320,33 @@ def test_pretrained_weights_for_a_part(tmp_path: Path) -> None:
     framework.save(state, tmp_path / "b.safetensors")
     with pytest.raises(WeightError, match="1 missing"):
         load_pretrained(model, tmp_path / "b.safetensors", into="backbone")
+
+
+class _Detector(nn.Layer):
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 4))
+        self.head = nn.Linear(4, classes)
+
+
+def test_what_fits_of_a_detector_or_of_its_backbone(tmp_path: Path) -> None:
+    """As PaddleDetection's pretrain_weights: a detector of other classes, and weights of a backbone alone."""
+    trained, model = _Detector(80), _Detector(3)
+    framework.save(trained.state_dict(), tmp_path / "coco.safetensors")
+    framework.save(trained.backbone.state_dict(), tmp_path / "imagenet.safetensors")
+    framework.save({"x": np.zeros(2, np.float32)}, tmp_path / "other.safetensors")
+    assert load_pretrained(model, tmp_path / "coco.safetensors", partial=True) == ["head.weight", "head.bias"]
+    assert same(model.backbone, {k: np.asarray(v) for k, v in trained.backbone.state_dict().items()})
+    model = _Detector(80)
+    before = np.asarray(model.head.weight)
+    left = load_pretrained(model, tmp_path / "imagenet.safetensors", partial=True)
+    assert left == ["head.weight", "head.bias"] and np.array_equal(model.head.weight, before)
+    assert same(model.backbone, {k: np.asarray(v) for k, v in trained.backbone.state_dict().items()})
+    with pytest.raises(
+        WeightError, match=r"nothing of these weights fits the model\n  received: 1 entries such as x"
+    ):
+        load_pretrained(model, tmp_path / "other.safetensors", partial=True)
+    with pytest.raises(
+        ConfigError, match=r"`partial` takes what fits\n  received: skip None, into 'backbone'"
+    ):
+        Pretrained("a", into="backbone", partial=True)
