@@ -9,7 +9,8 @@ import argparse
 from collections.abc import Sequence
 
 from framework.commands.main import run
-from framework.config.arguments import Settings, add_config, add_settings
+from framework.commands.train import data_settings
+from framework.config.arguments import Settings, add_config, add_data, add_settings
 
 
 def parser() -> argparse.ArgumentParser:
@@ -19,6 +20,7 @@ def parser() -> argparse.ArgumentParser:
         description="Look for broken files, wrong labels and copies between training and evaluation.",
     )
     add_config(made)
+    add_data(made)
     made.add_argument("--part", choices=["train", "eval"], help="only this part of the data; default: both")
     add_settings(made, weights=False)
     return made
@@ -27,7 +29,8 @@ def parser() -> argparse.ArgumentParser:
 def _check(args: argparse.Namespace) -> int:
     from framework.workflow.check_data import check_data
 
-    return check_data(args.config, Settings.read(args.opt).overrides, args.part)
+    given = Settings.read(args.opt).overrides
+    return check_data(args.config, (*given, *data_settings(args, given)), args.part)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

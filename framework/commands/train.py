@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from framework.commands.main import run
 from framework.config.arguments import (
     OUTPUT,
+    UPSTREAM_START,
     BooleanFlag,
     Settings,
     add_config,
+    add_data,
     add_device,
     add_ignored,
     add_settings,
@@ -48,6 +50,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         *("--eval", "--do_eval"), action=BooleanFlag, default=True, help="evaluate on the way (default)"
     )
+    add_data(made)
+    made.add_argument("--pretrained", metavar="WEIGHTS", help="start from all of these weights that fits")
     made.add_argument("--amp", action="store_true", help="short for -o train.amp=bfloat16")
     made.add_argument(
         "--precision", choices=[*_PRECISIONS, *_TYPES], help="short for -o train.amp=…; fp16 is float16"
@@ -91,6 +95,14 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def data_settings(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]:
+    """What `--data` and `--num_classes` change of the config, after the changes that are given."""
+    from framework.workflow.adjust import data_overrides
+
+    roots = () if args.data is None else data_overrides(args.config, given, args.data)
+    return (*roots, *setting("model.num_classes", args.num_classes))
+
+
 def overrides(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]:
     """What the arguments besides `-o` change of the config, after the changes of `-o`."""
     from framework.workflow.adjust import (
@@ -100,9 +112,14 @@ def overrides(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]
         worker_overrides,
     )
 
+    given = (*given, *data_settings(args, given))
     amp = _PRECISIONS.get(args.precision, args.precision) or ("bfloat16" if args.amp else None)
+    start = (
+        () if args.pretrained is None else (*setting("pretrained.weights", args.pretrained), *UPSTREAM_START)
+    )
     changes = [
         *given,
+        *start,
         *(("train.iters=null", f"train.epochs={args.epochs}") if args.epochs is not None else ()),
         *(("train.epochs=null", f"train.iters={args.iters}") if args.iters is not None else ()),
         *setting("train.amp", amp),

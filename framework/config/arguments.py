@@ -71,6 +71,12 @@ def add_settings(parser: argparse.ArgumentParser, *, weights: bool = True) -> No
         parser.add_argument("--model_path", metavar="WEIGHTS", help="short for -o weights=WEIGHTS")
 
 
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """`--data` and `--num_classes`: short for the settings that own data change in most configs."""
+    parser.add_argument("--data", metavar="FOLDER", help="the root of the config's data sets")
+    parser.add_argument("--num_classes", type=int, help="short for -o model.num_classes=…")
+
+
 def add_device(parser: argparse.ArgumentParser) -> None:
     """`--device` and PaddleOCR's `--use_gpu`; `choose_device` reads both."""
     parser.add_argument("--device", help="cpu, gpu, gpu:1, tpu; default: what jax takes")

@@ -76,6 +76,26 @@ def _rate(rate: float, base: float, value: float) -> float:
     return float(value) if rate == base else rate / base * value
 
 
+def data_overrides(config: str | Path, settings: Sequence[str], root: str) -> tuple[str, ...]:
+    """Overrides that take each data set of a config from another folder.
+
+    Raises:
+        ConfigError: none of its data sets has a `root`.
+    """
+    keys = [f"data.{part}.dataset.root" for part in ("train", "eval")]
+    there = [key for key in keys if read_key(config, settings, key) is not None]
+    if not there:
+        raise ConfigError(
+            "the data of this config are not one folder",
+            where="--data",
+            received=", ".join(read_key(config, settings, "data.train.dataset") or ())
+            or "no data.train.dataset",
+            allowed="a config whose data sets have a `root`",
+            fix="set the keys of its data sets with -o data.train.dataset.…=…",
+        )
+    return tuple(text for key in there for text in setting(key, root))
+
+
 def worker_overrides(config: str | Path, settings: Sequence[str], count: int) -> tuple[str, ...]:
     """Overrides that give each data set of a config so many workers."""
     parts = [name for name in ("train", "eval") if read_key(config, settings, f"data.{name}")]

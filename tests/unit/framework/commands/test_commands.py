@@ -127,6 +127,19 @@ def test_learning_rates_keep_the_form_of_their_schedule(name: str) -> None:
     assert not changed & {".power", ".momentum", ".weight_decay", ".beta1"}
 
 
+def test_own_data_in_short() -> None:
+    words = ("--data", "mine", "--num_classes", "2", "--pretrained", "pp_lcnet_x0_25_clothing")
+    config = trained("-c", "pp_lcnet_x0_25_clothing", *words)
+    assert [config["data"][part]["dataset"]["root"] for part in ("train", "eval")] == ["mine", "mine"]
+    assert config["model"]["num_classes"] == 2
+    start = {"weights": "pp_lcnet_x0_25_clothing", "into": None, "skip": None, "partial": True}
+    assert config["pretrained"] == start
+    with pytest.raises(
+        ConfigError, match=r"--data: the data of this config are not one folder\n  received: type,"
+    ):
+        trained("-c", "text_cnn_snips", "--data", "mine")
+
+
 def test_loggers_are_added_to_the_callbacks(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
