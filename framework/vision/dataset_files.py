@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from framework.core.errors import FormatError, InputError
+from framework.core import bounded
+from framework.core.errors import InputError
 from framework.vision import image, raw_images
 
 _SHOWN = 5  # of a long list, a message names so many
@@ -59,12 +59,8 @@ def read_lines(path: Path, what: str) -> list[str]:
     Raises:
         InputError: there is no such file, or it is not UTF-8.
     """
-    try:
-        return image.check_file(path, what).read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"the {what} is not UTF-8", where=path, received=error.reason, fix="save it as UTF-8"
-        ) from error
+    text = bounded.read_text(image.check_file(path, what), bounded.VOCABULARY, what, InputError)
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def read_annotations(path: Path) -> object:
@@ -73,16 +69,8 @@ def read_annotations(path: Path) -> object:
     Raises:
         InputError: there is no such file. FormatError: it is not JSON.
     """
-    text = image.check_file(path, "annotation").read_bytes()
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(
-            "the annotations are not JSON",
-            where=path,
-            received=error,
-            fix="export or download the file again",
-        ) from error
+    text = bounded.read_bytes(path, bounded.DATASET, "annotation file", InputError)
+    return bounded.parse_json(text, path, "annotation file")
 
 
 def find_missing(paths: Iterable[str | Path]) -> list[int]:
