@@ -163,7 +163,7 @@ def _classifier(folder: Path) -> Path:
 
     def fn(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
         mean = inputs["image"].astype("float32").mean(axis=(1, 2, 3)) / 255 + weights["zero"]
-        return {"scores": np.float32([1, -1]) * mean[:, None] + np.float32([0, 1])}
+        return {"scores": np.array([1, -1], np.float32) * mean[:, None] + np.array([0, 1], np.float32)}
 
     weights = {"zero": np.zeros((), np.float32)}
     program = lower_program(fn, weights, {"image": TensorSpec(("n", 4, 4, 3), "uint8")}, platforms=("cpu",))
