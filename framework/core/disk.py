@@ -40,7 +40,7 @@ class DiskError(OarError, OSError):
 
 
 @contextmanager
-def disk_errors(path: str | Path, needed: int | None = None) -> Iterator[None]:
+def disk_errors(path: str | os.PathLike[str], needed: int | None = None) -> Iterator[None]:
     """Turns an error of writing at or below `path` into a DiskError that says what is needed and what is left.
 
     Args:
@@ -94,7 +94,7 @@ def temporary_beside(path: Path) -> Path:
 
 
 @contextmanager
-def whole_file(path: str | Path, needed: int | None = None) -> Iterator[Path]:
+def whole_file(path: str | os.PathLike[str], needed: int | None = None) -> Iterator[Path]:
     """A hidden path beside `path` to write to; it takes its name when the block ends without an exception.
 
     The folder is made. Nothing is left after an exception.
@@ -120,7 +120,7 @@ def whole_file(path: str | Path, needed: int | None = None) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def write_file(path: str | Path, data: bytes | memoryview) -> None:
+def write_file(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
     """Write a file whole or not at all; the folder is made. Raises: DiskError."""
     with whole_file(path, len(data)) as temporary:
         temporary.write_bytes(data)

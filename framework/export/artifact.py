@@ -131,7 +131,7 @@ class Artifact:
         value = from_plain(self.config[key], self.source)
         written = None if self.tree is None else self.tree.value.get(key)
         # Settings given on the command line change `config`, not what was read.
-        return bind(written if written == value else value, hint, packages, key)
+        return bind(value if written is None or written != value else written, hint, packages, key)
 
     def save(self, folder: str | Path) -> Path:
         """Write the folder. It appears whole or not at all; an older artifact of that name is replaced.

@@ -2,13 +2,14 @@
 
 Calls may come from several threads: compiling takes a lock per shape, running takes none. Shapes should come in the
 buckets that a pipeline declares, so that `compile_count` is bounded by their number. A compiled program takes some 20
-MB: an engine keeps those that were used last.
+MB: a process keeps those that were used last.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -26,11 +27,32 @@ from framework.inference.memory import release_memory
 from framework.nn.compilation import compile_options, enable_compilation_cache
 
 log = logging.getLogger("oar")
+KEPT = 40
+"""Compiled programs of all engines of a process at a time: those that were used last. One that comes again is read from
+the compilation cache, which takes a third of a second."""
 _CALLS = 128
-"""After so many calls freed memory is handed back: calls of many shapes leave it in pieces."""
-KEPT = 24
-"""Compiled programs of one engine at a time. More shapes than these share the places; a program that comes again is
-read from the compilation cache, which takes a third of a second."""
+"""After so many calls of an engine freed memory is handed back: calls of many shapes leave it in pieces."""
+
+_recent: OrderedDict[tuple[int, tuple], weakref.ref[XLAEngine]] = (
+    OrderedDict()
+)  # the one used last at the end
+_recent_lock = threading.Lock()
+
+
+def _note_use(engine: XLAEngine, key: tuple) -> None:
+    """Put a program behind all others, and let go of those that were used longest ago."""
+    with _recent_lock:
+        _recent[id(engine), key] = weakref.ref(engine)
+        _recent.move_to_end((id(engine), key))
+        if len(_recent) <= KEPT:
+            return
+        for gone in [entry for entry, owner in _recent.items() if owner() is None]:
+            del _recent[gone]
+        while len(_recent) > KEPT:
+            (_, oldest), reference = _recent.popitem(last=False)
+            owner = reference()
+            if owner is not None:
+                owner.forget(oldest)
 
 
 class Engine(Protocol):
@@ -73,9 +95,6 @@ class TensorShape(Protocol):
 class XLAEngine:
     """Run `program` on numpy inputs by name. Without `device` on the one that `set_device` chose.
 
-    Args:
-        kept: Compiled programs that stay in memory.
-
     Attributes:
         compile_count: shapes compiled so far (a program found in the compilation cache counts too).
     """
@@ -86,7 +105,6 @@ class XLAEngine:
         weights: Mapping[str, np.ndarray | jax.Array],
         device: Device | None = None,
         options: Mapping[str, Any] | None = None,
-        kept: int = KEPT,
     ) -> None:
         check_process()
         enable_compilation_cache()
@@ -106,8 +124,8 @@ class XLAEngine:
         (_, inputs), _ = jax.tree.unflatten(program.in_tree, program.in_avals)
         self.inputs: dict[str, Any] = inputs
         self.outputs: dict[str, Any] = jax.tree.unflatten(program.out_tree, program.out_avals)
-        self._kept, self._calls = kept, 0
-        self._compiled: OrderedDict[tuple, Callable[..., Any]] = OrderedDict()  # the one used last at the end
+        self._calls = 0
+        self._compiled: dict[tuple, Callable[..., Any]] = {}
         self._seen: set[tuple] = set()
         self._locks: dict[tuple, threading.Lock] = {}
         self._guard = threading.Lock()
@@ -144,21 +162,25 @@ class XLAEngine:
         """
         key = tuple(sorted((name, tuple(shape)) for name, shape in shapes.items()))
         with self._guard:
-            if key in self._compiled:
-                self._compiled.move_to_end(key)
-                return self._compiled[key]
-            lock = self._locks.setdefault(key, threading.Lock())
-        with lock:
             found = self._compiled.get(key)
-            if found is None:
-                found = self._compile(self._lower(shapes))
-                with self._guard:
-                    self._seen.add(key)
-                    self._compiled[key] = found
-                    while len(self._compiled) > self._kept:
-                        self._locks.pop(self._compiled.popitem(last=False)[0], None)
-                release_memory()
+            lock = self._locks.setdefault(key, threading.Lock())
+        if found is None:
+            with lock:
+                found = self._compiled.get(key)
+                if found is None:
+                    found = self._compile(self._lower(shapes))
+                    with self._guard:
+                        self._seen.add(key)
+                        self._compiled[key] = found
+                    release_memory()
+        _note_use(self, key)
         return found
+
+    def forget(self, key: tuple) -> None:
+        """Let go of the program for these shapes; calls that run it go on."""
+        with self._guard:
+            self._compiled.pop(key, None)
+            self._locks.pop(key, None)
 
     def _lower(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
         specs = {name: jax.ShapeDtypeStruct(shapes[name], self.inputs[name].dtype) for name in self.inputs}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from framework.core import bounded
 from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number
 from framework.vision import image, masks, raw_images
@@ -62,12 +62,8 @@ def read_lines(path: Path, what: str) -> list[str]:
     Raises:
         InputError: there is no such file, or it is not UTF-8.
     """
-    try:
-        return image.check_file(path, what).read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"the {what} is not UTF-8", where=path, received=error.reason, fix="save it as UTF-8"
-        ) from error
+    text = bounded.read_text(image.check_file(path, what), bounded.VOCABULARY, what, InputError)
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def read_annotations(path: Path) -> object:
@@ -76,16 +72,8 @@ def read_annotations(path: Path) -> object:
     Raises:
         InputError: there is no such file. FormatError: it is not JSON.
     """
-    text = image.check_file(path, "annotation").read_bytes()
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(
-            "the annotations are not JSON",
-            where=path,
-            received=error,
-            fix="export or download the file again",
-        ) from error
+    text = bounded.read_bytes(path, bounded.DATASET, "annotation file", InputError)
+    return bounded.parse_json(text, path, "annotation file")
 
 
 Region = Mapping[str, Any] | list[list[float]]

@@ -196,7 +196,8 @@ def write_coco(folder: Path, smooth: np.ndarray) -> None:
             for i in (1, 2, 3, 4)
         ]
         labels = {"images": images, "annotations": boxes, "categories": dataset_categories()}
-        annotations, folder_of_images = folder / dataset.annotations, folder / dataset.images
+        root = folder / dataset.root
+        annotations, folder_of_images = root / dataset.annotations, root / dataset.images
         annotations.parent.mkdir(parents=True, exist_ok=True)
         annotations.write_text(json.dumps(labels), encoding="utf-8")
         for one in images:

@@ -84,7 +84,7 @@ def _change(root: list[Any], rng: random.Random) -> None:
     elif isinstance(holder, list):
         holder.insert(rng.randint(0, len(holder)), copy.deepcopy(child))
     else:
-        holder[rng.choice(("", "x", "type", "0", key + "_"))] = holder.pop(key)
+        holder[rng.choice(("", "x", "type", "0", f"{key}_"))] = holder.pop(key)
 
 
 def _deep(levels: int, rng: random.Random) -> Any:

@@ -163,7 +163,7 @@ def _classifier(folder: Path) -> Path:
 
     def fn(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
         mean = inputs["image"].astype("float32").mean(axis=(1, 2, 3)) / 255 + weights["zero"]
-        return {"scores": np.float32([1, -1]) * mean[:, None] + np.float32([0, 1])}
+        return {"scores": np.array([1, -1], np.float32) * mean[:, None] + np.array([0, 1], np.float32)}
 
     weights = {"zero": np.zeros((), np.float32)}
     program = lower_program(fn, weights, {"image": TensorSpec(("n", 4, 4, 3), "uint8")}, platforms=("cpu",))
@@ -337,11 +337,135 @@ def _read_model_folder(path: Path) -> object:
     return read_settings(path.parent)
 
 
+def _scene(folder: Path) -> None:
+    Image.fromarray(_pixels()).save(folder / "a.png")
+
+
+_OBJECT = {
+    "id": 1,
+    "image_id": 1,
+    "category_id": 1,
+    "bbox": [2, 3, 10, 9],
+    "area": 90,
+    "iscrowd": 0,
+    "segmentation": [[2, 3, 12, 3, 12, 12, 2, 12]],
+    "keypoints": [3, 4, 2, 5, 6, 1],
+    "num_keypoints": 2,
+}
+_COCO = {
+    "images": [{"id": 1, "file_name": "a.png", "width": 31, "height": 24}],
+    "annotations": [
+        _OBJECT,
+        {**_OBJECT, "id": 2, "iscrowd": 1, "segmentation": {"size": [24, 31], "counts": [744]}},
+    ],
+    "categories": [{"id": 1, "name": "cat", "keypoints": ["nose", "tail"], "skeleton": [[1, 2]]}],
+}
+_VOC = """<annotation><filename>a.png</filename><size><width>31</width><height>24</height><depth>3</depth></size>
+<object><name>cat</name><difficult>0</difficult>
+<bndbox><xmin>2</xmin><ymin>3</ymin><xmax>12</xmax><ymax>12</ymax></bndbox></object></annotation>"""
+_SQUAD = {
+    "version": "v2.0",
+    "data": [
+        {
+            "title": "t",
+            "paragraphs": [
+                {
+                    "context": "The cat sat on the mat.",
+                    "qas": [
+                        {"id": "1", "question": "Who sat?", "answers": [{"text": "cat", "answer_start": 4}]},
+                        {"id": "2", "question": "Why?", "answers": [], "is_impossible": True},
+                    ],
+                }
+            ],
+        }
+    ],
+}
+
+
+def _coco(folder: Path) -> Path:
+    _scene(folder)
+    return _saved("coco.json", json.dumps(_COCO))(folder)
+
+
+def _voc(folder: Path) -> Path:
+    _scene(folder)
+    return _saved("a.xml", _VOC)(folder)
+
+
+def _read_all(dataset: Any) -> object:
+    return dataset.class_names, [dataset[index] for index in range(len(dataset))]
+
+
+def _read_coco(path: Path) -> object:
+    from detection.data.coco import CocoDetection
+
+    return [
+        _read_all(CocoDetection(path.parent, Path(path.name), keypoints=points)) for points in (False, True)
+    ]
+
+
+def _read_pose(path: Path) -> object:
+    from detection.data.coco_pose import CocoPose
+
+    return [_read_all(CocoPose(path.parent, Path(path.name), per_person=single)) for single in (False, True)]
+
+
+def _read_voc(path: Path) -> object:
+    from detection.data.voc import VocDetection
+
+    return _read_all(VocDetection(path.parent))
+
+
+def _read_squad(path: Path) -> object:
+    from nlp.data.questions import QuestionAnswers
+
+    return list(QuestionAnswers(path).samples)
+
+
+def _read_classes(path: Path) -> object:
+    from nlp.data.classification import TextClassification
+
+    keys = {"text": "text", "label": "label"} if path.suffix == ".jsonl" else {}
+    return _read_all(TextClassification(path, **keys))  # type: ignore[arg-type]
+
+
+def _read_tags(path: Path) -> object:
+    from nlp.data.tagged import TaggedText
+
+    keys = {"word": "words", "tag": "tags"} if path.suffix == ".jsonl" else {}
+    return _read_all(TaggedText(path, **keys))  # type: ignore[arg-type]
+
+
+def _image_zip(folder: Path) -> Path:
+    path = folder / "images.zip"
+    data = io.BytesIO()
+    Image.fromarray(_pixels()).save(data, "PNG")
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        for name in ("cat/1.png", "dog/2.png"):
+            made.writestr(name, data.getvalue())
+    return path
+
+
+def _read_image_zip(path: Path) -> object:
+    from zoo.classification.data import ImageFolder
+
+    return _read_all(ImageFolder(path))
+
+
 def _in_artifact(name: str) -> Callable[[Path], Path]:
     return lambda folder: _classifier(folder) / name
 
 
 READERS: dict[str, Reader] = {
+    "coco": Reader(_coco, _read_coco, values=True),
+    "coco pose": Reader(_coco, _read_pose, values=True),
+    "voc": Reader(_voc, _read_voc),
+    "squad": Reader(_saved("squad.json", json.dumps(_SQUAD)), _read_squad, values=True),
+    "classes.tsv": Reader(_saved("classes.tsv", "good\tyes\nbad\tno\n"), _read_classes),
+    "classes.jsonl": Reader(_saved("classes.jsonl", '{"text": "good", "label": "yes"}\n' * 2), _read_classes),
+    "tags.conllu": Reader(_saved("tags.conllu", "1\tcat\tcat\tNOUN\n2\tsat\tsit\tVERB\n\n"), _read_tags),
+    "tags.jsonl": Reader(_saved("tags.jsonl", '{"words": ["a", "b"], "tags": ["X", "Y"]}\n' * 2), _read_tags),
+    "zip of images": Reader(_image_zip, _read_image_zip),
     "jpeg": Reader(_image("jpg"), _read_image),
     "png": Reader(_image("png"), _read_image),
     "gif": Reader(_image("gif"), _read_image),

@@ -186,7 +186,7 @@ def _tar(source: Source) -> _Opened:
     opener = next((opener for magic, opener in _OPENERS.items() if source.data[: len(magic)] == magic), None)
     opened = stream if opener is None else cast(BinaryIO, opener(stream))
     limit = max(_LARGE, _TIMES * len(source.data))
-    file = tarfile.open(fileobj=_Unpacked(opened, limit), mode="r:", encoding="utf-8")  # noqa: SIM115 - only memory
+    file = tarfile.open(fileobj=cast(BinaryIO, _Unpacked(opened, limit)), mode="r:", encoding="utf-8")  # noqa: SIM115 - only memory
     members = {}
     for count, one in enumerate(file, start=1):
         if count > _MAX_MEMBERS:

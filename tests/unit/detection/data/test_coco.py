@@ -165,8 +165,8 @@ def test_a_list_of_wrong_entries_is_cut(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"images": [', r"file\.json: the annotations are not JSON"),
-        ("[" * 100_000, "the annotations are not JSON"),
+        ('{"images": [', r"file\.json: the annotation file is not JSON"),
+        ("[" * 100_000, "the annotation file is not JSON"),
         ("[]", "not in COCO's format(?s:.)*no list 'images'"),
         ('{"images": [1], "categories": []}', "no list 'images'"),
         ('{"images": [], "categories": {}}', "no list 'categories'"),

@@ -20,7 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def fn(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
         mean = inputs["image"].astype("float32").mean(axis=(1, 2, 3)) / 255 + weights["zero"]
-        return {"scores": np.float32([1, -1]) * mean[:, None] + np.float32([0, 1])}
+        return {"scores": np.array([1, -1], np.float32) * mean[:, None] + np.array([0, 1], np.float32)}
 
     weights = {"zero": np.float32(0)}
     inputs = {"image": TensorSpec(("n", "h", "w", 3), "uint8")}
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-def change(folder: Path, to: Path, drop: str = "", **changes: object) -> Path:
+def change(folder: Path, to: Path, drop: str = "", **changes: Any) -> Path:
     """A copy of the artifact with another config."""
     to.mkdir()
     for file in folder.iterdir():
@@ -76,7 +76,7 @@ def test_the_artifact_works(folder: Path) -> None:
         ("imports", "os", "imports: wrong type"),
     ],
 )
-def test_values_of_another_kind(folder: Path, tmp_path: Path, key: str, value: object, message: str) -> None:
+def test_values_of_another_kind(folder: Path, tmp_path: Path, key: str, value: Any, message: str) -> None:
     copy = change(folder, tmp_path / "copy", **{key: value})
     with pytest.raises((ConfigError, FormatError), match=message) as caught:
         open_predictor(str(copy))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import subprocess
@@ -16,6 +17,7 @@ from framework import nn
 from framework.core.errors import DeviceError, ShapeError
 from framework.export import Artifact, TensorSpec, lower_layer, lower_program
 from framework.inference import XLAEngine, compile_options, enable_compilation_cache
+from framework.inference import engine as engine_module
 from framework.nn import compilation
 
 REPO = Path(__file__).resolve().parents[4]
@@ -50,8 +52,9 @@ def test_it_compiles_once_for_each_shape(parts):
     assert run.compile_count == 3
 
 
-def test_the_programs_used_last_are_kept(parts):
-    run = XLAEngine(*parts[1:], kept=2)
+def test_the_programs_used_last_are_kept(parts, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(engine_module, "KEPT", 2)
+    run = XLAEngine(*parts[1:])
     one, two, three = (images(n, 8, 8, 3) for n in (1, 2, 3))
     first = run({"x": one})["output"]
     run({"x": two})
@@ -62,6 +65,14 @@ def test_the_programs_used_last_are_kept(parts):
     run({"x": two})  # that of three goes
     np.testing.assert_array_equal(run({"x": one})["output"], first)
     assert run.compile_count == 3
+    other = XLAEngine(*parts[1:])
+    other({"x": one})  # the bound is that of the process
+    other({"x": two})
+    assert not run._compiled and len(other._compiled) == 2
+    del run, kept
+    gc.collect()
+    other({"x": three})
+    assert len(other._compiled) == 2 and len(engine_module._recent) == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")

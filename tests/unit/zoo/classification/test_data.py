@@ -239,7 +239,7 @@ def test_empty_and_unreadable_lists(images):
         len(ListFile(images, images / "nowhere.txt"))
     (images / "latin.txt").write_bytes("é.png 0".encode("latin-1"))
     with pytest.raises(
-        InputError, match=r"latin.txt: the list of images is not UTF-8[\s\S]*save it as UTF-8"
+        InputError, match=r"latin.txt, line 1: the list of images is not UTF-8[\s\S]*save it as UTF-8"
     ):
         len(ListFile(images, images / "latin.txt"))
     with pytest.raises(ConfigError, match=r"ListFile.separator: the separator is empty"):
