@@ -372,6 +372,7 @@ def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
 
 def _log_file(path: Path) -> AbstractContextManager[None]:
     """Lines of the log to the terminal and, added at the end, to a file."""
-    file = logging.FileHandler(path, encoding="utf-8")
+    with name_write_errors(path):
+        file = logging.FileHandler(path, encoding="utf-8")
     file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     return C.print_log(file)
