@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 
 from framework.config.registry import register
+from framework.core.disk import disk_errors
 from framework.core.errors import ConfigError, FormatError, did_you_mean
-from framework.io.checkpoint import name_write_errors
 
 if TYPE_CHECKING:
     from framework.engine.trainer import Trainer
@@ -113,7 +113,7 @@ class MetricsFile(Callback):
         self.path = path
 
     def on_begin(self, trainer: Trainer) -> None:
-        """Raises: InputError, here and below, where the file cannot be written."""
+        """Raises: DiskError, here and below, where the file cannot be written."""
         kept = []
         if self.path.is_file():
             for line in self.path.read_text(encoding="utf-8").splitlines():
@@ -124,7 +124,7 @@ class MetricsFile(Callback):
                 if row["step"] <= trainer.step:
                     kept.append(line + "\n")
         work = self.path.with_name(f".{self.path.name}")
-        with name_write_errors(self.path, len("".join(kept).encode())):
+        with disk_errors(self.path, len("".join(kept).encode())):
             work.write_text("".join(kept), encoding="utf-8")
             os.replace(work, self.path)
 
@@ -138,7 +138,7 @@ class MetricsFile(Callback):
         row = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
         line = json.dumps(row, ensure_ascii=False) + "\n"
         with (
-            name_write_errors(self.path, len(line.encode())),
+            disk_errors(self.path, len(line.encode())),
             self.path.open("a", encoding="utf-8") as file,
         ):
             file.write(line)

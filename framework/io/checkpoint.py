@@ -16,8 +16,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
@@ -26,8 +25,9 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
+from framework.core.disk import DiskError, disk_errors, free_bytes
 from framework.core.errors import FormatError, InputError, WeightError
-from framework.io.interop.safetensors_io import WRITE_ERRORS, read_safetensors, write_safetensors
+from framework.io.interop.safetensors_io import read_safetensors, write_safetensors
 
 MODEL, TRAIN, STATE, BEST = "model.safetensors", "train.safetensors", "state.json", "best.json"
 CHECKPOINTS, RUN_CONFIG = "checkpoints", "config.yml"
@@ -106,27 +106,19 @@ class CheckpointStore:
         """
         folder = self.root / f"step_{step:08d}"
         work = self.root / f".writing-{folder.name}-{os.getpid()}"
+        needed = sum(np.asarray(a).nbytes for a in (*model.values(), *train.values()))
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            for left in self.root.glob(".writing-*"):  # what a killed run left behind
-                shutil.rmtree(left, ignore_errors=True)
-            work.mkdir()
-            write_safetensors(work / MODEL, {name: np.asarray(a) for name, a in model.items()})
-            write_safetensors(work / TRAIN, {name: np.asarray(a) for name, a in train.items()})
-            _write_json(work / STATE, {"step": step, **meta})
-            if folder.exists():  # the same step again, after a resume
-                shutil.rmtree(folder)
-            os.replace(work, folder)
-            if best:
-                _write_json(self.root / BEST, {"folder": folder.name})
-        except WRITE_ERRORS as error:
+            with disk_errors(folder, needed):
+                self._write(folder, work, model, train, {"step": step, **meta})
+                if best:
+                    _write_json(self.root / BEST, {"folder": folder.name})
+        except DiskError as error:
             shutil.rmtree(work, ignore_errors=True)
             last = self.last()
-            needed = sum(np.asarray(a).nbytes for a in (*model.values(), *train.values()))
             raise InputError(
                 "the checkpoint could not be written",
                 where=folder,
-                received=describe_write_error(error, self.root, needed),
+                received=f"{error.problem}; {needed:,} bytes to write, {free_bytes(folder) or 0:,} bytes left",
                 allowed="a folder with enough space that may be written to",
                 fix=f"make space and resume; the last whole checkpoint is {last}"
                 if last
@@ -134,6 +126,25 @@ class CheckpointStore:
             ) from error
         self._prune()
         return folder
+
+    def _write(
+        self,
+        folder: Path,
+        work: Path,
+        model: Mapping[str, Any],
+        train: Mapping[str, Any],
+        meta: dict[str, Any],
+    ) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        for left in self.root.glob(".writing-*"):  # what a killed run left behind
+            shutil.rmtree(left, ignore_errors=True)
+        work.mkdir()
+        write_safetensors(work / MODEL, {name: np.asarray(a) for name, a in model.items()})
+        write_safetensors(work / TRAIN, {name: np.asarray(a) for name, a in train.items()})
+        _write_json(work / STATE, meta)
+        if folder.exists():  # the same step again, after a resume
+            shutil.rmtree(folder)
+        os.replace(work, folder)
 
     def mark_best(self, folder: Path) -> None:
         """Make a checkpoint that is there the best one."""
@@ -237,30 +248,6 @@ def unflatten(like: Tree, arrays: Mapping[str, Any], prefix: str = "", where: ob
 def _name(prefix: str, path: tuple) -> str:
     parts = [str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path]
     return "/".join(part for part in (prefix, *parts) if part)
-
-
-def describe_write_error(error: BaseException, folder: Path, needed: int) -> str:
-    """What went wrong, with the bytes that were to be written and those that are left where `folder` is or will be."""
-    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    there = next((place for place in (folder, *folder.absolute().parents) if place.is_dir()), None)
-    left = f", {shutil.disk_usage(there).free:,} are left" if there else ""
-    return f"{reason}; {f'{needed:,} bytes are needed' if needed else 'more bytes are needed'}{left}"
-
-
-@contextmanager
-def name_write_errors(where: Path, needed: int = 0) -> Iterator[None]:
-    """Raises: InputError that names a file or folder, where what the block writes cannot be written."""
-    try:
-        yield
-    except WRITE_ERRORS as error:
-        folder = where if where.is_dir() else where.parent
-        raise InputError(
-            "this cannot be written",
-            where=where,
-            received=describe_write_error(error, folder, needed),
-            allowed="a folder with enough space that may be written to",
-            fix="make space, or name another folder",
-        ) from error
 
 
 def _damaged(path: Path, received: object, allowed: str, fix: str) -> FormatError:

@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 
 import framework
 from framework.config import build, load, override, resolved
+from framework.core.disk import disk_errors
 from framework.core.errors import ConfigError, InputError
 from framework.engine import callbacks as C
 from framework.engine import finders
@@ -35,7 +36,6 @@ from framework.io.checkpoint import (
     RUN_CONFIG,
     CheckpointStore,
     find_checkpoint,
-    name_write_errors,
     run_folder,
 )
 from framework.io.collate import PadToBucket
@@ -130,7 +130,7 @@ def train(
     with _run_folder(folder, bool(resume)), _log_file(folder / "train.log"):
         text = resolved(override(tree, "weights=null"))
         trainer = make_trainer(experiment, folder, text, evaluate, callbacks)
-        with name_write_errors(folder / RUN_CONFIG, len(text.encode())):
+        with disk_errors(folder / RUN_CONFIG, len(text.encode())):
             (folder / RUN_CONFIG).write_text(text, encoding="utf-8")
         if resume:
             trainer.resume(find_checkpoint(folder if resume is True else resume))
@@ -233,7 +233,7 @@ def find_lr(
             end=end,
             steps=steps,
         )
-        with name_write_errors(folder):
+        with disk_errors(folder):
             written = found.write(folder)
         line = "no rate is suggested, as the loss never fell"
         if found.suggestion is not None:
@@ -288,10 +288,10 @@ class Evaluation:
         """scores.json, and the files of `Details`; returns what was written.
 
         Raises:
-            InputError: the folder cannot be written to.
+            DiskError: the folder cannot be written to.
         """
         path, text = Path(folder) / "scores.json", json.dumps(self.scores, indent=1)
-        with name_write_errors(path.parent, len(text)):
+        with disk_errors(path.parent, len(text)):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             return [path, *(self.details.write(path.parent) if self.details else ())]
@@ -372,7 +372,7 @@ def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
 
 def _log_file(path: Path) -> AbstractContextManager[None]:
     """Lines of the log to the terminal and, added at the end, to a file."""
-    with name_write_errors(path):
+    with disk_errors(path):
         file = logging.FileHandler(path, encoding="utf-8")
     file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     return C.print_log(file)

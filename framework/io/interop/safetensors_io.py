@@ -20,8 +20,6 @@ from framework.core.errors import WeightError
 from framework.io.interop import source as src
 from framework.io.interop.source import Source, read_source
 
-WRITE_ERRORS = (OSError, safetensors.SafetensorError)
-"""What `write_safetensors` raises where a file cannot be written, such as on a full disk."""
 _DTYPES = {
     "BOOL": np.dtype("?"),
     **{f"{kind}{bits}": np.dtype(f"{kind}{bits // 8}".lower()) for kind in "IU" for bits in (8, 16, 32, 64)},

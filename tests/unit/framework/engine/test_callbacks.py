@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from framework.config.bind import bind
-from framework.core.errors import ConfigError, FormatError, InputError, MissingExtraError
+from framework.core.disk import DiskError
+from framework.core.errors import ConfigError, FormatError, MissingExtraError
 from framework.engine.callbacks import EarlyStopping, LogLines, MetricsFile, Profile
 from framework.engine.experiment import TrainOptions
 from framework.engine.loggers import TensorBoard, VisualDL, WandB
@@ -95,7 +96,7 @@ def test_a_resumed_run_goes_on_with_its_run_of_wandb(make, tmp_path: Path, monke
 
 def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "metrics.jsonl").mkdir()
-    with pytest.raises(InputError, match=r"metrics\.jsonl: this cannot be written(.|\n)*bytes are needed"):
+    with pytest.raises(DiskError, match=r"metrics\.jsonl: this cannot be written(.|\n)*bytes to write"):
         MetricsFile(tmp_path / "metrics.jsonl").on_log(None, {"step": 1, "loss": 0.5})  # type: ignore[arg-type]
 
 

@@ -121,7 +121,7 @@ def test_where_there_is_no_room_earlier_checkpoints_stay_and_nothing_is_half_wri
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
     with pytest.raises(
-        InputError, match=r"400,016 bytes are needed, [\d,]+ are left(.|\n)*no earlier checkpoint"
+        InputError, match=r"400,016 bytes to write, [\d,]+ bytes left(.|\n)*no earlier checkpoint"
     ):
         save(1)
     first = store.save(2, large, TRAIN, {}, best=True)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from framework.config import load
-from framework.core.errors import InputError
+from framework.core.disk import DiskError
 from framework.engine import finders
 from framework.engine.callbacks import Callback
 from framework.engine.experiment import bind_experiment
@@ -91,7 +91,7 @@ def test_the_classes_of_an_evaluation(config: Path, tmp_path: Path) -> None:
     assert names == ["scores.json", "per_class.csv", "confusion.csv", "confusion.png"]
     assert json.loads((tmp_path / "scores" / "scores.json").read_text(encoding="utf-8")) == found.scores
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match=r"file(.|\n)*this cannot be written"):
+    with pytest.raises(DiskError, match=r"file(.|\n)*this cannot be written"):
         found.write(tmp_path / "file")
 
 

@@ -1,0 +1,126 @@
+"""Files that appear whole or not at all, and one kind of error for a disk that does not take them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from framework.core.errors import OarError
+
+_PROBLEMS = {
+    errno.ENOSPC: ("the disk is full", "free some space, or choose a folder on another disk"),
+    errno.EDQUOT: (
+        "your share of the disk is used up",
+        "free some space, or choose a folder on another disk",
+    ),
+    errno.EROFS: ("the file system is read-only", "choose a folder on another file system"),
+    errno.EACCES: (
+        "this may not be written here",
+        "choose another folder, or ask for the right to write to it",
+    ),
+    errno.EPERM: (
+        "this may not be written here",
+        "choose another folder, or ask for the right to write to it",
+    ),
+    errno.ENAMETOOLONG: ("the name is too long for the file system", "choose a shorter name"),
+}
+# Libraries in Rust put the number into their message.
+_RUST = re.compile(r"\(os error (\d+)\)")
+
+
+class DiskError(OarError, OSError):
+    """A file or folder cannot be written. `errno` is the system's number."""
+
+
+@contextmanager
+def disk_errors(path: str | Path, needed: int | None = None) -> Iterator[None]:
+    """Turns an error of writing at or below `path` into a DiskError that says what is needed and what is left.
+
+    Args:
+        needed: bytes that are written, where that is known.
+
+    Raises:
+        DiskError: in the place of an OSError, and of an error of a library that wraps one.
+    """
+    try:
+        yield
+    except (OarError, TimeoutError):
+        raise
+    except Exception as error:
+        number = _error_number(error)
+        if number is None and not isinstance(error, OSError):
+            raise
+        raise _disk_error(Path(path), number, str(error), needed) from error
+
+
+def _error_number(error: Exception) -> int | None:
+    if isinstance(error, OSError):
+        return error.errno
+    found = _RUST.search(str(error))
+    return int(found[1]) if found else None
+
+
+def _disk_error(path: Path, number: int | None, reason: str, needed: int | None) -> DiskError:
+    default = f"this cannot be written: {os.strerror(number) if number else reason}", "choose another folder"
+    problem, fix = _PROBLEMS.get(number or 0, default)
+    left = free_bytes(path)
+    sizes = [(needed, "to write"), (left, "left")]
+    known = ", ".join(f"{size:,} bytes {what}" for size, what in sizes if size is not None)
+    error = DiskError(problem, where=path, received=known or None, fix=fix)
+    error.errno = number
+    return error
+
+
+def free_bytes(path: Path) -> int | None:
+    """Bytes left on the disk of `path`, which need not be there; None where the system does not say."""
+    for folder in (path, *path.absolute().parents):
+        try:
+            return shutil.disk_usage(folder).free
+        except OSError:
+            continue
+    return None
+
+
+def temporary_beside(path: Path) -> Path:
+    """A free hidden name in `path`'s folder with its suffix, to be renamed to `path` when whole."""
+    return path.with_name(f".{path.stem[:32]}.{secrets.token_hex(6)}{path.suffix}")
+
+
+@contextmanager
+def whole_file(path: str | Path, needed: int | None = None) -> Iterator[Path]:
+    """A hidden path beside `path` to write to; it takes its name when the block ends without an exception.
+
+    The folder is made. Nothing is left after an exception.
+
+    Raises:
+        DiskError: the folder or the file cannot be written.
+    """
+    path = Path(path)
+    temporary = temporary_beside(path)
+    with disk_errors(path, needed):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield temporary
+        with disk_errors(path, needed):
+            os.replace(temporary, path)
+    except Exception as error:
+        # What else goes wrong in the block, such as a file that is not there, is no matter of this one.
+        if isinstance(error, OarError) or _error_number(error) not in _PROBLEMS:
+            raise
+        raise _disk_error(path, _error_number(error), str(error), needed) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def write_file(path: str | Path, data: bytes | memoryview) -> None:
+    """Write a file whole or not at all; the folder is made. Raises: DiskError."""
+    with whole_file(path, len(data)) as temporary:
+        temporary.write_bytes(data)
