@@ -70,7 +70,9 @@ def test_a_coco_file_is_divided_by_image(tmp_path: Path) -> None:
     }
     (tmp_path / "a.json").write_text(json.dumps(data), encoding="utf-8")
     assert split_data(tmp_path / "a.json", tmp_path / "out", share=0.3).counts == (7, 3)
-    parts = [json.loads((tmp_path / f"out/{part}.json").read_text()) for part in ("train", "val")]
+    parts = [
+        json.loads((tmp_path / f"out/{part}.json").read_text(encoding="utf-8")) for part in ("train", "val")
+    ]
     for part in parts:
         assert {one["image_id"] for one in part["annotations"]} == {one["id"] for one in part["images"]}
         assert part["categories"] == data["categories"]
@@ -81,7 +83,9 @@ def test_lines_keep_their_header(tmp_path: Path) -> None:
     lines = [f"text {n}\t{n % 2}" for n in range(10)]
     (tmp_path / "a.tsv").write_text("\n".join(["text\tlabel", *lines, lines[0], ""]), encoding="utf-8")
     split_data(tmp_path / "a.tsv", tmp_path / "out", header=True)
-    train, val = ((tmp_path / f"out/{part}.tsv").read_text().splitlines() for part in ("train", "val"))
+    train, val = (
+        (tmp_path / f"out/{part}.tsv").read_text(encoding="utf-8").splitlines() for part in ("train", "val")
+    )
     assert train[0] == val[0] == "text\tlabel"
     assert not set(train[1:]) & set(val[1:]) and sorted(train[1:] + val[1:]) == sorted([*lines, lines[0]])
 

@@ -325,5 +325,7 @@ def test_a_label_of_too_many_digits(images):
 
 def test_an_image_that_unpacks_to_more_than_memory(folder, tmp_path, monkeypatch):
     monkeypatch.setattr("zoo.classification.data._MAX_IMAGE_BYTES", 10)
-    with pytest.raises(InputError, match=r"cannot be taken out[\s\S]*bytes once it is unpacked, more than 10"):
+    with pytest.raises(
+        InputError, match=r"cannot be taken out[\s\S]*bytes once it is unpacked, more than 10"
+    ):
         ImageFolder(pack(folder / "train", tmp_path / "train.zip"))[0]
