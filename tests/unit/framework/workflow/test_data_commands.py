@@ -127,19 +127,20 @@ def test_every_label_is_drawn() -> None:
     grey = np.full((40, 60, 3), 90, np.uint8)
     boxes = np.array([[5, 5, 30, 30]], np.float32)
     keypoints = np.array([[[30, 20, 2]]], np.float32)
-    for more in (
-        {"mask": np.eye(40, 60, dtype=np.uint8)},
-        {"boxes": boxes, "labels": np.array([0])},
-        {"keypoints": keypoints},
-        {"labels": np.array(0)},
+    for sample in (
+        Sample(grey, mask=np.eye(40, 60, dtype=np.uint8)),
+        Sample(grey, boxes=boxes, labels=np.array([0])),
+        Sample(grey, keypoints=keypoints),
+        Sample(grey, labels=np.array(0)),
     ):
-        drawn = draw_sample(Sample(grey, **more), ("cat",))
+        drawn = draw_sample(sample, ("cat",))
         assert drawn.shape == grey.shape and (drawn != grey).any()
     assert draw_sample(Sample(np.linspace(0, 1, 12).reshape(2, 3, 2)), ()).max() > 200
 
 
 def test_statistics(tmp_path: Path) -> None:
-    paint(tmp_path / "1.png", 10), paint(tmp_path / "2.png", 30, (20, 60))
+    paint(tmp_path / "1.png", 10)
+    paint(tmp_path / "2.png", 30, (20, 60))
     data = {
         "images": [{"id": n, "file_name": f"{n}.png"} for n in (1, 2)],
         "categories": [{"id": 1, "name": "a"}],
