@@ -130,6 +130,7 @@ def test_every_label_is_drawn() -> None:
     for sample in (
         Sample(grey, mask=np.eye(40, 60, dtype=np.uint8)),
         Sample(grey, boxes=boxes, labels=np.array([0])),
+        Sample(grey, boxes=boxes),
         Sample(grey, keypoints=keypoints),
         Sample(grey, labels=np.array(0)),
     ):
