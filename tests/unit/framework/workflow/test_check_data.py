@@ -82,7 +82,8 @@ def test_what_cannot_be_checked(classes: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_objects(tmp_path: Path) -> None:
-    paint(tmp_path / "1.png", 1), paint(tmp_path / "2.png", 2)
+    paint(tmp_path / "1.png", 1)
+    paint(tmp_path / "2.png", 2)
     boxes = ([0, 0, 4, 4], [20, 0, 4, 4], [2, 2, 0, 3], [5, 5, 9, 3])
     data = {
         "images": [{"id": n, "file_name": f"{n}.png", "height": 8, "width": 10} for n in (1, 2)],
@@ -99,6 +100,24 @@ def test_objects(tmp_path: Path) -> None:
             "annotation 1 on image 1: box [20, 0, 4, 4] lies outside of its image, 10 wide and 8 high",
             "annotation 2 on image 1: box [2, 2, 0, 3] has no area",
         ),
+    }
+
+
+def test_more_objects_than_there_is_room_for(tmp_path: Path) -> None:
+    paint(tmp_path / "1.png", 1)
+    data = {
+        "images": [{"id": 1, "file_name": "1.png", "height": 8, "width": 10}],
+        "categories": [{"id": 1, "name": "a"}],
+        "annotations": [{"id": n, "image_id": 1, "category_id": 1, "bbox": [n, 0, 1, 1]} for n in range(4)],
+    }
+    (tmp_path / "a.json").write_text(json.dumps(data), encoding="utf-8")
+    keys = {"type": "CocoDetection", "root": tmp_path.as_posix(), "annotations": "a.json"}
+    given = [f"data.train.dataset.{key}={value}" for key, value in keys.items()]
+    settings = ("data.eval=null", "model.num_classes=1", "task.max_objects=3")
+    assert faults("picodet_s_320_bccd", *given, *settings) == {
+        "together: settings that do not fit the data": (
+            "task.max_objects is 3, data.train has up to 4 objects on an image: -o task.max_objects=4",
+        )
     }
 
 
