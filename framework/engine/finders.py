@@ -239,6 +239,13 @@ def _measure(trainer: Trainer, batch: Mapping[str, np.ndarray], size: int) -> in
         for name, value in batch.items()
     }
     analysis = trainer.compile_step(specs).memory_analysis()
+    if analysis is None:
+        raise ConfigError(
+            "the compiler of this device does not say what a program needs of memory",
+            where="find_batch_size",
+            received=str(trainer.partitioner.devices[0]),
+            fix="try batch sizes: -o data.train.batch_size=... train.iters=2",
+        )
     step = (
         analysis.temp_size_in_bytes
         + analysis.argument_size_in_bytes

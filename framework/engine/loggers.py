@@ -103,7 +103,7 @@ class VisualDL(_Logger):
 
     def _open(self, trainer: Trainer) -> Any:
         try:
-            from visualdl import LogWriter
+            from visualdl import LogWriter  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise MissingExtraError("visualdl", "visualdl", "writing files for VisualDL") from None
         return LogWriter(logdir=str(self._folder(self.log_dir, trainer, "visualdl")))
@@ -138,7 +138,7 @@ class WandB(_Logger):
 
     def _open(self, trainer: Trainer) -> Any:
         try:
-            import wandb
+            import wandb  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise MissingExtraError("wandb", "wandb", "logging to Weights & Biases") from None
         folder = self._folder(self.log_dir, trainer, "wandb")
@@ -159,7 +159,7 @@ class WandB(_Logger):
         (run,) = self._writers
         entries: dict[str, Any] = dict(numbers)
         if image is not None:
-            import wandb
+            import wandb  # pyright: ignore[reportMissingImports]
 
             entries["eval/sample"] = wandb.Image(image)
         run.log(entries, step=step)

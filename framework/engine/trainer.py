@@ -344,6 +344,7 @@ class Trainer:
     def _explain_divergence(self, step: int, ids: tuple, numbers: dict[str, float]) -> TrainingError:
         """The error for a step (from 0) whose loss or gradients are no numbers: wrong labels, or the numbers."""
         if math.isnan(numbers["loss"]):
+            log.info(f"the loss of step {step + 1} is no number: looking for labels that are no class")
             with contextlib.closing(self.train.batches(*divmod(step, self.steps_per_epoch))) as batches:
                 batch = next(iter(batches))
             model = self.graphdef.bind(self.state.params, self.state.buffers)

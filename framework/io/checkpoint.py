@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from framework.core.disk import DiskError, disk_errors
+from framework.core.disk import DiskError, disk_errors, free_bytes
 from framework.core.errors import FormatError, InputError, WeightError
 from framework.io.interop.safetensors_io import read_safetensors, write_safetensors
 from framework.io.paddle_runs import name_of_checkpoint
@@ -110,16 +110,7 @@ class CheckpointStore:
         needed = sum(np.asarray(a).nbytes for a in (*model.values(), *train.values()))
         try:
             with disk_errors(folder, needed):
-                self.root.mkdir(parents=True, exist_ok=True)
-                for left in self.root.glob(".writing-*"):  # what a killed run left behind
-                    shutil.rmtree(left, ignore_errors=True)
-                work.mkdir()
-                write_safetensors(work / MODEL, {name: np.asarray(a) for name, a in model.items()})
-                write_safetensors(work / TRAIN, {name: np.asarray(a) for name, a in train.items()})
-                _write_json(work / STATE, {"step": step, **meta})
-                if folder.exists():  # the same step again, after a resume
-                    shutil.rmtree(folder)
-                os.replace(work, folder)
+                self._write(folder, work, model, train, {"step": step, **meta})
                 if best:
                     _write_json(self.root / BEST, {"folder": folder.name})
         except DiskError as error:
@@ -128,7 +119,7 @@ class CheckpointStore:
             raise InputError(
                 "the checkpoint could not be written",
                 where=folder,
-                received="; ".join(filter(None, (error.problem, error.received))),
+                received=f"{error.problem}; {needed:,} bytes to write, {free_bytes(folder) or 0:,} bytes left",
                 allowed="a folder with enough space that may be written to",
                 fix=f"make space and resume; the last whole checkpoint is {last}"
                 if last
@@ -136,6 +127,25 @@ class CheckpointStore:
             ) from error
         self._prune()
         return folder
+
+    def _write(
+        self,
+        folder: Path,
+        work: Path,
+        model: Mapping[str, Any],
+        train: Mapping[str, Any],
+        meta: dict[str, Any],
+    ) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        for left in self.root.glob(".writing-*"):  # what a killed run left behind
+            shutil.rmtree(left, ignore_errors=True)
+        work.mkdir()
+        write_safetensors(work / MODEL, {name: np.asarray(a) for name, a in model.items()})
+        write_safetensors(work / TRAIN, {name: np.asarray(a) for name, a in train.items()})
+        _write_json(work / STATE, meta)
+        if folder.exists():  # the same step again, after a resume
+            shutil.rmtree(folder)
+        os.replace(work, folder)
 
     def mark_best(self, folder: Path) -> None:
         """Make a checkpoint that is there the best one."""

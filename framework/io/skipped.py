@@ -34,6 +34,14 @@ def describe_skipped(error: Exception, index: int, dataset: object) -> SkippedSa
     return SkippedSample(where, error.problem + received)
 
 
+def _parse_row(line: str) -> SkippedSample | None:
+    """None of a line that was cut off when a run was killed."""
+    try:
+        return SkippedSample(**json.loads(line))
+    except (ValueError, TypeError):
+        return None
+
+
 @dataclass
 class SkipLog:
     """Says of each sample once that it was left out: a line of the log and, with a `file`, a JSON line there.
@@ -47,8 +55,10 @@ class SkipLog:
 
     def __post_init__(self) -> None:
         if self.file is not None and self.file.is_file():
-            rows = map(json.loads, self.file.read_text(encoding="utf-8").splitlines())
-            self.found |= {row["where"]: row["reason"] for row in rows}
+            text = self.file.read_text(encoding="utf-8", errors="replace")
+            self.found |= {row.where: row.reason for row in filter(None, map(_parse_row, text.splitlines()))}
+            if text and not text.endswith("\n"):
+                self._write("\n")
 
     def add(self, sample: SkippedSample) -> None:
         """Note one sample."""

@@ -12,7 +12,7 @@ import numpy as np
 from framework.core.errors import ShapeError
 from framework.vision.fonts import text_alpha
 
-Points = tuple[Sequence[float], Sequence[float]]
+Points = tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray]
 
 _PANEL_HW = (380, 640)
 _MARGINS = (34, 20, 34, 76)  # pixels above, right, below, left of the axes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +14,8 @@ from framework.config.tree import Tree
 from framework.core.errors import ConfigError, OarError
 from framework.engine.experiment import Data
 from framework.engine.task import Task
-from framework.io.data_check import Observe, Report, print_reports
+from framework.io.data_check import Report, print_reports
 from framework.io.dataset import Dataset
-from framework.io.weighting import LabelledDataset
 from framework.text.sample import TextSample
 from framework.vision.dataset_files import hash_image
 from framework.vision.sample import Sample
@@ -58,11 +57,10 @@ def make_reports(
             allowed="data.train, data.eval",
         )
     domain = find_domain(str(tree.value["domain"].plain()))
-    contents: dict[str, dict[bytes, str]] = {}
+    notes = {name: _Notes() for name in datasets}
     for name, dataset in datasets.items():
-        contents[name] = {}
-        yield f"data.{name}", domain.check_dataset(dataset, _note_contents(contents[name]))
-    yield "together", _compare(datasets, contents, tree)
+        yield f"data.{name}", domain.check_dataset(dataset, notes[name].add)
+    yield "together", _compare(datasets, notes, tree)
 
 
 def find_datasets(tree: Tree, where: Path) -> dict[str, Dataset]:
@@ -94,15 +92,22 @@ class ComparedParts(Report):
         return {**both, "settings that do not fit the data": self.misfits}
 
 
-def _note_contents(found: dict[bytes, str]) -> Observe:
-    def observe(sample: Any) -> None:
+@dataclass
+class _Notes:
+    """What is kept of the samples of a part, to compare it with the other one and with the settings."""
+
+    places: dict[bytes, str] = field(default_factory=dict)
+    """The id of the first sample of a content."""
+    most_objects: int = 0
+
+    def add(self, sample: Any) -> None:
         if isinstance(sample, Sample):
-            found.setdefault(hash_image(sample.image), str(sample.id))
+            self.places.setdefault(hash_image(sample.image), str(sample.id))
+            self.most_objects = max(self.most_objects, 0 if sample.boxes is None else len(sample.boxes))
         elif isinstance(sample, TextSample):
             texts = (sample.text, sample.pair, sample.target)
-            found.setdefault(hashlib.blake2b(repr(texts).encode(), digest_size=16).digest(), str(sample.id))
-
-    return observe
+            content = hashlib.blake2b(repr(texts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+            self.places.setdefault(content, str(sample.id))
 
 
 def _read_class_names(dataset: Dataset) -> tuple[str, ...]:
@@ -113,18 +118,16 @@ def _read_class_names(dataset: Dataset) -> tuple[str, ...]:
         return ()
 
 
-def _compare(
-    datasets: Mapping[str, Dataset], contents: Mapping[str, dict[bytes, str]], tree: Tree
-) -> ComparedParts:
-    train, held_out = (contents.get(name, {}) for name in PARTS)
+def _compare(datasets: Mapping[str, Dataset], notes: Mapping[str, _Notes], tree: Tree) -> ComparedParts:
+    train, held_out = (notes[name].places if name in notes else {} for name in PARTS)
     shared = tuple(f"{held_out[key]}, as {train[key]}" for key in held_out if key in train)
     names = {name: _read_class_names(dataset) for name, dataset in datasets.items()}
     misfits = [
         *_compare_with_model(names, tree),
         *_compare_classes(names),
-        *_compare_room(datasets, tree),
+        *_compare_room(notes, tree),
     ]
-    return ComparedParts({name: len(found) for name, found in contents.items()}, shared, tuple(misfits))
+    return ComparedParts({name: len(found.places) for name, found in notes.items()}, shared, tuple(misfits))
 
 
 def _compare_with_model(names: Mapping[str, tuple[str, ...]], tree: Tree) -> Iterator[str]:
@@ -150,18 +153,15 @@ def _compare_classes(names: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     yield "; ".join(only) or "data.train and data.eval have the same classes in another order"
 
 
-def _compare_room(datasets: Mapping[str, Dataset], tree: Tree) -> Iterator[str]:
+def _compare_room(notes: Mapping[str, _Notes], tree: Tree) -> Iterator[str]:
     """Tasks with boxes have room for so many objects of an image; an evaluation with more would stop."""
     if "task" not in tree.value:
         return
     task = bind(tree.value["task"], Annotated[Task, Kind("task")], packages_of(tree))
     room = getattr(task, "max_objects", None)
-    for name, dataset in datasets.items():
-        if room is None or not isinstance(dataset, LabelledDataset):
-            continue
-        most = max((len(labels) for labels in dataset.read_labels()), default=0)
-        if most > room:
+    for name, found in notes.items():
+        if room is not None and found.most_objects > room:
             yield (
-                f"task.max_objects is {room}, data.{name} has up to {most} objects on an image: "
-                f"-o task.max_objects={most}"
+                f"task.max_objects is {room}, data.{name} has up to {found.most_objects} objects on an image: "
+                f"-o task.max_objects={found.most_objects}"
             )

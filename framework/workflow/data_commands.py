@@ -123,13 +123,20 @@ def draw_sample(sample: Sample, names: Sequence[str]) -> np.ndarray:
     if sample.mask is not None and sample.mask.ndim == 2 and sample.mask.dtype != bool:
         canvas = draw.classes(canvas, sample.mask)
     if sample.boxes is not None:
-        texts = [names[label] if label < len(names) else str(label) for label in labels.tolist()]
-        canvas = draw.boxes(canvas, sample.boxes, labels=texts, ids=labels)
+        texts = [_name_class(int(label), names) for label in labels]
+        known = len(texts) == len(sample.boxes)
+        canvas = draw.boxes(
+            canvas, sample.boxes, labels=texts if known else None, ids=labels if known else None
+        )
     if sample.keypoints is not None:
         canvas = draw.keypoints(canvas, sample.keypoints)
     if labels.ndim == 0:
-        canvas = draw.text(canvas, names[int(labels)] if int(labels) < len(names) else str(labels), (2, 2))
+        canvas = draw.text(canvas, _name_class(int(labels), names), (2, 2))
     return canvas
+
+
+def _name_class(label: int, names: Sequence[str]) -> str:
+    return names[label] if 0 <= label < len(names) else str(label)
 
 
 def measure_data(config: str | Path, overrides: Sequence[str] = (), part: str = "train") -> str:
@@ -142,7 +149,8 @@ def measure_data(config: str | Path, overrides: Sequence[str] = (), part: str = 
         ConfigError: the configuration has no such part. OarError: a sample cannot be read.
     """
     dataset = _find_part(config, overrides, part)[0].dataset
-    sizes, sums, squares, pixels = [], 0.0, 0.0, 0
+    sizes, pixels = [], 0
+    sums, squares = np.zeros(1), np.zeros(1)
     objects, shares, lengths = [], [], []
     count = len(dataset)  # pyright: ignore[reportArgumentType]
     for index in range(count):

@@ -6,6 +6,8 @@ import dataclasses
 import json
 import logging
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -137,7 +139,8 @@ def train(
         try:
             scores = trainer.fit()
         except TrainingStopped as stop:
-            command = shlex.join(["oar", "train", "-c", str(folder / RUN_CONFIG), "--resume"])
+            words = ["oar", "train", "-c", str(folder / RUN_CONFIG), "--resume"]
+            command = subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
             raise TrainingStopped(stop.signal, stop.step, stop.checkpoint, command) from None
         if trainer.store is not None and (best := trainer.store.best()) is not None:
             log.info(f"best checkpoint: {best}")
@@ -373,6 +376,7 @@ def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
 
 def _log_file(path: Path) -> AbstractContextManager[None]:
     """Lines of the log to the terminal and, added at the end, to a file."""
-    file = logging.FileHandler(path, encoding="utf-8")
+    with disk_errors(path):
+        file = logging.FileHandler(path, encoding="utf-8")
     file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     return C.print_log(file)

@@ -94,7 +94,7 @@ def validate(path: Path, form: Format | None = None, columns: Columns | None = N
         form = "tagged" if path.suffix in _TAGGED else "lines" if path.suffix == ".txt" else "table"
     broken: list[str] = []
     rows = _sentences if form == "tagged" else _rows
-    found = ((f"line {number}", *row) for number, *row in rows(path, form, columns, broken))
+    found = ((f"line {number}", text, labels) for number, text, labels in rows(path, form, columns, broken))
     return _report(found, "words" if form == "tagged" else "characters", broken)
 
 

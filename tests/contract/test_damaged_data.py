@@ -220,11 +220,7 @@ def read_all(case: Case, root: Path) -> int:
     """Of a data set all that training asks for; 1 where it is refused. Raises: what is no OarError."""
     try:
         dataset = case.open(root)
-        _ = (
-            dataset.class_names
-            if not isinstance(dataset, TextLines | ParallelText | QuestionAnswers | TextTriples)
-            else ()
-        )  # pyright: ignore[reportAttributeAccessIssue]
+        _ = getattr(dataset, "class_names", ())
         count = len(dataset)
     except OarError as error:
         named = str(root) in str(error) or "are not there" in str(error)

@@ -62,7 +62,7 @@ class Mnist(LazyDataset):
 
     def read_labels(self) -> Sequence[np.ndarray]:
         """The class index [1] of each sample."""
-        return self._data[1][:, None]
+        return list(self._data[1][:, None])
 
     def __getitem__(self, index: int) -> Sample:
         images, labels = self._data
@@ -110,7 +110,7 @@ class Cifar10(LazyDataset):
 
     def read_labels(self) -> Sequence[np.ndarray]:
         """The class index [1] of each sample."""
-        return np.concatenate([records[:, :1] for _, records in self._batches])
+        return [label for _, records in self._batches for label in records[:, :1]]
 
     def __getitem__(self, index: int) -> Sample:
         count = len(self)

@@ -64,7 +64,7 @@ class _ImageFiles(LazyDataset):
 
     def read_labels(self) -> Sequence[np.ndarray]:
         """The class index [1] of each sample, without its image."""
-        return self._index.labels[:, None]
+        return list(self._index.labels[:, None])
 
     @cached_property
     @abstractmethod
@@ -345,14 +345,26 @@ class _Archive:
 
 
 def _walk(root: Path) -> dict[str, list[str]]:
-    """All files below each folder in `root`, as paths from `root`, sorted."""
+    """All files below each folder in `root`, as paths from `root`, sorted. Raises: InputError, where one is closed."""
     found: dict[str, list[str]] = {}
-    with os.scandir(root) as entries:
-        classes = sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
-    for name in classes:
-        files = found[name] = []
-        for folder, subfolders, file_names in os.walk(root / name):
-            subfolders[:] = sorted(sub for sub in subfolders if sub[0] != ".")
-            inside = os.path.relpath(folder, root)
-            files += [os.path.join(inside, file) for file in sorted(file_names) if file[0] != "."]
+    try:
+        with os.scandir(root) as entries:
+            classes = sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
+        for name in classes:
+            files = found[name] = []
+            for folder, subfolders, file_names in os.walk(root / name, onerror=_raise):
+                subfolders[:] = sorted(sub for sub in subfolders if sub[0] != ".")
+                inside = os.path.relpath(folder, root)
+                files += [os.path.join(inside, file) for file in sorted(file_names) if file[0] != "."]
+    except OSError as error:
+        raise InputError(
+            "a folder of the data set cannot be read",
+            where=error.filename or root,
+            received=error.strerror or error,
+        ) from error
     return found
+
+
+def _raise(error: OSError) -> None:
+    """`os.walk` leaves out what it cannot read, unless it is told otherwise."""
+    raise error

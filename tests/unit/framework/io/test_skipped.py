@@ -121,8 +121,14 @@ def test_each_sample_is_listed_once_in_log_and_file(tmp_path: Path, caplog: pyte
         log.add(SkippedSample(where, "cut off"))
     SkipLog(file).add(SkippedSample("b.jpg", "cut off"))
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    file.write_bytes(file.read_bytes() + b'{"where": "c.j')  # as a killed run leaves it
+    resumed = SkipLog(file)
+    assert list(resumed.found) == ["a.jpg", "b.jpg"]
+    resumed.add(SkippedSample("d.jpg", "cut off"))
+    assert list(SkipLog(file).found) == ["a.jpg", "b.jpg", "d.jpg"]
     assert rows == [{"where": name, "reason": "cut off"} for name in ("a.jpg", "b.jpg")]
     assert caplog.messages == [
         "left out, sample 1 so far: a.jpg: cut off",
         "left out, sample 2 so far: b.jpg: cut off",
+        "left out, sample 3 so far: d.jpg: cut off",
     ]

@@ -82,7 +82,8 @@ def test_what_cannot_be_checked(classes: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_objects(tmp_path: Path) -> None:
-    paint(tmp_path / "1.png", 1), paint(tmp_path / "2.png", 2)
+    paint(tmp_path / "1.png", 1)
+    paint(tmp_path / "2.png", 2)
     boxes = ([0, 0, 4, 4], [20, 0, 4, 4], [2, 2, 0, 3], [5, 5, 9, 3])
     data = {
         "images": [{"id": n, "file_name": f"{n}.png", "height": 8, "width": 10} for n in (1, 2)],

@@ -70,7 +70,9 @@ def test_a_coco_file_is_divided_by_image(tmp_path: Path) -> None:
     }
     (tmp_path / "a.json").write_text(json.dumps(data), encoding="utf-8")
     assert split_data(tmp_path / "a.json", tmp_path / "out", share=0.3).counts == (7, 3)
-    parts = [json.loads((tmp_path / f"out/{part}.json").read_text()) for part in ("train", "val")]
+    parts = [
+        json.loads((tmp_path / f"out/{part}.json").read_text(encoding="utf-8")) for part in ("train", "val")
+    ]
     for part in parts:
         assert {one["image_id"] for one in part["annotations"]} == {one["id"] for one in part["images"]}
         assert part["categories"] == data["categories"]
@@ -81,7 +83,9 @@ def test_lines_keep_their_header(tmp_path: Path) -> None:
     lines = [f"text {n}\t{n % 2}" for n in range(10)]
     (tmp_path / "a.tsv").write_text("\n".join(["text\tlabel", *lines, lines[0], ""]), encoding="utf-8")
     split_data(tmp_path / "a.tsv", tmp_path / "out", header=True)
-    train, val = ((tmp_path / f"out/{part}.tsv").read_text().splitlines() for part in ("train", "val"))
+    train, val = (
+        (tmp_path / f"out/{part}.tsv").read_text(encoding="utf-8").splitlines() for part in ("train", "val")
+    )
     assert train[0] == val[0] == "text\tlabel"
     assert not set(train[1:]) & set(val[1:]) and sorted(train[1:] + val[1:]) == sorted([*lines, lines[0]])
 
@@ -123,19 +127,21 @@ def test_every_label_is_drawn() -> None:
     grey = np.full((40, 60, 3), 90, np.uint8)
     boxes = np.array([[5, 5, 30, 30]], np.float32)
     keypoints = np.array([[[30, 20, 2]]], np.float32)
-    for more in (
-        {"mask": np.eye(40, 60, dtype=np.uint8)},
-        {"boxes": boxes, "labels": np.array([0])},
-        {"keypoints": keypoints},
-        {"labels": np.array(0)},
+    for sample in (
+        Sample(grey, mask=np.eye(40, 60, dtype=np.uint8)),
+        Sample(grey, boxes=boxes, labels=np.array([0])),
+        Sample(grey, boxes=boxes),
+        Sample(grey, keypoints=keypoints),
+        Sample(grey, labels=np.array(0)),
     ):
-        drawn = draw_sample(Sample(grey, **more), ("cat",))
+        drawn = draw_sample(sample, ("cat",))
         assert drawn.shape == grey.shape and (drawn != grey).any()
     assert draw_sample(Sample(np.linspace(0, 1, 12).reshape(2, 3, 2)), ()).max() > 200
 
 
 def test_statistics(tmp_path: Path) -> None:
-    paint(tmp_path / "1.png", 10), paint(tmp_path / "2.png", 30, (20, 60))
+    paint(tmp_path / "1.png", 10)
+    paint(tmp_path / "2.png", 30, (20, 60))
     data = {
         "images": [{"id": n, "file_name": f"{n}.png"} for n in (1, 2)],
         "categories": [{"id": 1, "name": "a"}],

@@ -1,5 +1,6 @@
 """zoo.classification.data: folders, archives and lists, and what is said when they are not right."""
 
+import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -329,3 +330,18 @@ def test_an_image_that_unpacks_to_more_than_memory(folder, tmp_path, monkeypatch
         InputError, match=r"cannot be taken out[\s\S]*bytes once it is unpacked, more than 10"
     ):
         ImageFolder(pack(folder / "train", tmp_path / "train.zip"))[0]
+
+
+def test_a_folder_that_cannot_be_read(folder, monkeypatch):
+    scan = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("dog"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr("os.scandir", refuse)
+    with pytest.raises(
+        InputError, match=r"dog: a folder of the data set cannot be read[\s\S]*Permission denied"
+    ):
+        len(ImageFolder(folder, "train"))
