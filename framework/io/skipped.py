@@ -66,8 +66,9 @@ class SkipLog:
             return
         self.found[sample.where] = sample.reason
         _log.warning(f"left out, sample {len(self.found)} so far: {sample.where}: {sample.reason}")
+        self._write(json.dumps({"where": sample.where, "reason": sample.reason}, ensure_ascii=False) + "\n")
+
+    def _write(self, text: str) -> None:
         if self.file is not None:
             with self.file.open("a", encoding="utf-8") as out:
-                print(
-                    json.dumps({"where": sample.where, "reason": sample.reason}, ensure_ascii=False), file=out
-                )
+                out.write(text)
