@@ -407,9 +407,10 @@ class Layer:
         names, own = {}, {full for full, *_ in self._state_slots()}
         for path, layer in self.named_sublayers(include_self=True):
             dot = f"{path}." if path else ""
-            names |= {dot + alias: dot + name for alias, name in layer.state_aliases().items()}
+            aliases = {dot + alias: dot + name for alias, name in layer.state_aliases().items()}
+            names |= aliases
             for key in state if layer.state_renames else ():
-                if key.startswith(dot) and key not in own:
+                if key.startswith(dot) and key not in own and key not in aliases:
                     renamed = key[len(dot) :]
                     for pattern, replacement in layer.state_renames:
                         renamed = re.sub(pattern, replacement, renamed)

@@ -1,8 +1,7 @@
 """paddle.vision.models by Paddle's names: `models.resnet50(pretrained=True)`, `models.vgg16(batch_norm=True)`.
 
-They make what `create_model` makes, found in the registry: images are [N, H, W, 3], and pretrained weights are those
-of the index, which for some names were trained by PaddleClas and not by paddle.vision. MobileNetV3 is PaddleClas's
-form, whose hard sigmoid has slope 0.2.
+They make what `create_model` makes, found in the registry: the networks are Paddle's, images are [N, H, W, 3].
+Pretrained weights are those of the index, which for ResNet of 50 layers and more and MobileNetV1 are PaddleClas's.
 
 This module stands above the rest of the framework; nothing there imports it.
 """
@@ -79,7 +78,7 @@ _FUNCTIONS = {
     "LeNet": ModelFunction("lenet"),
     **dict.fromkeys(("MobileNetV1", "mobilenet_v1"), ModelFunction("mobilenetv1_x{scale}")),
     **{
-        name: ModelFunction(f"mobilenetv3_{size}_x{{scale}}")
+        name: ModelFunction(f"mobilenetv3_{size}_x{{scale}}", {"original": True})
         for size in ("small", "large")
         for name in (f"MobileNetV3{size.capitalize()}", f"mobilenet_v3_{size}")
     },

@@ -72,8 +72,9 @@ def create_model(
 
     Args:
         name: One of `list_models()`, or of `list_models(pretrained=True)`.
-        pretrained: True takes weights of the index: those of the name, or the first that are of the variant as it is.
-            Or a file (.pdparams, .pth, .safetensors, …), a checkpoint or run, a name of the index, an address.
+        pretrained: True takes weights of the index: those of the name, or the first that are of the variant with these
+            options, or fit it. Or a file (.pdparams, .pth, .safetensors, …), a checkpoint or run, a name of the index,
+            an address.
         num_classes: Where the weights have another number, the head begins with fresh values, and the log says so.
         features_only: The backbone without its classifier: `forward` gives the maps that `features` describes.
         options: Other fields of the model's config. With weights `in_channels` may differ from theirs: the kernels of
@@ -94,14 +95,18 @@ def create_model(
         )
     choice = _find(name)
     own = choice.config()
-    config = _replace(choice, own, {**options, **({} if num_classes is None else {_CLASSES: num_classes})})
+    own = _replace(choice, own, {key: value for key, value in options.items() if key != _CHANNELS})
+    changed = {_CLASSES: num_classes, _CHANNELS: options.get(_CHANNELS)}
+    config = _replace(choice, own, {key: value for key, value in changed.items() if value is not None})
     if features_only:
         config = _without_head(choice, config)
     model: nn.Layer = build(config)
     if pretrained is False:
         return model
     path = (
-        hub.fetch(_default_weights(choice)) if pretrained is True else resolve_weights(os.fspath(pretrained))
+        hub.fetch(_default_weights(choice, own))
+        if pretrained is True
+        else resolve_weights(os.fspath(pretrained))
     )
     if all(getattr(config, key, None) == getattr(own, key, None) for key in (_CLASSES, _CHANNELS)):
         return load_weights_into(model, path)
@@ -192,21 +197,26 @@ def _without_head(choice: _Choice, config: Any) -> Any:
     return dataclasses.replace(config, num_classes=0) if has_head else config
 
 
-def _default_weights(choice: _Choice) -> str:
-    """The name of a choice's weights: its own, or the first of the index that are of the variant as it is."""
+def _default_weights(choice: _Choice, config: Any) -> str:
+    """The name of a choice's weights: its own, or the first of the index that are of this config, or else fit it."""
     if choice.weights is not None:
         return choice.weights
     of_type = [item for item in _weights().values() if item.type == choice.type]
-    for item in of_type:
-        if item.model == choice.model:
-            return item.name
-    others = [item.name for item in of_type if item.model.get("variant") == choice.model.get("variant")]
+    of_variant = [item for item in of_type if item.model.get("variant") == choice.model.get("variant")]
+    known = {item.name: item.config() for item in of_variant}
+    for name, other in known.items():
+        if other == config:
+            return name
+    shapes = build(config).state_shapes()
+    for name, other in known.items():
+        if build(other).state_shapes() == shapes:
+            return name
     raise ConfigError(
         "no weights of this model are in the index",
         where=f"create_model({choice.name!r}, pretrained=True)",
-        allowed=", ".join(others or [item.name for item in of_type]) or f"none of {choice.type} are known",
-        fix=f"create_model({others[0]!r}, pretrained=True)"
-        if others
+        allowed=", ".join(known or [item.name for item in of_type]) or f"none of {choice.type} are known",
+        fix=f"create_model({next(iter(known))!r}, pretrained=True)"
+        if known
         else "pretrained=<a file> loads your own",
     )
 

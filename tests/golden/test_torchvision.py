@@ -19,6 +19,7 @@ from framework.io.named_weights import named_weights
 from framework.workflow.weights import load_state_into
 from tests.golden.thinning import images, thin
 from tests.golden.torch_weights import torch_weights
+from zoo.vision.mobilenet_v3 import MobileNetV3Config
 from zoo.vision.resnet import ResNetConfig
 from zoo.vision.swin import SwinTransformerConfig
 from zoo.vision.vgg import VGGConfig
@@ -34,6 +35,10 @@ CASES: dict[str, tuple[Any, int]] = {
     **{name: (ResNetConfig(name), 64) for name in RESNETS},
     "vgg11": (VGGConfig("vgg11"), 64),
     "vgg16_bn": (VGGConfig("vgg16_bn"), 64),
+    **{
+        f"mobilenet_v3_{size}": (MobileNetV3Config(f"mobilenetv3_{size}_x1_0", original=True), 64)
+        for size in ("small", "large")
+    },
     "vit_b_16": (VisionTransformerConfig("vit_base_patch16"), 224),
     "swin_t": (SwinTransformerConfig("swin_tiny"), 88),
 }

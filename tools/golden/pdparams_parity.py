@@ -4,8 +4,8 @@
     python tools/golden/pdparams_parity.py check FOLDER      needs: paddlepaddle 2.6, ppdet 2.6, paddlenlp 2.8
 
 `train` writes <case>.pdparams with the official names, and inputs and outputs in <case>.npz. `check` builds the
-official network, loads the file with `paddle.load` and `set_state_dict`, and compares: ResNet50 of paddle.vision.models
-and of PaddleClas, PicoDet-S of PaddleDetection, ERNIE for sequences of PaddleNLP.
+official network, loads the file with `paddle.load` and `set_state_dict`, and compares: ResNet50 and MobileNetV3 of
+paddle.vision.models, ResNet50 of PaddleClas, PicoDet-S of PaddleDetection, ERNIE for sequences of PaddleNLP.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ ERNIE |= {"intermediate_size": 64, "max_position_embeddings": 24, "type_vocab_si
 SUITES = {
     "resnet50_vision": "paddle.vision",
     "resnet50_clas": "paddleclas",
+    "mobilenet_v3_small_vision": "paddle.vision",
     "picodet_s": "paddledet",
     "ernie": "paddlenlp",
 }
@@ -47,6 +48,7 @@ def train(folder: Path) -> None:
     from nlp.contracts import Tokens
     from nlp.models.sequence_classification import SequenceClassifier, SequenceClassifierConfig
     from zoo.text.ernie import ErnieConfig
+    from zoo.vision.mobilenet_v3 import MobileNetV3, MobileNetV3Config
     from zoo.vision.resnet import ResNet, ResNetConfig
 
     framework.seed(0)
@@ -60,11 +62,13 @@ def train(folder: Path) -> None:
         max_positions=ERNIE["max_position_embeddings"],
         type_vocab_size=ERNIE["type_vocab_size"],
     )
+    small = MobileNetV3Config("mobilenetv3_small_x1_0", CLASSES, original=True)
     ids = np.random.RandomState(5).randint(1, 97, (2, 12)).astype(np.int32)
     tokens = Tokens(ids, np.ones_like(ids, bool), np.zeros_like(ids))
     cases: dict[str, tuple[nn.Layer, Any, np.ndarray]] = {
         "resnet50_vision": (ResNet(ResNetConfig("resnet50", CLASSES)), images(64), images(64)),
         "resnet50_clas": (ResNet(ResNetConfig("resnet50", CLASSES)), images(64), images(64)),
+        "mobilenet_v3_small_vision": (MobileNetV3(small), images(64), images(64)),
         "picodet_s": (PicoDet(PicoDetConfig("picodet_s")), images(96), images(96)),
         "ernie": (SequenceClassifier(SequenceClassifierConfig(ernie, CLASSES)), tokens, ids),
     }
@@ -126,8 +130,8 @@ def network(name: str) -> tuple[Any, Any]:
     def nchw(x: np.ndarray) -> paddle.Tensor:
         return paddle.to_tensor(x.transpose(0, 3, 1, 2))
 
-    if name == "resnet50_vision":
-        vision = paddle.vision.models.resnet50(num_classes=CLASSES)
+    if name.endswith("_vision"):
+        vision = getattr(paddle.vision.models, name.removesuffix("_vision"))(num_classes=CLASSES)
         return vision, lambda x: [vision(nchw(x)).numpy()]
     import text_encoders
 

@@ -35,6 +35,8 @@ CASES = (
     "wide_resnet50_2",
     "vgg11",
     "vgg16_bn",
+    "mobilenet_v3_small",
+    "mobilenet_v3_large",
     "vit_b_16",
     "swin_t",
 )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -158,16 +159,30 @@ def test_weights_that_are_not_here() -> None:
         create_model("pplcnet_x1_0", pretrained=SHIPPED)
 
 
-def test_the_default_weights_are_of_the_variant_as_it_is() -> None:
-    """mobilenetv1_x0_25_imagenet_leaky is of another activation."""
-    rows = [row for row in entries().values() if row.model.get("variant") == "mobilenetv1_x0_25"]
-    assert [row.name for row in rows] == ["mobilenetv1_x0_25_imagenet", "mobilenetv1_x0_25_imagenet_leaky"]
-    assert create_model(rows[1].name).config.slope == 0.1
-    with pytest.raises(HubError, match=r"mobilenetv1_x0_25_imagenet \(weights\)"):
-        from unittest.mock import patch
+@pytest.mark.usefixtures("offline")
+@pytest.mark.parametrize(
+    ("name", "options", "weights"),
+    [
+        ("mobilenet_v1_x0_25", {}, "mobilenetv1_x0_25_imagenet"),
+        ("mobilenet_v1_x0_25", {"slope": 0.1}, "mobilenetv1_x0_25_imagenet_leaky"),
+        ("resnet50", {"output_stride": 8, "num_classes": 3, "in_channels": 1}, "resnet50_imagenet"),
+        ("resnet18", {}, "resnet18_imagenet"),
+        ("resnet18", {"project_first": False, "output_stride": 8}, "resnet18_vision_imagenet"),
+    ],
+)
+def test_the_default_weights_are_of_these_options(name: str, options: dict[str, Any], weights: str) -> None:
+    with pytest.raises(HubError, match=rf"^{weights} \(weights\)"):
+        create_model(name, pretrained=True, **options)
 
-        with patch.dict("os.environ", {"OAR_OFFLINE": "1", "OAR_HOME": "/nonexistent"}):
-            create_model("mobilenet_v1_x0_25", pretrained=True)
+
+@pytest.mark.usefixtures("offline")
+def test_paddles_functions_take_paddles_weights() -> None:
+    for name, weights in (
+        ("resnet34", "resnet34_vision"),
+        ("mobilenet_v3_large", "mobilenetv3_large_x1_0_vision"),
+    ):
+        with pytest.raises(HubError, match=rf"^{weights}_imagenet \(weights\)"):
+            getattr(vision.models, name)(pretrained=True)
 
 
 # -- paddle.vision.models ----------------------------------------------------------------------------------------------

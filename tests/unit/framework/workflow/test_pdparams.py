@@ -17,8 +17,10 @@ from framework.io.named_weights import named_weights
 from framework.workflow.models import create_model
 from framework.workflow.pdparams import export_pdparams, official_names, official_state
 from framework.workflow.weights import load_state_into
+from nlp.models.sequence_classification import SequenceClassifierConfig
 from segmentation.models.fcn import FCNConfig
 from segmentation.models.unet import UNetConfig
+from zoo.text.ernie import ErnieConfig
 from zoo.vision.hrnet import HRNetConfig
 from zoo.vision.resnet import ResNetConfig
 
@@ -60,6 +62,27 @@ def test_names_of_segmentation_networks(config: Any, golden: str) -> None:
     with np.load(GOLDEN / f"{golden}.npz") as data:
         names = bytes(data["keys"]).decode().split()[::2]
     assert sorted(official_names(build(config), "paddleseg")) == sorted(names)
+
+
+def test_names_of_ernie() -> None:
+    encoder = ErnieConfig(
+        vocab_size=120,
+        hidden_size=48,
+        num_layers=3,
+        num_heads=4,
+        intermediate_size=96,
+        max_positions=40,
+        type_vocab_size=4,
+        task_types=3,
+    )
+    with np.load(GOLDEN / "text_encoders" / "paddle_ernie_small.npz") as data:
+        lines = [
+            line.split(" ") for line in bytes(data["keys.ForSequenceClassification"]).decode().splitlines()
+        ]
+    official = {name: tuple(int(n) for n in shape.split("x")) for name, shape in lines}
+    net = build(SequenceClassifierConfig(encoder, 5))
+    shapes = net.state_shapes()
+    assert {name: shapes[own] for name, own in official_names(net, "paddlenlp").items()} == official
 
 
 def test_values_stand_under_the_official_names() -> None:
