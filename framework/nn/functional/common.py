@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jax.typing import DTypeLike
 
 from framework.core.errors import ShapeError, TraceError
@@ -280,7 +281,7 @@ def sequence_mask(x: jax.Array, maxlen: int | None = None, dtype: DTypeLike = "i
     Without `maxlen` it is the largest length, which under jit must be given. Paddle's default dtype is int64.
     """
     if maxlen is None:
-        if isinstance(x, jax.core.Tracer):
+        if isinstance(x, Tracer):
             raise TraceError(
                 "sequence_mask: under a trace the largest length is not known",
                 received="maxlen=None",

@@ -51,7 +51,7 @@ def pool_padding(padding: Any, kernel: Axes, stride: Axes, size: tuple[Any, ...]
 
 def pool_windows(
     size: tuple[Any, ...], kernel: Axes, stride: Axes, pads: Edges, ceil_mode: bool
-) -> tuple[Any, Edges]:
+) -> tuple[Any, Any]:
     """Output size, and the pads with the rows that ceil mode adds behind each axis. Sizes may be symbolic.
 
     Raises:
