@@ -47,11 +47,13 @@ def transpose_hint(x: jax.Array, channels: int) -> str | None:
 # -- tables -------------------------------------------------------------------------------------------------------
 
 
-@jitted("padding_idx")
-def embedding(x: jax.Array, weight: jax.Array, padding_idx: int | None = None) -> jax.Array:
+@jitted("padding_idx", "sparse")
+def embedding(
+    x: jax.Array, weight: jax.Array, padding_idx: int | None = None, sparse: bool = False
+) -> jax.Array:
     """The rows of weight [V, D] that integer x [...] names -> [..., D]. `padding_idx` gives zeros, and no gradient.
 
-    Indices outside [0, V) read the nearest row: under jit they cannot raise.
+    Indices outside [0, V) read the nearest row: under jit they cannot raise. Gradients are dense, `sparse` or not.
     """
     if not jnp.issubdtype(x.dtype, jnp.integer):
         raise ShapeError("embedding takes integers", received=str(x.dtype), allowed="an integer array")
