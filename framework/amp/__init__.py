@@ -66,6 +66,7 @@ def auto_cast(
     custom_black_list: Collection[str] | None = None,
     level: Level = "O1",
     dtype: LowDtype = "bfloat16",
+    use_promote: bool = True,
 ) -> Iterator[None]:
     """Within the block (or the decorated function) operations of `framework.nn.functional` run in low precision.
 
@@ -73,7 +74,7 @@ def auto_cast(
     float32; all others follow their inputs, normalisation with float32 statistics. O2: parameters are read in `dtype`
     too, except those of normalisation, so that sums with parameters and embeddings stay low. The lists name functionals
     to move to `dtype` or to float32. Gradients of float32 parameters are float32. `enable=False` switches an outer
-    scope off. Source: paddle.amp.auto_cast; Micikevicius et al. 2018.
+    scope off; `use_promote` is accepted for Paddle's sake. Source: paddle.amp.auto_cast; Micikevicius et al. 2018.
 
     The policy is read while operations are traced. Open the scope inside the function that is compiled, or make
     `lowering.current_scopes()` a static argument, as nn.value_and_grad and jit.to_static do.

@@ -258,6 +258,10 @@ LAYER_KEYWORDS: Hints = {
     "batch_first": "time_major=False, which is the default",
     "bidirectional": 'direction="bidirect"',
     "param_attr": "weight_attr=…",
+    "num_channels": "num_features=…",
+    "data_layout": 'data_format="NHWC": activations are channels-last',
+    **_same("is_test trainable_statistics", "layer.eval(), or use_global_stats=True"),
+    **_same("moving_mean_name moving_variance_name", "leave it out: the buffers are _mean and _variance"),
     "act": "a layer of its own behind it, such as nn.ReLU()",
 }
 

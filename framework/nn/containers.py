@@ -193,5 +193,5 @@ class ParameterDict(Layer):
 
     def update(self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]]) -> None:
         """Set every parameter of a mapping, or of pairs of a key and a parameter."""
-        for key, parameter in parameters.items() if isinstance(parameters, Mapping) else parameters:
+        for key, parameter in dict(parameters).items():
             self[key] = parameter

@@ -82,8 +82,8 @@ def flops(
         layers = dict(net.named_sublayers(include_self=True))
         for name, (kind, before, after, count) in found.items():
             params = sum(parameter.size for parameter in layers[name].parameters())
-            shapes = (" ".join(str(list(shape)) for shape in part) for part in (before, after))
-            table.append((name or "(itself)", kind, *shapes, f"{params:,}", f"{count:,}"))
+            taken, given = (" ".join(str(list(shape)) for shape in part) for part in (before, after))
+            table.append((name or "(itself)", kind, taken, given, f"{params:,}", f"{count:,}"))
         size = sum(parameter.size for parameter in net.parameters())
         print("\n".join([*format_table(table, 4), f"{total:,} FLOPs, {size:,} parameters"]))
     return total

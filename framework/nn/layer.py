@@ -177,7 +177,8 @@ class Layer:
                 )
         return object.__new__(cls)
 
-    def __init__(self) -> None:
+    def __init__(self, name_scope: str | None = None) -> None:
+        """`name_scope` is accepted for Paddle's sake: a layer is named by the attribute that holds it."""
         state = self.__dict__
         state["_parameters"], state["_buffers"], state["_sub_layers"] = {}, {}, {}
         state["_non_persistable"], state["_bound"] = set(), False

@@ -185,7 +185,7 @@ class InstanceNorm2D(Layer):
         self.bias = self.create_parameter((num_features,), bias_attr, is_bias=True)
 
     def forward(self, x: jax.Array) -> jax.Array:
-        return F.instance_norm(x, self.scale, self.bias, self.epsilon)
+        return F.instance_norm(x, weight=self.scale, bias=self.bias, eps=self.epsilon)
 
     def extra_repr(self) -> str:
         return f"num_features={self.num_features}, epsilon={self.epsilon}"

@@ -181,7 +181,9 @@ def _inputs(
         arrays = given if isinstance(given, (dict, list, tuple)) else [given]
         made = jax.tree.map(lambda array: jax.ShapeDtypeStruct(array.shape, array.dtype), arrays)
         return made, [tuple(leaf.shape) for leaf in jax.tree.leaves(made)]
-    several = [] if input_size is None else list(input_size) if _several(input_size) else [input_size]
+    several: list[Any] = (
+        [] if input_size is None else list(input_size) if _several(input_size) else [input_size]
+    )
     shapes = [[1 if n in (None, -1) and not axis else n for axis, n in enumerate(size)] for size in several]
     words = (
         ["float32" if dtypes is None else dtypes] * len(shapes)

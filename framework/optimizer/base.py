@@ -245,15 +245,16 @@ class Optimizer:
             group = self._param_group(name, parameter.attr, len(parameter.shape), depth.get(name, 1.0))
             if parameter.trainable and group.rate != 0 and not _matches(self.frozen, name):
                 found[name] = group
-        if self.parameters is not None:
-            chosen = {id(parameter) for parameter in cast(tuple[Parameter, ...], self.parameters)}
+        only: tuple[Parameter, ...] | None = self.__dict__["parameters"]
+        if only is not None:
+            chosen = {id(parameter) for parameter in only}
             found = {name: group for name, group in found.items() if id(named[name]) in chosen}
         if not found:
             raise self.error(
                 "nothing is left to train",
                 type(layer).__name__,
                 "a trainable parameter"
-                + (" among `parameters`, which are those of one layer" if self.parameters else ""),
+                + (" among `parameters`, which are those of one layer" if only else ""),
             )
         return found
 

@@ -14,9 +14,11 @@ import pytest
 from framework import nn
 from framework.nn import functional as F
 from framework.nn.functional import lowering
+from tools.golden import functional_cases
 from tools.golden.functional_cases import Case, derived
-from tools.golden.functional_more_cases import CASES
+from tools.golden.functional_more_cases import more_cases
 
+CASES = [*functional_cases.CASES, *more_cases(functional_cases)]
 DATA = Path(__file__).parent / "data" / "functional"
 _QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0}  # these programs run once: compile them fast
 # Forms that keep the platform open until compilation; the others are covered by the two forms themselves.

@@ -15,12 +15,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import api_names
 
 from framework import hub
 from framework.config import available, build, find, load
 from framework.workflow.domain import all_domains
-from tools.docs import api_names
 
 REPO = Path(__file__).resolve().parents[2]
 _TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)

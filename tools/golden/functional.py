@@ -15,16 +15,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import functional_cases
 import numpy as np
 import paddle  # type: ignore[import-not-found]
-
-REPO = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPO))
-from tools.golden.functional_cases import Case, derived  # noqa: E402
-from tools.golden.functional_more_cases import CASES  # noqa: E402
+from functional_cases import Case, derived
+from functional_more_cases import more_cases
 
 F = paddle.nn.functional
-OUTPUT = REPO / "tests" / "golden" / "data" / "functional"
+CASES = [*functional_cases.CASES, *more_cases(functional_cases)]
+OUTPUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data" / "functional"
 
 
 def channels_first(array: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jax.typing import DTypeLike
 
 from framework.core.errors import ShapeError, TraceError
@@ -46,11 +47,13 @@ def transpose_hint(x: jax.Array, channels: int) -> str | None:
 # -- tables -------------------------------------------------------------------------------------------------------
 
 
-@jitted("padding_idx")
-def embedding(x: jax.Array, weight: jax.Array, padding_idx: int | None = None) -> jax.Array:
+@jitted("padding_idx", "sparse")
+def embedding(
+    x: jax.Array, weight: jax.Array, padding_idx: int | None = None, sparse: bool = False
+) -> jax.Array:
     """The rows of weight [V, D] that integer x [...] names -> [..., D]. `padding_idx` gives zeros, and no gradient.
 
-    Indices outside [0, V) read the nearest row: under jit they cannot raise.
+    Indices outside [0, V) read the nearest row: under jit they cannot raise. Gradients are dense, `sparse` or not.
     """
     if not jnp.issubdtype(x.dtype, jnp.integer):
         raise ShapeError("embedding takes integers", received=str(x.dtype), allowed="an integer array")
@@ -280,7 +283,7 @@ def sequence_mask(x: jax.Array, maxlen: int | None = None, dtype: DTypeLike = "i
     Without `maxlen` it is the largest length, which under jit must be given. Paddle's default dtype is int64.
     """
     if maxlen is None:
-        if isinstance(x, jax.core.Tracer):
+        if isinstance(x, Tracer):
             raise TraceError(
                 "sequence_mask: under a trace the largest length is not known",
                 received="maxlen=None",

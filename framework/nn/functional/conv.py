@@ -20,6 +20,7 @@ from framework.nn.functional import lowering, winograd
 from framework.nn.functional.common import transpose_hint
 from framework.nn.functional.lowering import Platform, choose, conv_plan
 from framework.nn.functional.products import add_bias, product
+from framework.nn.functional.windows import transposed_padding
 
 Pair = tuple[int, int]
 Pads = tuple[Pair, Pair]
@@ -471,15 +472,20 @@ def conv2d_transpose(
     output_padding: int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
+    output_size: int | Sequence[int] | None = None,
 ) -> jax.Array:
     """Transposed convolution, the gradient of conv2d. x [N, H, W, in], weight [in, out/groups, kh, kw].
 
-    The output has (size - 1) * stride - pads + dilation * (kernel - 1) + 1 + output_padding rows and columns.
+    The output has (size - 1) * stride - pads + dilation * (kernel - 1) + 1 + output_padding rows and columns;
+    `output_size` chooses among the sizes that a stride leaves open, instead of `output_padding`.
     """
     check_conv("conv2d_transpose", x, weight, groups, transposed=True)
     strides, dilations = pair(stride, "stride"), pair(dilation, "dilation")
     pads = conv_padding(padding, weight.shape[2:], dilations, strides, None)
     extra = pair(output_padding, "output_padding")
+    if output_size is not None:
+        geometry = (weight.shape[2:], strides, pads, dilations, extra)
+        extra = pair(transposed_padding("conv2d_transpose", x.shape[1:3], *geometry, output_size))
     return _conv2d_transpose(
         x, weight, bias, strides, pads, extra, dilations, groups, precision() == "bfloat16"
     )

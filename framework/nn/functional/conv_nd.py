@@ -14,6 +14,7 @@ from jax import lax
 
 from framework.core.errors import ShapeError
 from framework.nn.functional.conv import Pair, check_conv, conv2d_transpose, flat_padding
+from framework.nn.functional.windows import per_axis, transposed_padding
 
 Triple = tuple[int, int, int]
 
@@ -27,8 +28,12 @@ def conv1d_transpose(
     output_padding: int = 0,
     groups: int = 1,
     dilation: int = 1,
+    output_size: int | Sequence[int] | None = None,
 ) -> jax.Array:
-    """Transposed 1-D convolution. x [N, T, in], weight [in, out/groups, k] -> [N, ot, out]."""
+    """Transposed 1-D convolution. x [N, T, in], weight [in, out/groups, k] -> [N, ot, out].
+
+    `output_size` as in `conv2d_transpose`.
+    """
     check_conv("conv1d_transpose", x, weight, groups, transposed=True)
     y = conv2d_transpose(
         x[:, None],
@@ -39,6 +44,7 @@ def conv1d_transpose(
         (0, output_padding),
         (1, dilation),
         groups,
+        None if output_size is None else (1, *per_axis(output_size, 1, "output_size")),
     )
     return y[:, 0]
 
@@ -141,10 +147,11 @@ def conv3d_transpose(
     output_padding: int | Sequence[int] = 0,
     groups: int = 1,
     dilation: int | Sequence[int] = 1,
+    output_size: int | Sequence[int] | None = None,
 ) -> jax.Array:
     """Transposed 3-D convolution, the gradient of conv3d. x [N, D, H, W, in], weight [in, out/groups, kd, kh, kw].
 
-    `padding` is a number, (pd, ph, pw), six numbers front to right, or 'VALID'.
+    `padding` is a number, (pd, ph, pw), six numbers front to right, or 'VALID'; `output_size` as in `conv2d_transpose`.
     """
     check_conv("conv3d_transpose", x, weight, groups, transposed=True)
     pads = _numeric_pads(padding)
@@ -155,4 +162,6 @@ def conv3d_transpose(
             )
         pads = ((0, 0),) * 3
     strides, extra, dilations = triple(stride), triple(output_padding), triple(dilation)
+    geometry = (weight.shape[2:], strides, pads, dilations, extra)
+    extra = triple(transposed_padding("conv3d_transpose", x.shape[1:4], *geometry, output_size))
     return _conv3d_transpose(x, jnp.asarray(weight), bias, strides, pads, extra, dilations, groups)

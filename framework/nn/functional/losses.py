@@ -184,10 +184,14 @@ def softmax_with_cross_entropy(
     label: jax.Array,
     soft_label: bool = False,
     ignore_index: int = -100,
+    numeric_stable_mode: bool = True,
     return_softmax: bool = False,
     axis: int = -1,
 ) -> jax.Array | tuple[jax.Array, jax.Array]:
-    """The unreduced cross entropy with the class axis kept as 1: logits [..., C], label [..., 1] -> [..., 1]."""
+    """The unreduced cross entropy with the class axis kept as 1: logits [..., C], label [..., 1] -> [..., 1].
+
+    It is always computed in the stable way; `numeric_stable_mode` is accepted for Paddle's sake.
+    """
     if label.ndim != logits.ndim:
         label = jnp.expand_dims(label, axis)
     loss = cross_entropy(logits, label, None, ignore_index, "none", soft_label, axis)

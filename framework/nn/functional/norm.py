@@ -242,14 +242,28 @@ def group_norm(
     return _affine(_standardise(grouped, axes, epsilon).reshape(x.shape), weight, bias).astype(x.dtype)
 
 
-@jitted("eps")
+@jitted("use_input_stats", "momentum", "eps")
 def instance_norm(
     x: jax.Array,
+    running_mean: jax.Array | None = None,
+    running_var: jax.Array | None = None,
     weight: jax.Array | None = None,
     bias: jax.Array | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.9,
     eps: float = 1e-5,
 ) -> jax.Array:
-    """Normalise each channel of each sample over its pixels. x [N, ..., C]. Source: Ulyanov et al. 2016."""
+    """Normalise each channel of each sample over its pixels. x [N, ..., C]. Source: Ulyanov et al. 2016.
+
+    As in Paddle running statistics and `momentum` change nothing.
+    """
+    if not use_input_stats:
+        raise ShapeError(
+            "instance_norm: there are no running statistics",
+            received="use_input_stats=False",
+            allowed="True",
+            fix="batch_norm(training=False) normalises with given statistics",
+        )
     _check_channels("instance_norm", x, weight, bias)
     return _affine(_standardise(x, tuple(range(1, x.ndim - 1)), eps), weight, bias).astype(x.dtype)
 

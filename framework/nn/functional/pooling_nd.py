@@ -185,7 +185,7 @@ _scatter_places.defvjp(
 @jitted("size")
 def _max_unpool(x: jax.Array, places: jax.Array, size: Axes) -> jax.Array:
     flat = (x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1])
-    spread = _scatter_places(x.reshape(flat), places.reshape(flat), math.prod(size))
+    spread: Any = _scatter_places(x.reshape(flat), places.reshape(flat), math.prod(size))  # loses its type
     return spread.reshape(x.shape[0], *size, x.shape[-1])
 
 

@@ -51,7 +51,7 @@ def pool_padding(padding: Any, kernel: Axes, stride: Axes, size: tuple[Any, ...]
 
 def pool_windows(
     size: tuple[Any, ...], kernel: Axes, stride: Axes, pads: Edges, ceil_mode: bool
-) -> tuple[Any, Edges]:
+) -> tuple[Any, Any]:
     """Output size, and the pads with the rows that ceil mode adds behind each axis. Sizes may be symbolic.
 
     Raises:
@@ -73,3 +73,33 @@ def pool_windows(
         outs.append(out)
         edges.append((low, high + (max(extra, 0) if isinstance(extra, int) else extra)))
     return tuple(outs), tuple(edges)
+
+
+def transposed_padding(
+    where: str,
+    size: tuple[int, ...],
+    kernel: Axes,
+    stride: Axes,
+    pads: Edges,
+    dilation: Axes,
+    output_padding: Axes,
+    output_size: int | Sequence[int] | None,
+) -> Axes:
+    """The output_padding with which a transposed convolution of an input of `size` gives `output_size`.
+
+    Raises:
+        ShapeError: it gives no such size, or both are asked for.
+    """
+    if output_size is None:
+        return output_padding
+    wanted = per_axis(output_size, len(size), "output_size")
+    least = tuple(
+        (n - 1) * s - sum(p) + d * (k - 1) + 1 for n, k, s, p, d in zip(size, kernel, stride, pads, dilation)
+    )
+    if any(output_padding) or any(not 0 <= w - n < s for w, n, s in zip(wanted, least, stride)):
+        raise ShapeError(
+            f"{where}: output_size is not one that this convolution has",
+            received=f"output_size {wanted}, output_padding {output_padding}",
+            allowed=f"{least}, each up to stride - 1 more (stride {stride}), and no output_padding",
+        )
+    return tuple(w - n for w, n in zip(wanted, least))

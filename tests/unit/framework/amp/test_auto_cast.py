@@ -24,7 +24,7 @@ def values(*shape: int) -> jax.Array:
 
 IMAGE, ROWS, HEADS = values(2, 6, 6, 4), values(3, 4), values(2, 5, 2, 4)
 LABEL = jnp.asarray([0, 3, 1])
-CLUSTERS = values(4, 3), [(values(4, 2), values(2, 2))], [2, 4]  # head, one cluster, cutoffs
+CLUSTERS = jnp.eye(4, 3), [(jnp.eye(4, 2), jnp.eye(2))], [2, 4]  # head, one cluster, cutoffs
 # One call of every operation of the two lists, on float32 inputs.
 CALLS = {
     "attention_with_weights": lambda c: F.attention_with_weights(c(HEADS), c(HEADS), c(HEADS))[0],

@@ -53,7 +53,7 @@ def test_own_counts() -> None:
     assert framework.flops(_net(), size, custom_ops={nn.Conv2D: lambda m, x, y: 0}) == 57016 - 30240 - 13824
 
 
-class _Named(nn.Layer):
+class _TwoInputs(nn.Layer):
     def __init__(self) -> None:
         super().__init__()
         self.embed, self.out = nn.Embedding(9, 4), nn.Linear(4, 2)
@@ -63,14 +63,14 @@ class _Named(nn.Layer):
 
 
 def test_summary_prints_and_takes_inputs(capsys: pytest.CaptureFixture[str]) -> None:
-    found = framework.summary(_Named(), [(None, 5), (1,)], dtypes=["int32", "float32"])
+    found = framework.summary(_TwoInputs(), [(None, 5), (1,)], dtypes=["int32", "float32"])
     assert capsys.readouterr().out == f"{found}\n" and "[1, 5, 2]" in str(found)
     assert found["total_params"] == found["trainable_params"] == 46
     with pytest.raises(KeyError):
         found["params"]
     ids, scale = jnp.zeros((2, 5), jnp.int32), jnp.ones(1)
     for given in ([ids, scale], {"scale": scale, "ids": ids}):
-        assert framework.summary(_Named(), input=given).rows[-1].shapes == ((2, 5, 2),)
+        assert framework.summary(_TwoInputs(), input=given).rows[-1].shapes == ((2, 5, 2),)
     assert framework.summary(nn.ReLU(), input=jnp.ones((3, 4))).rows[0].shapes == ((3, 4),)
 
 

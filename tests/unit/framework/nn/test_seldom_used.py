@@ -61,7 +61,7 @@ _LAYERS: dict[str, Pair] = {
     ),
     "GaussianNLLLoss": (
         lambda: nn.GaussianNLLLoss(full=True),
-        lambda *a: F.gaussian_nll_loss(*a, True),
+        lambda *a: F.gaussian_nll_loss(*a, full=True),
         (ROWS, SIGN, ROWS**2),
     ),
     "PoissonNLLLoss": (nn.PoissonNLLLoss, F.poisson_nll_loss, (ROWS, ROWS**2)),

@@ -84,7 +84,7 @@ def test_a_zero_gradient(name: str) -> None:
 
 
 def test_all_are_public() -> None:
-    assert len(NAMES) == 12 and {"SGD", "AdamW", "Lion", "RAdam"} < set(NAMES)
+    assert len(NAMES) == 14 and {"SGD", "AdamW", "Lion", "RAdam"} < set(NAMES)
     assert set(NAMES) <= set(optimizer.__all__)
 
 
