@@ -403,16 +403,16 @@ def _invert_affine(
 ) -> list[float]:
     """The 2x3 map from output to input of: shift the centre to 0, shear, scale, turn, shift back and by `translate`."""
     turn, shear_x, shear_y = (math.radians(degrees) for degrees in (angle, *shear))
-    cos, sin = math.cos(turn - shear_y) / math.cos(shear_y), math.sin(turn - shear_y) / math.cos(shear_y)
-    linear = np.array(
-        [
-            [math.cos(turn) - sin * math.tan(shear_x), math.sin(turn) + cos * math.tan(shear_x)],
-            [-sin, cos],
-        ]
+    cos, sin, tan = math.cos(turn - shear_y), math.sin(turn - shear_y), math.tan(shear_x)
+    rows = (
+        (math.cos(turn) - sin * tan / math.cos(shear_y), cos * tan / math.cos(shear_y) + math.sin(turn)),
+        (-sin / math.cos(shear_y), cos / math.cos(shear_y)),
     )
-    linear /= scale
-    shift = np.asarray(center) - linear @ (np.asarray(center) + translate)
-    return np.concatenate([linear, shift[:, None]], axis=1).ravel().tolist()
+    out: list[float] = []
+    for (right, down), middle in zip(rows, center, strict=True):
+        x, y = right / scale, down / scale
+        out += [x, y, x * (-center[0] - translate[0]) + y * (-center[1] - translate[1]) + middle]
+    return out
 
 
 def _solve_perspective(start: np.ndarray, end: np.ndarray) -> list[float]:
