@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from framework.vision import transforms as T
-from tools.golden.vision_transforms_cases import CASES, image, key
+from framework.vision.transforms import functional as F
+from tools.golden.vision_transforms_cases import CASES, OF_TENSORS, image, key
 
 
 @functools.cache
@@ -19,8 +19,16 @@ def reference() -> dict[str, np.ndarray]:
         return dict(stored)
 
 
-@pytest.mark.parametrize("backend", ["array", "pil"])
-@pytest.mark.parametrize("function", sorted({case[0] for case in CASES}))
+PAIRS = [
+    (function, backend)
+    for function in sorted({case[0] for case in CASES})
+    for backend in ("array", "pil", "tensor")
+    if not (backend == "tensor" and function not in OF_TENSORS)
+    and (function, backend) != ("adjust_saturation", "array")  # Paddle's is random
+]
+
+
+@pytest.mark.parametrize(("function", "backend"), PAIRS)
 def test_equals_paddle(function: str, backend: str) -> None:
     compared = 0
     for number, (name, shape, args, options) in enumerate(CASES):
@@ -28,9 +36,11 @@ def test_equals_paddle(function: str, backend: str) -> None:
             continue
         pixels = image(shape)
         value = pixels
-        if backend == "pil":
+        if backend == "tensor":
+            value = pixels.astype(np.float32) / np.float32(255)
+        elif backend == "pil":
             value = Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels)
-        found = np.asarray(getattr(T, name)(value, *args, **options))
+        found = np.asarray(getattr(F, name)(value, *args, **options))
         case = f"{name} of {shape}, {args}, {options}"
         assert found.shape == expected.shape and found.dtype == expected.dtype, case
         if found.dtype == np.uint8:

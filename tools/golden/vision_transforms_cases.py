@@ -100,6 +100,10 @@ CASES: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
 SHAPES["first"] = (3, 11, 7)
 
 
+# Functions that treat floats from 0 to 1 in their own way: Paddle's third backend, of its Tensors.
+OF_TENSORS = ("adjust_brightness", "adjust_contrast", "adjust_saturation", "adjust_hue")
+
+
 def key(number: int, backend: str) -> str:
     """The name of a case's result in the file."""
     return f"{number}/{backend}"

@@ -18,6 +18,8 @@ from jax import lax
 from framework.core.errors import ConfigError, ShapeError
 from framework.vision.ops.geometry import check_boxes, check_eager, pairwise_iou, suppress
 
+_LEAST = 64  # boxes of the smallest program
+
 
 def nms(
     boxes: jax.Array,
@@ -64,11 +66,21 @@ def nms(
                 received=list(values.shape),
                 allowed=[count],
             )
-    if not padded:
-        check_eager("nms")
-    known = None if category_idxs is None else jnp.asarray(categories, jnp.asarray(category_idxs).dtype)
-    found = _nms(boxes, scores, category_idxs, known, jnp.float32(iou_threshold))[:top_k]
-    return found if padded else found[: int((found >= 0).sum())]
+    labels, known = category_idxs, None
+    if labels is not None:
+        labels = jnp.asarray(labels)
+        known = jnp.asarray(categories, labels.dtype)
+    if padded:
+        return _nms(boxes, scores, labels, known, iou_threshold, count)[:top_k]
+    check_eager("nms")
+    # The number of boxes differs from image to image: powers of two keep the number of programs small.
+    more = max(_LEAST, 1 << (count - 1).bit_length()) - count
+    boxes, scores, labels = (
+        None if part is None else jnp.pad(part, ((0, more), (0, 0))[: part.ndim])
+        for part in (boxes, scores, labels)
+    )
+    found = np.asarray(_nms(boxes, scores, labels, known, iou_threshold, count))
+    return jnp.asarray(found[found >= 0][:top_k])
 
 
 @jax.jit
@@ -77,15 +89,17 @@ def _nms(
     scores: jax.Array | None,
     labels: jax.Array | None,
     known: jax.Array | None,
-    threshold: jax.Array,
+    threshold: float,
+    count: int,
 ) -> jax.Array:
+    """Indices [K] of those of the first `count` boxes that stay, then -1."""
     order = jnp.arange(boxes.shape[0]) if scores is None else jnp.argsort(-scores, stable=True)
     boxes = boxes[order]
-    clash, valid = pairwise_iou(boxes, boxes) > threshold, jnp.ones(len(boxes), bool)
+    clash, valid = pairwise_iou(boxes, boxes) > threshold, order < count
     if labels is not None and known is not None:
         labels = labels[order]
         clash &= labels[:, None] == labels[None, :]
-        valid = (labels[:, None] == known).any(axis=1)
+        valid &= (labels[:, None] == known).any(axis=1)
     kept = suppress(clash, valid)
     place = jnp.nonzero(kept, size=len(boxes), fill_value=len(boxes))[0]
     return jnp.concatenate([order, jnp.full(1, -1, order.dtype)])[place].astype(jnp.int32)

@@ -5,14 +5,17 @@ A trailing axis of one channel, which OpenCV drops, is kept. Checks of arguments
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Concatenate, ParamSpec
 
 import cv2
 import numpy as np
 
 from framework.core.errors import ShapeError
 
+P = ParamSpec("P")
 Color = float | Sequence[float]
 INTERPOLATIONS = {
     "nearest": cv2.INTER_NEAREST,
@@ -31,11 +34,33 @@ _CONTRAST_CENTRE = 74  # Paddle's constant, whatever the image's mean is
 _LEVELS = np.arange(256)
 
 
+def _explain(
+    function: Callable[Concatenate[np.ndarray, P], np.ndarray],
+) -> Callable[Concatenate[np.ndarray, P], np.ndarray]:
+    """What OpenCV refuses is a ShapeError."""
+
+    @functools.wraps(function)
+    def run(img: np.ndarray, *args: P.args, **kwargs: P.kwargs) -> np.ndarray:
+        try:
+            return function(img, *args, **kwargs)
+        except cv2.error as error:
+            raise ShapeError(
+                "OpenCV does not do this with such an image, or such a fill",
+                where=function.__name__,
+                received=f"{img.dtype} {list(img.shape)}",
+                allowed="uint8, uint16, int16, float32 or float64; up to 4 channels to turn or pad",
+            ) from error
+
+    return run
+
+
+@_explain
 def resize(img: np.ndarray, size_hw: tuple[int, int], interpolation: str) -> np.ndarray:
     """Scaled to (height, width)."""
     return _like(img, cv2.resize(img, size_hw[::-1], interpolation=INTERPOLATIONS[interpolation]))
 
 
+@_explain
 def pad(img: np.ndarray, borders: tuple[int, int, int, int], fill: Color, mode: str) -> np.ndarray:
     """With a border (left, top, right, bottom)."""
     left, top, right, bottom = borders
@@ -60,26 +85,31 @@ def crop(img: np.ndarray, top: int, left: int, height: int, width: int) -> np.nd
     return img[top : top + height, left : left + width]
 
 
+@_explain
 def hflip(img: np.ndarray) -> np.ndarray:
     """Left and right exchanged."""
     return _like(img, cv2.flip(img, 1))
 
 
+@_explain
 def vflip(img: np.ndarray) -> np.ndarray:
     """Top and bottom exchanged."""
     return _like(img, cv2.flip(img, 0))
 
 
+@_explain
 def adjust_brightness(img: np.ndarray, factor: float) -> np.ndarray:
-    """Blended with black; values are cut off to whole numbers. Other dtypes are taken as uint8."""
-    return _by_table(img.astype(np.uint8), _LEVELS * factor)
+    """Blended with black; values are cut off to whole numbers."""
+    return _by_table(_bytes(img, "adjust_brightness"), _LEVELS * factor)
 
 
+@_explain
 def adjust_contrast(img: np.ndarray, factor: float) -> np.ndarray:
     """Blended with one grey, 74."""
     return _by_table(_bytes(img, "adjust_contrast"), (_LEVELS - _CONTRAST_CENTRE) * factor + _CONTRAST_CENTRE)
 
 
+@_explain
 def adjust_saturation(img: np.ndarray, factor: float) -> np.ndarray:
     """Blended with the grey image."""
     values = _rgb(img, "adjust_saturation").astype(np.float32)
@@ -88,6 +118,7 @@ def adjust_saturation(img: np.ndarray, factor: float) -> np.ndarray:
     return blend.clip(0, 255).astype(img.dtype)
 
 
+@_explain
 def adjust_hue(img: np.ndarray, factor: float) -> np.ndarray:
     """The hue turned by `factor` of the circle, in 256 steps; the channels count as B, G, R, as in Paddle."""
     hsv = cv2.cvtColor(_rgb(img, "adjust_hue").astype(np.uint8), cv2.COLOR_BGR2HSV_FULL)
@@ -95,6 +126,7 @@ def adjust_hue(img: np.ndarray, factor: float) -> np.ndarray:
     return cv2.cvtColor(hsv, cv2.COLOR_HSV2BGR_FULL).astype(img.dtype)
 
 
+@_explain
 def affine(
     img: np.ndarray,
     angle: float,
@@ -113,6 +145,7 @@ def affine(
     return _warp_affine(img, matrix, (img.shape[1], img.shape[0]), interpolation, border)
 
 
+@_explain
 def rotate(
     img: np.ndarray,
     angle: float,
@@ -140,6 +173,7 @@ def rotate(
     return _warp_affine(img, matrix, size_wh, interpolation, fill)
 
 
+@_explain
 def perspective(
     img: np.ndarray, start: np.ndarray, end: np.ndarray, interpolation: str, fill: Color
 ) -> np.ndarray:
@@ -150,6 +184,7 @@ def perspective(
     return _like(img, cv2.warpPerspective(img, matrix, size_wh, flags=flags, borderValue=_color(fill)))
 
 
+@_explain
 def to_grayscale(img: np.ndarray, channels: int) -> np.ndarray:
     """0.299 R + 0.587 G + 0.114 B in 1 or 3 channels."""
     gray = cv2.cvtColor(_rgb(img, "to_grayscale"), cv2.COLOR_RGB2GRAY)[..., None]

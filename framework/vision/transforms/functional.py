@@ -2,7 +2,8 @@
 
 Arrays go through OpenCV and PIL images through Pillow, as in Paddle, with its numbers. Where it contradicts its
 documentation we do as that says: on arrays `adjust_saturation` draws a factor and flips drop an axis of one channel, on
-PIL images `affine` and `perspective` do not look at `fill`. jax arrays are read as arrays.
+PIL images `affine` and `perspective` do not look at `fill`. Colours of arrays of floats, as `to_tensor` gives them,
+change as those of Paddle's Tensors do. jax arrays are read as arrays.
 
 Results of `to_tensor` and `normalize` are arrays of numpy, channels-last where `data_format` does not say "CHW": in
 Paddle that is the default, here "HWC" is.
@@ -20,6 +21,7 @@ from PIL import Image
 from framework.core.errors import ConfigError, InputError, ShapeError
 from framework.vision.sample import Sample
 from framework.vision.transforms import array_backend as arrays
+from framework.vision.transforms import float_colors as floats
 from framework.vision.transforms import pil_backend as pil
 from framework.vision.transforms.array_backend import Color
 
@@ -162,28 +164,37 @@ def vflip(img: ImageLike) -> ImageLike:
 def adjust_brightness(img: ImageLike, brightness_factor: float) -> ImageLike:
     """Blended with black: 0 is black, 1 the image."""
     img = check_image(img, "adjust_brightness")
-    backend = pil if isinstance(img, Image.Image) else arrays
-    return backend.adjust_brightness(img, brightness_factor)  # pyright: ignore[reportArgumentType]
+    if isinstance(img, Image.Image):
+        return pil.adjust_brightness(img, brightness_factor)
+    if img.dtype.kind == "f":
+        return floats.adjust_brightness(img, brightness_factor)
+    return arrays.adjust_brightness(img, brightness_factor)
 
 
 def adjust_contrast(img: ImageLike, contrast_factor: float) -> ImageLike:
-    """Blended with a grey: 0 is grey, 1 the image. Of arrays it is the grey 74, of PIL images their mean."""
+    """Blended with a grey: 0 is grey, 1 the image. Of bytes it is the grey 74, of PIL images and floats their mean."""
     img = check_image(img, "adjust_contrast")
-    backend = pil if isinstance(img, Image.Image) else arrays
-    return backend.adjust_contrast(img, contrast_factor)  # pyright: ignore[reportArgumentType]
+    if isinstance(img, Image.Image):
+        return pil.adjust_contrast(img, contrast_factor)
+    if img.dtype.kind == "f":
+        return floats.adjust_contrast(img, contrast_factor)
+    return arrays.adjust_contrast(img, contrast_factor)
 
 
 def adjust_saturation(img: ImageLike, saturation_factor: float) -> ImageLike:
     """Blended with the grey image: 0 is without colours, 1 the image."""
     img = check_image(img, "adjust_saturation")
-    backend = pil if isinstance(img, Image.Image) else arrays
-    return backend.adjust_saturation(img, saturation_factor)  # pyright: ignore[reportArgumentType]
+    if isinstance(img, Image.Image):
+        return pil.adjust_saturation(img, saturation_factor)
+    if img.dtype.kind == "f":
+        return floats.adjust_saturation(img, saturation_factor)
+    return arrays.adjust_saturation(img, saturation_factor)
 
 
 def adjust_hue(img: ImageLike, hue_factor: float) -> ImageLike:
     """The hue turned by a share of the circle, from -0.5 to 0.5.
 
-    Paddle takes the channels of an array as B, G, R, so that of an RGB array the hue turns the other way.
+    Paddle takes the channels of an array of bytes as B, G, R, so that of an RGB array the hue turns the other way.
     """
     img = check_image(img, "adjust_hue")
     if not -0.5 <= hue_factor <= 0.5:
@@ -193,8 +204,11 @@ def adjust_hue(img: ImageLike, hue_factor: float) -> ImageLike:
             received=hue_factor,
             allowed="-0.5 to 0.5",
         )
-    backend = pil if isinstance(img, Image.Image) else arrays
-    return backend.adjust_hue(img, hue_factor)  # pyright: ignore[reportArgumentType]
+    if isinstance(img, Image.Image):
+        return pil.adjust_hue(img, hue_factor)
+    if img.dtype.kind == "f":
+        return floats.adjust_hue(img, hue_factor)
+    return arrays.adjust_hue(img, hue_factor)
 
 
 def affine(
@@ -241,7 +255,10 @@ def rotate(
     """
     img = check_image(img, "rotate")
     check_interpolation(img, interpolation, "rotate")
-    about = None if center is None else check_numbers(center, 2, "rotate.center")
+    about = None
+    if center is not None:
+        x, y = check_numbers(center, 2, "rotate.center")
+        about = (x, y)
     if isinstance(img, Image.Image):
         return pil.rotate(img, angle, interpolation, expand, about, fill)
     return arrays.rotate(img, angle, interpolation, expand, about, fill)
@@ -386,16 +403,16 @@ def _invert_affine(
 ) -> list[float]:
     """The 2x3 map from output to input of: shift the centre to 0, shear, scale, turn, shift back and by `translate`."""
     turn, shear_x, shear_y = (math.radians(degrees) for degrees in (angle, *shear))
-    cos, sin = math.cos(turn - shear_y) / math.cos(shear_y), math.sin(turn - shear_y) / math.cos(shear_y)
-    linear = np.array(
-        [
-            [math.cos(turn) - sin * math.tan(shear_x), math.sin(turn) + cos * math.tan(shear_x)],
-            [-sin, cos],
-        ]
+    cos, sin, tan = math.cos(turn - shear_y), math.sin(turn - shear_y), math.tan(shear_x)
+    rows = (
+        (math.cos(turn) - sin * tan / math.cos(shear_y), cos * tan / math.cos(shear_y) + math.sin(turn)),
+        (-sin / math.cos(shear_y), cos / math.cos(shear_y)),
     )
-    linear /= scale
-    shift = np.asarray(center) - linear @ (np.asarray(center) + translate)
-    return np.concatenate([linear, shift[:, None]], axis=1).ravel().tolist()
+    out: list[float] = []
+    for (right, down), middle in zip(rows, center, strict=True):
+        x, y = right / scale, down / scale
+        out += [x, y, x * (-center[0] - translate[0]) + y * (-center[1] - translate[1]) + middle]
+    return out
 
 
 def _solve_perspective(start: np.ndarray, end: np.ndarray) -> list[float]:

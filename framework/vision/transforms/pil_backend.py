@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from PIL import Image, ImageEnhance, ImageOps
 
+from framework.core.errors import ConfigError
 from framework.vision.transforms.array_backend import Color
 
 INTERPOLATIONS = {
@@ -21,14 +22,14 @@ INTERPOLATIONS = {
 
 def resize(img: Image.Image, size_hw: tuple[int, int], interpolation: str) -> Image.Image:
     """Scaled to (height, width)."""
-    return img.resize(size_hw[::-1], INTERPOLATIONS[interpolation])
+    return img.resize((size_hw[1], size_hw[0]), INTERPOLATIONS[interpolation])
 
 
 def pad(img: Image.Image, borders: tuple[int, int, int, int], fill: Color, mode: str) -> Image.Image:
     """With a border (left, top, right, bottom). Palettes stay. One number is the first band's and 0 the others'."""
     if mode == "constant":
         out = ImageOps.expand(
-            img, borders, tuple(map(int, fill)) if isinstance(fill, Sequence) else int(fill)
+            img, borders, _check_bands(img, fill) if isinstance(fill, Sequence) else int(fill)
         )
     else:
         left, top, right, bottom = borders
@@ -124,7 +125,18 @@ def to_array(img: Image.Image) -> np.ndarray:
 
 def _fill(img: Image.Image, fill: Color) -> float | tuple[int, ...]:
     """One number stands for all bands."""
-    if isinstance(fill, Sequence):
-        return tuple(int(value) for value in fill)
     bands = len(img.getbands())
+    if isinstance(fill, Sequence):
+        return _check_bands(img, fill)
     return fill if bands == 1 else (int(fill),) * bands
+
+
+def _check_bands(img: Image.Image, fill: Sequence[float]) -> tuple[int, ...]:
+    if len(fill) != len(img.getbands()):
+        raise ConfigError(
+            "the colour has another number of bands than the image",
+            where="fill",
+            received=f"{fill} for an image of mode {img.mode}",
+            allowed=f"one number, or {len(img.getbands())}",
+        )
+    return tuple(int(value) for value in fill)

@@ -11,7 +11,8 @@ import pytest
 
 from framework.core.errors import ConfigError, ShapeError, TraceError
 from framework.vision import ops
-from tools.golden.vision_ops_cases import CASES
+from framework.vision.ops import suppression
+from tools.golden.vision_ops_cases import CASES, draw_boxes
 
 BY_NAME = {case.name: case for case in CASES}
 
@@ -110,3 +111,16 @@ def test_messages() -> None:
         ops.generate_proposals(
             jnp.zeros((1, 2, 2, 3)), jnp.zeros((1, 2, 2, 4)), jnp.ones((1, 2)), boxes, boxes
         )
+
+
+def test_nms_compiles_few_programs() -> None:
+    before = suppression._nms._cache_size()  # pyright: ignore[reportFunctionMemberAccess]
+    rng = np.random.default_rng(0)
+    for count in (0, 1, 7, 63, 64):
+        boxes = jnp.asarray(draw_boxes(rng, count)) if count else jnp.zeros((0, 4))
+        scores = jnp.asarray(rng.normal(size=count), jnp.float32)  # padding scores more than some
+        found = ops.nms(boxes, 0.4, scores).tolist()
+        assert found == [i for i in ops.nms(boxes, 0.4, scores, padded=True).tolist() if i >= 0]
+        assert found == sorted(found, key=lambda place: -float(scores[place]))
+    programs = suppression._nms._cache_size() - before  # pyright: ignore[reportFunctionMemberAccess]
+    assert programs <= 6  # one for all, and one for each padded=True
