@@ -133,6 +133,20 @@ class Artifact:
         # Settings given on the command line change `config`, not what was read.
         return bind(value if written is None or written != value else written, hint, packages, key)
 
+    def input_names(self, known: Iterable[str]) -> list[str]:
+        """The program's inputs in the order of the config. Raises: FormatError, unless they are the `known` ones."""
+        found = self.config.get("inputs") or list(known)
+        names = [str(name) for name in found] if isinstance(found, dict | list) else [str(found)]
+        if set(names) != set(known):
+            raise FormatError(
+                "the artifact's config names other inputs than its program",
+                where=self.source,
+                received=", ".join(names)[:200],
+                allowed=", ".join(known),
+                fix="copy the artifact again or export it anew",
+            )
+        return names
+
     def save(self, folder: str | Path) -> Path:
         """Write the folder. It appears whole or not at all; an older artifact of that name is replaced.
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from framework.core.device import cpu_count
 from framework.core.dtypes import narrow
-from framework.core.errors import FormatError, InputError, ShapeError, nearest
+from framework.core.errors import InputError, ShapeError, nearest
 from framework.export.artifact import CONFIG, WEIGHTS, Artifact, load_artifact, program_file
 from framework.inference.engine import Engine
 from framework.inference.runtime import Runtime
@@ -261,15 +261,7 @@ class Predictor:
                 )
             engine = Runtime(config._device, config._precision).open(self._artifact)
         self._engine = engine
-        names = list(self._artifact.config.get("inputs") or engine.inputs)
-        if set(names) != set(engine.inputs):
-            raise FormatError(
-                "the artifact's config names other inputs than its program",
-                where=self._artifact.source,
-                received=", ".join(map(str, names)),
-                allowed=", ".join(engine.inputs),
-                fix="copy the artifact again or export it anew",
-            )
+        names = self._artifact.input_names(engine.inputs)
         self._inputs = {name: Handle(name, engine.inputs[name]) for name in names}
         self._outputs = {name: Handle(name, aval) for name, aval in engine.outputs.items()}
 

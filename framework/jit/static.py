@@ -221,7 +221,7 @@ class LoadedProgram:
                 allowed="what jit.save wrote, or the folder of one stage",
             )
         self._engine = XLAEngine(artifact.programs["float32"], artifact.weights)
-        self.input_names = list(artifact.config.get("inputs", self._engine.inputs))
+        self.input_names = artifact.input_names(self._engine.inputs)
 
     def __call__(self, *args: ArrayLike) -> Any:
         if len(args) != len(self.input_names):

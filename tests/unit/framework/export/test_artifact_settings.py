@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import yaml
 
+from framework import jit
 from framework.core.errors import ConfigError, FormatError, OarError
 from framework.export import CONFIG, Artifact, TensorSpec, load_artifact, lower_program
+from framework.inference import Config, create_predictor
 from framework.workflow import open_predictor
 
 
@@ -99,6 +101,17 @@ def test_labels_of_another_model(folder: Path, tmp_path: Path) -> None:
         FormatError, match=rf"(?s){CONFIG}: the labels are not those of the program.*1 labels"
     ):
         open_predictor(str(copy))
+
+
+def test_inputs_of_another_program(folder: Path, tmp_path: Path) -> None:
+    for number, inputs in enumerate((3, ["x"], {"x": 1}, "image")):
+        copy = change(folder, tmp_path / f"copy{number}", inputs=inputs)
+        if inputs == "image":
+            assert jit.load(copy).input_names == ["image"]
+            continue
+        for load in (jit.load, lambda path: create_predictor(Config(path))):
+            with pytest.raises(FormatError, match=rf"{CONFIG}: .*names other inputs than its program"):
+                load(copy)
 
 
 def test_what_is_no_config(folder: Path, tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from framework.core.home import home
-from framework.export import Artifact
+from framework.export import Artifact, artifact
 from framework.workflow.cache import _fingerprint, keep_artifact
 
 
@@ -62,3 +63,19 @@ def test_weights_that_changed_in_the_cache_are_never_run(
     file.write_bytes(data[:-256] + bytes(256))
     assert (keep().weights["w"] == 1).all() and "is made again" in caplog.text
     assert file.read_bytes() == data
+
+
+def test_without_a_place_it_is_made_each_time_with_one_warning(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OAR_HOME", str(tmp_path))
+
+    def refuse(**settings: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(artifact.tempfile, "TemporaryDirectory", refuse)
+    made = keep_artifact("a", "settings", [], (), lambda: Artifact({"domain": "zoo"}))
+    assert made.config["domain"] == "zoo"
+    (said,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    assert "the artifact is not kept" in said and "the file system is read-only" in said
+    assert "bytes left" in said and not list((tmp_path / "artifacts").iterdir())
