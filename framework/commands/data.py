@@ -1,16 +1,61 @@
 """Split a data set, draw its samples, measure them.
 
 oar data split photos data/photos
-oar data show -c pp_lcnet_x0_25_clothing -o data.train.dataset.root=data/photos
+oar data show -c pp_lcnet_x0_25_clothing --data data/photos
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
+
+from framework.commands.main import run
+from framework.commands.train import data_settings
+from framework.config.arguments import OUTPUT, Settings, add_config, add_data, add_settings
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of `oar data`."""
+    made = argparse.ArgumentParser(
+        prog="oar data", description="Split a data set, draw its samples, measure them."
+    )
+    commands = made.add_subparsers(dest="command", required=True)
+    split = commands.add_parser("split", help="divide data into a part to train on and one to evaluate")
+    split.add_argument("source", help="a folder of class folders, a COCO file, or a file of lines")
+    split.add_argument("output", help="the folder to write")
+    split.add_argument("--share", type=float, default=0.2, help="of the part to evaluate (default 0.2)")
+    split.add_argument("--seed", type=int, default=0)
+    split.add_argument(
+        "--header", action="store_true", help="the first line names columns, and stays in both parts"
+    )
+    show = commands.add_parser("show", help="draw samples with their labels, after all transforms")
+    show.add_argument("--count", type=int, default=8, help="how many (default 8)")
+    show.add_argument(*OUTPUT, default="output/samples", help="default: output/samples")
+    stats = commands.add_parser("stats", help="sizes, colours and lengths of the samples as they are stored")
+    for command in (show, stats):
+        add_config(command)
+        add_data(command)
+        command.add_argument("--part", choices=("train", "eval"), default="train", help="default: train")
+        add_settings(command, weights=False)
+    return made
+
+
+def _data(args: argparse.Namespace) -> int:
+    from framework.workflow.data_commands import draw_samples, measure_data, split_data
+
+    if args.command == "split":
+        print(split_data(args.source, args.output, args.share, args.seed, args.header))
+        return 0
+    given = Settings.read(args.opt).overrides
+    changes = (*given, *data_settings(args, given))
+    if args.command == "show":
+        for path in draw_samples(args.config, args.output_dir, changes, args.part, args.count):
+            print(path)
+    else:
+        print(measure_data(args.config, changes, args.part))
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs `oar data`; returns the exit status."""
-    from framework.workflow import data_commands
-
-    return data_commands.main(argv, "oar data")
+    return run(parser(), _data, argv)

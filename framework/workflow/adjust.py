@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -77,7 +78,9 @@ def _rate(rate: float, base: float, value: float) -> float:
 
 
 def data_overrides(config: str | Path, settings: Sequence[str], root: str) -> tuple[str, ...]:
-    """Overrides that take each data set of a config from another folder.
+    """Overrides that take the data sets of a config from another folder.
+
+    Where the config has two, such as data/cells/train and data/cells/val, those of the same names in `root` are meant.
 
     Raises:
         ConfigError: none of its data sets has a `root`.
@@ -93,7 +96,10 @@ def data_overrides(config: str | Path, settings: Sequence[str], root: str) -> tu
             allowed="a config whose data sets have a `root`",
             fix="set the keys of its data sets with -o data.train.dataset.…=…",
         )
-    return tuple(text for key in there for text in setting(key, root))
+    before = {key: Path(str(read_key(config, settings, key))) for key in there}
+    common = Path(os.path.commonpath(before.values()))
+    found = {key: Path(root) / path.relative_to(common) for key, path in before.items()}
+    return tuple(text for key, path in found.items() for text in setting(key, path.as_posix()))
 
 
 def worker_overrides(config: str | Path, settings: Sequence[str], count: int) -> tuple[str, ...]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import shutil
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from framework.config import bind, load
-from framework.config.arguments import OUTPUT, add_config, add_settings, settings
 from framework.config.bind import packages_of
-from framework.core.errors import ConfigError, FormatError, InputError, OarError
+from framework.core.errors import ConfigError, FormatError, InputError
 from framework.core.fields import read_list
 from framework.engine.experiment import Data, LoaderConfig
 from framework.io.dataset import split_windows
@@ -374,39 +371,3 @@ def _spread(values: Sequence[float] | np.ndarray) -> str:
 
 def _numbers(values: np.ndarray) -> str:
     return ", ".join(f"{value:.1f}" for value in values)
-
-
-def main(argv: Sequence[str] | None = None, prog: str = "oar data") -> int:
-    """The commands `split`, `show` and `stats`; the exit status is 2 where they cannot be done."""
-    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    split = commands.add_parser("split", help="divide data into a part to train on and one to evaluate")
-    split.add_argument("source", help="a folder of class folders, a COCO file, or a file of lines")
-    split.add_argument("output", help="the folder to write")
-    split.add_argument("--share", type=float, default=0.2, help="of the part to evaluate (default 0.2)")
-    split.add_argument("--seed", type=int, default=0)
-    split.add_argument(
-        "--header", action="store_true", help="the first line names columns, and stays in both parts"
-    )
-    show = commands.add_parser("show", help="draw samples with their labels, after all transforms")
-    show.add_argument("--count", type=int, default=8, help="how many (default 8)")
-    show.add_argument(*OUTPUT, default="output/samples", help="default: output/samples")
-    stats = commands.add_parser("stats", help="sizes, colours and lengths of the samples as they are stored")
-    for command in (show, stats):
-        add_config(command)
-        command.add_argument("--part", choices=("train", "eval"), default="train", help="default: train")
-        add_settings(command, weights=False)
-    args = parser.parse_args(argv)
-    try:
-        if args.command == "split":
-            print(split_data(args.source, args.output, args.share, args.seed, args.header))
-        elif args.command == "show":
-            changes = settings(args.opt)
-            for path in draw_samples(args.config, args.output_dir, changes, args.part, args.count):
-                print(path)
-        else:
-            print(measure_data(args.config, settings(args.opt), args.part))
-    except OarError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0

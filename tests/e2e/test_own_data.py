@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shlex
@@ -12,12 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from framework.commands import train
 from framework.config import load
-from framework.config.arguments import add_config, add_settings, settings
 from framework.engine.experiment import bind_experiment
 from framework.vision import image
-from framework.workflow import data_commands
-from framework.workflow.check_data import check_data
 from framework.workflow.domain import find_config
 from tests.e2e.tools import run_tool
 
@@ -112,21 +109,8 @@ def write_text(name: str, text: str) -> None:
     Path(name).write_text(text, encoding="utf-8")
 
 
-def config_and_settings(arguments: list[str]) -> tuple[str, tuple[str, ...]]:
-    parser = argparse.ArgumentParser()
-    add_config(parser)
-    add_settings(parser, weights=False)
-    found, _ = parser.parse_known_args(arguments)
-    return found.config, settings(found.opt)
-
-
 def run(command: str, arguments: list[str]) -> int:
-    if command == "data":
-        return data_commands.main(arguments)
-    if command == "check":
-        return check_data(*config_and_settings(arguments))
-    tool = {"export": "export_model"}.get(command, command)
-    done = run_tool(tool, *arguments, cwd=Path.cwd())
+    done = run_tool(command, *arguments, cwd=Path.cwd())
     print(done.stdout, done.stderr)
     return done.returncode
 
@@ -145,7 +129,8 @@ def test_the_data_are_divided_checked_and_shown_and_the_settings_fit(section: st
         if command in ("data", "check"):
             assert run(command, arguments) == 0, (command, arguments)
         if command == "train":
-            experiment = bind_experiment(load(find_config(arguments[1]), config_and_settings(arguments)[1]))
+            args = train.parser().parse_args(arguments)
+            experiment = bind_experiment(load(find_config(args.config), train.overrides(args, args.opt)))
             assert experiment.data.train is not None and len(experiment.data.train.dataset) > 3  # pyright: ignore[reportArgumentType]
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from framework.commands.data import main
 from framework.core.errors import ConfigError, InputError
 from framework.vision import image
 from framework.vision.sample import Sample
-from framework.workflow.data_commands import draw_sample, draw_samples, main, measure_data, split_data
+from framework.workflow.data_commands import draw_sample, draw_samples, measure_data, split_data
 
 
 def paint(path: Path, value: int, size_hw: tuple[int, int] = (40, 60)) -> Path:
