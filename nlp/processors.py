@@ -80,12 +80,13 @@ def tokenizer_of(context: ProcessorContext) -> tuple[Tokenize, Tokenizer]:
 
 
 class ClassProcessor(TextProcessor):
-    """Of "scores" [num_classes]."""
+    """Of "scores" [num_classes]. A blank text, such as an empty line of a file, has no class."""
 
     def result(
         self, sample: TextSample, parts: Sequence[TextSample], outputs: Sequence[Outputs]
     ) -> TextLabels:
-        classes = labelled(outputs[0]["scores"], self.context.labels, self.context.top)
+        blank = not (sample.text + (sample.pair or "")).strip()
+        classes = () if blank else labelled(outputs[0]["scores"], self.context.labels, self.context.top)
         return TextLabels(sample.text, classes, sample.pair)
 
 

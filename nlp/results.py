@@ -25,18 +25,19 @@ class Label:
 
 @dataclass(frozen=True)
 class TextLabels(TextResult):
-    """The classes of a text, or of a pair of texts, best first."""
+    """The classes of a text, or of a pair of texts, best first; none of a text that is blank."""
 
     classes: tuple[Label, ...]
     pair: str | None = None
 
     @property
     def label(self) -> str:
-        return self.classes[0].label
+        """The best class; "" where there is none."""
+        return self.classes[0].label if self.classes else ""
 
     @property
     def score(self) -> float:
-        return self.classes[0].score
+        return self.classes[0].score if self.classes else 0.0
 
     def to_dict(self) -> dict[str, Json]:
         pair = {} if self.pair is None else {"pair": self.pair}
