@@ -5,24 +5,14 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-# A float32 below what one pixel's overlap could be, so that empty boxes divide to 0.
-_EPSILON = 1e-9
-
-
-def area(boxes: jax.Array) -> jax.Array:
-    """[...]: 0 for boxes that are turned inside out."""
-    size = jnp.maximum(boxes[..., 2:] - boxes[..., :2], 0)
-    return size[..., 0] * size[..., 1]
+from framework.vision.ops.geometry import EPSILON, intersect
+from framework.vision.ops.geometry import area as area
+from framework.vision.ops.geometry import pairwise_iou as pairwise_iou
 
 
 def aligned_iou(a: jax.Array, b: jax.Array) -> jax.Array:
     """Intersection over union [...] of boxes [..., 4] one by one; shapes broadcast. Empty with empty is 0."""
-    return _overlap(a, b)[0]
-
-
-def pairwise_iou(a: jax.Array, b: jax.Array) -> jax.Array:
-    """[..., N, M] of all pairs of a [..., N, 4] and b [..., M, 4]."""
-    return aligned_iou(a[..., :, None, :], b[..., None, :, :])
+    return intersect(a, b)[0]
 
 
 def aligned_giou(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -30,28 +20,19 @@ def aligned_giou(a: jax.Array, b: jax.Array) -> jax.Array:
 
     Source: Rezatofighi et al. 2019, https://arxiv.org/abs/1902.09630
     """
-    iou, union = _overlap(a, b)
+    iou, union = intersect(a, b)
     hull = area(
         jnp.concatenate(
             [jnp.minimum(a[..., :2], b[..., :2]), jnp.maximum(a[..., 2:], b[..., 2:])],
             axis=-1,
         )
     )
-    return iou - (hull - union) / (hull + _EPSILON)
+    return iou - (hull - union) / (hull + EPSILON)
 
 
 def pairwise_giou(a: jax.Array, b: jax.Array) -> jax.Array:
     """[..., N, M] of all pairs of a [..., N, 4] and b [..., M, 4]."""
     return aligned_giou(a[..., :, None, :], b[..., None, :, :])
-
-
-def _overlap(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """(IoU, union), [...]."""
-    top_left, bottom_right = jnp.maximum(a[..., :2], b[..., :2]), jnp.minimum(a[..., 2:], b[..., 2:])
-    size = jnp.maximum(bottom_right - top_left, 0)
-    shared = size[..., 0] * size[..., 1]
-    union = area(a) + area(b) - shared
-    return shared / (union + _EPSILON), union
 
 
 def centers(boxes: jax.Array) -> jax.Array:
@@ -64,7 +45,7 @@ def inside(points: jax.Array, boxes: jax.Array) -> jax.Array:
     x, y = points[:, 0], points[:, 1]
     left, top, right, bottom = (boxes[..., side, None] for side in range(4))
     gap = jnp.minimum(jnp.minimum(x - left, y - top), jnp.minimum(right - x, bottom - y))
-    return gap > _EPSILON
+    return gap > EPSILON
 
 
 def distances_to_boxes(points: jax.Array, distances: jax.Array) -> jax.Array:

@@ -87,7 +87,9 @@ class DetectionOptions:
     """
 
     threshold: float | None = option(
-        None, "least score of what is kept: of boxes 0.5 without it, of people with keypoints 0.2"
+        None,
+        "least score of what is kept: of boxes 0.5 without it, of people with keypoints 0.2",
+        aliases=("draw_threshold", "keypoint_threshold"),
     )
     batch_size: int | None = option(None, "how many run together")
     tracker: Literal["bytetrack"] | None = option(None, "follow objects over the frames of a video")

@@ -15,6 +15,8 @@ from detection.results import Box, DetectionResult
 from framework.core.errors import ConfigError, FormatError, OarError
 from framework.export import Artifact
 from framework.inference import Runtime
+from framework.io.data_check import Observe, Report
+from framework.io.dataset import Dataset
 from framework.vision import boxes as vision_boxes
 from framework.vision.sample import Sample
 from framework.workflow import Domain, open_predictor
@@ -24,6 +26,16 @@ from framework.workflow.predict import make_predictor_function
 if TYPE_CHECKING:
     from framework.engine.experiment import Experiment
     from framework.nn.layer import Layer
+
+# What PaddleDetection's infer_cfg.yml calls a family, where that is not the model's name.
+_PADDLE_ARCH = {
+    "DINO": "DETR",
+    "RTDETR": "DETR",
+    "PPYOLOE": "YOLO",
+    "PicoDet": "GFL",
+    "PicoDetESNet": "GFL",
+    "TopDownHRNet": "HRNet",
+}
 
 
 class DetectionDomain(Domain[DetectionOptions]):
@@ -75,6 +87,15 @@ class DetectionDomain(Domain[DetectionOptions]):
         given = {name: value for name, value in vars(people).items() if value is not None}
         found = open_predictor(str(options.detector), domain=self.name, runtime=runtime, options=given)
         return cast(ObjectDetector, found)
+
+    def describe_for_paddle(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        found = {**super().describe_for_paddle(config), "draw_threshold": THRESHOLD}
+        return {**found, "arch": _PADDLE_ARCH.get(found["arch"], found["arch"])}
+
+    def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
+        from detection.data.check import validate_any  # what runs artifacts loads no data sets
+
+        return validate_any(dataset, observe)
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
         """The data set's own numbers of the classes, where the data are here.

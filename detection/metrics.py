@@ -15,6 +15,7 @@ Of the outputs, `boxes` [N, K, 4], `scores` [N, K] and `labels` [N, K], what has
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
@@ -24,6 +25,7 @@ import numpy as np
 from detection.data.keypoints import COCO_KEYPOINTS, sigmas
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, MissingExtraError
+from framework.engine.details import ClassTable, Details
 from framework.vision import boxes as box_ops
 from framework.vision.warp import Warp
 
@@ -196,7 +198,7 @@ def _check_room(batch: _Arrays, setting: str = "max_objects") -> None:
         )
 
 
-class _BoxCollector:
+class _BoxCollector(ABC):
     """Keeps the objects and the boxes found of every image."""
 
     higher_is_better = True
@@ -211,9 +213,23 @@ class _BoxCollector:
         for row in range(len(batch["kinds"])):
             self._images.append((_truth(batch, row), _found(outputs, batch, row)))
 
-    def _count(self, label: int) -> int:
-        """The objects of a class, without those to ignore."""
-        return sum(int(((truth.labels == label) & ~truth.ignored).sum()) for truth, _ in self._images)
+    @abstractmethod
+    def by_class(self) -> list[ClassScore]:
+        """The scores of each class, in the order of the labels."""
+
+    def details(self) -> Details:
+        """The rows of `by_class`."""
+        return Details(
+            ClassTable(
+                ("class", "ap", "ap50", "objects"),
+                tuple((row.name, row.ap, row.ap50, row.objects) for row in self.by_class()),
+            )
+        )
+
+    def _count(self) -> np.ndarray:
+        """The objects of each class, without those to ignore."""
+        labels = [truth.labels[~truth.ignored] for truth, _ in self._images]
+        return np.bincount(np.concatenate([np.zeros(0, int), *labels]), minlength=len(self._class_names))
 
     def _check_some(self) -> None:
         _check_some(any((~truth.ignored).any() for truth, _ in self._images))
@@ -244,12 +260,12 @@ class CocoCollector(_BoxCollector):
     def by_class(self) -> list[ClassScore]:
         """AP and AP50 of each class, in the order of the labels."""
         precision = self._evaluate().eval["precision"]  # [IoU, recall, class, area range, most boxes]
-        rows = []
+        rows, counts = [], self._count().tolist()
         for label, name in enumerate(self._class_names):
             ours = precision[:, :, label, 0, -1]
             seen = bool((ours > -1).all())
             scores = (float(ours.mean()), float(ours[0].mean())) if seen else (None, None)
-            rows.append(ClassScore(name, self._count(label), *scores))
+            rows.append(ClassScore(name, counts[label], *scores))
         return rows
 
     def _evaluate(self) -> _Evaluation:
@@ -329,8 +345,7 @@ class VocCollector(_BoxCollector):
     def by_class(self) -> list[ClassScore]:
         """The AP of each class, in the order of the labels; AP50 is given where the IoU is 0.5."""
         rows = []
-        for label, name in enumerate(self._class_names):
-            count = self._count(label)
+        for label, (name, count) in enumerate(zip(self._class_names, self._count().tolist())):
             ap = self._average_precision(label, count) if count else None
             rows.append(ClassScore(name, count, ap, ap if self._iou_threshold == 0.5 else None))
         return rows

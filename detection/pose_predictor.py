@@ -18,7 +18,7 @@ from framework.export import Artifact
 from framework.inference import Runtime
 from framework.vision import boxes as vision_boxes
 from framework.vision.sample import Sample
-from framework.vision.transforms.affine_crop import CropToObject
+from framework.vision.sample_transforms.affine_crop import CropToObject
 from framework.workflow import ImageItem
 from framework.workflow.image_runner import ImageRunner, load_transforms, open_runner
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from framework import amp as amp
     from framework import autograd as autograd
     from framework import config as config
+    from framework import distributed as distributed
     from framework import engine as engine
     from framework import export as export
     from framework import inference as inference
@@ -29,12 +30,14 @@ if TYPE_CHECKING:
     from framework.install_check import run_check as run_check
     from framework.io.state import load as load
     from framework.io.state import save as save
+    from framework.nn.flops import flops as flops
     from framework.nn.summary import summary as summary
 
 _PACKAGES = (
     "amp",
     "autograd",
     "config",
+    "distributed",
     "engine",
     "export",
     "inference",
@@ -51,6 +54,7 @@ _WHERE = {
     **dict.fromkeys(("load", "save"), "framework.io.state"),
     "Model": "framework.engine.model",
     "enable_x64": "framework.core.dtypes",
+    "flops": "framework.nn.flops",
     "run_check": "framework.install_check",
     "summary": "framework.nn.summary",
 }
@@ -61,7 +65,11 @@ def __getattr__(name: str) -> object:
         return importlib.import_module(f"framework.{name}")
     if name in _WHERE:
         return getattr(importlib.import_module(_WHERE[name]), name)
-    raise AttributeError(f"module 'framework' has no attribute {name!r}")
+    from framework.core.foreign_names import TOP, foreign_name
+
+    raise foreign_name("framework", name, TOP) or AttributeError(
+        f"module 'framework' has no attribute {name!r}"
+    )
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,8 @@ from framework.config import Kind
 from framework.core.errors import FormatError, InputError
 from framework.export import Artifact
 from framework.inference import Runtime
+from framework.io.data_check import Observe, Report
+from framework.io.dataset import Dataset
 from framework.io.interop.model_folder import CONFIG
 from framework.workflow import Domain, option
 from framework.workflow.image_runner import load_transforms
@@ -62,6 +64,11 @@ class LanguageDomain(Domain[TextOptions]):
 
     name = "nlp"
     options = TextOptions
+
+    def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
+        from nlp.data.check import validate_dataset  # what runs artifacts loads no data sets
+
+        return validate_dataset(dataset, observe)
 
     def open(self, artifact: Artifact, options: TextOptions, runtime: Runtime) -> TextAnalyzer:
         config = artifact.config

@@ -33,15 +33,33 @@ class OCROptions:
     lang: str | None = option(
         None, 'a language ("de", "ja", …): an error where the dictionary lacks its letters'
     )
-    max_side: int | None = option(None, "longest side, in pixels, at which the detector sees an image")
-    thresh: float | None = option(None, "probability from which a pixel is text, 0 to 1")
-    box_thresh: float | None = option(None, "least mean probability of a box, 0 to 1")
-    unclip_ratio: float | None = option(None, "how far boxes are grown")
-    batch_size: int | None = option(None, "how many lines run together")
-    drop_score: float | None = option(
-        None, "lines below this mean probability are dropped, 0 to 1", aliases=("threshold",)
+    max_side: int | None = option(
+        None,
+        "longest side, in pixels, at which the detector sees an image",
+        aliases=("det_limit_side_len", "text_det_limit_side_len"),
     )
-    orient: bool | None = option(None, "whether lines on their heads are turned")
+    thresh: float | None = option(
+        None,
+        "probability from which a pixel is text, 0 to 1",
+        aliases=("det_db_thresh", "text_det_thresh"),
+    )
+    box_thresh: float | None = option(
+        None, "least mean probability of a box, 0 to 1", aliases=("det_db_box_thresh", "text_det_box_thresh")
+    )
+    unclip_ratio: float | None = option(
+        None, "how far boxes are grown", aliases=("det_db_unclip_ratio", "text_det_unclip_ratio")
+    )
+    batch_size: int | None = option(None, "how many lines run together", aliases=("rec_batch_num",))
+    drop_score: float | None = option(
+        None,
+        "lines below this mean probability are dropped, 0 to 1",
+        aliases=("threshold", "text_rec_score_thresh"),
+    )
+    orient: bool | None = option(
+        None,
+        "whether lines on their heads are turned",
+        aliases=("use_angle_cls", "use_textline_orientation"),
+    )
 
     def __post_init__(self) -> None:
         for name in ("thresh", "box_thresh", "drop_score"):

@@ -8,13 +8,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import yaml
 
 from framework.config import plain
 from framework.core.errors import ConfigError, FormatError, OarError
 from framework.export import Artifact
+from framework.export.artifact import WEIGHTS, program_file
 from framework.inference import Runtime
+from framework.io.data_check import Observe, Report
+from framework.io.dataset import Dataset
 from framework.vision.sample import Sample
-from framework.vision.transforms.pad import Pad, PadToMultiple, PadToSize
+from framework.vision.sample_transforms.pad import Pad, PadToMultiple, PadToSize
 from framework.workflow import Domain, option
 from framework.workflow.image_runner import open_runner
 from framework.workflow.options import check_range
@@ -86,6 +90,28 @@ class SegmentationDomain(Domain[SegmentationOptions]):
 
     def prepare_export(self, experiment: Experiment) -> Experiment:
         return prepare_export(experiment)
+
+    def companion_files(self, config: Mapping[str, Any]) -> Mapping[str, bytes]:
+        """deploy.yaml, PaddleSeg's; `oar infer --config <folder>/deploy.yaml` runs the artifact."""
+        count, height, width, channels = (
+            side if isinstance(side, int) else None for side in config["inputs"]["image"][0]
+        )
+        deploy = {
+            "model": program_file("float32"),
+            "params": WEIGHTS,
+            "transforms": config["transforms"],
+            "input_shape": [count, channels, height, width],
+            "output_op": "argmax" if config["task"]["inference"]["output"] == "labels" else "none",
+            "output_dtype": "int32",
+        }
+        return {"deploy.yaml": yaml.safe_dump({"Deploy": deploy}, sort_keys=False).encode()}
+
+    def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
+        from segmentation.data.check import validate  # what runs artifacts loads no data sets
+        from segmentation.data.records import SegmentationDataset
+
+        known = isinstance(dataset, SegmentationDataset)
+        return validate(dataset, observe) if known else super().check_dataset(dataset, observe)
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
         """How an image is shown to the program, and the colours of the classes."""

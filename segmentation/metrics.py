@@ -14,6 +14,7 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, ShapeError
+from framework.engine.details import ClassTable, Details
 
 
 class ClassScore(NamedTuple):
@@ -116,6 +117,12 @@ class ConfusionCollector:
             )
             for name, both, predicted, labelled in zip(self._names, common, found, truth)
         ]
+
+    def details(self) -> Details:
+        """The scores of each class, and the confusion matrix in pixels."""
+        rows = tuple((r.name, r.iou, r.dice, r.precision, r.recall, r.pixels) for r in self.score_classes())
+        columns = ("class", "iou", "dice", "precision", "recall", "pixels")
+        return Details(ClassTable(columns, rows), self.confusion)
 
     def _mean(self, scores: Sequence[float | None]) -> float:
         there = [score for score in scores if score is not None]

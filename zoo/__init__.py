@@ -1,7 +1,22 @@
-"""Architectures that the domains share, their weights, and the smaller domains, each a folder."""
+"""Architectures that the domains share, their weights, and the smaller domains, each a folder.
+
+import zoo
+
+net = zoo.create_model("resnet50", pretrained=True, num_classes=3)
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from framework.workflow.models import create_model as create_model
+    from framework.workflow.models import list_models as list_models
 
 
 def __getattr__(name: str) -> object:
+    if name in ("create_model", "list_models"):
+        from framework.workflow import models
+
+        return getattr(models, name)
     if name == "predictor":  # its name of before, for one release
         from zoo.classification import predictor
 

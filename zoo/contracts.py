@@ -27,7 +27,8 @@ class BackboneConfig(Protocol):
     """The frozen dataclass that a backbone is built from, and what a model's config takes for its backbone.
 
     `variant` is a key of the module's table `VARIANTS`, whose rows have the published number of parameters, `params`.
-    It may have `num_classes`, where 0 leaves the classifier out, and `deploy`, which builds the re-parameterised form.
+    It may have `num_classes`, by default those of the official weights, where 0 leaves the classifier out, and
+    `deploy`, which builds the re-parameterised form.
     """
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field]]

@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from detection.data.coco import CocoDetection
+from detection.data.coco_pose import CocoPose
+from detection.data.records import RecordsDataset
 from detection.data.voc import VocDetection
 from framework.core.errors import InputError
 from framework.io import data_check
-from framework.io.data_check import format_table, read_samples
+from framework.io.data_check import Observe, format_table, read_samples, validate_samples
+from framework.io.dataset import Dataset
 from framework.vision import boxes as box_ops
 
 
@@ -34,7 +37,7 @@ class Report(data_check.Report):
     broken: tuple[str, ...]
     """Images that cannot be read or have another size than is said."""
     left_out: tuple[str, ...]
-    """Boxes without an area."""
+    """Boxes without an area or outside of their image."""
 
     def summary(self) -> list[str]:
         objects = sum(count for _, count, _ in self.classes)
@@ -55,7 +58,7 @@ class Report(data_check.Report):
         return {
             "images that cannot be used": self.broken,
             "images with boxes beyond their edges": self.outside,
-            "boxes without an area, which are left out": self.left_out,
+            "boxes without an area or outside of their image, which are left out": self.left_out,
         }
 
 
@@ -77,7 +80,65 @@ def open_dataset(path: Path, split: str = "", images: str = "") -> CocoDetection
     )
 
 
-def validate(dataset: CocoDetection | VocDetection) -> Report:
+@dataclass(frozen=True)
+class PoseReport(data_check.Report):
+    """What is found in a data set of people with keypoints."""
+
+    samples: int
+    people: int
+    """With a labelled keypoint."""
+    keypoints: tuple[tuple[str, int], ...]
+    """Name, and on how many people it is labelled."""
+    outside: tuple[str, ...]
+    """Samples with labelled keypoints more than a pixel beyond the image."""
+    broken: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    def summary(self) -> list[str]:
+        rows = [(name, str(count), f"{count / max(1, self.people):.1%}") for name, count in self.keypoints]
+        return [
+            f"{self.samples} samples, {self.people} objects with keypoints",
+            *format_table({"labelled": 8, "share": 6}, rows),
+        ]
+
+    def faults(self) -> Mapping[str, Sequence[str]]:
+        return {
+            "samples that cannot be used": self.broken,
+            "samples with keypoints beyond the image": self.outside,
+            "boxes without an area or outside of their image, which are left out": self.left_out,
+        }
+
+
+def validate_any(dataset: Dataset, observe: Observe | None = None) -> data_check.Report:
+    """The report that fits the data set: of objects, of keypoints, or of samples of a kind of the user's own."""
+    if isinstance(dataset, RecordsDataset):
+        return validate(dataset, observe)
+    return (
+        validate_poses(dataset, observe)
+        if isinstance(dataset, CocoPose)
+        else validate_samples(dataset, observe)
+    )
+
+
+def validate_poses(dataset: CocoPose, observe: Observe | None = None) -> PoseReport:
+    """Reads every image. Raises: OarError, where the annotations themselves cannot be read."""
+    labelled, people = np.zeros(len(dataset.class_names), int), 0
+    outside, broken = [], []
+    for sample in read_samples(dataset, broken, observe):
+        assert sample.keypoints is not None
+        visible = sample.keypoints[..., 2] > 0
+        labelled += visible.sum(axis=0)
+        people += int(visible.any(axis=1).sum())
+        height, width = sample.size_hw
+        x, y = sample.keypoints[..., 0], sample.keypoints[..., 1]
+        beyond = visible & ((x < -1) | (y < -1) | (x > width + 1) | (y > height + 1))
+        if beyond.any():
+            outside.append(f"{sample.id}, {width} x {height}: {sample.keypoints[beyond][0, :2].tolist()}")
+    counts = tuple(zip(dataset.class_names, labelled.tolist()))
+    return PoseReport(len(dataset), people, counts, tuple(outside), tuple(broken), dataset.problems)
+
+
+def validate(dataset: RecordsDataset, observe: Observe | None = None) -> Report:
     """Reads every image.
 
     Raises:
@@ -88,7 +149,7 @@ def validate(dataset: CocoDetection | VocDetection) -> Report:
     ignored = without = 0
     areas: list[np.ndarray] = []
     outside, broken = [], []
-    for sample in read_samples(dataset, broken):
+    for sample in read_samples(dataset, broken, observe):
         assert sample.boxes is not None and sample.labels is not None and sample.valid is not None
         labels = sample.labels[sample.valid]
         counts = np.bincount(labels, minlength=len(names))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +17,7 @@ from detection.data.records import (
 )
 from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
+from framework.core.fields import is_number, read_flag, read_list, read_number, read_text
 from framework.vision.dataset_files import abbreviate, read_annotations
 
 # The 80 classes of COCO's detection task, with the numbers that its files and results use (1 to 90, with gaps)
@@ -46,8 +46,8 @@ class CocoDetection(RecordsDataset):
     `annotations` and the folder `images` of the images are relative to `root`. Images come in the order of their
     ids, as COCO's evaluation takes them; classes are numbered in that of the categories' ids, which `category_ids`
     keeps. A box (left, top, width, height) becomes xyxy and is not clipped; crowds get valid False; `areas` are the
-    annotated ones. Boxes without an area are left out and listed in `problems`; images without boxes stay. The
-    sample's id is that of the image.
+    annotated ones. Boxes without an area, and those wholly outside of the size that is said of their image, are left
+    out and listed in `problems`; images without boxes stay. The sample's id is that of the image.
 
     `classes: coco` says that the classes are COCO's 80, which are then known without the file: weights for them can be
     exported without it.
@@ -96,26 +96,30 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
     number = {key: index for index, (key, _) in enumerate(categories)}
     images = dict(sorted(_by_id(data["images"], "image", file).items()))
     source_images = [
-        ImageRecord(folder / _text(one, "file_name", file), key, _size(one)) for key, one in images.items()
+        ImageRecord(folder / read_text(one, "file_name", f"{file}, image {key}"), key, find_size(one, file))
+        for key, one in images.items()
     ]
+    sizes = {record.id: record.size_hw for record in source_images}
     found: dict[Any, list[Any]] = {key: [] for key in images}
     points = count_keypoints(data, file) if keypoints else 0
     unknown, problems = [], []
     for place, one in enumerate(data["annotations"]):
         name = f"annotation {one.get('id', f'number {place + 1}')}"
-        if one.get("image_id") not in found or one.get("category_id") not in number:
-            what = "image_id" if one.get("image_id") not in found else "category_id"
+        ids = (("image_id", found), ("category_id", number))
+        what = next((key for key, known in ids if not _is_key(one.get(key)) or one[key] not in known), None)
+        if what is not None:
             unknown.append(f"{name} has {what} {one.get(what)!r}")
             continue
         x, y, width, height = box = read_box(one, points, name, file)
-        if width <= 0 or height <= 0:
-            problems.append(f"{name} on image {one['image_id']!r}: box {one.get('bbox', box)} has no area")
+        if fault := find_unusable(box, sizes[one["image_id"]]):
+            problems.append(f"{name} on image {one['image_id']!r}: box {one.get('bbox', box)} {fault}")
             continue
+        where = f"{file}, {name}"
         entry = [
             (x, y, x + width, y + height),
             number[one["category_id"]],
-            not one.get("iscrowd", 0),
-            float(one.get("area") or width * height * (0.53 if points else 1)),
+            not read_flag(one, "iscrowd", where),
+            float(read_number(one, "area", where, 0) or width * height * (0.53 if points else 1)),
         ]
         if points:
             entry.append(_points(one, points, name, file))
@@ -129,7 +133,7 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
             fix="correct the annotations, or add the categories",
         )
     check_files(source_images, file)
-    names = [_text(one, "name", file) for _, one in categories]
+    names = [read_text(one, "name", f"{file}, category {key}") for key, one in categories]
     kept = report_problems(file, problems)
     return build_records(
         source_images, names, list(found.values()), category_ids=tuple(number), problems=kept
@@ -139,7 +143,10 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
 def _as_coco(categories: list[dict[str, Any]], file: Path) -> list[dict[str, Any]]:
     """COCO's categories. Raises: InputError where the file has one of another name or id."""
     known: dict[Any, str] = dict(zip(COCO_CATEGORY_IDS, COCO_CLASSES, strict=True))
-    named = {key: _text(one, "name", file) for key, one in _by_id(categories, "category", file).items()}
+    named = {
+        key: read_text(one, "name", f"{file}, category {key}")
+        for key, one in _by_id(categories, "category", file).items()
+    }
     others = [f"{key}: {name}" for key, name in named.items() if known.get(key) != name]
     if others:
         raise InputError(
@@ -147,15 +154,16 @@ def _as_coco(categories: list[dict[str, Any]], file: Path) -> list[dict[str, Any
             where=file,
             received=abbreviate(others),
             allowed="those of COCO's 80 classes, with COCO's ids, since the data set has `classes: coco`",
-            fix=f"set classes to null in the data set, and model.num_classes to {len(named)}",
+            fix="for classes of your own: -o data.train.dataset.classes=null data.eval.dataset.classes=null "
+            f"model.num_classes={len(named)}",
         )
     return [{"id": key, "name": name} for key, name in known.items()]
 
 
 def count_keypoints(data: dict[str, list[Any]], file: Path) -> int:
     """How many keypoints an object has: the one number that the categories or else the annotations say."""
-    named = {len(one["keypoints"]) for one in data["categories"] if one.get("keypoints")}
-    counts = named or {len(one["keypoints"]) // 3 for one in data["annotations"] if one.get("keypoints")}
+    named = _lengths(data["categories"], "categories", file)
+    counts = named or {length // 3 for length in _lengths(data["annotations"], "annotations", file)}
     if len(counts) != 1:
         raise InputError(
             "there are no keypoints, or not the same number on every object",
@@ -165,6 +173,15 @@ def count_keypoints(data: dict[str, list[Any]], file: Path) -> int:
             fix="leave keypoints out for boxes alone" if not counts else "split the file by category",
         )
     return counts.pop()
+
+
+def _lengths(entries: list[dict[str, Any]], what: str, file: Path) -> set[int]:
+    """Of the lists of keypoints that are there."""
+    lists = (
+        read_list(one, "keypoints", f"{file}, {what} number {n}", [])
+        for n, one in enumerate(entries, start=1)
+    )
+    return {len(found) for found in lists if found}
 
 
 def load_coco(file: Path) -> dict[str, list[Any]]:
@@ -201,18 +218,25 @@ def _by_id(entries: list[dict[str, Any]], what: str, file: Path) -> dict[Any, di
     return found
 
 
-def _text(entry: dict[str, Any], name: str, file: Path) -> str:
-    value = entry.get(name)
-    if not isinstance(value, str) or not value:
-        raise InputError(
-            f"an entry has no {name}", where=f"{file}, id {entry.get('id')}", received=repr(value)
-        )
-    return value
+def _is_key(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _size(entry: dict[str, Any]) -> tuple[int, int] | None:
-    height, width = entry.get("height"), entry.get("width")
-    return (int(height), int(width)) if height and width else None
+def find_size(entry: dict[str, Any], file: Path) -> tuple[int, int] | None:
+    """(height, width) of an image, where the file says it."""
+    where = f"{file}, image {entry.get('id')}"
+    height, width = (int(read_number(entry, side, where, 0)) for side in ("height", "width"))
+    return (height, width) if height and width else None
+
+
+def find_unusable(box: list[float], size_hw: tuple[int, int] | None) -> str | None:
+    """Why a box [left, top, width, height] is left out; None where it is not."""
+    left, top, width, height = box
+    if width <= 0 or height <= 0:
+        return "has no area"
+    if size_hw is None or (left < size_hw[1] and top < size_hw[0] and left + width > 0 and top + height > 0):
+        return None
+    return "lies outside of its image, {1} wide and {0} high".format(*size_hw)
 
 
 def read_box(entry: dict[str, Any], keypoints: int, name: str, file: Path) -> list[float]:
@@ -221,7 +245,7 @@ def read_box(entry: dict[str, Any], keypoints: int, name: str, file: Path) -> li
     if keypoints and "bbox" not in entry:
         return _bounds(_points(entry, keypoints, name, file))
     box = entry.get("bbox")
-    if not isinstance(box, list) or len(box) != 4 or not _finite(box):
+    if not isinstance(box, list) or len(box) != 4 or not all(map(is_number, box)):
         raise InputError(
             "an annotation has no box",
             where=f"{file}, {name}",
@@ -233,7 +257,7 @@ def read_box(entry: dict[str, Any], keypoints: int, name: str, file: Path) -> li
 
 def _points(entry: dict[str, Any], keypoints: int, name: str, file: Path) -> list[list[float]]:
     flat = entry.get("keypoints") or [0] * (3 * keypoints)
-    if not isinstance(flat, list) or len(flat) != 3 * keypoints or not _finite(flat):
+    if not isinstance(flat, list) or len(flat) != 3 * keypoints or not all(map(is_number, flat)):
         raise InputError(
             "an annotation has other keypoints than its category",
             where=f"{file}, {name}",
@@ -251,10 +275,3 @@ def _bounds(points: list[list[float]]) -> list[float]:
     left, top = (min(values) for values in zip(*labelled))
     right, bottom = (max(values) for values in zip(*labelled))
     return [left, top, right - left, bottom - top]
-
-
-def _finite(values: list[Any]) -> bool:
-    return all(
-        isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        for value in values
-    )

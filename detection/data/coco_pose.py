@@ -12,17 +12,19 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from detection.data import keypoints as keypoint_names
-from detection.data.coco import coco_records, count_keypoints, load_coco, read_box
+from detection.data.coco import coco_records, count_keypoints, find_size, find_unusable, load_coco, read_box
 from detection.data.records import Records
 from framework.config.registry import register
-from framework.core.errors import FormatError, InputError
+from framework.core.errors import InputError
+from framework.core.fields import is_number, read_list
 from framework.io.dataset import LazyDataset
-from framework.vision import masks, polygons
+from framework.vision import polygons
+from framework.vision.dataset_files import Region, decode_region, is_region
 from framework.vision.sample import Sample
-from framework.vision.transforms import keep_objects
+from framework.vision.sample_transforms import keep_objects
 
 _log = logging.getLogger("oar")
-_Region = Mapping[str, Any] | list[np.ndarray] | np.ndarray
+_HiddenRegion = Mapping[str, Any] | list[np.ndarray] | np.ndarray
 """Run lengths, polygons [P, 2], or a box xyxy."""
 
 
@@ -30,7 +32,7 @@ class _Poses(NamedTuple):
     records: Records
     keypoints: tuple[str, ...]
     skeleton: tuple[tuple[int, int], ...]
-    hidden: dict[int, list[_Region]]
+    hidden: dict[int, list[_HiddenRegion]]
     """By the place of an image, what of it no loss is taken of: a segmentation each, or a box xyxy."""
     people: np.ndarray
     """[P] rows of the records that are not crowds and have a labelled keypoint"""
@@ -53,8 +55,9 @@ class CocoPose(LazyDataset):
     between keypoints of such names on a body.
 
     Raises:
-        InputError: see CocoDetection; no object has keypoints; or the file has other keypoints than `keypoints`.
-        FormatError: the file is not JSON, or not in this format; at an access, a segmentation is damaged.
+        InputError: see CocoDetection; no object has keypoints; the file has other keypoints than `keypoints`; or,
+            here or at an access, a segmentation is damaged.
+        FormatError: the file is not JSON, or not in this format.
     """
 
     root: Path
@@ -124,7 +127,7 @@ class CocoPose(LazyDataset):
                 "no object has keypoints", where=file, allowed="annotations with keypoints and boxes"
             )
         named = next((one for one in data["categories"] if one.get("keypoints")), {})
-        names = tuple(map(str, named.get("keypoints", ())))
+        names = tuple(map(str, read_list(named, "keypoints", file, [])))
         stated = self._stated_names
         names = names or stated or tuple(f"keypoint_{i}" for i in range(count_keypoints(data, file)))
         if stated and (names != stated or records.keypoints.shape[1] != len(stated)):
@@ -141,17 +144,23 @@ class CocoPose(LazyDataset):
                 "no object has keypoints", where=file, allowed="labelled keypoints on one object or more"
             )
         hidden = {} if self.per_person else _find_hidden(data, records, labelled, file)
-        lines = _lines(named.get("skeleton"), names, file)
+        lines = _lines(read_list(named, "skeleton", file, []), names, file)
         return _Poses(records, names, lines, hidden, np.flatnonzero(labelled))
 
 
-def _lines(
-    listed: list[tuple[int, int]] | None, names: tuple[str, ...], file: Path
-) -> tuple[tuple[int, int], ...]:
+def _lines(listed: list[Any], names: tuple[str, ...], file: Path) -> tuple[tuple[int, int], ...]:
     """The lines of a category, which counts keypoints from 1."""
     known = keypoint_names.skeleton(names)
     if not listed:
         return known
+    for line in listed:
+        if not isinstance(line, list) or len(line) != 2 or not all(map(is_number, line)):
+            raise InputError(
+                "the skeleton of a category is no list of lines",
+                where=f"{file}: categories, skeleton",
+                received=repr(line)[:80],
+                allowed="pairs of the numbers of keypoints, counted from 1: [[1, 2], [2, 3]]",
+            )
     lines = tuple((int(first) - 1, int(second) - 1) for first, second in listed)
     if all(0 <= end < len(names) for line in lines for end in line):
         return lines
@@ -162,44 +171,45 @@ def _lines(
 
 def _find_hidden(
     data: dict[str, list[Any]], records: Records, labelled: np.ndarray, file: Path
-) -> dict[int, list[_Region]]:
+) -> dict[int, list[_HiddenRegion]]:
     """Segmentations, or boxes without one, of the objects that are not `labelled`, in the order of the records."""
     place_of = {image.id: place for place, image in enumerate(records.images)}
+    sizes = {one["id"]: find_size(one, file) for one in data["images"]}
     at = records.starts[:-1].copy()
     keypoints = count_keypoints(data, file)
-    found: dict[int, list[_Region]] = {}
+    found: dict[int, list[_HiddenRegion]] = {}
     for one in data["annotations"]:
-        if min(read_box(one, keypoints, "an annotation", file)[2:]) <= 0:
+        if find_unusable(read_box(one, keypoints, "an annotation", file), sizes[one["image_id"]]):
             continue  # left out of the records too
         place = place_of[one["image_id"]]
         row, at[place] = int(at[place]), at[place] + 1
         if not labelled[row]:
-            found.setdefault(place, []).append(_pack_region(one.get("segmentation"), records.boxes[row]))
+            region = one.get("segmentation")
+            if region and not is_region(region):
+                raise InputError(
+                    "a segmentation is neither polygons nor run lengths",
+                    where=f"{file}, annotation {one.get('id')}",
+                    received=repr(region)[:80],
+                    allowed='[[x, y, x, y, x, y, ...]] or {"size": [height, width], "counts": runs}, or none',
+                )
+            found.setdefault(place, []).append(_pack_region(region or None, records.boxes[row]))
     return found
 
 
-def _pack_region(segmentation: Mapping[str, Any] | list[list[float]] | None, box: np.ndarray) -> _Region:
-    if isinstance(segmentation, Mapping):
-        return segmentation
-    if segmentation:  # far smaller as arrays than as lists
-        return [np.array(ring, np.float32).reshape(-1, 2) for ring in segmentation]
+def _pack_region(region: Region | None, box: np.ndarray) -> _HiddenRegion:
+    if isinstance(region, Mapping):
+        return region
+    if region is not None:  # far smaller as arrays than as lists
+        return [np.array(ring, np.float32).reshape(-1, 2) for ring in region]
     return box
 
 
-def _build_loss_mask(sample: Sample, regions: list[_Region]) -> np.ndarray:
+def _build_loss_mask(sample: Sample, regions: list[_HiddenRegion]) -> np.ndarray:
     """[H, W] bool: False within one of the regions."""
     counted = np.ones(sample.size_hw, bool)
     for region in regions:
         if isinstance(region, Mapping):
-            inside = masks.decode_rle(region)
-            if inside.shape != counted.shape:
-                raise FormatError(
-                    "a segmentation is of another size than its image",
-                    where=f"sample {sample.id!r}",
-                    received=list(inside.shape),
-                    allowed=list(counted.shape),
-                )
-            counted &= ~inside
+            counted &= ~decode_region(region, sample.size_hw, f"sample {sample.id!r}")
         elif isinstance(region, list):
             for ring in region:
                 counted &= ~polygons.fill([ring], sample.size_hw)

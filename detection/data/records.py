@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +53,8 @@ class Records:
     problems: tuple[str, ...] = ()
 
     def sample(self, index: int) -> Sample:
-        """Reads the image and puts its objects beside it.
+        """Reads the image and puts its objects beside it. Where the annotation does not say the image's size, objects
+        wholly outside of it have valid False.
 
         Raises:
             InputError: the image cannot be read, or has another size than its annotation says.
@@ -60,12 +62,16 @@ class Records:
         index = range(len(self.images))[index]
         record, rows = self.images[index], slice(self.starts[index], self.starts[index + 1])
         pixels = _read(record)
+        boxes, valid = self.boxes[rows].copy(), self.valid[rows].copy()
+        if record.size_hw is None:
+            height, width = pixels.shape[:2]
+            valid &= (boxes[:, :2] < (width, height)).all(axis=1) & (boxes[:, 2:] > 0).all(axis=1)
         return Sample(
             pixels,
-            boxes=self.boxes[rows].copy(),
+            boxes=boxes,
             keypoints=None if self.keypoints is None else self.keypoints[rows].copy(),
             labels=self.labels[rows].copy(),
-            valid=self.valid[rows].copy(),
+            valid=valid,
             areas=None if self.areas is None else self.areas[rows].copy(),
             id=record.id,
         )
@@ -82,6 +88,12 @@ class RecordsDataset(LazyDataset):
     def class_names(self) -> tuple[str, ...]:
         """The names of the classes by index."""
         return self._records.class_names
+
+    def read_labels(self) -> Sequence[np.ndarray]:
+        """The classes [K] of the objects of each image, without the image; crowds and difficult ones do not count."""
+        found, starts = self._records, self._records.starts
+        rows = (slice(*ends) for ends in itertools.pairwise(starts))
+        return [found.labels[of_image][found.valid[of_image]] for of_image in rows]
 
     @property
     def problems(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ other file."""
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -43,8 +44,9 @@ class VocDetection(RecordsDataset):
 
     An image and its annotation have the same name up to the suffix, whatever `filename` inside says. Without
     `classes` the classes are the sorted names in all annotations, of the other splits too, so that all splits number
-    them alike. Boxes are read as `read_voc` says; those whose right or lower side does not lie beyond the other one are
-    left out and listed in `problems`. Objects marked as difficult have valid False. The sample's id is the path.
+    them alike. Boxes are read as `read_voc` says; those whose right or lower side does not lie beyond the other one,
+    and those wholly outside of the size that is said of their image, are left out and listed in `problems`. Objects
+    marked as difficult have valid False. The sample's id is the path.
 
     Raises:
         ConfigError: `classes` is empty or names a class twice.
@@ -117,7 +119,7 @@ class VocDetection(RecordsDataset):
             )
         if not pairs:
             raise InputError("the list names no image", where=self._place, allowed="one or more")
-        if missing := [str(xml) for _, xml in pairs if not xml.is_file()]:
+        if missing := [str(xml) for _, xml in pairs if not os.path.isfile(xml)]:
             raise InputError(
                 f"{len(missing)} of {len(pairs)} annotations are not there",
                 where=self._place,
@@ -192,6 +194,13 @@ def _objects(
         # VOC's xmax == xmin: no box of one pixel, but a click that was not dragged
         if x1 - x0 <= 1 or y1 - y0 <= 1:
             problems.append(f"{xml}, object {place} ({one.name}): box {one.box} has no area")
+            continue
+        if voc.size_hw is not None and (min(x1, y1) <= 0 or x0 >= voc.size_hw[1] or y0 >= voc.size_hw[0]):
+            height, width = voc.size_hw
+            problems.append(
+                f"{xml}, object {place} ({one.name}): box {one.box} lies outside of its image, "
+                f"{width} wide and {height} high"
+            )
             continue
         found.append((one.box, number[one.name], not one.difficult))
     return found

@@ -1,9 +1,4 @@
-"""Non-maximum suppression in fixed shapes: it runs in the exported program, on any accelerator, in any batch.
-
-The greedy rule (keep the best box, drop what overlaps it, go on) has one fixed point: a box stays if and only if no
-better box that stays overlaps it. It is found by iterating that rule on all boxes at once, which ends after as many
-rounds as the longest chain of boxes that suppress one another, a handful in images.
-"""
+"""Non-maximum suppression in fixed shapes: it runs in the exported program, on any accelerator, in any batch."""
 
 from __future__ import annotations
 
@@ -18,6 +13,7 @@ from detection.boxes import pairwise_iou
 from detection.contracts import Detections
 from framework.config import Kind
 from framework.core.errors import ConfigError
+from framework.vision.ops import geometry
 from zoo.contracts import BackboneConfig
 from zoo.layers.variants import Row, VariantConfig
 
@@ -91,17 +87,7 @@ def suppress(
     clash = pairwise_iou(boxes, boxes) > iou_threshold
     if labels is not None:
         clash &= labels[:, None] == labels[None, :]
-    order = jnp.arange(boxes.shape[0])
-    better = clash & (order[:, None] < order[None, :])  # [i, j]: i drops j
-
-    def unsettled(state: tuple[jax.Array, jax.Array]) -> jax.Array:
-        return (state[0] != state[1]).any()
-
-    def again(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        kept = state[1]
-        return kept, valid & ~(better & kept[:, None]).any(axis=0)
-
-    return lax.while_loop(unsettled, again, (jnp.zeros_like(valid), valid))[1]
+    return geometry.suppress(clash, valid)
 
 
 def _one(boxes: jax.Array, scores: jax.Array, config: NMS) -> Detections:

@@ -72,6 +72,10 @@ class HrHRNetHead(nn.Layer):
 
     state_renames: ClassVar[tuple[tuple[str, str], ...]] = ((r"^(blocks\..*)\.norm\.", r"\1.bn."),)
 
+    def official_names(self, suite: str) -> dict[str, str]:
+        """Names of PaddleDetection to ours."""
+        return {name.replace(".bn.", ".norm."): name for name in self.state_shapes() if suite == "paddledet"}
+
     def __init__(self, width: int, num_keypoints: int) -> None:
         super().__init__()
         small = I.Normal(std=0.001)

@@ -12,13 +12,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 
-from framework.core.dtypes import Autocast, autocast_scope
+from framework.core.dtypes import Autocast, autocast, autocast_scope
 from framework.core.errors import ConfigError
+from framework.core.foreign_names import AMP, GRAD_SCALER, foreign_name, module_error
 from framework.nn.functional.autocast import check_names
 
 Level = Literal["O1", "O2"]
@@ -65,6 +66,7 @@ def auto_cast(
     custom_black_list: Collection[str] | None = None,
     level: Level = "O1",
     dtype: LowDtype = "bfloat16",
+    use_promote: bool = True,
 ) -> Iterator[None]:
     """Within the block (or the decorated function) operations of `framework.nn.functional` run in low precision.
 
@@ -72,7 +74,7 @@ def auto_cast(
     float32; all others follow their inputs, normalisation with float32 statistics. O2: parameters are read in `dtype`
     too, except those of normalisation, so that sums with parameters and embeddings stay low. The lists name functionals
     to move to `dtype` or to float32. Gradients of float32 parameters are float32. `enable=False` switches an outer
-    scope off. Source: paddle.amp.auto_cast; Micikevicius et al. 2018.
+    scope off; `use_promote` is accepted for Paddle's sake. Source: paddle.amp.auto_cast; Micikevicius et al. 2018.
 
     The policy is read while operations are traced. Open the scope inside the function that is compiled, or make
     `lowering.current_scopes()` a static argument, as nn.value_and_grad and jit.to_static do.
@@ -85,6 +87,30 @@ def auto_cast(
     promotion = jax.numpy_dtype_promotion("standard") if enable else contextlib.nullcontext()
     with autocast_scope(chosen if enable else None), promotion:
         yield
+
+
+def is_bfloat16_supported(device: object = None) -> bool:
+    """True: bfloat16 is computed on every device, on a CPU too. `device` is accepted for Paddle's sake."""
+    return True
+
+
+def is_float16_supported(device: object = None) -> bool:
+    """True: float16 is computed on every device. `device` is accepted for Paddle's sake."""
+    return True
+
+
+def is_autocast_enabled() -> bool:
+    """Whether this runs within `auto_cast`."""
+    return autocast() is not None
+
+
+def get_autocast_dtype(device_type: str | None = None) -> LowDtype | Literal["float32"]:
+    """What `auto_cast` computes in here; float32 outside of it. `device_type` is accepted for Paddle's sake."""
+    policy = autocast()
+    return "float32" if policy is None else policy.dtype
+
+
+get_autocast_cpu_dtype = get_autocast_gpu_dtype = get_autocast_dtype
 
 
 # -- loss scaling: float16 gradients below 6e-8 would vanish, so the loss is multiplied before differentiation ---------
@@ -141,6 +167,12 @@ class GradScaler:
                     allowed=allowed,
                 )
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            error = foreign_name("GradScaler", name, GRAD_SCALER)
+            raise error or AttributeError(f"'GradScaler' object has no attribute {name!r}")
+
     def init(self) -> ScalerState:
         """The state before the first step."""
         scale = self.init_loss_scaling if self.enable else 1.0
@@ -174,3 +206,9 @@ class GradScaler:
         smaller = jnp.maximum(state.scale * self.decr_ratio, 1.0)
         scale = jnp.where(grow, larger, jnp.where(shrink, smaller, state.scale))
         return ScalerState(scale, jnp.where(grow, 0, good), jnp.where(shrink, 0, bad))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise module_error("framework.amp", name, globals(), lambda name, _: AMP.get(name))

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints, overload
@@ -78,6 +78,22 @@ def packages_of(tree: Tree) -> tuple[str, ...]:
     except ConfigError as error:
         packages = binder.finish(binder.note_error(named, "domain", error))
     return tuple(dict.fromkeys((*packages, *import_components(tree))))
+
+
+def find_misfits(name: str, entries: Mapping[str, Tree], packages: Sequence[str]) -> list[str]:
+    """The keys that the component `name` does not have, or has for values of another kind; none where there is no such
+    component."""
+    if not entries:
+        return []
+    known = [get_type_hints(entry.config, include_extras=True) for entry in Catalog(packages).find_all(name)]
+
+    def fits(key: str, tree: Tree, hints: Mapping[str, Any]) -> bool:
+        binder = _Binder(packages)
+        return key in hints and binder.value(tree, hints[key], key) is not _FAILED
+
+    return [
+        key for key, tree in entries.items() if known and not any(fits(key, tree, hints) for hints in known)
+    ]
 
 
 def spell(hint: Any) -> str:

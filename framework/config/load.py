@@ -2,28 +2,35 @@
 
 One order settles every question: the files named by `_base_` in their order (each after its own bases), then the file
 itself, then the overrides. What comes later wins: mappings merge key by key, lists and scalars are replaced, and
-`_inherited_: false` inside a mapping drops whatever earlier files put there.
+`_inherited_: false` inside a mapping drops whatever earlier files put there. Where a later file or an override changes
+the `type` of a component, the keys that fit the new type stay, and one line of the log names those that do not.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import dataclasses
+import logging
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from framework.config.bind import find_misfits, packages_of
 from framework.config.imports import IMPORTS
-from framework.config.tree import INHERITED, Tree, Where, parse, write
+from framework.config.tree import INHERITED, TYPE, Tree, Where, parse, write
 from framework.core.bounded import SETTINGS, read_bytes
 from framework.core.errors import ConfigError, nearest
 
 BASE = "_base_"
+_COMMAND_LINE = "command line"
+_log = logging.getLogger("oar")
 
 
 def load(path: str | Path, overrides: Sequence[str] = ()) -> Tree:
     """Read a file, its bases and the overrides into one Tree.
 
     `_base_` is a path or a list of paths, relative to the file that names them. An override is `a.b.c=value`, the
-    value in YAML (nothing after the `=` is null); it merges like a file. Mappings that are missing on the way are
+    value in YAML (nothing after the `=` is null); it merges like a file, but for `a.b={}`, which empties a mapping as
+    `a.b=[]` empties a list. Mappings that are missing on the way are
     made. A list item is reached by its index, from 0, or from -1 counted from the end
     (`data.train.transforms.-1.scale=[0.5, 1.0]`); an override changes items and never adds one.
 
@@ -33,7 +40,7 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Tree:
     tree = _load_file(Path(path).resolve(), ())
     for text in overrides:
         tree = override(tree, text)
-    return _without_markers(tree)
+    return _without_misfits(_without_markers(tree))
 
 
 def resolved(tree: Tree) -> str:
@@ -138,24 +145,76 @@ def _shown(path: Path) -> str:
 def _merge(earlier: Tree, later: Tree) -> Tree:
     if not (isinstance(earlier.value, dict) and isinstance(later.value, dict)) or INHERITED in later.value:
         return later
-    merged = dict(earlier.value)
+    merged = _mark_type_change(earlier.value, later.value.get(TYPE))
     for key, child in later.value.items():
         merged[key] = _merge(merged[key], child) if key in merged else child
     return Tree(merged, later.where)
 
 
+def _mark_type_change(entries: dict[str, Tree], later: Tree | None) -> dict[str, Tree]:
+    """A copy of a mapping's entries; where `later` is another type, those of files say which type they were for."""
+    earlier = entries.get(TYPE)
+    if earlier is None or later is None or not isinstance(earlier.value, str) or earlier == later:
+        return dict(entries)
+    return {
+        key: child
+        if key == TYPE or child.where.source.startswith(_COMMAND_LINE)
+        else dataclasses.replace(child, meant_for=child.meant_for or earlier.value)
+        for key, child in entries.items()
+    }
+
+
+def _without_misfits(tree: Tree) -> Tree:
+    """Without the keys that were meant for another type and do not fit the one that is there now."""
+    if not any(_changed_types(tree)):
+        return tree
+    try:
+        packages = packages_of(tree)
+    except ConfigError:  # binding says the same at its own place
+        return tree
+    return _drop_misfits(tree, "", packages)
+
+
+def _changed_types(tree: Tree) -> Iterator[bool]:
+    children = tree.value.values() if isinstance(tree.value, dict) else tree.value
+    for child in children if isinstance(tree.value, dict | list) else ():
+        yield child.meant_for is not None
+        yield from _changed_types(child)
+
+
+def _drop_misfits(tree: Tree, key: str, packages: tuple[str, ...]) -> Tree:
+    if isinstance(tree.value, list):
+        items = [_drop_misfits(item, f"{key}.{n}", packages) for n, item in enumerate(tree.value)]
+        return dataclasses.replace(tree, value=items)
+    if not isinstance(tree.value, dict):
+        return tree
+    entries, named = tree.value, tree.value.get(TYPE)
+    if named is not None and isinstance(named.value, str):
+        inherited = {name: child for name, child in entries.items() if child.meant_for is not None}
+        if misfits := find_misfits(named.value, inherited, packages):
+            _log.warning(
+                f"{key}: the type is {named.value} ({named.where}); left out, as they were meant for "
+                f"{inherited[misfits[0]].meant_for}: "
+                + ", ".join(f"{name} ({entries[name].where})" for name in misfits)
+            )
+            entries = {name: child for name, child in entries.items() if name not in misfits}
+    prefix = f"{key}." if key else ""
+    kept = {name: _drop_misfits(child, prefix + name, packages) for name, child in entries.items()}
+    return dataclasses.replace(tree, value=kept)
+
+
 def _without_markers(tree: Tree) -> Tree:
     if isinstance(tree.value, dict):
         children = {key: _without_markers(child) for key, child in tree.value.items() if key != INHERITED}
-        return Tree(children, tree.where)
+        return dataclasses.replace(tree, value=children)
     if isinstance(tree.value, list):
-        return Tree([_without_markers(child) for child in tree.value], tree.where)
+        return dataclasses.replace(tree, value=[_without_markers(child) for child in tree.value])
     return tree
 
 
 def override(tree: Tree, text: str) -> Tree:
     """`tree` with one override `a.b.c=value` merged in."""
-    source = f"command line -o {text}"
+    source = f"{_COMMAND_LINE} -o {text}"
     path, equals, value = text.partition("=")
     keys = path.strip().split(".")
     if not equals or not all(keys):
@@ -166,12 +225,12 @@ def override(tree: Tree, text: str) -> Tree:
 def _assign(tree: Tree | None, keys: list[str], depth: int, leaf: Tree) -> Tree:
     """`tree` with `leaf` merged in at `keys[depth:]`; only the leaf and the mappings made for it get its place."""
     if depth == len(keys):
-        return leaf if tree is None else _merge(tree, leaf)
+        return leaf if tree is None or leaf.value == {} else _merge(tree, leaf)
     if tree is None or tree.value is None:
         tree = Tree({}, leaf.where)
     key, holder = keys[depth], ".".join(keys[:depth])
     if isinstance(tree.value, dict):
-        children = dict(tree.value)
+        children = _mark_type_change(tree.value, leaf if keys[depth:] == [TYPE] else None)
         children[key] = _assign(children.get(key), keys, depth + 1, leaf)
         return Tree(children, tree.where)
     if isinstance(tree.value, list):

@@ -201,6 +201,23 @@ class Catalog:
             fix=did_you_mean(name, names),
         )
 
+    def find_all(self, name: str) -> list[Entry]:
+        """The components of this name, of whatever kind; at most one of each."""
+        header = re.compile(rf"^class {re.escape(name)}\b", re.MULTILINE)
+        rows = [
+            row
+            for path, source in self._sources.values()
+            if header.search(source)
+            for row in _scan(source, path)
+        ]
+        known = [
+            entry.kind
+            for entry in tuple(_entries.values())
+            if entry.name == name and self._holds(entry.module)
+        ]
+        kinds = {*known, *(kind for kind, found, _ in rows if found == name)}
+        return [self.find(kind, name) for kind in sorted(kinds)]
+
     def available(self, kind: str) -> dict[str, str]:
         Kind(kind)
         modules, places = {}, {}

@@ -21,6 +21,7 @@ MAX_VALUES = 1_000_000  # aliases of aliases can make a file of one kilobyte exp
 _EXPLAINED = 1 << 16  # characters: Python's reader has the better messages, at a hundredth of libyaml's speed
 _SHOWN = 120
 INHERITED = "_inherited_"
+TYPE = "type"
 
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = (  # tag, pattern, characters that a match can start with
@@ -53,10 +54,14 @@ class Tree:
 
     `value` is None, a bool, int, float or str, a list of Trees or a dict from str to Tree. An entry of a mapping
     has the place of its key, an item of a list its own. Equality looks at values only.
+
+    Attributes:
+        meant_for: The `type` that stood beside this entry in an earlier file, where a later one changed it.
     """
 
     value: Any
     where: Where = field(compare=False)
+    meant_for: str | None = field(default=None, compare=False)
 
     def plain(self) -> Any:
         """The value as ordinary dicts, lists and scalars."""

@@ -60,6 +60,10 @@ class ShapeError(OarError, ValueError):
     """An array has a shape or a dtype that the operation does not take."""
 
 
+class ForeignNameError(OarError, AttributeError):
+    """A name of Paddle or torch that the core has not; `fix` is the line to write. See core/foreign_names.py."""
+
+
 class DeviceError(OarError, RuntimeError):
     """A device was asked for that is not there."""
 

@@ -18,6 +18,7 @@ import numpy as np
 from jax.core import Tracer
 
 from framework.core.errors import TraceError
+from framework.core.host_rng import seed_host_rng
 
 
 class _Stream:
@@ -42,8 +43,9 @@ _init_lock = threading.Lock()
 
 
 def seed(value: int) -> None:
-    """Reset the process-wide stream of keys and the stream that initialises parameters."""
+    """Reset the process-wide stream of keys, the stream that initialises parameters, and the host's generator."""
     global _default, _init
+    seed_host_rng(int(value))
     with _init_lock:
         _default, _init = _Stream(int(value)), (int(value), 0)
 

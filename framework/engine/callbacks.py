@@ -6,14 +6,19 @@ import json
 import logging
 import math
 import os
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 
-from framework.core.errors import MissingExtraError
+from framework.config.registry import register
+from framework.core.disk import disk_errors
+from framework.core.errors import ConfigError, FormatError, did_you_mean
 
 if TYPE_CHECKING:
     from framework.engine.trainer import Trainer
@@ -32,13 +37,21 @@ class Callback:
         """After a step was given to the device."""
 
     def on_log(self, trainer: Trainer, row: Row) -> None:
-        """Every `log_every` steps, with means since the last time."""
+        """At the first step, every `log_every` steps and at the end of each epoch: the learning rate of the step, and
+        means of the other numbers since the last time."""
 
     def on_eval(self, trainer: Trainer, row: Row) -> None:
         """After an evaluation; `row["best"]` says whether it was the best so far."""
 
     def on_end(self, trainer: Trainer) -> None:
         """After the last step, also when training failed."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain data that a checkpoint keeps, so that a resumed run goes on as if it had not been stopped."""
+        return {}
+
+    def set_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take back what `state_dict` gave, before `on_begin`."""
 
 
 class LogLines(Callback):
@@ -70,6 +83,23 @@ class LogLines(Callback):
         log.info(f"step {row['step']}  eval  {scores}{best}")
 
 
+@contextmanager
+def print_log(*handlers: logging.Handler) -> Iterator[None]:
+    """Show lines of the log on stdout inside the block, and give them to these handlers."""
+    shown = (logging.StreamHandler(sys.stdout), *handlers)
+    level = log.level
+    for handler in shown:
+        log.addHandler(handler)
+    log.setLevel(min(level or logging.INFO, logging.INFO))
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        for handler in shown:
+            log.removeHandler(handler)
+            handler.close()
+
+
 def _clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -83,6 +113,7 @@ class MetricsFile(Callback):
         self.path = path
 
     def on_begin(self, trainer: Trainer) -> None:
+        """Raises: DiskError, here and below, where the file cannot be written."""
         kept = []
         if self.path.is_file():
             for line in self.path.read_text(encoding="utf-8").splitlines():
@@ -93,8 +124,9 @@ class MetricsFile(Callback):
                 if row["step"] <= trainer.step:
                     kept.append(line + "\n")
         work = self.path.with_name(f".{self.path.name}")
-        work.write_text("".join(kept), encoding="utf-8")
-        os.replace(work, self.path)
+        with disk_errors(self.path, len("".join(kept).encode())):
+            work.write_text("".join(kept), encoding="utf-8")
+            os.replace(work, self.path)
 
     def on_log(self, trainer: Trainer, row: Row) -> None:
         self._write({"kind": "train", **row})
@@ -104,38 +136,12 @@ class MetricsFile(Callback):
 
     def _write(self, row: Row) -> None:
         row = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in row.items()}
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
-
-
-class TensorBoard(Callback):
-    """Scalars, and the images that the task draws of evaluated samples, as TensorBoard event files."""
-
-    def __init__(self, folder: Path) -> None:
-        try:
-            from tensorboardX import SummaryWriter
-        except ImportError:
-            raise MissingExtraError("tensorboardX", "log", "writing TensorBoard files") from None
-        self.writer = SummaryWriter(str(folder))
-
-    def on_log(self, trainer: Trainer, row: Row) -> None:
-        self._scalars("train", row)
-
-    def on_eval(self, trainer: Trainer, row: Row) -> None:
-        self._scalars("eval", row)
-        first = trainer.evaluator and trainer.evaluator.first
-        drawing = trainer.task.visualize(*first, trainer.labels) if first else None
-        if drawing is not None:
-            self.writer.add_image("eval/sample", drawing, row["step"], dataformats="HWC")
-        self.writer.flush()
-
-    def _scalars(self, group: str, row: Row) -> None:
-        for name, value in row.items():
-            if isinstance(value, float):
-                self.writer.add_scalar(f"{group}/{name}", value, row["step"])
-
-    def on_end(self, trainer: Trainer) -> None:
-        self.writer.close()
+        line = json.dumps(row, ensure_ascii=False) + "\n"
+        with (
+            disk_errors(self.path, len(line.encode())),
+            self.path.open("a", encoding="utf-8") as file,
+        ):
+            file.write(line)
 
 
 class Profile(Callback):
@@ -162,13 +168,75 @@ class Profile(Callback):
         log.info(f"profile of steps {self.step} to {self.step + 2} in {self.folder}")
 
 
-class EarlyStop(Callback):
-    """Ends training after `patience` evaluations in a row without a better score."""
+@register("callback")
+@dataclass(frozen=True)
+class EarlyStopping(Callback):
+    """Ends training after `patience` evaluations in a row that are no better than the best one before.
 
-    def __init__(self, patience: int) -> None:
-        self.patience = patience
+    Attributes:
+        monitor: The score to watch; None is the one that chooses the best checkpoint.
+        mode: Whether less ("min") or more ("max") is better; "auto" is less for names with "loss" or "perplexity" in
+            them, and what the metric says for the score that chooses the best checkpoint.
+        min_delta: An evaluation is better by more than this.
+        baseline: The best score at the start: what is not better does not count.
+    """
+
+    monitor: str | None = None
+    mode: Literal["auto", "min", "max"] = "auto"
+    patience: int = 1
+    min_delta: float = 0.0
+    baseline: float | None = None
+    _seen: dict[str, float] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.patience < 1 or self.min_delta < 0:
+            raise ConfigError(
+                "training would end at once",
+                where="EarlyStopping",
+                received=f"patience {self.patience}, min_delta {self.min_delta}",
+                allowed="patience from 1, min_delta from 0",
+            )
+
+    def on_begin(self, trainer: Trainer) -> None:
+        if trainer.step == 0:  # else a resumed run goes on with what it kept
+            self._seen.clear()
 
     def on_eval(self, trainer: Trainer, row: Row) -> None:
-        if trainer.since_best >= self.patience:
-            log.info(f"no better score in {self.patience} evaluations: training ends")
+        scores = {
+            name: value for name, value in row.items() if isinstance(value, float) and name != "seconds"
+        }
+        if not scores:
+            return
+        name = next(iter(scores)) if self.monitor is None else self.monitor
+        if name not in scores:
+            raise ConfigError(
+                "the evaluation has no such score",
+                where="EarlyStopping.monitor",
+                received=repr(name),
+                allowed=", ".join(scores),
+                fix=did_you_mean(name, scores),
+            )
+        sign = 1.0 if self._more_is_better(name, trainer) else -1.0
+        best = self._seen.get("best", self.baseline)
+        better = best is None or sign * (scores[name] - best) > self.min_delta
+        self._seen.update(
+            {"best": scores[name], "bad": 0} if better else {"bad": self._seen.get("bad", 0) + 1}
+        )
+        if self._seen["bad"] >= self.patience:
+            log.info(f"no better {name} in {self.patience} evaluations: training ends")
             trainer.stop = True
+
+    def _more_is_better(self, name: str, trainer: Trainer) -> bool:
+        if self.mode != "auto":
+            return self.mode == "max"
+        if self.monitor is None:
+            return trainer.higher_is_better
+        return not any(word in name for word in ("loss", "perplexity"))
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(self._seen)
+
+    def set_state_dict(self, state: Mapping[str, Any]) -> None:
+        if not all(isinstance(value, (int, float)) for value in state.values()):
+            raise FormatError("this is no state of EarlyStopping", received=dict(state), allowed="numbers")
+        self._seen.update(state)

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
 import numpy as np
 
 from framework.core.dtypes import narrow
-from framework.engine.task import Task
+from framework.engine.details import DetailedMetric, Details
+from framework.engine.task import Metric, Task
 from framework.io.device import without_texts
 from framework.io.loader import DataLoader
 from framework.nn.compilation import compile_options, enable_compilation_cache
 from framework.nn.functional_core import GraphDef, State
 
 
+class EvaluationCancelled(Exception):
+    """`Evaluator.cancelled` said so; there are no scores."""
+
+
 class Evaluator:
     """Evaluates parameters of one model; the program is compiled once.
 
-    `loader` pads its last batch and marks the padding in `valid`, so that every batch has one shape.
+    `loader` pads its last batch and marks the padding in `valid`, so that every batch has one shape. `cancelled` is
+    asked before each batch.
     """
 
     def __init__(
@@ -32,22 +38,30 @@ class Evaluator:
     ) -> None:
         enable_compilation_cache()
         self.task, self.loader, self.labels, self.sharding = task, loader, labels, sharding
+        self.cancelled: Callable[[], bool] = lambda: False
 
         def infer(params: State, buffers: State, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
             return task.infer(graphdef.bind(params, buffers), batch)
 
         self.first: tuple[dict, dict] | None = None  # (outputs, batch) of a run, arrays by name
+        self._metrics: Mapping[str, Metric] = {}
         device = jax.devices()[0] if sharding is None else next(iter(sharding.device_set))
         self._infer = jax.jit(infer, compiler_options=compile_options(device))
 
     def run(self, params: State, buffers: State) -> dict[str, float]:
-        """Scores by name, the one that decides first. `params` and `buffers` are the model's."""
+        """Scores by name, the one that decides first. `params` and `buffers` are the model's.
+
+        Raises:
+            EvaluationCancelled: as `cancelled` asks for.
+        """
         metrics, self.first = self.task.metrics(self.labels), None
         waiting: list[tuple[dict, dict]] = []
 
         def collect() -> None:
             outputs, batch = waiting.pop(0)
             keep = batch.pop("valid")
+            if not keep.any():  # a batch of samples that could not be read
+                return
             outputs = {name: np.asarray(value)[keep] for name, value in outputs.items()}
             batch = {name: value[keep] for name, value in batch.items()}
             self.first = self.first or (outputs, batch)
@@ -55,6 +69,8 @@ class Evaluator:
                 metric.update(outputs, batch)
 
         for batch in self.loader.batches(epoch=0):
+            if self.cancelled():
+                raise EvaluationCancelled
             numbers = without_texts(batch.data)
             arrays = {name: narrow(value, name) for name, value in numbers.items() if name != "valid"}
             placed = jax.device_put(arrays, self.sharding) if self.sharding is not None else arrays
@@ -66,4 +82,10 @@ class Evaluator:
         scores: dict[str, float] = {}
         for metric in metrics.values():
             scores |= metric.result()
+        self._metrics = metrics
         return scores
+
+    def details(self) -> Details | None:
+        """What the last run told of each class, where a metric knows that."""
+        known = (metric for metric in self._metrics.values() if isinstance(metric, DetailedMetric))
+        return next((metric.details() for metric in known), None)

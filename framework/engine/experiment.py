@@ -16,6 +16,7 @@ from framework.core.transform import Transform
 from framework.engine.callbacks import Callback
 from framework.engine.task import Pipeline, Task
 from framework.io.dataset import Dataset
+from framework.io.weighting import SamplerConfig
 from framework.optimizer.base import Optimizer
 from framework.optimizer.ema import EMA
 
@@ -29,6 +30,8 @@ class LoaderConfig:
     `batch_size` counts the samples of a step over all devices. Order and augmentation do not depend on the workers.
     `buckets` are the lengths, ascending, to which samples of different lengths, such as texts, are padded: a batch
     holds samples of about one length, and the model is compiled once for each bucket.
+    `sampler` draws samples by the weights of their classes instead of each once an epoch; in training alone.
+    `skip_bad_samples` leaves out samples that cannot be read, and lists them in the log and in the folder of the run.
     """
 
     dataset: Annotated[Dataset, Kind("dataset")]
@@ -37,8 +40,17 @@ class LoaderConfig:
     num_workers: int = 2
     worker_mode: Literal["thread", "process"] = "thread"
     buckets: tuple[int, ...] | None = None
+    sampler: SamplerConfig | None = None
+    skip_bad_samples: bool = False
 
     def __post_init__(self) -> None:
+        if self.sampler is not None and self.buckets is not None:
+            raise ConfigError(
+                "a loader has one order of samples",
+                received="sampler and buckets",
+                allowed="one of them",
+                fix="without buckets, texts are of one length: transforms with a fixed max_length",
+            )
         if self.batch_size < 1 or self.num_workers < 0:
             raise ConfigError(
                 "a loader needs samples",
@@ -60,7 +72,7 @@ class TrainOptions:
     """How long, how precisely, and what is reported. Give `epochs` or `iters`.
 
     Attributes:
-        log_every: Steps between two lines of the log.
+        log_every: Steps between two lines of the log; the first step and the end of each epoch have one too.
         eval_every, save_every: Steps; without a number at the end of each epoch. The last step always does both.
         keep: How many of the latest checkpoints stay; the best one always does.
         amp: The type of activations and matrix products; parameters stay float32.
@@ -69,9 +81,11 @@ class TrainOptions:
         lr_batch_size: The batch size that the learning rate is meant for; it is scaled linearly to the actual one.
         ema: A moving average of the parameters, which is evaluated and exported instead of them.
         early_stop: Stop after so many evaluations without a better score.
-        tensorboard: Write scalars, and images where the task draws some, to <run>/tensorboard.
+        tensorboard: Write scalars, and images where the task draws some, to <run>/tensorboard; the same as the callback
+            `{type: TensorBoard}`.
         profile_step: Record a profile of this step and the two after it to <run>/profile.
-        callbacks: Of the user, after those of the framework.
+        callbacks: Run after those of the framework, in this order: EarlyStopping, TensorBoard, VisualDL, WandB, and the
+            user's own.
     """
 
     epochs: int | None = None
@@ -120,11 +134,24 @@ class Pretrained:
     expression, such as "^fc\\." for another number of classes) keep their own initialisation; all others must fit.
 
     `into` names the part of the model that the weights are of, such as "backbone"; what else they hold, such as the
-    classifier of ImageNet, is left out."""
+    classifier of ImageNet, is left out.
+
+    With `partial`, in place of these two, everything is taken that fits by name and shape, and the log says what is
+    not: a detector for other classes starts from one of COCO so."""
 
     weights: str
     skip: str | None = None
     into: str | None = None
+    partial: bool = False
+
+    def __post_init__(self) -> None:
+        if self.partial and (self.skip is not None or self.into is not None):
+            raise ConfigError(
+                "`partial` takes what fits",
+                received=f"skip {self.skip!r}, into {self.into!r}",
+                allowed="partial alone, or skip and into",
+                fix="-o pretrained.skip=null pretrained.into=null",
+            )
 
 
 @dataclass(frozen=True)

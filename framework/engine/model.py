@@ -5,17 +5,20 @@
     model.fit(train_dataset, eval_dataset, batch_size=64, epochs=2)
     model.evaluate(eval_dataset)
 
-A data set gives tuples: the inputs of the network, then its labels. Source: paddle.Model.
+A data set gives tuples: the inputs of the network, then its labels. Arrays are one as `io.TensorDataset([x, y])`.
+Source: paddle.Model.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -23,19 +26,24 @@ import numpy as np
 
 from framework.core.errors import ConfigError
 from framework.distributed import Partitioner
-from framework.engine.callbacks import Callback, LogLines
+from framework.engine.callbacks import Callback, LogLines, print_log
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import TrainOptions
+from framework.engine.label_report import find_bad_labels
 from framework.engine.task import Losses, Task
 from framework.engine.trainer import Trainer
+from framework.io.checkpoint import flatten, unflatten
 from framework.io.loader import DataLoader
 from framework.io.recipe import Batch
 from framework.io.state import load, save
 from framework.metric import Metric
 from framework.nn import functional_core
 from framework.nn.layer import Layer, Parameter
-from framework.nn.summary import summary
+from framework.nn.summary import summarize
 from framework.optimizer import Optimizer
+
+log = logging.getLogger("oar")
+_OPTIMIZER = ".optimizer.safetensors"
 
 
 class _Judge:
@@ -72,16 +80,30 @@ class _Supervised(Task):
     judges: tuple[Metric, ...]
 
     def pack(self, sample: Any) -> dict[str, np.ndarray]:
+        if isinstance(sample, Mapping):
+            names = [f"sample[{name!r}]" for name in sample]
+            raise ConfigError(
+                "a sample is a dict",
+                where="Model",
+                received=f"the keys {', '.join(map(repr, sample))}",
+                allowed=f"a tuple of {self._fields()}, in the order of the network's arguments",
+                fix=f"let the data set return ({', '.join(names[: self.inputs + self.labels])})",
+            )
         fields = sample if isinstance(sample, (tuple, list)) else (sample,)
-        if len(fields) < self.inputs:
+        if len(fields) < self.inputs + self.labels:
             raise ConfigError(
                 "a sample has too few fields",
                 where="Model",
                 received=len(fields),
-                allowed=f"{self.inputs} inputs and {self.labels} labels",
+                allowed=self._fields(),
+                fix="of arrays a data set is made with framework.io.TensorDataset([x, y])",
             )
         names = [f"input{n}" for n in range(self.inputs)] + [f"label{n}" for n in range(self.labels)]
         return {name: np.asarray(value) for name, value in zip(names, fields)}
+
+    def _fields(self) -> str:
+        counts = ((self.inputs, "input"), (self.labels, "label"))
+        return " and ".join(f"{n} {name}{'s' if n != 1 else ''}" for n, name in counts)
 
     def _outputs(self, model: Layer, batch: Mapping[str, jax.Array]) -> tuple:
         out = model(*(batch[f"input{n}"] for n in range(self.inputs)))
@@ -109,38 +131,45 @@ class Model:
     """A network with its training. `network` is the same Layer throughout and has the current values.
 
     Args:
-        inputs, labels: How many fields of a sample are inputs and labels (numbers, or sequences of InputSpec).
+        inputs, labels: How many fields of a sample are inputs and labels: numbers, an InputSpec or a sequence of them;
+            None is one.
     """
 
-    def __init__(self, network: Layer, inputs: Any = 1, labels: Any = 1) -> None:
+    def __init__(self, network: Layer, inputs: Any = None, labels: Any = None) -> None:
         self.network = network
-        self._inputs, self._labels = (n if isinstance(n, int) else len(n) for n in (inputs, labels))
+        self._inputs, self._labels = _count(inputs), _count(labels)
+        self._specs = inputs if isinstance(inputs, (tuple, list)) else [inputs]
         self._optimizer: Optimizer | None = None
         self._loss: Callable[..., Any] | None = None
         self._metrics: tuple[Metric, ...] = ()
         self._amp: dict[str, Any] = {}
         self._kept: Any = None  # the optimizer's state between two calls of fit
+        self._collected: Any = None  # gradients of calls of train_batch without an update
 
     def prepare(
         self,
         optimizer: Optimizer | None = None,
         loss: Callable[..., Any] | None = None,
         metrics: Metric | Sequence[Metric] | None = None,
-        amp_configs: str | None = None,
+        amp_configs: str | Mapping[str, str] | None = None,
     ) -> None:
         """Set what trains and judges the network. `loss` takes outputs and labels and returns a scalar, or several.
 
-        `amp_configs` is "O1" or "O2": bfloat16 activations.
+        `amp_configs` is "O1" or "O2", for bfloat16 activations, or `{"level": "O1", "dtype": "float16"}`.
         """
         self._optimizer, self._loss = optimizer, loss
         self._metrics = (metrics,) if isinstance(metrics, Metric) else tuple(metrics or ())
-        if amp_configs not in (None, "O0", "O1", "O2"):
+        given = {"level": amp_configs or "O0"} if not isinstance(amp_configs, Mapping) else dict(amp_configs)
+        level, dtype = given.pop("level", "O1"), given.pop("dtype", "bfloat16")
+        if level not in ("O0", "O1", "O2") or dtype not in ("bfloat16", "float16") or given:
             raise ConfigError(
-                "unknown level", where="Model.prepare", received=amp_configs, allowed="O0, O1, O2"
+                "unknown level",
+                where="Model.prepare",
+                received=amp_configs,
+                allowed='O0, O1, O2, or {"level": one of them, "dtype": "bfloat16" or "float16"}',
             )
-        low = amp_configs in ("O1", "O2")
-        self._amp = {"amp": "bfloat16", "amp_level": amp_configs} if low else {}
-        self._kept = None
+        self._amp = {"amp": dtype, "amp_level": level} if level != "O0" else {}
+        self._kept = self._collected = None
 
     def _task(self, judged: bool = True) -> _Supervised:
         return _Supervised(self._inputs, self._labels, self._loss, self._metrics if judged else ())
@@ -156,7 +185,7 @@ class Model:
 
     def fit(
         self,
-        train_data: Any,
+        train_data: Any = None,
         eval_data: Any = None,
         batch_size: int = 1,
         epochs: int = 1,
@@ -168,16 +197,26 @@ class Model:
         drop_last: bool = False,
         shuffle: bool = True,
         num_workers: int = 0,
-        callbacks: Sequence[Callback] = (),
+        callbacks: Callback | Sequence[Callback] | None = None,
+        accumulate_grad_batches: int = 1,
         num_iters: int | None = None,
         seed: int = 0,
     ) -> dict[str, float]:
         """Train; returns the last scores. `train_data` is a Dataset or a DataLoader; frequencies count epochs.
 
-        `save_dir` gets checkpoints every `save_freq` epochs and `final.safetensors`.
+        `save_dir` gets checkpoints every `save_freq` epochs and `final.safetensors`. `accumulate_grad_batches` averages
+        the gradients of so many batches for one step of the optimizer. With `verbose` 0 nothing is printed.
+
+        Raises:
+            ConfigError: the model is not prepared, or the data are no data set of inputs and labels.
+            TrainingError, TrainingStopped: see Trainer.fit.
         """
         self._ready("optimizer", "loss")
-        task = self._task()
+        assert self._optimizer is not None
+        _check_data(train_data, "fit")
+        task, optimizer = self._task(), self._optimizer
+        if accumulate_grad_batches != 1:
+            optimizer = dataclasses.replace(optimizer, accumulate=accumulate_grad_batches)
         train = self._loader(
             train_data, task, batch_size, num_workers, shuffle=shuffle, drop_last=drop_last, seed=seed
         )
@@ -195,39 +234,74 @@ class Model:
         trainer = Trainer(
             self.network,
             task,
-            self._optimizer,
+            optimizer,
             train,
             options,
             eval=evaluated,
             folder=Path(save_dir) if save_dir else None,
-            callbacks=[*([LogLines()] if verbose else []), *callbacks],
+            callbacks=[*([LogLines()] if verbose else []), *_listed(callbacks)],
             partitioner=Partitioner(jax.devices()[:1]),
         )
-        if self._kept is not None:
+        if self._kept is not None and self._kept.keys() == trainer.state.optimizer.keys():
             trainer.start_from(self._kept)
-        scores = trainer.fit()
+        with print_log() if verbose else contextlib.nullcontext():
+            scores = trainer.fit()
         self._kept = trainer.state.optimizer
         if save_dir:
             save(self.network.state_dict(), Path(save_dir) / "final.safetensors")
         return scores
 
-    def evaluate(self, eval_data: Any, batch_size: int = 1, num_workers: int = 0) -> dict[str, float]:
-        """Scores of the metrics by name, and the mean `loss` where a loss is prepared."""
+    def evaluate(
+        self,
+        eval_data: Any,
+        batch_size: int = 1,
+        log_freq: int = 10,
+        verbose: int = 2,
+        num_workers: int = 0,
+        callbacks: Callback | Sequence[Callback] | None = None,
+        num_iters: int | None = None,
+    ) -> dict[str, float]:
+        """Scores of the metrics by name, and the mean `loss` where a loss is prepared.
+
+        With `verbose` the scores are printed, with 2 also a line every `log_freq` batches. `num_iters` is the most
+        batches that are looked at. Callbacks watch training: none can be given here.
+
+        Raises:
+            ConfigError: the data are no data set of inputs and labels, or there are callbacks.
+        """
+        _check_data(eval_data, "evaluate")
+        _refuse_callbacks(callbacks, "evaluate")
         metrics = [*self._metrics, *([_MeanLoss(self._loss)] if self._loss else [])]
         task = _Supervised(self._inputs, self._labels, self._loss, tuple(metrics))
         loader = self._loader(eval_data, task, batch_size, num_workers, pad_last=True)
+        watched = _Watched(loader, log_freq if verbose == 2 else None, num_iters)
         graphdef, params, buffers = functional_core.split(self.network.eval())
-        return Evaluator(graphdef, task, loader).run(params, buffers)
+        with print_log() if verbose else contextlib.nullcontext():
+            scores = Evaluator(graphdef, task, cast(DataLoader, watched)).run(params, buffers)
+            log.info("eval  " + "  ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+        return scores
 
     def predict(
-        self, test_data: Any, batch_size: int = 1, num_workers: int = 0, stack_outputs: bool = False
+        self,
+        test_data: Any,
+        batch_size: int = 1,
+        num_workers: int = 0,
+        stack_outputs: bool = False,
+        verbose: int = 1,
+        callbacks: Callback | Sequence[Callback] | None = None,
     ) -> list[Any]:
-        """For each output of the network a list of its batches, or with `stack_outputs` one array."""
+        """For each output of the network a list of its batches, or with `stack_outputs` one array.
+
+        `test_data` may be an array of inputs. With `verbose` the number of samples is printed.
+        """
+        _refuse_callbacks(callbacks, "predict")
         task = _Supervised(self._inputs, 0, None, (collect := _Collect(),))
         loader = self._loader(test_data, task, batch_size, num_workers, pad_last=True)
         graphdef, params, buffers = functional_core.split(self.network.eval())
-        Evaluator(graphdef, task, loader).run(params, buffers)
-        outputs = [list(batches) for batches in zip(*collect.batches)]
+        with print_log() if verbose else contextlib.nullcontext():
+            Evaluator(graphdef, task, loader).run(params, buffers)
+            outputs = [list(batches) for batches in zip(*collect.batches)]
+            log.info(f"predicted {sum(map(len, outputs[0])) if outputs else 0} samples")
         return [np.concatenate(batches) for batches in outputs] if stack_outputs else outputs
 
     def _loader(self, data: Any, task: _Supervised, batch_size: int, num_workers: int, **how: Any) -> Any:
@@ -237,19 +311,32 @@ class Model:
 
     # -- one batch at a time ------------------------------------------------------------------------------------------
 
-    def train_batch(self, inputs: Any, labels: Any) -> float:
-        """One step on one batch of arrays; returns the loss. For loops of one's own; `fit` is faster."""
+    def train_batch(self, inputs: Any, labels: Any = (), update: bool = True) -> float:
+        """One step on one batch of arrays; returns the loss. For loops of one's own; `fit` is faster.
+
+        With `update=False` the gradients are kept, and added to those of the next call.
+
+        Raises:
+            LabelError: a label is no class.
+        """
         self._ready("optimizer", "loss")
         assert self._optimizer is not None
         task = self._task()
         step = functional_core.value_and_grad(
             self.network.train(), lambda layer, batch: task.loss(layer, batch).total
         )
-        loss, grads = step(self._batch(inputs, labels))
-        self._optimizer.step(self.network, grads)
+        batch = self._batch(inputs, labels)
+        loss, grads = step(batch)
+        if np.isnan(float(loss)) and (wrong := find_bad_labels(task, self.network, batch)) is not None:
+            raise wrong
+        if self._collected is not None:
+            grads = jax.tree.map(jnp.add, self._collected, grads)
+        self._collected = None if update else grads
+        if update:
+            self._optimizer.step(self.network, grads)
         return float(loss)
 
-    def eval_batch(self, inputs: Any, labels: Any) -> dict[str, float]:
+    def eval_batch(self, inputs: Any, labels: Any = ()) -> dict[str, float]:
         """Scores of one batch of arrays."""
         self._ready("metrics")
         task, batch = self._task(), self._batch(inputs, labels)
@@ -266,21 +353,46 @@ class Model:
         return [np.asarray(value) for value in outputs.values()]
 
     def _batch(self, inputs: Any, labels: Any) -> dict[str, jax.Array]:
-        def listed(value: Any) -> Sequence[Any]:
-            return value if isinstance(value, (tuple, list)) else (value,)
-
-        named = {f"input{n}": jnp.asarray(value) for n, value in enumerate(listed(inputs))}
-        return named | {f"label{n}": jnp.asarray(value) for n, value in enumerate(listed(labels))}
+        named = {f"input{n}": jnp.asarray(value) for n, value in enumerate(_listed(inputs))}
+        return named | {f"label{n}": jnp.asarray(value) for n, value in enumerate(_listed(labels))}
 
     # -- files and facts ----------------------------------------------------------------------------------------------
 
-    def save(self, path: str | Path) -> None:
-        """Write the network's arrays to `path`.safetensors. `framework.jit.save` writes a program."""
-        save(self.network.state_dict(), Path(f"{path}").with_suffix(".safetensors"))
+    def save(self, path: str | Path, training: bool = True) -> None:
+        """Write the network's arrays to `path`.safetensors and, after `fit`, the optimizer's to `path`.optimizer.
+        safetensors.
 
-    def load(self, path: str | Path, skip_mismatch: bool = False) -> None:
-        """Read the network's arrays; with `skip_mismatch` only those that fit by name and shape."""
+        Raises:
+            ConfigError: `training` is False: a program is written by `framework.jit.save`.
+        """
+        if not training:
+            raise ConfigError(
+                "Model.save writes arrays, and no program",
+                where="Model.save",
+                received="training=False",
+                fix="framework.jit.save(model.network.eval(), path, input_spec=[...])",
+            )
+        save(self.network.state_dict(), Path(f"{path}").with_suffix(".safetensors"))
+        if self._kept is not None:
+            save(flatten(self._kept), Path(f"{path}").with_suffix(_OPTIMIZER))
+
+    def load(self, path: str | Path, skip_mismatch: bool = False, reset_optimizer: bool = False) -> None:
+        """Read the network's arrays; with `skip_mismatch` only those that fit by name and shape.
+
+        The state of the optimizer comes with them, where it was saved beside them and one is prepared;
+        `reset_optimizer` leaves it out.
+
+        Raises:
+            WeightError: the arrays do not fit the network, or those of the optimizer the one that is prepared.
+        """
         path = Path(path)
+        kept = path.with_suffix(_OPTIMIZER)
+        if self._optimizer is not None:
+            self._kept = None
+            if kept.is_file() and not reset_optimizer:
+                groups = self._optimizer.param_groups(self.network)
+                trained = {name: p.value for name, p in self.network.named_parameters() if name in groups}
+                self._kept = unflatten(self._optimizer.init(trained, groups), load(kept), where=kept)
         state = load(path if path.suffix else path.with_suffix(".safetensors"))
         if skip_mismatch:
             shapes = self.network.state_shapes()
@@ -290,9 +402,70 @@ class Model:
     def parameters(self) -> list[Parameter]:
         return self.network.parameters()
 
-    def summary(self, input_size: Any, dtype: str = "float32") -> str:
-        """A table of layers, shapes, parameters and FLOPs; see `framework.summary`."""
-        return str(summary(self.network, input_size, dtype))
+    def summary(self, input_size: Any = None, dtype: str | Sequence[str] | None = None) -> str:
+        """A table of layers, shapes, parameters and FLOPs; see `framework.summary`. Shape and dtype are by default
+        those of the InputSpecs that the model was made with; a size that is open there counts as 1."""
+        specs = [spec for spec in self._specs if spec is not None and not isinstance(spec, int)]
+        if input_size is None:
+            if not specs:
+                raise ConfigError(
+                    "nothing says how large the input is",
+                    where="Model.summary",
+                    fix="model.summary((1, 224, 224, 3)), or Model(network, inputs=[InputSpec(...)])",
+                )
+            input_size = [[n if isinstance(n, int) and n > 0 else 1 for n in spec.shape] for spec in specs]
+            dtype = dtype or [str(np.dtype(spec.dtype)) for spec in specs]
+        return str(summarize(self.network, input_size, dtype or "float32"))
+
+
+def _count(fields: Any) -> int:
+    if isinstance(fields, int):
+        return fields
+    return len(fields) if isinstance(fields, (tuple, list)) else 1
+
+
+def _listed(value: Any) -> Sequence[Any]:
+    if isinstance(value, (tuple, list)):
+        return value
+    return () if value is None else (value,)
+
+
+def _check_data(data: Any, where: str) -> None:
+    """Raises: ConfigError for arrays, which hold no pairs of an input and its label."""
+    if data is None or isinstance(data, (np.ndarray, jax.Array)):
+        raise ConfigError(
+            f"{where} takes a data set of inputs and labels",
+            where=f"Model.{where}",
+            received="nothing" if data is None else f"an array {list(data.shape)}",
+            allowed="a Dataset or a DataLoader",
+            fix=f"model.{where}(framework.io.TensorDataset([x, y]), ...)",
+        )
+
+
+def _refuse_callbacks(callbacks: object, where: str) -> None:
+    if callbacks:
+        raise ConfigError(
+            "callbacks watch training",
+            where=f"Model.{where}",
+            received=type(callbacks).__name__,
+            allowed="callbacks of Model.fit",
+            fix=f"use what {where} returns",
+        )
+
+
+class _Watched:
+    """The batches of a loader, up to `limit` of them, with a line of the log every so many."""
+
+    def __init__(self, loader: Any, log_every: int | None, limit: int | None) -> None:
+        self.loader, self.log_every = loader, log_every
+        self.count = len(loader) if limit is None else min(limit, len(loader))
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        with contextlib.closing(self.loader.batches(epoch)) as batches:
+            for number, batch in enumerate(itertools.islice(batches, self.count), start=1):
+                yield batch
+                if self.log_every and (number % self.log_every == 0 or number == self.count):
+                    log.info(f"eval  batch {number}/{self.count}")
 
 
 class _NamedLoader:

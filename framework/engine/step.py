@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -48,7 +48,14 @@ jax.tree_util.register_dataclass(TrainState, [f.name for f in fields(TrainState)
 
 
 Log = dict[str, jax.Array]
-Step = Callable[[TrainState, Mapping[str, jax.Array]], tuple[TrainState, Log]]
+
+
+class Step(Protocol):
+    """(state, batch) -> (state, log), compiled by jax."""
+
+    def __call__(self, state: TrainState, batch: Mapping[str, jax.Array], /) -> tuple[TrainState, Log]: ...
+
+    def lower(self, state: TrainState, batch: Mapping[str, Any], /) -> jax.stages.Lowered: ...
 
 
 def init_state(

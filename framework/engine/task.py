@@ -59,6 +59,10 @@ class Task(ABC):
     padding: ClassVar[Mapping[str, Any] | None] = None
     label_arrays: ClassVar[tuple[str, ...]] = ()
 
+    def adapt(self, dataset: Any) -> Task:
+        """The task for this training data: with numbers where a setting leaves them to the data."""
+        return self
+
     def pack(self, sample: Any) -> dict[str, np.ndarray]:
         """Arrays of fixed shape, for one sample of the data set. Those of texts ("U") are for the metrics alone.
 

@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Sequence, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -19,14 +19,16 @@ from typing import Any, cast
 import jax
 import numpy as np
 
-from framework.core.errors import ConfigError, OarError, WeightError
+from framework.core.errors import ConfigError, FormatError, OarError, WeightError
 from framework.distributed import Partitioner
 from framework.engine.callbacks import Callback
-from framework.engine.evaluator import Evaluator
+from framework.engine.evaluator import EvaluationCancelled, Evaluator
 from framework.engine.experiment import TrainOptions
+from framework.engine.label_report import find_bad_labels, name_samples
 from framework.engine.step import TrainState, init_state, train_step
+from framework.engine.stopping import StopSignals, TrainingStopped
 from framework.engine.task import Task
-from framework.io.checkpoint import CHECKPOINTS, CheckpointStore, flatten, load_checkpoint, unflatten
+from framework.io.checkpoint import CHECKPOINTS, STATE, CheckpointStore, flatten, load_checkpoint, unflatten
 from framework.io.device import prefetch_to_device, without_texts
 from framework.io.loader import DataLoader
 from framework.nn import functional_core
@@ -37,8 +39,11 @@ from framework.optimizer.lr import PlateauState
 log = logging.getLogger("oar")
 
 
+DIVERGED = "training has diverged"
+
+
 class TrainingError(OarError, RuntimeError):
-    """Training cannot go on: the loss is no number any more."""
+    """Training cannot go on: the loss is no number any more, or labels are no classes."""
 
 
 class Trainer:
@@ -76,6 +81,7 @@ class Trainer:
     ) -> None:
         self.model, self.task, self.train, self.options = model, task, train, options
         self.labels, self.callbacks, self.about = labels, tuple(callbacks), about or {}
+        self.folder = folder
         self.store = CheckpointStore(folder / CHECKPOINTS, options.keep) if folder else None
         self.batch_size = int(train.batch_size or 1)
         self.steps_per_epoch = len(train)
@@ -94,7 +100,15 @@ class Trainer:
         self.schedule = optimizer.schedule.resolve(*updates)
         watched = self.schedule.plateau
         self.plateau = PlateauState(watched) if watched is not None else None
-        graphdef, params, buffers = functional_core.split(model.train())
+        # In the compiled programs alone: another optimizer may train all of the same model afterwards.
+        frozen = (
+            model.freeze_statistics("|".join(f"(?:{p})" for p in optimizer.frozen))
+            if optimizer.frozen
+            else []
+        )
+        self.graphdef, params, buffers = functional_core.split(model.train())
+        for layer in frozen:
+            layer.statistics_frozen = False
         self.param_groups = optimizer.param_groups(model)
         # Copies: the step consumes its input, and the model keeps its own arrays until training ends.
         self.state: TrainState = self.partitioner.place(
@@ -105,7 +119,7 @@ class Trainer:
         if factor != 1.0:
             log.info(f"learning rate times {factor:g}: batch size {batch} instead of {options.lr_batch_size}")
         self.step_fn = train_step(
-            graphdef,
+            self.graphdef,
             task,
             optimizer,
             self.schedule,
@@ -121,6 +135,8 @@ class Trainer:
             self.evaluator = Evaluator(functional_core.graph_def(model.eval()), task, eval, labels, place)
         self._sums: dict[str, float] = {}
         self._pending: deque[tuple[int, tuple, dict]] = deque()
+        self._signals = StopSignals()
+        self._owes_evaluation, self._saved_step = False, -1
 
     # -- where the run is -------------------------------------------------------------------------------------------
 
@@ -149,6 +165,13 @@ class Trainer:
             WeightError: it is of another model, or of a run with other settings.
         """
         saved = load_checkpoint(folder)
+        if missing := {"settings", "best_score", "since_best", "sums", "plateau"} - saved.meta.keys():
+            raise FormatError(
+                "the checkpoint does not say where the run was",
+                where=folder / STATE,
+                received=f"no {', '.join(sorted(missing))}",
+                fix="resume from another checkpoint, or start from its model.safetensors with `pretrained`",
+            )
         ours = {**self.state.params, **self.state.buffers}
         shapes = {name: tuple(a.shape) for name, a in ours.items()}
         theirs = {name: tuple(a.shape) for name, a in saved.model.items()}
@@ -179,13 +202,30 @@ class Trainer:
         self.state = self.partitioner.place(TrainState(params=params, buffers=buffers, **rest))
         self.best_score, self.since_best = saved.meta["best_score"], saved.meta["since_best"]
         self._sums = dict(saved.meta["sums"])
+        self._owes_evaluation, self._saved_step = saved.meta.get("owes_evaluation", False), self.step
+        kept = saved.meta.get("callbacks", {})
+        for name, callback in self._named_callbacks().items():
+            if isinstance(kept.get(name), dict):
+                callback.set_state_dict(kept[name])
         if self.plateau is not None and saved.meta["plateau"] is not None:
             self.plateau.set_state_dict(saved.meta["plateau"])
         log.info(f"going on from step {self.step} of {folder}")
 
+    def compile_step(self, batch: Mapping[str, Any]) -> jax.stages.Compiled:
+        """The program of a step for a batch of these arrays, or of their jax.ShapeDtypeStructs. Nothing is computed."""
+        return self.step_fn.lower(self.state, batch).compile()
+
     def start_from(self, optimizer: Any) -> None:
         """Begin with the state that the optimizer had at the end of another training of the same model."""
         self.state = replace(self.state, optimizer=self.partitioner.place(optimizer))
+
+    def _named_callbacks(self) -> dict[str, Callback]:
+        """By type, numbered within it: other callbacks may come and go between a run and its resumption."""
+        named: dict[str, Callback] = {}
+        for callback in self.callbacks:
+            kind = type(callback).__name__
+            named[f"{kind}_{sum(name.startswith(f'{kind}_') for name in named)}"] = callback
+        return named
 
     def _rest(self) -> dict[str, Any]:
         kept = ("step", "optimizer", "ema", "scaler", "lr_factor")
@@ -203,27 +243,51 @@ class Trainer:
             "best_score": self.best_score,
             "since_best": self.since_best,
             "sums": self._sums,
+            "owes_evaluation": self._owes_evaluation,
+            "callbacks": {
+                name: state
+                for name, callback in self._named_callbacks().items()
+                if (state := callback.state_dict())
+            },
             "plateau": self.plateau.state_dict() if self.plateau else None,
             "labels": list(self.labels),
             **self.about,
         }
-        return self.store.save(self.step, model, flatten(self._rest()), meta, best)
+        folder = self.store.save(self.step, model, flatten(self._rest()), meta, best)
+        self._saved_step = self.step
+        return folder
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
     def fit(self) -> dict[str, float]:
         """Train to the end; returns the scores of the last evaluation. The model then has the final parameters.
 
+        The first SIGINT or SIGTERM lets the step end and a checkpoint be written, from which the run goes on with the
+        same numbers; the second ends the process as ever.
+
         Raises:
             TrainingError: the loss or the norm of the gradients is no number; the steps and samples are named.
+            TrainingStopped: a signal came before the end. The model has the parameters of the last step.
         """
+        with StopSignals() as self._signals:
+            if self.evaluator is not None:
+                self.evaluator.cancelled = lambda: self._stopping
+            return self._fit()
+
+    @property
+    def _stopping(self) -> bool:
+        return self._signals.received is not None
+
+    def _fit(self) -> dict[str, float]:
         scores: dict[str, float] = {}
         options, self._waited = self.options, 0.0
         self._mark = time.perf_counter(), self.step, 0.0
         for callback in self.callbacks:
             callback.on_begin(self)
         try:
-            while (step := self.step) < self.total_steps and not self.stop:
+            if self._owes_evaluation:
+                scores = self._evaluate(self.step)
+            while (step := self.step) < self.total_steps and not self.stop and not self._stopping:
                 epoch, start = divmod(step, self.steps_per_epoch)
                 waited = self._waited
                 batches = prefetch_to_device(self.train.batches(epoch, start), self.partitioner.batch)
@@ -237,18 +301,29 @@ class Trainer:
                         self._waited = waited + batches.waited
                         self._settle(2)
                         last = step == self.total_steps
-                        if step % options.log_every == 0 or last:
+                        if (
+                            step == 1
+                            or step % options.log_every == 0
+                            or step % self.steps_per_epoch == 0
+                            or last
+                        ):
                             self._report(step)
                         if self._due(options.eval_every, step) and self.evaluator is not None:
                             scores = self._evaluate(step)
                         elif self._due(options.save_every, step) or last:
                             self.save()
-                        if last or self.stop:
+                        if last or self.stop or self._stopping:
                             break
+            unfinished = (self.step < self.total_steps and not self.stop) or self._owes_evaluation
+            if self._stopping and unfinished and self._saved_step != self.step:
+                self.save()
         finally:
             for callback in self.callbacks:
                 callback.on_end(self)
         functional_core.update(self.model, self.evaluated(), self.state.buffers)
+        if (received := self._signals.received) is not None and unfinished:
+            checkpoint = self.store.last() if self.store is not None else None
+            raise TrainingStopped(received, self.step, checkpoint)
         return scores
 
     def _due(self, every: int | None, step: int) -> bool:
@@ -261,25 +336,43 @@ class Trainer:
             numbers = {name: float(value) for name, value in values.items()}
             scaled = self.options.amp == "float16"  # there gradients may overflow: the step is skipped
             if not math.isfinite(numbers["loss"]) or not (scaled or math.isfinite(numbers["grad_norm"])):
-                raise TrainingError(
-                    "training has diverged",
-                    where=f"step {step + 1}",
-                    received=", ".join(f"{name} {value:g}" for name, value in numbers.items())
-                    + f"; samples {', '.join(map(str, ids[:8]))}"
-                    + (" …" if len(ids) > 8 else ""),
-                    allowed="finite numbers",
-                    fix="look at these samples, lower the learning rate or clip gradients; "
-                    "--resume goes on from the last checkpoint, which is sound",
-                )
+                raise self._explain_divergence(step, ids, numbers)
             for name, value in numbers.items():
-                self._sums[name] = self._sums.get(name, 0.0) + value
+                self._sums[name] = value + (self._sums.get(name, 0.0) if name != "lr" else 0.0)
             self._sums["steps"] = self._sums.get("steps", 0) + 1
+
+    def _explain_divergence(self, step: int, ids: tuple, numbers: dict[str, float]) -> TrainingError:
+        """The error for a step (from 0) whose loss or gradients are no numbers: wrong labels, or the numbers."""
+        if math.isnan(numbers["loss"]):
+            log.info(f"the loss of step {step + 1} is no number: looking for labels that are no class")
+            with contextlib.closing(self.train.batches(*divmod(step, self.steps_per_epoch))) as batches:
+                batch = next(iter(batches))
+            model = self.graphdef.bind(self.state.params, self.state.buffers)
+            wrong = find_bad_labels(self.task, model, batch.data, step)
+            if wrong is not None:
+                samples = name_samples(wrong, batch.ids) or batch.ids
+                return TrainingError(
+                    "training has met a label that is no class",
+                    where=f"step {step + 1}",
+                    received=f"{wrong.found}; samples {_list(samples)}",
+                    allowed=wrong.allowed,
+                    fix="correct the labels of these samples, or give the model as many classes as the data have",
+                )
+        return TrainingError(
+            DIVERGED,
+            where=f"step {step + 1}",
+            received=", ".join(f"{name} {value:g}" for name, value in numbers.items())
+            + f"; samples {_list(ids)}",
+            allowed="finite numbers",
+            fix="look at these samples, lower the learning rate or clip gradients; "
+            "--resume goes on from the last checkpoint, which is sound",
+        )
 
     def _report(self, step: int) -> None:
         self._settle(0)
         count = self._sums.pop("steps")
         names = sorted(self._sums, key=lambda name: (name != "loss", name in ("lr", "grad_norm")))
-        means = {name: self._sums[name] / count for name in names}
+        means = {name: self._sums[name] / (count if name != "lr" else 1) for name in names}
         now = time.perf_counter()
         began, first, waited = self._mark
         seconds = now - began
@@ -295,10 +388,16 @@ class Trainer:
             callback.on_log(self, row)
 
     def _evaluate(self, step: int) -> dict[str, float]:
+        """Evaluate and save. Where a signal cuts it short, {}: then the next checkpoint says that it is to be done."""
         self._settle(0)
         assert self.evaluator is not None
         began = time.perf_counter()
-        scores = self.evaluator.run(self.evaluated(), self.state.buffers)
+        self._owes_evaluation = True
+        try:
+            scores = self.evaluator.run(self.evaluated(), self.state.buffers)
+        except EvaluationCancelled:
+            return {}
+        self._owes_evaluation = False
         best = self._better(scores)
         self.since_best = 0 if best else self.since_best + 1
         if best:
@@ -307,21 +406,31 @@ class Trainer:
             factor = self.plateau.observe(next(iter(scores.values())))
             placed = jax.device_put(np.float32(factor), self.partitioner.replicated)
             self.state = replace(self.state, lr_factor=placed)
-        self.save(best)
         row = {"step": step, "epoch": (step - 1) // self.steps_per_epoch, **scores, "best": best}
-        for callback in self.callbacks:
-            callback.on_eval(self, {**row, "seconds": time.perf_counter() - began})
+        try:
+            for callback in self.callbacks:
+                callback.on_eval(self, {**row, "seconds": time.perf_counter() - began})
+        finally:  # with what the callbacks have made of the scores; and nothing is lost where one of them fails
+            self.save(best)
         took = time.perf_counter() - began
         self._mark = self._mark[0] + took, *self._mark[1:]  # evaluation is no training time
         return scores
 
+    @property
+    def higher_is_better(self) -> bool:
+        """Of the first score, as the first metric says; there is one where there are scores."""
+        return next(iter(self.task.metrics(self.labels).values())).higher_is_better
+
     def _better(self, scores: dict[str, float]) -> bool:
-        """Whether the first score is better than all before; the first metric says which way is up."""
+        """Whether the first score is better than all before."""
         if not scores or self.best_score is None:
             return bool(scores)
-        first = next(iter(self.task.metrics(self.labels).values()))
         value = next(iter(scores.values()))
-        return value > self.best_score if first.higher_is_better else value < self.best_score
+        return value > self.best_score if self.higher_is_better else value < self.best_score
+
+
+def _list(samples: Sequence[object]) -> str:
+    return ", ".join(map(str, samples[:8])) + (" …" if len(samples) > 8 else "")
 
 
 def _length(options: TrainOptions, steps_per_epoch: int) -> int:

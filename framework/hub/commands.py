@@ -16,9 +16,9 @@ from framework.hub import store as hub
 from framework.hub.index import known_domains
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None, prog: str = "python -m zoo") -> int:
     """Runs one command and returns the exit status."""
-    args = _parser().parse_args(argv)
+    args = _parser(prog).parse_args(argv)
     try:
         status = args.run(args)
         sys.stdout.flush()
@@ -34,8 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m zoo", description="The weights that Oar knows.")
+def _parser(prog: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=prog, description="The weights that Oar knows.")
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("list", help="all weights, and which are on this machine")
     command.add_argument("--domain", choices=known_domains())

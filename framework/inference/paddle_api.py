@@ -16,14 +16,18 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from framework.core.device import cpu_count
 from framework.core.dtypes import narrow
 from framework.core.errors import InputError, ShapeError, nearest
-from framework.export.artifact import Artifact, load_artifact
+from framework.export.artifact import CONFIG, WEIGHTS, Artifact, load_artifact, program_file
 from framework.inference.engine import Engine
 from framework.inference.runtime import Runtime
 from framework.nn.compilation import enable_compilation_cache
@@ -32,34 +36,93 @@ log = logging.getLogger("oar")
 
 
 class PrecisionType(enum.Enum):
-    """The precisions that a `Config` takes; the values are those of `framework.inference.choose_precision`."""
+    """The precisions that a `Config` takes; the values are those of `framework.inference.choose_precision`.
+
+    Half runs the bfloat16 program: an artifact has none of float16. Int8 is not there yet.
+    """
 
     Float32 = "float32"
     Bfloat16 = "bfloat16"
+    Half = "float16"
+    Int8 = "int8"
+
+
+class PlaceType(enum.Enum):
+    """Where a predictor runs."""
+
+    UNK, CPU, GPU, XPU, CUSTOM = -1, 0, 1, 2, 4
+
+
+class DataType(enum.Enum):
+    """Types of inputs and outputs, by numpy's names."""
+
+    FLOAT64, FLOAT32, FLOAT16, BFLOAT16 = "float64", "float32", "float16", "bfloat16"
+    INT64, INT32, INT8, UINT8, BOOL = "int64", "int32", "int8", "uint8", "bool"
 
 
 class Config:
     """What to run and where. Takes an artifact folder; Paddle's switches for other engines are accepted and logged."""
 
+    # Switches of Paddle's other engines, and of passes over its programs.
     _NO_EFFECT = frozenset(
         """
-        collect_shape_range_info delete_pass disable_glog_info disable_mkldnn enable_memory_optim enable_mkldnn
-        enable_mkldnn_bfloat16 enable_tensorrt_engine enable_tuned_tensorrt_dynamic_shape
-        set_cpu_math_library_num_threads set_mkldnn_cache_capacity set_trt_dynamic_shape_info switch_ir_debug
-        switch_ir_optim switch_use_feed_fetch_ops
+        collect_shape_range_info delete_pass disable_glog_info disable_mkldnn disable_mkldnn_fc_passes
+        disable_onnxruntime enable_cinn enable_dlnne enable_lite_engine enable_low_precision_io
+        enable_memory_optim enable_mkldnn enable_mkldnn_bfloat16 enable_mkldnn_int8 enable_new_executor
+        enable_new_ir enable_onnxruntime enable_ort_optimization enable_profile enable_quantizer
+        enable_save_optim_model enable_tensorrt_dla enable_tensorrt_engine enable_tensorrt_explicit_quantization
+        enable_tensorrt_inspector enable_tensorrt_memory_optim enable_tensorrt_varseqlen
+        enable_tuned_tensorrt_dynamic_shape exp_disable_mixed_precision_ops exp_disable_tensorrt_ops
+        exp_enable_mixed_precision_ops exp_enable_use_cutlass mark_trt_engine_outputs set_bfloat16_op
+        set_cpu_math_library_num_threads set_mkldnn_cache_capacity set_mkldnn_op set_optimization_level
+        set_tensorrt_optimization_level set_trt_dynamic_shape_info switch_ir_debug switch_ir_optim
+        switch_specify_input_names switch_use_feed_fetch_ops
         """.split()  # noqa: SIM905
+    )
+    # Whether an engine of Paddle's is on, or what it is told: none of them is there.
+    _OFF = frozenset(
+        """
+        glog_info_disabled lite_engine_enabled mkldnn_enabled mkldnn_int8_enabled model_from_memory
+        onnxruntime_enabled shape_range_info_collected tensorrt_dla_enabled tensorrt_dynamic_shape_enabled
+        tensorrt_engine_enabled tensorrt_explicit_quantization_enabled tensorrt_inspector_enabled
+        tensorrt_varseqlen_enabled trt_allow_build_at_runtime tuned_tensorrt_dynamic_shape use_feed_fetch_ops_enabled
+        use_opencl use_xpu
+        """.split()  # noqa: SIM905
+    )
+    _NO_DEVICE = frozenset(
+        {"enable_ipu", "enable_opencl", "enable_xpu", "set_xpu_device_id", "set_xpu_config"}
     )
 
     def __init__(self, model_dir: str | Path, params: str | Path | None = None) -> None:
-        if params is not None:
-            raise InputError(
-                "Config takes one artifact folder, not a program and a parameter file",
-                received=f"{model_dir}, {params}",
-                allowed="Config('inference_model/<name>')",
-                fix="convert Paddle's inference model with tools/export_model.py",
-            )
-        self.model_dir = Path(model_dir)
         self._device, self._precision, self._buckets = "cpu", "float32", ()
+        self.set_model(model_dir, params)
+
+    def set_model(self, model_dir: str | Path, params: str | Path | None = None) -> None:
+        """The artifact's folder. Of two files of one, as Paddle's programs name them, the folder is taken.
+
+        Raises:
+            InputError: the two are no files of one artifact, such as Paddle's own.
+        """
+        folder = Path(model_dir)
+        if params is not None:
+            if not (folder.parent / CONFIG).is_file() or folder.suffix not in ("", ".jaxexp"):
+                raise InputError(
+                    "this is a model of Paddle, not an artifact",
+                    received=f"{model_dir}, {params}",
+                    allowed="Config('inference_model/<name>'), or two files in that folder",
+                    fix="export the model from its config and these weights: oar export -c … -o weights=<params>",
+                )
+            folder = folder.parent
+        self._folder = folder
+
+    def model_dir(self) -> str:
+        return str(self._folder)
+
+    def prog_file(self) -> str:
+        return str(self._folder / program_file("float32"))
+
+    def params_file(self) -> str:
+        return str(self._folder / WEIGHTS)
 
     def enable_use_gpu(
         self, memory_pool_init_size_mb: int = 100, device_id: int = 0, precision: PrecisionType | None = None
@@ -75,8 +138,25 @@ class Config:
     def use_gpu(self) -> bool:
         return self._device.startswith("gpu")
 
+    def enable_custom_device(self, device_type: str, device_id: int = 0, *_: Any) -> None:
+        """Run on a device of this kind, such as "tpu"."""
+        self._device = f"{device_type}:{device_id}"
+
+    def gpu_device_id(self) -> int:
+        return int(self._device.partition(":")[2] or 0) if self.use_gpu() else -1
+
+    def cpu_math_library_num_threads(self) -> int:
+        """The CPUs of this process: XLA uses all of them."""
+        return cpu_count()
+
     def set_precision(self, precision: PrecisionType | str) -> None:
-        self._precision = precision.value if isinstance(precision, PrecisionType) else precision
+        """Raises: InputError: int8, which is not there yet."""
+        name = precision.value if isinstance(precision, PrecisionType) else precision
+        if name == "int8":
+            raise InputError(
+                "there is no int8 program", received=precision, allowed="Float32, Bfloat16, Half"
+            )
+        self._precision = "bfloat16" if name == "float16" else name
 
     def set_optim_cache_dir(self, folder: str | Path) -> None:
         """Keep compiled programs here instead of in OAR_HOME."""
@@ -90,19 +170,32 @@ class Config:
 
     def summary(self) -> str:
         return (
-            f"{self.model_dir} on {self._device} in {self._precision}, batch buckets {self._buckets or 'off'}"
+            f"{self._folder} on {self._device} in {self._precision}, batch buckets {self._buckets or 'off'}"
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name not in Config._NO_EFFECT:
-            close = nearest(name, (*Config._NO_EFFECT, *vars(Config)))
-            hint = f"; did you mean {close!r}?" if close else ""
-            raise AttributeError(f"Config has no attribute {name!r}{hint}", name=name, obj=self)
+        if name in Config._OFF:
+            return lambda *args, **kwargs: False
+        if name in Config._NO_EFFECT:
 
-        def ignored(*args: Any, **kwargs: Any) -> None:
-            log.info("Config.%s has no effect: XLA compiles the program", name)
+            def ignored(*args: Any, **kwargs: Any) -> None:
+                log.info("Config.%s has no effect: XLA compiles the program", name)
 
-        return ignored
+            return ignored
+        if name in Config._NO_DEVICE:
+
+            def refuse(*args: Any, **kwargs: Any) -> None:
+                raise InputError(
+                    "XLA drives no such device",
+                    where=f"Config.{name}",
+                    received=name,
+                    allowed="enable_use_gpu, disable_gpu, enable_custom_device('tpu')",
+                )
+
+            return refuse
+        close = nearest(name, (*Config._NO_EFFECT, *vars(Config)))
+        hint = f"; did you mean {close!r}?" if close else ""
+        raise AttributeError(f"Config has no attribute {name!r}{hint}", name=name, obj=self)
 
 
 class Handle:
@@ -136,6 +229,17 @@ class Handle:
     def type(self) -> str:
         return str(self._aval.dtype)
 
+    def lod(self) -> list[list[int]]:
+        """No levels: arrays are padded here, and what is padding is another array."""
+        return []
+
+    def set_lod(self, lod: Sequence[Sequence[int]]) -> None:
+        """Raises: ShapeError, where there are levels."""
+        if lod:
+            raise ShapeError(
+                "inputs have no levels (LoD)", where=self.name, received=lod, fix="pad them to one length"
+            )
+
 
 class Predictor:
     """Runs an artifact. Made by `create_predictor`."""
@@ -144,13 +248,13 @@ class Predictor:
         self, config: Config, engine: Engine | None = None, artifact: Artifact | None = None
     ) -> None:
         self._config = config
-        self._artifact = artifact or load_artifact(config.model_dir)
+        self._artifact = artifact or load_artifact(config.model_dir())
         if engine is None:
             programs = self._artifact.programs
             if not programs:
                 raise InputError(
                     "this artifact is a pipeline of several programs",
-                    where=config.model_dir,
+                    where=config.model_dir(),
                     received=", ".join(self._artifact.stages),
                     allowed="the folder of one stage",
                     fix="use the domain's predictor, e.g. ocr.predictor(folder), or Config(folder/stage)",
@@ -199,6 +303,13 @@ class Predictor:
             self._outputs[name].value = value
         return True
 
+    def clear_intermediate_tensor(self) -> None:
+        """Nothing to clear: a program's intermediate arrays live while it runs."""
+
+    def try_shrink_memory(self) -> int:
+        """0: there are no bytes to give back."""
+        return 0
+
     def _run(self, arrays: dict[str, Any]) -> dict[str, np.ndarray]:
         declared = self._engine.inputs
         symbols = (a.shape[0] for a in declared.values() if a.shape and not isinstance(a.shape[0], int))
@@ -235,3 +346,54 @@ def create_predictor(config: Config) -> Predictor:
         DeviceError: there is no such device, or the program was not lowered for it.
     """
     return Predictor(config)
+
+
+class PredictorPool:
+    """So many predictors over one program and one copy of the weights: one for each thread.
+
+    Raises:
+        InputError: less than one predictor is asked for, or another one than there are.
+    """
+
+    def __init__(self, config: Config, size: int = 1) -> None:
+        if size < 1:
+            raise InputError(
+                "a pool holds predictors", where="PredictorPool", received=size, allowed="1 or more"
+            )
+        first = create_predictor(config)
+        self._predictors = [first, *(first.clone() for _ in range(size - 1))]
+
+    def retrive(self, index: int) -> Predictor:
+        """The predictor of this number. Paddle spells it so."""
+        return self.retrieve(index)
+
+    def retrieve(self, index: int) -> Predictor:
+        """The predictor of this number, from 0."""
+        if not 0 <= index < len(self._predictors):
+            raise InputError(
+                "there is no such predictor in the pool",
+                received=index,
+                allowed=f"0 to {len(self._predictors) - 1}",
+            )
+        return self._predictors[index]
+
+
+Tensor = Handle  # Paddle's name of it
+
+
+def get_version() -> str:
+    """The versions of Oar and jax, a line each."""
+    return f"version: {metadata.version('oar-toolkit')}\njax: {jax.__version__}\n"
+
+
+def get_trt_compile_version() -> tuple[int, int, int]:
+    """(0, 0, 0), which says that there is no TensorRT."""
+    return (0, 0, 0)
+
+
+get_trt_runtime_version = get_trt_compile_version
+
+
+def get_num_bytes_of_data_type(dtype: DataType) -> int:
+    """Bytes of one number of this type."""
+    return jnp.dtype(dtype.value).itemsize

@@ -19,19 +19,34 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any, TypeVar
 
 import jax
 import numpy as np
 
+from framework.core.disk import DiskError, disk_errors, free_bytes
 from framework.core.errors import FormatError, InputError, WeightError
 from framework.io.interop.safetensors_io import read_safetensors, write_safetensors
+from framework.io.paddle_runs import name_of_checkpoint
 
 MODEL, TRAIN, STATE, BEST = "model.safetensors", "train.safetensors", "state.json", "best.json"
 CHECKPOINTS, RUN_CONFIG = "checkpoints", "config.yml"
 """What a run has in its folder: its checkpoints, and its config as it was resolved."""
 Tree = TypeVar("Tree")  # any pytree
 _FOLDER = re.compile(r"step_(\d{8,})")
+_META: dict[str, tuple[type, ...]] = {
+    "settings": (dict,),
+    "best_score": (int, float, NoneType),
+    "since_best": (int,),
+    "sums": (dict,),
+    "plateau": (dict, NoneType),
+    "owes_evaluation": (bool,),
+    "callbacks": (dict,),
+    "labels": (list,),
+    "config": (str,),
+}
+"""Types of what a Trainer keeps in state.json."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +81,15 @@ class CheckpointStore:
         return next(reversed(self.steps().values()), None)
 
     def best(self) -> Path | None:
+        """Raises: FormatError where best.json is damaged."""
         marker = self.root / BEST
         if not marker.is_file():
             return None
-        folder = self.root / json.loads(marker.read_text(encoding="utf-8"))["folder"]
+        fix = "delete the file: then no checkpoint counts as the best until the next evaluation"
+        name = _read_json(marker, fix).get("folder")
+        if not isinstance(name, str) or not _FOLDER.fullmatch(name):
+            raise _damaged(marker, f"folder {name!r}", '{"folder": "step_..."}', fix)
+        folder = self.root / name
         return folder if (folder / STATE).is_file() else None
 
     def save(
@@ -87,26 +107,19 @@ class CheckpointStore:
         """
         folder = self.root / f"step_{step:08d}"
         work = self.root / f".writing-{folder.name}-{os.getpid()}"
+        needed = sum(np.asarray(a).nbytes for a in (*model.values(), *train.values()))
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            for left in self.root.glob(".writing-*"):  # what a killed run left behind
-                shutil.rmtree(left, ignore_errors=True)
-            work.mkdir()
-            write_safetensors(work / MODEL, {name: np.asarray(a) for name, a in model.items()})
-            write_safetensors(work / TRAIN, {name: np.asarray(a) for name, a in train.items()})
-            _write_json(work / STATE, {"step": step, **meta})
-            if folder.exists():  # the same step again, after a resume
-                shutil.rmtree(folder)
-            os.replace(work, folder)
-            if best:
-                _write_json(self.root / BEST, {"folder": folder.name})
-        except OSError as error:
+            with disk_errors(folder, needed):
+                self._write(folder, work, model, train, {"step": step, **meta})
+                if best:
+                    _write_json(self.root / BEST, {"folder": folder.name})
+        except DiskError as error:
             shutil.rmtree(work, ignore_errors=True)
             last = self.last()
             raise InputError(
                 "the checkpoint could not be written",
                 where=folder,
-                received=f"{error.strerror or error}",
+                received=f"{error.problem}; {needed:,} bytes to write, {free_bytes(folder) or 0:,} bytes left",
                 allowed="a folder with enough space that may be written to",
                 fix=f"make space and resume; the last whole checkpoint is {last}"
                 if last
@@ -114,6 +127,25 @@ class CheckpointStore:
             ) from error
         self._prune()
         return folder
+
+    def _write(
+        self,
+        folder: Path,
+        work: Path,
+        model: Mapping[str, Any],
+        train: Mapping[str, Any],
+        meta: dict[str, Any],
+    ) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        for left in self.root.glob(".writing-*"):  # what a killed run left behind
+            shutil.rmtree(left, ignore_errors=True)
+        work.mkdir()
+        write_safetensors(work / MODEL, {name: np.asarray(a) for name, a in model.items()})
+        write_safetensors(work / TRAIN, {name: np.asarray(a) for name, a in train.items()})
+        _write_json(work / STATE, meta)
+        if folder.exists():  # the same step again, after a resume
+            shutil.rmtree(folder)
+        os.replace(work, folder)
 
     def mark_best(self, folder: Path) -> None:
         """Make a checkpoint that is there the best one."""
@@ -142,6 +174,9 @@ def config_name(config: Path) -> str:
 def find_checkpoint(path: str | Path, prefer: str = "last") -> Path:
     """The checkpoint that a path means: one itself, the folder of them, or that of a run (`output/<config>`).
 
+    Where nothing is at the path, it may be the name that Paddle's toolkits have for a checkpoint of a run that is
+    there, such as output/best_model/model.pdparams; see framework/io/paddle_runs.py.
+
     Args:
         prefer: "last", or "best", which falls back to the last where nothing was evaluated.
 
@@ -151,6 +186,13 @@ def find_checkpoint(path: str | Path, prefer: str = "last") -> Path:
     path = Path(path)
     if (path / STATE).is_file():
         return path
+    if not path.exists() and (named := name_of_checkpoint(path)) is not None:
+        run, which = named
+        steps = CheckpointStore(run / CHECKPOINTS).steps()
+        if which in steps:
+            return steps[int(which)]
+        if steps and isinstance(which, str):
+            path, prefer = run, which
     for root in (path, path / CHECKPOINTS):
         store = CheckpointStore(root)
         found = (store.best() if prefer == "best" else None) or store.last()
@@ -170,18 +212,14 @@ def load_checkpoint(folder: str | Path) -> Checkpoint:
     Raises:
         FormatError: a file is missing or damaged; the message names it.
     """
-    folder = Path(folder)
-    try:
-        meta = json.loads((folder / STATE).read_text(encoding="utf-8"))
-        step = int(meta.pop("step"))
-    except (OSError, ValueError, KeyError) as error:
-        raise FormatError(
-            "this is no checkpoint",
-            where=folder / STATE,
-            received=str(error),
-            allowed="a folder step_… of a training run",
-            fix="resume from another one of output/<config>/checkpoints",
-        ) from error
+    folder, fix = Path(folder), "resume from another one of output/<config>/checkpoints"
+    meta = _read_json(folder / STATE, fix)
+    step = meta.pop("step", None)
+    wrong = [name for name, types in _META.items() if name in meta and not isinstance(meta[name], types)]
+    if not isinstance(step, int) or step < 0 or wrong:
+        name = "step" if not wrong else wrong[0]
+        received = f"{name}: {str(meta.get(name, step))[:80]}"
+        raise _damaged(folder / STATE, received, "what a training run writes", fix)
     return Checkpoint(folder, step, read_safetensors(folder / MODEL), read_safetensors(folder / TRAIN), meta)
 
 
@@ -223,10 +261,28 @@ def _name(prefix: str, path: tuple) -> str:
     return "/".join(part for part in (prefix, *parts) if part)
 
 
+def _damaged(path: Path, received: object, allowed: str, fix: str) -> FormatError:
+    return FormatError("the file is damaged", where=path, received=received, allowed=allowed, fix=fix)
+
+
+def _read_json(path: Path, fix: str) -> dict[str, Any]:
+    """Raises: FormatError, where the file is no JSON mapping."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise _damaged(path, error, "a mapping in JSON", fix) from error
+    if not isinstance(data, dict):
+        raise _damaged(path, f"{type(data).__name__}", "a mapping in JSON", fix)
+    return data
+
+
 def _write_json(path: Path, data: Mapping[str, Any]) -> None:
     work = path.with_name(f".{path.name}.{os.getpid()}")
-    with work.open("w", encoding="utf-8") as file:
-        json.dump(data, file, ensure_ascii=False, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(work, path)
+    try:
+        with work.open("w", encoding="utf-8") as file:
+            json.dump(data, file, ensure_ascii=False, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(work, path)
+    finally:
+        work.unlink(missing_ok=True)

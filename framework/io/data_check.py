@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
 
 from framework.core.errors import OarError
+from framework.io.skipped import describe_skipped
+from framework.io.weighting import LabelledDataset
 
 SHOWN = 10  # of a list of faults
 _T_co = TypeVar("_T_co", covariant=True)
+Observe = Callable[[Any], None]
+"""Is called with every sample that a check reads."""
 
 
 class Samples(Protocol[_T_co]):
@@ -55,16 +62,58 @@ def format_table(columns: Mapping[str, int], rows: Iterable[Sequence[str]]) -> l
     ]
 
 
-def read_samples(dataset: Samples[_T_co], broken: list[str]) -> Iterator[_T_co]:
+def read_samples(
+    dataset: Samples[_T_co], broken: list[str], observe: Observe | None = None
+) -> Iterator[_T_co]:
     """The samples that can be read; a line about each of the others is added to `broken`."""
     for index in range(len(dataset)):
         try:
             sample = dataset[index]
-        except OarError as error:
-            received = "" if error.received is None else f" ({error.received})"
-            broken.append(f"{error.where}: {error.problem}{received}")
+        except Exception as error:  # a check goes on, whatever a data set of the user raises
+            skipped = describe_skipped(error, index, dataset)
+            broken.append(f"{skipped.where}: {skipped.reason}")
         else:
+            if observe is not None:
+                observe(sample)
             yield sample
+
+
+@dataclass(frozen=True)
+class SampleReport(Report):
+    """What can be said of any data set."""
+
+    samples: int
+    classes: tuple[tuple[str, int], ...]
+    """Name and number of samples; none where the data set does not say."""
+    broken: tuple[str, ...]
+    out_of_range: tuple[str, ...]
+
+    def summary(self) -> list[str]:
+        rows = [(name, str(count)) for name, count in self.classes]
+        return [f"{self.samples} samples", *(format_table({"samples": 8}, rows) if rows else ())]
+
+    def faults(self) -> Mapping[str, Sequence[str]]:
+        return {
+            "samples that cannot be read": self.broken,
+            "samples with labels that are no class": self.out_of_range,
+        }
+
+
+def validate_samples(dataset: Samples[Any], observe: Observe | None = None) -> SampleReport:
+    """Reads every sample of a data set of whatever kind."""
+    broken: list[str] = []
+    for _ in read_samples(dataset, broken, observe):
+        pass
+    if not isinstance(dataset, LabelledDataset):
+        return SampleReport(len(dataset), (), tuple(broken), ())
+    names, counts, wrong = dataset.class_names, np.zeros(len(dataset.class_names), int), []
+    for index, labels in enumerate(dataset.read_labels()):
+        found = np.unique(labels)
+        fits = (found >= 0) & (found < len(names))
+        counts[found[fits]] += 1
+        if not fits.all():
+            wrong.append(f"sample {index}: {found[~fits].tolist()}, but there are {len(names)} classes")
+    return SampleReport(len(dataset), tuple(zip(names, counts.tolist())), tuple(broken), tuple(wrong))
 
 
 def print_reports(reports: Iterable[tuple[str, Report]]) -> int:

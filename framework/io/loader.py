@@ -16,6 +16,7 @@ from framework.io.dataset import Indexed, IterableDataset
 from framework.io.processes import ProcessPool
 from framework.io.recipe import Batch, Job, Recipe
 from framework.io.sampler import BatchSampler, HasEpoch, Indices, check_integer
+from framework.io.skipped import SkipLog
 from framework.io.workers import InitFn, Pool, ThreadPool
 
 WorkerMode = Literal["thread", "process"]
@@ -47,7 +48,15 @@ class DataLoader:
         prefetch_factor: at most this many batches a worker are made ahead.
         pad_last: fill the last batch by repeating its last sample, and give dict batches the key `valid` [N] bool.
         worker_init_fn: called with the worker's number in each worker when it starts.
-        timeout: seconds to wait for one batch; None waits as long as it takes.
+        skip_bad_samples: leave out samples that the dataset cannot read (InputError, FormatError, OSError) instead of
+            raising. In their place come others, drawn by (seed, epoch, index); with `pad_last` these do not count in
+            `valid`. `skip_log` has them, and puts a line into the log for each. It ends in the error all the same where
+            ten others cannot be read either.
+        skip_log: where they are listed; by default a new SkipLog.
+        timeout: seconds to wait for one batch; None, or 0 as in Paddle, waits as long as it takes.
+        feed_list, places, return_list, use_buffer_reader, use_shared_memory, persistent_workers, pin_memory: arguments
+            of Paddle and torch that change nothing here: batches are numpy arrays, made ahead, and are put on devices
+            where they are computed with; processes always share memory, and start at the beginning of an iteration.
 
     Raises:
         ConfigError: settings that are out of range or contradict one another.
@@ -72,6 +81,15 @@ class DataLoader:
         pad_last: bool = False,
         worker_init_fn: InitFn | None = None,
         timeout: float | None = None,
+        skip_bad_samples: bool = False,
+        skip_log: SkipLog | None = None,
+        feed_list: Sequence[object] | None = None,
+        places: object = None,
+        return_list: bool = True,
+        use_buffer_reader: bool = True,
+        use_shared_memory: bool = True,
+        persistent_workers: bool = False,
+        pin_memory: bool = False,
     ) -> None:
         check_integer("DataLoader.batch_size", batch_size, at_least=1)
         check_integer("DataLoader.num_workers", num_workers, at_least=0)
@@ -84,12 +102,20 @@ class DataLoader:
                 received=repr(worker_mode),
                 allowed="'thread' or 'process'",
             )
-        if timeout is not None and not timeout > 0:
+        if timeout is not None and timeout < 0:
             raise ConfigError(
                 "a time limit is positive",
                 where="DataLoader.timeout",
                 received=timeout,
                 allowed="seconds > 0, or None",
+            )
+        if feed_list:
+            raise ConfigError(
+                "there are no variables of a static graph to feed",
+                where="DataLoader.feed_list",
+                received=f"{len(feed_list)} variables",
+                allowed="None",
+                fix="leave it out; `for batch in loader` gives the batches",
             )
         given = {
             "batch_size": batch_size != 1,
@@ -109,7 +135,7 @@ class DataLoader:
                 type(transform).__name__ for transform in transforms if isinstance(transform, MixTransform)
             ]
             unfit = {"shuffle": shuffle, "sampler": sampler, "batch_sampler": batch_sampler}
-            unfit |= dict.fromkeys(mixing, True)
+            unfit |= {**dict.fromkeys(mixing, True), "skip_bad_samples": skip_bad_samples}
             _refuse("an IterableDataset", unfit, "a stream has no index: it is read in its own order")
         elif batch_sampler is None:
             order = {"sampler": sampler} if sampler is not None else {"dataset": dataset, "shuffle": shuffle}
@@ -124,7 +150,7 @@ class DataLoader:
                 fix="give the batch sampler that attribute",
             )
         self.num_workers, self.worker_mode, self.prefetch_factor = num_workers, worker_mode, prefetch_factor
-        self.worker_init_fn, self.timeout = worker_init_fn, timeout
+        self.worker_init_fn, self.timeout = worker_init_fn, timeout or None
         self.epoch = 0
         self._recipe = Recipe(
             dataset,
@@ -134,7 +160,9 @@ class DataLoader:
             int(seed),
             drop_last,
             self.batch_size if pad_last else None,
+            skip_bad_samples,
         )
+        self.skip_log = SkipLog() if skip_log is None else skip_log
 
     def __len__(self) -> int:
         """Batches in an epoch; TypeError for a stream."""
@@ -159,7 +187,14 @@ class DataLoader:
         """
         check_integer("DataLoader.batches.epoch", epoch, at_least=0)
         check_integer("DataLoader.batches.start", start, at_least=0)
-        return self._batches(epoch, start)
+        return self._log_skipped(self._batches(epoch, start))
+
+    def _log_skipped(self, batches: Generator[Batch, None, None]) -> Generator[Batch, None, None]:
+        with contextlib.closing(batches):
+            for batch in batches:
+                for sample in batch.skipped:
+                    self.skip_log.add(sample)
+                yield batch
 
     def _batches(self, epoch: int, start: int) -> Generator[Batch, None, None]:
         jobs = self._jobs(epoch, start)

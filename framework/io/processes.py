@@ -17,7 +17,7 @@ import signal
 import traceback
 from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import shared_memory
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -128,7 +128,7 @@ def serve(connection: Connection) -> None:
                 for place, array in arrays:
                     _view(segment, place)[...] = array
                 places = iter([place for place, _ in arrays])
-                batch = Batch(batch.index, batch.ids, _exchange(batch.data, places, np.ndarray))
+                batch = replace(batch, data=_exchange(batch.data, places, np.ndarray))
             connection.send(batch)
     if segment is not None:
         segment.close()
@@ -271,7 +271,7 @@ class _Worker:
             return reply
         # Copies: the segment is written again at once, and jax may keep a numpy array as it is.
         copies = (_view(self._segment, place).copy() for place in _places(reply.data))
-        return Batch(reply.index, reply.ids, _exchange(reply.data, copies, _InSegment))
+        return replace(reply, data=_exchange(reply.data, copies, _InSegment))
 
     def _grow(self, nbytes: int) -> None:
         self._free_segment()

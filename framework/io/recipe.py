@@ -5,16 +5,19 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from framework.core.errors import ConfigError, InputError, OarError
+from framework.core.host_rng import host_rng_scope
 from framework.core.transform import MixTransform, Transform
 from framework.io.dataset import Indexed, IterableDataset
+from framework.io.skipped import UNREADABLE, SkippedSample, describe_skipped
 
+_REPLACEMENTS = 10  # samples that are tried in place of one that cannot be read
 _FRAMEWORK = Path(__file__).resolve().parents[1]
 
 
@@ -23,12 +26,13 @@ class Batch:
     """A batch and where it stands in its epoch.
 
     `ids` names the samples: their attribute `id` where they have one, else their index. The rows that `pad_last` adds
-    repeat the last id.
+    repeat the last id. `skipped` are the samples that were left out on the way.
     """
 
     index: int
     ids: tuple[str | int, ...]
     data: Any
+    skipped: tuple[SkippedSample, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,12 @@ class Job:
 
 @dataclass(frozen=True)
 class PreparedSample:
-    """One sample that is ready to be collated."""
+    """One sample that is ready to be collated; with `skipped` where another was meant, or a part of it."""
 
     id: str | int
     data: object
+    skipped: tuple[SkippedSample, ...] = ()
+    is_replacement: bool = False
 
 
 Source = Callable[[int], Any]
@@ -65,6 +71,7 @@ class Recipe:
     seed: int
     drop_last: bool
     pad_to: int | None
+    skip_bad_samples: bool = False
 
     def open(self, epoch: int, first: int) -> Source:
         """The source of raw samples; a stream is read from its running number `first` on."""
@@ -80,9 +87,11 @@ class Recipe:
         """
         state = _Step((self.seed, job.epoch, job.index))
         try:
-            sample = source(index)
+            with host_rng_scope((self.seed, job.epoch, index)):
+                sample = self.read(source, index, state)
             if sample is END:
                 return None
+            is_replacement = bool(state.skipped)
             named = getattr(sample, "id", None)
             state.id = named if isinstance(named, (str, int)) else None
             sample = self._transform(
@@ -94,8 +103,43 @@ class Recipe:
         except Exception as error:
             name = f"sample {index}" if state.id is None else f"sample {state.id!r} (index {index})"
             where = f"{name} of {type(self.dataset).__name__}" + (f", {state.step}" if state.step else "")
-            raise describe_error(error, where, "a sample could not be made") from error
-        return PreparedSample(index if state.id is None else state.id, sample)
+            described = describe_error(error, where, "a sample could not be made")
+            raise (self._name_key(described, state) if state.is_unreadable else described) from error
+        name = index if state.id is None else state.id
+        return PreparedSample(name, sample, tuple(state.skipped), is_replacement)
+
+    def read(self, source: Source, index: int, state: _Step) -> Any:
+        """The raw sample of an index; with `skip_bad_samples`, where it cannot be read, another one.
+
+        The others are drawn by (seed, epoch, index), so that they do not depend on workers or on where a run was
+        resumed.
+        """
+        try:
+            return source(index)
+        except UNREADABLE as error:
+            state.is_unreadable = not isinstance(self.dataset, IterableDataset)
+            if not self.skip_bad_samples or isinstance(self.dataset, IterableDataset):
+                raise
+            state.skipped.append(describe_skipped(error, index, self.dataset))
+            seed = np.random.SeedSequence((*state.batch[:2], index), spawn_key=(2,))
+            for other in np.random.default_rng(seed).integers(len(self.dataset), size=_REPLACEMENTS).tolist():
+                try:
+                    sample = source(other)
+                    state.is_unreadable = False
+                    return sample
+                except UNREADABLE as again:
+                    state.skipped.append(describe_skipped(again, other, self.dataset))
+            raise
+
+    def _name_key(self, described: OarError, state: _Step) -> OarError:
+        """With the setting that lets a run go on without a sample that cannot be read."""
+        fix = (
+            f"{len(state.skipped)} samples could not be read, this one and those drawn in its place: check the data set"
+            if self.skip_bad_samples
+            else "`skip_bad_samples: true` beside the data set leaves such samples out and lists them"
+        )
+        parts = (described.problem, described.where, described.received, described.allowed)
+        return rebuild_error(type(described), *parts, f"{described.fix}; {fix}" if described.fix else fix)
 
     def _transform(self, sample: Any, rng: np.random.Generator, count: int | None, state: _Step) -> Any:
         for place, transform in enumerate(self.transforms[:count]):
@@ -117,9 +161,12 @@ class Recipe:
         there = [part for part in parts if part is not None]
         if not there or (self.drop_last and len(there) < len(parts)):
             return None
+        skipped = tuple(sample for part in there for sample in part.skipped)
         count = len(there)
-        if self.pad_to is not None:
-            there += there[-1:] * (self.pad_to - count)
+        if self.pad_to is not None:  # where every sample counts once, none stands for another
+            there.sort(key=lambda part: part.is_replacement)
+            count = sum(not part.is_replacement for part in there)
+            there += there[-1:] * (self.pad_to - len(there))
         ids = tuple(part.id for part in there)
         try:
             data = self.collate([part.data for part in there])
@@ -129,7 +176,7 @@ class Recipe:
             listed = ", ".join(map(repr, ids[:8])) + (", ..." if len(ids) > 8 else "")
             where = f"batch {job.index} of {type(self.dataset).__name__} (samples {listed})"
             raise describe_error(error, where, "a batch could not be made") from error
-        return Batch(job.index, ids, data)
+        return Batch(job.index, ids, data, skipped)
 
     def make(self, source: Source, job: Job) -> Batch | None:
         """A whole batch, one sample after another."""
@@ -177,6 +224,8 @@ class _Step:
     batch: tuple[int, int, int]
     id: str | int | None = None
     step: str = ""
+    skipped: list[SkippedSample] = field(default_factory=list)
+    is_unreadable: bool = False
 
 
 class _Others(Sequence[Any]):
@@ -205,7 +254,7 @@ class _Others(Sequence[Any]):
         if number not in self._loaded:
             index, step = self._indices[number], self._step.step
             self._step.step = f"{step}, its other sample {index}"
-            sample = self._dataset[index]
+            sample = self._recipe.read(self._dataset.__getitem__, index, self._step)
             self._loaded[number] = self._recipe._transform(
                 sample, self._rngs[number], self._place, self._step
             )

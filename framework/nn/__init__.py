@@ -1,5 +1,10 @@
 """Layers, parameters and the functional core: `framework.nn` in the shape of `paddle.nn`, channels-last."""
 
+from typing import TYPE_CHECKING
+
+from framework.core.array_hints import install_array_hints as _install_array_hints
+from framework.core.foreign_names import find_layer_hint as _find_layer_hint
+from framework.core.foreign_names import module_error as _module_error
 from framework.nn import functional as functional
 from framework.nn import initializer as initializer
 from framework.nn import utils as utils
@@ -20,9 +25,11 @@ from framework.nn.activation import Mish as Mish
 from framework.nn.activation import PReLU as PReLU
 from framework.nn.activation import ReLU as ReLU
 from framework.nn.activation import ReLU6 as ReLU6
+from framework.nn.activation import RReLU as RReLU
 from framework.nn.activation import Sigmoid as Sigmoid
 from framework.nn.activation import Silu as Silu
 from framework.nn.activation import Softmax as Softmax
+from framework.nn.activation import Softmax2D as Softmax2D
 from framework.nn.activation import Softplus as Softplus
 from framework.nn.activation import Softshrink as Softshrink
 from framework.nn.activation import Softsign as Softsign
@@ -30,15 +37,24 @@ from framework.nn.activation import Swish as Swish
 from framework.nn.activation import Tanh as Tanh
 from framework.nn.activation import Tanhshrink as Tanhshrink
 from framework.nn.activation import ThresholdedReLU as ThresholdedReLU
+from framework.nn.clip import ClipGradByGlobalNorm as ClipGradByGlobalNorm
+from framework.nn.clip import ClipGradByNorm as ClipGradByNorm
+from framework.nn.clip import ClipGradByValue as ClipGradByValue
+from framework.nn.common import AlphaDropout as AlphaDropout
+from framework.nn.common import Bilinear as Bilinear
 from framework.nn.common import Dropout as Dropout
 from framework.nn.common import Dropout2D as Dropout2D
 from framework.nn.common import Dropout3D as Dropout3D
 from framework.nn.common import Embedding as Embedding
+from framework.nn.common import FeatureAlphaDropout as FeatureAlphaDropout
 from framework.nn.common import Flatten as Flatten
 from framework.nn.common import Identity as Identity
 from framework.nn.common import Linear as Linear
+from framework.nn.common import PairwiseDistance as PairwiseDistance
+from framework.nn.common import Unflatten as Unflatten
 from framework.nn.containers import LayerDict as LayerDict
 from framework.nn.containers import LayerList as LayerList
+from framework.nn.containers import ParameterDict as ParameterDict
 from framework.nn.containers import ParameterList as ParameterList
 from framework.nn.containers import Sequential as Sequential
 from framework.nn.conv import Conv1D as Conv1D
@@ -46,6 +62,7 @@ from framework.nn.conv import Conv1DTranspose as Conv1DTranspose
 from framework.nn.conv import Conv2D as Conv2D
 from framework.nn.conv import Conv2DTranspose as Conv2DTranspose
 from framework.nn.conv import Conv3D as Conv3D
+from framework.nn.conv import Conv3DTranspose as Conv3DTranspose
 from framework.nn.functional_core import GraphDef as GraphDef
 from framework.nn.functional_core import abstract as abstract
 from framework.nn.functional_core import apply as apply
@@ -55,18 +72,29 @@ from framework.nn.functional_core import value_and_grad as value_and_grad
 from framework.nn.layer import Layer as Layer
 from framework.nn.layer import ParamAttr as ParamAttr
 from framework.nn.layer import Parameter as Parameter
+from framework.nn.loss import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from framework.nn.loss import BCELoss as BCELoss
 from framework.nn.loss import BCEWithLogitsLoss as BCEWithLogitsLoss
 from framework.nn.loss import CosineEmbeddingLoss as CosineEmbeddingLoss
 from framework.nn.loss import CrossEntropyLoss as CrossEntropyLoss
 from framework.nn.loss import CTCLoss as CTCLoss
+from framework.nn.loss import GaussianNLLLoss as GaussianNLLLoss
+from framework.nn.loss import HingeEmbeddingLoss as HingeEmbeddingLoss
+from framework.nn.loss import HSigmoidLoss as HSigmoidLoss
 from framework.nn.loss import KLDivLoss as KLDivLoss
 from framework.nn.loss import L1Loss as L1Loss
 from framework.nn.loss import MarginRankingLoss as MarginRankingLoss
 from framework.nn.loss import MSELoss as MSELoss
+from framework.nn.loss import MultiLabelMarginLoss as MultiLabelMarginLoss
+from framework.nn.loss import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
+from framework.nn.loss import MultiMarginLoss as MultiMarginLoss
 from framework.nn.loss import NLLLoss as NLLLoss
+from framework.nn.loss import PoissonNLLLoss as PoissonNLLLoss
+from framework.nn.loss import RNNTLoss as RNNTLoss
 from framework.nn.loss import SmoothL1Loss as SmoothL1Loss
+from framework.nn.loss import SoftMarginLoss as SoftMarginLoss
 from framework.nn.loss import TripletMarginLoss as TripletMarginLoss
+from framework.nn.loss import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
 from framework.nn.norm import BatchNorm as BatchNorm
 from framework.nn.norm import BatchNorm1D as BatchNorm1D
 from framework.nn.norm import BatchNorm2D as BatchNorm2D
@@ -76,32 +104,58 @@ from framework.nn.norm import InstanceNorm1D as InstanceNorm1D
 from framework.nn.norm import InstanceNorm2D as InstanceNorm2D
 from framework.nn.norm import InstanceNorm3D as InstanceNorm3D
 from framework.nn.norm import LayerNorm as LayerNorm
+from framework.nn.norm import LocalResponseNorm as LocalResponseNorm
 from framework.nn.norm import SpectralNorm as SpectralNorm
 from framework.nn.norm import SyncBatchNorm as SyncBatchNorm
+from framework.nn.pooling import AdaptiveAvgPool1D as AdaptiveAvgPool1D
+from framework.nn.pooling import AdaptiveAvgPool2D as AdaptiveAvgPool2D
+from framework.nn.pooling import AdaptiveAvgPool3D as AdaptiveAvgPool3D
+from framework.nn.pooling import AdaptiveMaxPool1D as AdaptiveMaxPool1D
+from framework.nn.pooling import AdaptiveMaxPool2D as AdaptiveMaxPool2D
+from framework.nn.pooling import AdaptiveMaxPool3D as AdaptiveMaxPool3D
+from framework.nn.pooling import AvgPool1D as AvgPool1D
+from framework.nn.pooling import AvgPool2D as AvgPool2D
+from framework.nn.pooling import AvgPool3D as AvgPool3D
+from framework.nn.pooling import FractionalMaxPool2D as FractionalMaxPool2D
+from framework.nn.pooling import FractionalMaxPool3D as FractionalMaxPool3D
+from framework.nn.pooling import LPPool1D as LPPool1D
+from framework.nn.pooling import LPPool2D as LPPool2D
+from framework.nn.pooling import MaxPool1D as MaxPool1D
+from framework.nn.pooling import MaxPool2D as MaxPool2D
+from framework.nn.pooling import MaxPool3D as MaxPool3D
+from framework.nn.pooling import MaxUnPool1D as MaxUnPool1D
+from framework.nn.pooling import MaxUnPool2D as MaxUnPool2D
+from framework.nn.pooling import MaxUnPool3D as MaxUnPool3D
 from framework.nn.recompute import recompute as recompute
 from framework.nn.recompute import recompute_sequential as recompute_sequential
 from framework.nn.recompute import set_recompute as set_recompute
-from framework.nn.resample import AdaptiveAvgPool1D as AdaptiveAvgPool1D
-from framework.nn.resample import AdaptiveAvgPool2D as AdaptiveAvgPool2D
-from framework.nn.resample import AdaptiveMaxPool1D as AdaptiveMaxPool1D
-from framework.nn.resample import AdaptiveMaxPool2D as AdaptiveMaxPool2D
-from framework.nn.resample import AvgPool1D as AvgPool1D
-from framework.nn.resample import AvgPool2D as AvgPool2D
 from framework.nn.resample import ChannelShuffle as ChannelShuffle
+from framework.nn.resample import CircularPad1D as CircularPad1D
+from framework.nn.resample import CircularPad2D as CircularPad2D
+from framework.nn.resample import CircularPad3D as CircularPad3D
+from framework.nn.resample import ConstantPad1D as ConstantPad1D
+from framework.nn.resample import ConstantPad2D as ConstantPad2D
+from framework.nn.resample import ConstantPad3D as ConstantPad3D
 from framework.nn.resample import CosineSimilarity as CosineSimilarity
 from framework.nn.resample import Fold as Fold
-from framework.nn.resample import MaxPool1D as MaxPool1D
-from framework.nn.resample import MaxPool2D as MaxPool2D
 from framework.nn.resample import Pad1D as Pad1D
 from framework.nn.resample import Pad2D as Pad2D
 from framework.nn.resample import Pad3D as Pad3D
 from framework.nn.resample import PixelShuffle as PixelShuffle
 from framework.nn.resample import PixelUnshuffle as PixelUnshuffle
+from framework.nn.resample import ReflectionPad1D as ReflectionPad1D
+from framework.nn.resample import ReflectionPad2D as ReflectionPad2D
+from framework.nn.resample import ReflectionPad3D as ReflectionPad3D
+from framework.nn.resample import ReplicationPad1D as ReplicationPad1D
+from framework.nn.resample import ReplicationPad2D as ReplicationPad2D
+from framework.nn.resample import ReplicationPad3D as ReplicationPad3D
 from framework.nn.resample import Unfold as Unfold
 from framework.nn.resample import Upsample as Upsample
 from framework.nn.resample import UpsamplingBilinear2D as UpsamplingBilinear2D
 from framework.nn.resample import UpsamplingNearest2D as UpsamplingNearest2D
+from framework.nn.resample import ZeroPad1D as ZeroPad1D
 from framework.nn.resample import ZeroPad2D as ZeroPad2D
+from framework.nn.resample import ZeroPad3D as ZeroPad3D
 from framework.nn.rnn import GRU as GRU
 from framework.nn.rnn import LSTM as LSTM
 from framework.nn.rnn import RNN as RNN
@@ -117,3 +171,10 @@ from framework.nn.transformer import TransformerDecoder as TransformerDecoder
 from framework.nn.transformer import TransformerDecoderLayer as TransformerDecoderLayer
 from framework.nn.transformer import TransformerEncoder as TransformerEncoder
 from framework.nn.transformer import TransformerEncoderLayer as TransformerEncoderLayer
+
+_install_array_hints()
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise _module_error("framework.nn", name, globals(), _find_layer_hint)

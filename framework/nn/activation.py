@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import jax
 
+from framework.core.errors import ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from framework.nn.common import FunctionLayer, check_data_format
@@ -64,3 +65,28 @@ class PReLU(Layer):
 
     def forward(self, x: jax.Array) -> jax.Array:
         return F.prelu(x, self._weight)
+
+
+class RReLU(Layer):
+    """x where positive; elsewhere x times a slope, random in training: see `functional.rrelu`."""
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3) -> None:
+        super().__init__()
+        self.lower, self.upper = lower, upper
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.rrelu(x, self.lower, self.upper, self.training)
+
+    def extra_repr(self) -> str:
+        return f"lower={self.lower}, upper={self.upper}"
+
+
+class Softmax2D(Layer):
+    """softmax over the channels of an image [N, H, W, C] or [H, W, C]."""
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        if x.ndim not in (3, 4):
+            raise ShapeError(
+                "Softmax2D takes images", received=x.shape, allowed="[N, H, W, C] or [H, W, C], channels last"
+            )
+        return F.softmax(x, -1)

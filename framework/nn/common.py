@@ -65,6 +65,8 @@ class FunctionLayer(Layer):
 class Linear(Layer):
     """x [..., in_features] @ weight [in_features, out_features] + bias."""
 
+    transposed_in_torch = ("weight",)
+
     def __init__(
         self, in_features: int, out_features: int, weight_attr: AttrLike = None, bias_attr: AttrLike = None
     ) -> None:
@@ -155,6 +157,65 @@ class Dropout2D(Layer):
 
 class Dropout3D(Dropout2D):
     """Zeroes whole channels of [N, D, H, W, C] with probability `p` in training."""
+
+
+class AlphaDropout(Layer):
+    """Replaces values with probability `p` in training; what a SELU gives keeps its mean and variance."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.alpha_dropout(x, self.p, self.training)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class FeatureAlphaDropout(AlphaDropout):
+    """Replaces whole channels of [N, ..., C] with probability `p` in training, as AlphaDropout does values."""
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.feature_alpha_dropout(x, self.p, self.training)
+
+
+class Bilinear(Layer):
+    """x1' W[o] x2 + bias; weight [out_features, in1_features, in2_features], bias [1, out_features]."""
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        weight_attr: AttrLike = None,
+        bias_attr: AttrLike = None,
+    ) -> None:
+        super().__init__()
+        self.weight = self.create_parameter((out_features, in1_features, in2_features), weight_attr)
+        self.bias = self.create_parameter((1, out_features), bias_attr, is_bias=True)
+
+    def forward(self, x1: jax.Array, x2: jax.Array) -> jax.Array:
+        return F.bilinear(x1, x2, self.weight, self.bias)
+
+
+class PairwiseDistance(FunctionLayer, function=F.pairwise_distance, inputs=2):
+    """The p-norm of x - y + epsilon over the last axis."""
+
+
+class Unflatten(Layer):
+    """Splits `axis` into the axes `shape`, of which one may be -1."""
+
+    def __init__(self, axis: int, shape: Sequence[int]) -> None:
+        super().__init__()
+        self.axis, self.shape = axis, tuple(int(n) for n in shape)
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        axis = self.axis % x.ndim
+        return x.reshape(*x.shape[:axis], *self.shape, *x.shape[axis + 1 :])
+
+    def extra_repr(self) -> str:
+        return f"axis={self.axis}, shape={self.shape}"
 
 
 class Flatten(Layer):

@@ -1,4 +1,4 @@
-"""Sequential, LayerList, LayerDict and ParameterList: layers that register others under a number or a name."""
+"""Sequential, lists and dicts: layers that register layers or parameters under a number or a name."""
 
 from __future__ import annotations
 
@@ -160,3 +160,38 @@ class ParameterList(Layer):
             )
         self._parameters[str(len(self))] = parameter
         return self
+
+
+class ParameterDict(Layer):
+    """A dict of parameters, named by their keys in the order of insertion. Indexing returns the array."""
+
+    def __init__(
+        self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]] | None = None
+    ) -> None:
+        super().__init__()
+        self.update(parameters or ())
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __getitem__(self, key: str) -> jax.Array:
+        if key not in self._parameters:
+            raise KeyError(key)
+        return Layer.__getattr__(self, key)  # not an attribute of the dict that has the name
+
+    def __setitem__(self, key: str, parameter: Parameter) -> None:
+        if not isinstance(parameter, Parameter):
+            raise ShapeError(
+                "ParameterDict holds parameters",
+                received=type(parameter).__name__,
+                allowed="what create_parameter returns",
+            )
+        self._parameters[key] = parameter
+
+    def update(self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]]) -> None:
+        """Set every parameter of a mapping, or of pairs of a key and a parameter."""
+        for key, parameter in dict(parameters).items():
+            self[key] = parameter

@@ -160,7 +160,8 @@ class _ConvTranspose(_Conv):
         super().__init__(in_channels, out_channels, *geometry, "zeros", *attrs, data_format)
         self.output_padding: Any = output_padding
 
-    def forward(self, x: jax.Array) -> jax.Array:
+    def forward(self, x: jax.Array, output_size: Size | None = None) -> jax.Array:
+        """`output_size` chooses among the sizes that a stride leaves open, instead of output_padding."""
         return self._function(
             x,
             self.weight,
@@ -170,6 +171,7 @@ class _ConvTranspose(_Conv):
             output_padding=self.output_padding,
             dilation=self.dilation,
             groups=self.groups,
+            output_size=output_size,
         )
 
 
@@ -202,3 +204,10 @@ class Conv2DTranspose(_ConvTranspose):
 
     _axes = 2
     _function = staticmethod(F.conv2d_transpose)
+
+
+class Conv3DTranspose(_ConvTranspose):
+    """Transposed convolution of [N, D, H, W, in_channels]; weight [in, out/groups, kd, kh, kw]."""
+
+    _axes = 3
+    _function = staticmethod(F.conv3d_transpose)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jax.typing import ArrayLike
 
 from framework.core.errors import ShapeError
+from framework.core.foreign_names import INITIALIZERS, module_error
 
 Shape = tuple[int, ...]
 
@@ -210,3 +212,11 @@ class Assign(Initializer):
         if value.shape != tuple(shape):
             raise ShapeError("Assign has values of another shape", received=value.shape, allowed=tuple(shape))
         return value
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise module_error(
+            "framework.nn.initializer", name, globals(), lambda name, _: INITIALIZERS.get(name)
+        )

@@ -15,10 +15,11 @@ There is no tape: gradients come from `nn.value_and_grad(layer, loss_fn)`.
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +29,9 @@ from jax.typing import ArrayLike, DTypeLike
 
 from framework.core import rng
 from framework.core.dtypes import autocast, narrow
-from framework.core.errors import ShapeError, TraceError, WeightError, nearest
+from framework.core.errors import ConfigError, ShapeError, TraceError, WeightError, nearest
+from framework.core.foreign_names import LAYER, LAYER_KEYWORDS, PARAMETER, foreign_name
+from framework.core.torch_state import TorchState
 from framework.nn import initializer as I
 from framework.nn.recompute import recompute, record
 
@@ -91,7 +94,27 @@ class Parameter:
 
     @property
     def trainable(self) -> bool:
+        """Whether optimizers change it; may be set."""
         return self.attr.trainable
+
+    @trainable.setter
+    def trainable(self, value: bool) -> None:
+        self.attr = replace(self.attr, trainable=bool(value))
+
+    @property
+    def stop_gradient(self) -> bool:
+        """Paddle's word for the opposite of `trainable`; may be set."""
+        return not self.attr.trainable
+
+    @stop_gradient.setter
+    def stop_gradient(self, value: bool) -> None:
+        self.trainable = not value
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            error = foreign_name("a Parameter", name, PARAMETER)
+            raise error or AttributeError(f"'Parameter' object has no attribute {name!r}")
 
     @property
     def size(self) -> int:
@@ -130,14 +153,32 @@ class Layer:
     """Base of all layers and models. Subclasses define `__init__` (calling `super().__init__()`) and `forward`."""
 
     training: bool
+    statistics_frozen: bool = False
+    """Set by `freeze`: running statistics do not change, and stand for those of the batch in training too."""
     state_renames: ClassVar[tuple[tuple[str, str], ...]] = ()
     """Regular expressions and replacements that turn another official spelling of the names below this layer into ours;
     `set_state_dict` applies them in order to names that it does not know."""
     float32_parameters: ClassVar[bool] = False
     """Whether own parameters stay float32 under `amp.auto_cast(level="O2")`, as those of normalisation do."""
+    transposed_in_torch: ClassVar[tuple[str, ...]] = ()
+    """Own matrices that torch keeps the other way round."""
     _recompute: bool = False  # set on instances by nn.set_recompute
 
-    def __init__(self) -> None:
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        for name in kwargs.keys() & LAYER_KEYWORDS.keys():
+            allowed = inspect.signature(cls).parameters
+            if name not in allowed and not any(p.kind is p.VAR_KEYWORD for p in allowed.values()):
+                raise ConfigError(
+                    "an argument of another framework",
+                    where=f"{cls.__name__}({name}=…)",
+                    received=f"{name}={kwargs[name]!r}",
+                    allowed=", ".join(allowed),
+                    fix=LAYER_KEYWORDS[name],
+                )
+        return object.__new__(cls)
+
+    def __init__(self, name_scope: str | None = None) -> None:
+        """`name_scope` is accepted for Paddle's sake: a layer is named by the attribute that holds it."""
         state = self.__dict__
         state["_parameters"], state["_buffers"], state["_sub_layers"] = {}, {}, {}
         state["_non_persistable"], state["_bound"] = set(), False
@@ -234,6 +275,8 @@ class Layer:
         for registry in ("_buffers", "_sub_layers"):
             if name in state.get(registry, ()):
                 return state[registry][name]
+        if error := foreign_name(type(self).__name__, name, LAYER):
+            raise error
         close = nearest(name, [*state.get("_parameters", ()), *state.get("_sub_layers", ())])
         hint = f"; did you mean {close!r}?" if close else ""
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}{hint}")
@@ -296,7 +339,11 @@ class Layer:
         return self.train(False)
 
     def freeze(self, pattern: str = "") -> list[str]:
-        """Stop training the parameters whose dotted name contains the regular expression; returns their names."""
+        """Stop training the parameters whose dotted name contains the regular expression; returns their names.
+
+        A normalisation of which no parameter is left to train keeps its running statistics too, and normalises with
+        them in training: see `freeze_statistics`. Dropout stays as it is.
+        """
         found = [(name, p) for name, p in self.named_parameters() if re.search(pattern, name)]
         if not found:
             names = [name for name, _ in self.named_parameters()]
@@ -307,7 +354,24 @@ class Layer:
             )
         for _, parameter in found:
             parameter.attr = replace(parameter.attr, trainable=False)
+        self.freeze_statistics(pattern, {name for name, p in self.named_parameters() if not p.trainable})
         return [name for name, _ in found]
+
+    def freeze_statistics(self, pattern: str, frozen: Collection[str] = ()) -> list[Layer]:
+        """Keep the running statistics of layers as they are, and use them in training; returns the layers changed.
+
+        Chosen are layers whose parameters all have names that contain the regular expression or are in `frozen`, at
+        least one of them the former; a layer without parameters counts by the names of its buffers.
+        `layer.statistics_frozen = False` undoes it.
+        """
+        changed = []
+        for path, layer in self.named_sublayers(include_self=True):
+            names = [f"{path}.{name}" if path else name for name in layer._parameters or layer._buffers]
+            matched = [re.search(pattern, name) is not None for name in names]
+            if any(matched) and all(hit or name in frozen for hit, name in zip(matched, names)):
+                changed += [] if layer.statistics_frozen else [layer]
+                layer.statistics_frozen = True
+        return changed
 
     # -- state ----------------------------------------------------------------------------------------------------
 
@@ -344,9 +408,10 @@ class Layer:
         names, own = {}, {full for full, *_ in self._state_slots()}
         for path, layer in self.named_sublayers(include_self=True):
             dot = f"{path}." if path else ""
-            names |= {dot + alias: dot + name for alias, name in layer.state_aliases().items()}
+            aliases = {dot + alias: dot + name for alias, name in layer.state_aliases().items()}
+            names |= aliases
             for key in state if layer.state_renames else ():
-                if key.startswith(dot) and key not in own:
+                if key.startswith(dot) and key not in own and key not in aliases:
                     renamed = key[len(dot) :]
                     for pattern, replacement in layer.state_renames:
                         renamed = re.sub(pattern, replacement, renamed)
@@ -363,6 +428,8 @@ class Layer:
             WeightError: one error that lists every missing, unexpected and mismatched key. With `strict=False` keys
                 may be missing or unexpected, and nothing is loaded for them; a mismatched shape is always an error.
         """
+        if isinstance(state, TorchState):
+            self._refuse_torch(state)
         state = self._without_aliases(state)
         slots = {full: (layer, registry, name) for full, layer, registry, name in self._state_slots()}
         shapes = self.state_shapes()
@@ -396,6 +463,23 @@ class Layer:
                     old = layer._buffers[name]
                     layer._buffers[name] = _concrete(state[key], old.dtype)
         return missing, unexpected
+
+    def _refuse_torch(self, state: TorchState) -> None:
+        """Raises: WeightError, where a matrix would be loaded the other way round, which a square one does not show."""
+        known = self._without_aliases(state)
+        turned = [
+            full
+            for full, layer, _, name in self._state_slots()
+            if name in layer.transposed_in_torch and full in known
+        ]
+        if turned:
+            raise WeightError(
+                "these weights are torch's, where linear layers are [out, in]",
+                where=type(self).__name__,
+                received=", ".join(turned[:5]) + (f" and {len(turned) - 5} more" if len(turned) > 5 else ""),
+                allowed="Paddle's layout, [in, out]",
+                fix="framework.workflow.weights.load_pretrained(layer, path) loads the file, names and statistics too",
+            )
 
     set_dict = load_dict = set_state_dict
 

@@ -20,7 +20,8 @@ class BatchNorm(Layer):
     """Batch normalisation of [N, ..., C]. The running statistics are the buffers `_mean` and `_variance`.
 
     `momentum` weighs the old statistic. In training the call replaces the buffers; inside jit use `nn.apply`, which
-    returns them. `use_global_stats=True` normalises with the running statistics in training too.
+    returns them. `use_global_stats=True` normalises with the running statistics in training too, and so does a layer
+    that is frozen.
     """
 
     float32_parameters = True
@@ -55,6 +56,7 @@ class BatchNorm(Layer):
                 received=x.shape,
                 allowed=" or ".join(f"{n} axes" for n in self._ranks) + ", channels last",
             )
+        running = True if self.statistics_frozen else self.use_global_stats
         y, mean, variance = F.batch_norm(
             x,
             self._mean,
@@ -64,9 +66,9 @@ class BatchNorm(Layer):
             self.training,
             self.momentum,
             self.epsilon,
-            self.use_global_stats,
+            running,
         )
-        if self.training and not self.use_global_stats:
+        if self.training and not running:
             self._mean, self._variance = mean, variance
         return y
 
@@ -183,7 +185,7 @@ class InstanceNorm2D(Layer):
         self.bias = self.create_parameter((num_features,), bias_attr, is_bias=True)
 
     def forward(self, x: jax.Array) -> jax.Array:
-        return F.instance_norm(x, self.scale, self.bias, self.epsilon)
+        return F.instance_norm(x, weight=self.scale, bias=self.bias, eps=self.epsilon)
 
     def extra_repr(self) -> str:
         return f"num_features={self.num_features}, epsilon={self.epsilon}"
@@ -195,6 +197,28 @@ class InstanceNorm1D(InstanceNorm2D):
 
 class InstanceNorm3D(InstanceNorm2D):
     """Normalises each channel of each sample of [N, D, H, W, C]."""
+
+
+class LocalResponseNorm(Layer):
+    """Divides [N, ..., C] by a power of the squares of neighbouring channels; see `functional.local_response_norm`."""
+
+    def __init__(
+        self,
+        size: int,
+        alpha: float = 1e-4,
+        beta: float = 0.75,
+        k: float = 1.0,
+        data_format: str = "NHWC",
+    ) -> None:
+        super().__init__()
+        check_data_format(data_format, "LocalResponseNorm")
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, x: jax.Array) -> jax.Array:
+        return F.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"size={self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
 class SpectralNorm(Layer):

@@ -1,4 +1,4 @@
-"""Layers that pool, resize, pad and move values between channels and pixels, on channels-last arrays."""
+"""Layers that resize, pad and move values between channels and pixels, on channels-last arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import jax
 
 from framework.nn import functional as F
 from framework.nn.common import Size, check_data_format
-from framework.nn.functional.conv import Padding
 from framework.nn.layer import Layer
 
 Scale = float | Sequence[float]
@@ -82,11 +81,46 @@ class Pad3D(Pad2D):
     """Pads the spatial axes by one number or [left, right, top, bottom, front, back]."""
 
 
-class ZeroPad2D(Pad2D):
-    """Pads the spatial axes with zeros by one number or [left, right, top, bottom]."""
+def _pad_layer(name: str, base: type[Pad2D], mode: str, doc: str) -> type[Pad2D]:
+    """A layer that pads in one mode: `padding` alone is its argument, and `value` for the constant."""
 
-    def __init__(self, padding: Size, data_format: str = "NHWC") -> None:
-        super().__init__(padding, data_format=data_format)
+    def constant(self: Pad2D, padding: Size, value: float = 0.0, data_format: str = "NHWC") -> None:
+        base.__init__(self, padding, mode, value, data_format)
+
+    def fixed(self: Pad2D, padding: Size, data_format: str = "NHWC") -> None:
+        base.__init__(self, padding, mode, 0.0, data_format)
+
+    members = {
+        "__init__": constant if name.startswith("Constant") else fixed,
+        "__doc__": doc,
+        "__module__": __name__,
+    }
+    return type(name, (base,), members)
+
+
+_ZERO, _CONSTANT = "Pads the {} with zeros.", "Pads the {} with `value`."
+_REFLECT = "Pads the {} with what is inside, mirrored at the edge pixel."
+_REPLICATE, _WRAP = "Pads the {} with the edge pixel.", "Pads the {} with what is at the other end."
+_LINE, _PLANE = (
+    "time axis by one number or [left, right]",
+    "spatial axes by one number or [left, right, top, bottom]",
+)
+_VOLUME = "spatial axes by one number or [left, right, top, bottom, front, back]"
+ZeroPad1D = _pad_layer("ZeroPad1D", Pad1D, "constant", _ZERO.format(_LINE))
+ZeroPad2D = _pad_layer("ZeroPad2D", Pad2D, "constant", _ZERO.format(_PLANE))
+ZeroPad3D = _pad_layer("ZeroPad3D", Pad3D, "constant", _ZERO.format(_VOLUME))
+ConstantPad1D = _pad_layer("ConstantPad1D", Pad1D, "constant", _CONSTANT.format(_LINE))
+ConstantPad2D = _pad_layer("ConstantPad2D", Pad2D, "constant", _CONSTANT.format(_PLANE))
+ConstantPad3D = _pad_layer("ConstantPad3D", Pad3D, "constant", _CONSTANT.format(_VOLUME))
+ReflectionPad1D = _pad_layer("ReflectionPad1D", Pad1D, "reflect", _REFLECT.format(_LINE))
+ReflectionPad2D = _pad_layer("ReflectionPad2D", Pad2D, "reflect", _REFLECT.format(_PLANE))
+ReflectionPad3D = _pad_layer("ReflectionPad3D", Pad3D, "reflect", _REFLECT.format(_VOLUME))
+ReplicationPad1D = _pad_layer("ReplicationPad1D", Pad1D, "replicate", _REPLICATE.format(_LINE))
+ReplicationPad2D = _pad_layer("ReplicationPad2D", Pad2D, "replicate", _REPLICATE.format(_PLANE))
+ReplicationPad3D = _pad_layer("ReplicationPad3D", Pad3D, "replicate", _REPLICATE.format(_VOLUME))
+CircularPad1D = _pad_layer("CircularPad1D", Pad1D, "circular", _WRAP.format(_LINE))
+CircularPad2D = _pad_layer("CircularPad2D", Pad2D, "circular", _WRAP.format(_PLANE))
+CircularPad3D = _pad_layer("CircularPad3D", Pad3D, "circular", _WRAP.format(_VOLUME))
 
 
 class PixelShuffle(Layer):
@@ -167,129 +201,3 @@ class CosineSimilarity(Layer):
 
     def forward(self, x1: jax.Array, x2: jax.Array) -> jax.Array:
         return F.cosine_similarity(x1, x2, self.axis, self.eps)
-
-
-# -- pooling -----------------------------------------------------------------------------------------------------------
-
-
-class _Pool(Layer):
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class MaxPool2D(_Pool):
-    """Maximum over windows of [N, H, W, C]. `pad_value` is what the padding holds, see `functional.max_pool2d`."""
-
-    def __init__(
-        self,
-        kernel_size: Size,
-        stride: Size | None = None,
-        padding: Padding = 0,
-        ceil_mode: bool = False,
-        data_format: str = "NHWC",
-        pad_value: float = -float("inf"),
-    ) -> None:
-        super().__init__()
-        check_data_format(data_format, "MaxPool2D")
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.ceil_mode, self.pad_value = ceil_mode, pad_value
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.max_pool2d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.pad_value)
-
-
-class AvgPool2D(_Pool):
-    """Mean over windows of [N, H, W, C]; with `exclusive` padding does not count."""
-
-    def __init__(
-        self,
-        kernel_size: Size,
-        stride: Size | None = None,
-        padding: Padding = 0,
-        ceil_mode: bool = False,
-        exclusive: bool = True,
-        data_format: str = "NHWC",
-    ) -> None:
-        super().__init__()
-        check_data_format(data_format, "AvgPool2D")
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.ceil_mode, self.exclusive = ceil_mode, exclusive
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.avg_pool2d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.exclusive)
-
-
-class MaxPool1D(_Pool):
-    """Maximum over windows of [N, T, C]."""
-
-    def __init__(
-        self,
-        kernel_size: int,
-        stride: int | None = None,
-        padding: int | str | Sequence[int] = 0,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__()
-        self.kernel_size, self.stride, self.padding, self.ceil_mode = kernel_size, stride, padding, ceil_mode
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.max_pool1d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode)
-
-
-class AvgPool1D(_Pool):
-    """Mean over windows of [N, T, C]; with `exclusive` padding does not count."""
-
-    def __init__(
-        self,
-        kernel_size: int,
-        stride: int | None = None,
-        padding: int | str | Sequence[int] = 0,
-        exclusive: bool = True,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self.exclusive, self.ceil_mode = exclusive, ceil_mode
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.avg_pool1d(x, self.kernel_size, self.stride, self.padding, self.exclusive, self.ceil_mode)
-
-
-class AdaptiveAvgPool2D(Layer):
-    """Mean over `output_size` bins of [N, H, W, C]; None keeps an axis."""
-
-    def __init__(self, output_size: int | Sequence[int | None], data_format: str = "NHWC") -> None:
-        super().__init__()
-        check_data_format(data_format, type(self).__name__)
-        self.output_size = output_size
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.adaptive_avg_pool2d(x, self.output_size)
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
-
-
-class AdaptiveMaxPool2D(AdaptiveAvgPool2D):
-    """Maximum over `output_size` bins of [N, H, W, C]; None keeps an axis."""
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.adaptive_max_pool2d(x, self.output_size)
-
-
-class AdaptiveAvgPool1D(Layer):
-    """Mean over `output_size` bins of [N, T, C]."""
-
-    def __init__(self, output_size: int) -> None:
-        super().__init__()
-        self.output_size = output_size
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.adaptive_avg_pool1d(x, self.output_size)
-
-
-class AdaptiveMaxPool1D(AdaptiveAvgPool1D):
-    """Maximum over `output_size` bins of [N, T, C]."""
-
-    def forward(self, x: jax.Array) -> jax.Array:
-        return F.adaptive_max_pool1d(x, self.output_size)

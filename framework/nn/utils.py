@@ -1,4 +1,5 @@
-"""weight_norm and spectral_norm: layers whose weight is computed from other arrays each time it is read.
+"""weight_norm and spectral_norm, layers whose weight is computed from other arrays each time it is read; and
+parameters as one vector.
 
 The layer gets a class of its own with a property in place of the parameter. There are no hooks: the weight is right
 wherever it is read, also by another layer that ties to it.
@@ -7,12 +8,15 @@ wherever it is read, also by another layer that ties to it.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import WeightError
+from framework.core.foreign_names import UTILS, module_error
 from framework.core.rng import next_initializer_rng
 from framework.nn import functional as F
 from framework.nn import initializer as I
@@ -111,7 +115,7 @@ def _spectral_norm_class(cls: type[Layer], name: str, iterations: int, eps: floa
         return F.spectral_norm(original, u, v, dim, 0, eps)[0]
 
     def forward(self: Layer, *args: object, **kwargs: object) -> Any:
-        if self.training:
+        if self.training and not self.statistics_frozen:
             original = getattr(self, f"{name}_orig")
             u, v = getattr(self, f"{name}_u"), getattr(self, f"{name}_v")
             _, u, v = F.spectral_norm(jax.lax.stop_gradient(original), u, v, dim, iterations, eps)
@@ -153,3 +157,33 @@ def spectral_norm(
         layer, "__class__", _spectral_norm_class(type(layer), name, int(n_power_iterations), float(eps), dim)
     )
     return layer
+
+
+# -- parameters as one vector -------------------------------------------------------------------------------------
+
+
+def parameters_to_vector(parameters: Iterable[Parameter]) -> jax.Array:
+    """The values of all parameters behind one another, [n]."""
+    return jnp.concatenate([parameter.value.reshape(-1) for parameter in parameters])
+
+
+def vector_to_parameters(vec: jax.Array, parameters: Iterable[Parameter]) -> None:
+    """Give each parameter its values of `vec` [n], in the order of `parameters_to_vector`.
+
+    Raises:
+        WeightError: the vector has fewer or more values than the parameters.
+    """
+    listed = list(parameters)
+    sizes = [parameter.size for parameter in listed]
+    if vec.ndim != 1 or vec.shape[0] != sum(sizes):
+        raise WeightError(
+            "the vector does not fit the parameters", received=vec.shape, allowed=f"({sum(sizes)},)"
+        )
+    for parameter, values in zip(listed, jnp.split(vec, np.cumsum(sizes)[:-1])):
+        parameter.set_value(values.reshape(parameter.shape))
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise module_error("framework.nn.utils", name, globals(), lambda name, _: UTILS.get(name))

@@ -7,11 +7,15 @@
 The only package that imports optax.
 """
 
+from typing import TYPE_CHECKING
+
+from framework.core.foreign_names import OPTIMIZERS, module_error
+from framework.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue, GradClip
 from framework.optimizer import lr
 from framework.optimizer.base import Optimizer, ParamGroup
-from framework.optimizer.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue, GradClip
 from framework.optimizer.ema import EMA
 from framework.optimizer.optimizers import (
+    ASGD,
     SGD,
     Adadelta,
     Adagrad,
@@ -24,10 +28,12 @@ from framework.optimizer.optimizers import (
     NAdam,
     RAdam,
     RMSProp,
+    Rprop,
 )
 from framework.optimizer.regularizer import L1Decay, L2Decay, WeightDecay
 
 __all__ = [
+    "ASGD",
     "EMA",
     "SGD",
     "Adadelta",
@@ -49,6 +55,12 @@ __all__ = [
     "ParamGroup",
     "RAdam",
     "RMSProp",
+    "Rprop",
     "WeightDecay",
     "lr",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        raise module_error("framework.optimizer", name, globals(), lambda name, _: OPTIMIZERS.get(name))

@@ -15,10 +15,11 @@ The eager surface keeps the state of a layer as long as the layer lives:
 from __future__ import annotations
 
 import functools
+import inspect
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, cast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import InitVar, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 from weakref import WeakKeyDictionary
 
 import jax
@@ -27,10 +28,11 @@ import numpy as np
 import optax
 
 from framework.core.errors import ConfigError, WeightError, did_you_mean
+from framework.core.foreign_names import NO_TAPE, OPTIMIZER, OPTIMIZER_KEYWORDS, foreign_name
 from framework.io.checkpoint import flatten, unflatten
+from framework.nn.clip import GradClip
 from framework.nn.functional_core import update as write_back
-from framework.nn.layer import Layer, ParamAttr
-from framework.optimizer.clip import GradClip
+from framework.nn.layer import Layer, ParamAttr, Parameter
 from framework.optimizer.lr.base import Constant, LRScheduler, Rate
 from framework.optimizer.regularizer import WeightDecay
 
@@ -73,7 +75,7 @@ class Optimizer:
         weight_decay: A number is L2; `L1Decay(coeff)`, `L2Decay(coeff)`. `ParamAttr(regularizer=...)` replaces it for a
             parameter. Optimizers with decoupled decay (AdamW, Lion) take a number only.
         grad_clip: `GradClip`, or Paddle's `ClipGradByGlobalNorm(1.0)` and the like.
-        no_decay: Parameters of these patterns have no weight decay, unless their ParamAttr asks for it.
+        no_decay: Parameters of this pattern, or these, have no weight decay, unless their ParamAttr asks for it.
         decay_norm_and_bias: False takes the decay from parameters of less than two dimensions: biases and the scales
             of normalisations.
         lr_multipliers: Pattern to factor; the factors of all patterns found in a name, `layer_decay` and
@@ -82,28 +84,65 @@ class Optimizer:
             `layer.5`) count from 1 to n in the order of registration; block k has the factor
             `layer_decay**(n + 1 - k)`, what is registered before the first block `layer_decay**(n + 1)`, what is
             behind the blocks 1. Source: BEiT (arXiv 2106.08254); PaddleDetection's AdamWDL.
-        frozen: Parameters of these patterns are not trained: no gradient, no state, no part in the gradient's norm.
+        frozen: Parameters of this pattern, or these, are not trained: no gradient, no state, no part in the gradient's
+            norm. A Trainer leaves the running statistics of normalisations that are frozen as they are, as
+            `Layer.freeze` does.
         accumulate: The gradients of so many calls are averaged for one step.
         multi_precision: Keeps a float32 copy of parameters of 16 bits, so that small steps are not lost.
+        parameters: Python only: as in Paddle, a list of parameters such as `layer.parameters()`; of the layer that is
+            stepped no others are trained. None trains all.
+        name: As in Paddle; it changes nothing.
     """
 
     learning_rate: Rate = field(kw_only=False)
     weight_decay: float | WeightDecay | None = None
     grad_clip: GradClip | None = None
-    no_decay: tuple[str, ...] = ()
+    no_decay: str | tuple[str, ...] = ()
     decay_norm_and_bias: bool = True
     lr_multipliers: dict[str, float] = field(default_factory=dict)
     layer_decay: float | None = None
-    frozen: tuple[str, ...] = ()
+    frozen: str | tuple[str, ...] = ()
     accumulate: int = 1
     multi_precision: bool = False
+    parameters: InitVar[Iterable[Parameter] | None] = None
+    name: InitVar[str | None] = None
     _sessions: WeakKeyDictionary[Layer, _Session] = field(
         init=False, repr=False, compare=False, default_factory=WeakKeyDictionary
     )
 
     decoupled: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        known = inspect.signature(cls).parameters
+        for name in kwargs:
+            if name not in known:
+                raise ConfigError(
+                    "there is no such argument",
+                    where=f"{cls.__name__}({name}=…)",
+                    received=f"{name}={kwargs[name]!r}"[:80],
+                    allowed=", ".join(known),
+                    fix=OPTIMIZER_KEYWORDS.get(name) or did_you_mean(name, known),
+                )
+        return object.__new__(cls)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            error = foreign_name(type(self).__name__, name, OPTIMIZER)
+            raise error or AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __post_init__(self, parameters: Iterable[Parameter] | None, name: str | None) -> None:
+        for patterns in ("no_decay", "frozen"):  # a string is one pattern, not its letters
+            given = getattr(self, patterns)
+            object.__setattr__(self, patterns, (given,) if isinstance(given, str) else tuple(given))
+        # Kept under the argument's name, where dataclasses.replace finds it. Not a field: YAML holds no parameters.
+        object.__setattr__(self, "parameters", self._check_parameters(parameters))
+        if not isinstance(self.learning_rate, (int, float, np.number, LRScheduler)):
+            raise self.error(
+                "the learning rate is no number",
+                type(self.learning_rate).__name__,
+                f"{type(self).__name__}(learning_rate=0.001, parameters=layer.parameters()), or a schedule of lr",
+            )
         if self.accumulate < 1:
             raise self.error("accumulate is too small", self.accumulate, "1 or more")
         if self.layer_decay is not None and not 0 < self.layer_decay <= 1:
@@ -129,6 +168,18 @@ class Optimizer:
                 f"weight_decay {self.weight_decay}",
                 "a number, or None for no decay",
             )
+
+    def _check_parameters(self, parameters: Iterable[Parameter] | None) -> tuple[Parameter, ...] | None:
+        if parameters is None:
+            return None
+        given = tuple(parameters)
+        if not given or not all(isinstance(parameter, Parameter) for parameter in given):
+            raise self.error(
+                "parameters is a list of parameters",
+                ", ".join(sorted({type(parameter).__name__ for parameter in given})) or "an empty list",
+                "layer.parameters(); groups are lr_multipliers={pattern: factor} and no_decay=(pattern, …)",
+            )
+        return given
 
     def error(self, problem: str, received: object, allowed: str) -> ConfigError:
         return ConfigError(problem, where=type(self).__name__, received=received, allowed=allowed)
@@ -194,8 +245,17 @@ class Optimizer:
             group = self._param_group(name, parameter.attr, len(parameter.shape), depth.get(name, 1.0))
             if parameter.trainable and group.rate != 0 and not _matches(self.frozen, name):
                 found[name] = group
+        only: tuple[Parameter, ...] | None = self.__dict__["parameters"]
+        if only is not None:
+            chosen = {id(parameter) for parameter in only}
+            found = {name: group for name, group in found.items() if id(named[name]) in chosen}
         if not found:
-            raise self.error("nothing is left to train", type(layer).__name__, "a trainable parameter")
+            raise self.error(
+                "nothing is left to train",
+                type(layer).__name__,
+                "a trainable parameter"
+                + (" among `parameters`, which are those of one layer" if only else ""),
+            )
         return found
 
     def trainable(self, layer: Layer) -> dict[str, ParamGroup]:
@@ -310,7 +370,7 @@ class Optimizer:
         rate = self.learning_rate
         return rate if isinstance(rate, LRScheduler) else Constant(float(rate))
 
-    def step(self, layer: Layer, grads: Mapping[str, jax.Array]) -> Arrays:
+    def step(self, layer: Layer | None = None, grads: Mapping[str, jax.Array] | None = None) -> Arrays:
         """Update `layer` in place with the gradients by name, as `nn.value_and_grad` returns them; gives `info`.
 
         Gradients of parameters that are not trained are ignored. The state is kept as long as the layer lives; when
@@ -318,7 +378,17 @@ class Optimizer:
 
         Raises:
             WeightError: the layer has no parameter of a name, or a gradient is missing.
+            ConfigError: no layer or no gradients are given, as in Paddle.
         """
+        if layer is None or grads is None:
+            raise ConfigError(
+                "step needs the layer and its gradients",
+                where=f"{type(self).__name__}.step",
+                received="no "
+                + " and no ".join(w for w, v in (("layer", layer), ("gradients", grads)) if v is None),
+                allowed="optimizer.step(layer, grads)",
+                fix=NO_TAPE,
+            )
         session, named = self._session(layer), dict(layer.named_parameters())
         if unknown := [name for name in grads if name not in named]:
             raise WeightError(
@@ -375,7 +445,7 @@ class Optimizer:
         return replace(self, learning_rate=self.schedule.resolve(total_steps, steps_per_epoch))
 
 
-def _matches(patterns: tuple[str, ...], name: str) -> bool:
+def _matches(patterns: Iterable[str], name: str) -> bool:
     return any(re.search(pattern, name) for pattern in patterns)
 
 

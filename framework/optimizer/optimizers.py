@@ -6,7 +6,7 @@ Where optax computes the same, its transformation is the rule. The others are wr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import optax
 
 from framework.config.registry import register
+from framework.nn.layer import Parameter
 from framework.optimizer.base import Arrays, Optimizer, ParamGroups, RuleState
 from framework.optimizer.lr.base import Rate
 from framework.optimizer.regularizer import WeightDecay
@@ -227,8 +228,8 @@ class Lamb(Optimizer):
     always_adapt: bool = False
     decoupled: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def __post_init__(self, parameters: Iterable[Parameter] | None, name: str | None) -> None:
+        super().__post_init__(parameters, name)
         if self.weight_decay is not None:
             raise self.error(
                 "the decay of Lamb has its own name", f"weight_decay {self.weight_decay}", "lamb_weight_decay"
@@ -333,3 +334,74 @@ class RAdam(Adam):
             scale = jnp.where(adapts, factor / (jnp.sqrt(moment2[name]) + self.epsilon), 1)
             found[name] = rates[name] * moment1[name] / unbiased1 * scale
         return found, {"count": count, "moment1": moment1, "moment2": moment2}
+
+
+@register("optimizer")
+@dataclass(frozen=True)
+class Rprop(Optimizer):
+    """`p -= step * sign(g)`: a number's step grows by `etas[1]` while the signs of its gradient agree, and shrinks by
+    `etas[0]` where they do not, which skips that step. For gradients of the whole data set. Of Paddle 3.
+
+    Steps begin with the learning rate and stay within `learning_rate_range`. Source: Riedmiller and Braun 1993.
+    """
+
+    learning_rate: Rate = 0.001
+    learning_rate_range: tuple[float, float] = (1e-5, 50.0)
+    etas: tuple[float, float] = (0.5, 1.2)
+
+    def __post_init__(self, parameters: Iterable[Parameter] | None, name: str | None) -> None:
+        super().__post_init__(parameters, name)
+        low, high = self.learning_rate_range
+        if not 0 < low <= high:
+            raise self.error("learning_rate_range is out of order", (low, high), "0 < low <= high")
+        if not 0 < self.etas[0] < 1 < self.etas[1]:
+            raise self.error("etas are out of range", self.etas, "one between 0 and 1, one above 1")
+
+    def init_rule(self, params: Arrays) -> RuleState:
+        return {"before": _zeros(params), "scale": {n: jnp.ones_like(p) for n, p in params.items()}}
+
+    def deltas(
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
+    ) -> tuple[Arrays, RuleState]:
+        found, before, scale = {}, {}, {}
+        low, high = self.learning_rate_range
+        for name, grad in grads.items():
+            agree = grad * state["before"][name]
+            factor = jnp.where(agree > 0, self.etas[1], jnp.where(agree < 0, self.etas[0], 1.0))
+            step = jnp.clip(rates[name] * state["scale"][name] * factor, low, high)
+            before[name] = jnp.where(agree < 0, 0.0, grad)
+            scale[name] = step / jnp.where(rates[name] > 0, rates[name], 1)
+            found[name] = step * jnp.sign(before[name])
+        return found, {"before": before, "scale": scale}
+
+
+@register("optimizer")
+@dataclass(frozen=True)
+class ASGD(Optimizer):
+    """`p -= lr * d / n`, where d is the sum of the last gradients of each of `batch_num` batches, and n how many of
+    them there were: the stochastic average gradient. The batches come in one order. Of Paddle 3.
+
+    Source: Schmidt et al. 2013 (arXiv 1309.2388), algorithm 1.
+    """
+
+    learning_rate: Rate = 0.001
+    batch_num: int = 1
+
+    def __post_init__(self, parameters: Iterable[Parameter] | None, name: str | None) -> None:
+        super().__post_init__(parameters, name)
+        if self.batch_num < 1:
+            raise self.error("batch_num is too small", self.batch_num, "1 or more")
+
+    def init_rule(self, params: Arrays) -> RuleState:
+        past = {n: jnp.zeros((self.batch_num, *p.shape), p.dtype) for n, p in params.items()}
+        return {"count": jnp.zeros((), jnp.int32), "sum": _zeros(params), "past": past}
+
+    def deltas(
+        self, grads: Arrays, state: RuleState, params: Arrays, rates: Arrays, groups: ParamGroups
+    ) -> tuple[Arrays, RuleState]:
+        place, count = state["count"] % self.batch_num, state["count"] + 1
+        seen = jnp.minimum(count, self.batch_num).astype(jnp.float32)
+        total = {n: state["sum"][n] - state["past"][n][place] + grads[n] for n in grads}
+        past = {n: state["past"][n].at[place].set(grads[n]) for n in grads}
+        found = {n: rates[n] / seen * total[n] for n in grads}
+        return found, {"count": count, "sum": total, "past": past}

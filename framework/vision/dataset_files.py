@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from framework.core import bounded
-from framework.core.errors import InputError
-from framework.vision import image, raw_images
+from framework.core.errors import FormatError, InputError
+from framework.core.fields import is_number
+from framework.vision import image, masks, raw_images
 
 _SHOWN = 5  # of a long list, a message names so many
 
@@ -71,6 +74,61 @@ def read_annotations(path: Path) -> object:
     """
     text = bounded.read_bytes(path, bounded.DATASET, "annotation file", InputError)
     return bounded.parse_json(text, path, "annotation file")
+
+
+Region = Mapping[str, Any] | list[list[float]]
+"""COCO's `segmentation`: run lengths, or polygons [x, y, x, y, ...]."""
+
+
+def is_region(value: object) -> TypeGuard[Region]:
+    """Whether it can be a Region: polygons of three points or more, or a mapping with `size` and `counts`."""
+    if isinstance(value, Mapping):
+        size, counts = value.get("size"), value.get("counts")
+        runs = [*(size if isinstance(size, list) else ()), *(counts if isinstance(counts, list) else ())]
+        return (
+            isinstance(size, list)
+            and len(size) == 2
+            and isinstance(counts, str | list)
+            and all(isinstance(run, int) and 0 <= run < 2**31 for run in runs)
+        )
+    return (
+        isinstance(value, list)
+        and len(value) > 0
+        and all(
+            isinstance(flat, list) and len(flat) >= 6 and len(flat) % 2 == 0 and all(map(is_number, flat))
+            for flat in value
+        )
+    )
+
+
+def decode_region(region: Mapping[str, Any], size_hw: tuple[int, int], where: object) -> np.ndarray:
+    """[H, W] bool: run lengths on an image of this size.
+
+    Raises:
+        InputError: they are damaged, or of another size.
+    """
+    if tuple(region["size"]) != size_hw:
+        raise InputError(
+            "a mask has another size than its image",
+            where=where,
+            received="{} high and {} wide".format(*region["size"]),
+            allowed="{} high and {} wide".format(*size_hw),
+        )
+    try:
+        return masks.decode_rle(region)
+    except (FormatError, ValueError) as error:  # ValueError: text that is not ASCII
+        raise InputError(
+            "a mask is damaged",
+            where=where,
+            received=error.problem if isinstance(error, FormatError) else error,
+            allowed='{"size": [height, width], "counts": runs}',
+        ) from error
+
+
+def hash_image(pixels: np.ndarray) -> bytes:
+    """Tells images of different content apart, whatever their files are."""
+    head = f"{pixels.dtype} {pixels.shape}".encode()
+    return hashlib.blake2b(head + np.ascontiguousarray(pixels).tobytes(), digest_size=16).digest()
 
 
 def find_missing(paths: Iterable[str | Path]) -> list[int]:

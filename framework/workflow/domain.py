@@ -17,6 +17,8 @@ from framework.config.domains import domain_objects, packages_of_domain
 from framework.core.errors import ConfigError, InputError, did_you_mean
 from framework.export import Artifact
 from framework.inference.runtime import Runtime
+from framework.io.data_check import Observe, Report, validate_samples
+from framework.io.dataset import Dataset
 from framework.workflow.predictor import Predictor
 
 if TYPE_CHECKING:  # what runs artifacts loads no training code
@@ -58,6 +60,14 @@ class Domain(ABC, Generic[O]):
         """What an artifact's config holds besides: palette, skeleton, …"""
         return {}
 
+    def describe_for_paddle(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Keys that programs written for Paddle's infer_cfg.yml read, from those of an artifact."""
+        return {"mode": "xla", "arch": config["model"]["type"], "label_list": config["labels"]}
+
+    def companion_files(self, config: Mapping[str, Any]) -> Mapping[str, bytes]:
+        """Files of an artifact that Paddle's toolkits write beside the program, by name."""
+        return {}
+
     def prepare_export(self, experiment: Experiment) -> Experiment:
         """The experiment as its program is made; `predict.transforms` are settled then."""
         return experiment
@@ -69,6 +79,14 @@ class Domain(ABC, Generic[O]):
     def import_folder(self, folder: Path) -> Artifact | None:
         """The artifact of a folder that another toolkit wrote, or None where this is no such folder."""
         return None
+
+    def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
+        """What is wrong with a data set; `observe` is called with every sample.
+
+        Raises:
+            OarError: it cannot be read at all.
+        """
+        return validate_samples(dataset, observe)
 
     def split_settings(self, settings: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Overrides ("a.b=c") that change the programs, and those that `apply_settings` can change afterwards."""

@@ -21,7 +21,7 @@ from framework.export.artifact import pack_assets
 from framework.export.program import lower_layer
 from framework.io.checkpoint import STATE, config_name, load_checkpoint, run_folder
 from framework.nn.reparam import fold_norms, reparameterize
-from framework.vision.transforms.resize import Resize
+from framework.vision.sample_transforms.resize import Resize
 from framework.workflow.domain import find_config, find_domain
 from framework.workflow.weights import load_model, resolve_weights
 
@@ -183,7 +183,10 @@ def export_config(
     if path.is_file():
         about["provenance"]["sha256"] = hub.digest(path)
     about |= domain.describe(experiment, model, labels)
-    return model_artifact(model, task, specs, predict.transforms or (), about, prepared.export.precisions)
+    about |= domain.describe_for_paddle(about)
+    made = model_artifact(model, task, specs, predict.transforms or (), about, prepared.export.precisions)
+    made.files |= domain.companion_files(made.config)
+    return made
 
 
 def _needed_imports(experiment: Experiment) -> dict[str, list[str]]:
@@ -245,10 +248,16 @@ def write_artifact(
     output_dir: Path,
     settings: Sequence[str] = (),
     input_shape: Sequence[int] | None = None,
+    *,
+    named: bool = True,
 ) -> Path:
-    """Write the artifact of a configuration to output_dir/<name of the config or run>; returns that folder."""
+    """Write the artifact of a configuration to output_dir/<name of the config or run>; returns that folder.
+
+    Without `named` it is written to `output_dir` itself.
+    """
     config = find_config(config)
-    return export_config(config, settings, input_shape).save(output_dir / config_name(config))
+    folder = output_dir / config_name(config) if named else output_dir
+    return export_config(config, settings, input_shape).save(folder)
 
 
 def model_artifact(

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from framework.config.arguments import BooleanFlag
 from framework.core.errors import ConfigError, InputError, did_you_mean
 
 O = TypeVar("O")  # noqa: E741
@@ -124,9 +125,11 @@ def add_option_flags(parser: argparse.ArgumentParser, classes: Iterable[type]) -
             arguments = _arguments(hints[field.name])
             for name in (field.name, *field.metadata.get("aliases", ())):
                 if name not in added:
-                    help = field.metadata.get("help", "").replace("%", "%%")
+                    help = field.metadata.get("help", "") if name == field.name else f"as --{field.name}"
                     more = {"metavar": m} if (m := field.metadata.get("metavar")) else {}
-                    group.add_argument(f"--{name}", default=None, help=help, **arguments, **more)
+                    group.add_argument(
+                        f"--{name}", default=None, help=help.replace("%", "%%"), **arguments, **more
+                    )
                     added[name] = arguments
                 elif added[name] != arguments:
                     raise ConfigError(
@@ -143,7 +146,7 @@ def _arguments(hint: Any) -> dict[str, Any]:
     kinds = [member for member in members if member is not NoneType]
     kind = kinds[0]
     if kind is bool:
-        return {"action": argparse.BooleanOptionalAction} if NoneType in members else {"action": "store_true"}
+        return {"action": BooleanFlag}
     if get_origin(kind) is Literal:
         return {"choices": list(get_args(kind))}
     if get_origin(kind) is tuple:

@@ -3,31 +3,52 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import logging
+import shlex
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import jax
 from filelock import FileLock, Timeout
 
 import framework
 from framework.config import build, load, override, resolved
-from framework.core.disk import write_file
+from framework.core.disk import disk_errors, write_file
 from framework.core.errors import ConfigError, InputError
 from framework.engine import callbacks as C
+from framework.engine import finders
+from framework.engine.details import Details
 from framework.engine.evaluator import Evaluator
 from framework.engine.experiment import Experiment, LoaderConfig, bind_experiment
+from framework.engine.finders import BatchSizeFinding, LRFinding
 from framework.engine.label_alignment import AlignedPack, align_labels, infer_classes
+from framework.engine.loggers import TensorBoard
+from framework.engine.reports import RunReport
+from framework.engine.stopping import TrainingStopped
 from framework.engine.task import Task, check_transforms
 from framework.engine.trainer import Trainer
-from framework.io.checkpoint import CHECKPOINTS, RUN_CONFIG, CheckpointStore, find_checkpoint, run_folder
+from framework.io.checkpoint import (
+    CHECKPOINTS,
+    RUN_CONFIG,
+    CheckpointStore,
+    find_checkpoint,
+    run_folder,
+)
 from framework.io.collate import PadToBucket
 from framework.io.dataset import split_windows
 from framework.io.loader import DataLoader
 from framework.io.sampler import BucketBatchSampler
+from framework.io.skipped import SKIPPED_FILE, SkipLog
+from framework.io.weighting import make_sampler
 from framework.nn import functional_core
+from framework.optimizer import Optimizer
+from framework.optimizer.lr.base import LRScheduler
 from framework.workflow.domain import find_config
 from framework.workflow.export import labels_of, trained_model
 from framework.workflow.outputs import make_folder
@@ -38,16 +59,24 @@ log = logging.getLogger("oar")
 
 
 def make_loader(
-    config: LoaderConfig, task: Task, seed: int, train: bool, pack: Callable[[Any], dict] | None = None
+    config: LoaderConfig,
+    task: Task,
+    seed: int,
+    train: bool,
+    pack: Callable[[Any], dict] | None = None,
+    folder: Path | None = None,
 ) -> DataLoader:
     """The loader of a config. Training shuffles and leaves out what fills no batch; evaluation pads the last one.
 
     With buckets the task says how long a sample is (`length`) and what pads its arrays (`padding`, values by key). A
     first transform with `split_windows(sample)` makes several samples of one. `pack` takes the place of the task's.
+    `folder` gets the list of samples that `skip_bad_samples` leaves out.
     """
     dataset, transforms = split_windows(config.dataset, config.transforms)
     if config.buckets is None:
         batches = {"batch_size": config.batch_size, "shuffle": train, "drop_last": train}
+        if train and config.sampler is not None:
+            batches |= {"shuffle": False, "sampler": make_sampler(config.sampler, dataset, seed)}
     else:
         if task.padding is None:
             raise ConfigError(
@@ -68,6 +97,8 @@ def make_loader(
         num_workers=config.num_workers,
         worker_mode=config.worker_mode,
         seed=seed,
+        skip_bad_samples=config.skip_bad_samples,
+        skip_log=SkipLog(folder / SKIPPED_FILE if folder is not None and config.skip_bad_samples else None),
     )
 
 
@@ -77,19 +108,22 @@ def train(
     output_dir: str | Path | None = None,
     resume: str | bool = False,
     evaluate: bool = True,
+    callbacks: Sequence[C.Callback] = (),
 ) -> dict[str, float]:
     """Train a configuration; returns the scores of the last evaluation.
 
     Into `output_dir` (default: output/<name of the config>; of a run's own config the run's folder) go `checkpoints/`,
-    `config.yml` (as resolved, but without `weights`: those of a run are its checkpoints), `metrics.jsonl` and
-    `train.log`.
+    `config.yml` (as resolved, but without `weights`: those of a run are its checkpoints), `metrics.jsonl`, its
+    `curves.png` and `curves.csv`, `evaluation/` with the classes of the best evaluation, and `train.log`.
 
     Args:
         resume: Go on from the run's last checkpoint (True), or from the one at this path.
         evaluate: Evaluate `data.eval` on the way, where there is one.
+        callbacks: Besides those of the config.
 
     Raises:
         ConfigError, WeightError, InputError, TrainingError: each says what is wrong and what to do.
+        TrainingStopped: SIGINT or SIGTERM came; a checkpoint is written, and the message has the command to go on.
     """
     config = find_config(config)
     tree = load(config, overrides)
@@ -98,32 +132,43 @@ def train(
     folder = Path(output_dir) if output_dir else run_folder(config)
     with _run_folder(folder, bool(resume)), _log_file(folder / "train.log"):
         text = resolved(override(tree, "weights=null"))
-        trainer = make_trainer(experiment, folder, text, evaluate)
+        trainer = make_trainer(experiment, folder, text, evaluate, callbacks)
         write_file(folder / RUN_CONFIG, text.encode("utf-8"))
         if resume:
             trainer.resume(find_checkpoint(folder if resume is True else resume))
-        scores = trainer.fit()
+        try:
+            scores = trainer.fit()
+        except TrainingStopped as stop:
+            words = ["oar", "train", "-c", str(folder / RUN_CONFIG), "--resume"]
+            command = subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+            raise TrainingStopped(stop.signal, stop.step, stop.checkpoint, command) from None
         if trainer.store is not None and (best := trainer.store.best()) is not None:
             log.info(f"best checkpoint: {best}")
     return scores
 
 
 def make_trainer(
-    experiment: Experiment, folder: Path | None, text: str = "", evaluate: bool = True
+    experiment: Experiment,
+    folder: Path | None,
+    text: str = "",
+    evaluate: bool = True,
+    callbacks: Sequence[C.Callback] = (),
 ) -> Trainer:
     """The Trainer of an experiment, with the model's values before the first step."""
-    options, task = experiment.train, cast(Task, experiment.task)
+    options = experiment.train
     if experiment.data.train is None:
         raise InputError(
             "there is nothing to train on", where="data.train", allowed="a dataset, transforms, batch_size"
         )
+    task = cast(Task, experiment.task).adapt(experiment.data.train.dataset)
     framework.seed(options.seed)
     model = build(experiment.model)
     if experiment.pretrained is not None:
         start = experiment.pretrained
         path = resolve_weights(start.weights, experiment.domain)
-        skipped = load_pretrained(model, path, start.skip, start.into)
-        log.info(f"starting from {path}" + (f", but for {', '.join(skipped)}" if skipped else ""))
+        skipped = load_pretrained(model, path, start.skip, start.into, start.partial)
+        more = f" and {len(skipped) - 8} more" if len(skipped) > 8 else ""
+        log.info(f"starting from {path}" + (f", but for {', '.join(skipped[:8])}{more}" if skipped else ""))
     labels = tuple(getattr(experiment.data.train.dataset, "class_names", ()))
     task.check(model, labels)
     check_transforms(model, experiment.data.train.transforms)
@@ -138,22 +183,22 @@ def make_trainer(
             )
     shown: list[C.Callback] = [C.LogLines()]
     if folder is not None:
-        shown.append(C.MetricsFile(folder / "metrics.jsonl"))
+        shown += [C.MetricsFile(folder / "metrics.jsonl"), RunReport(folder)]
         if options.tensorboard:
-            shown.append(C.TensorBoard(folder / "tensorboard"))
+            shown.append(TensorBoard())
         if options.profile_step is not None:
             shown.append(C.Profile(folder / "profile", options.profile_step))
     if options.early_stop is not None:
-        shown.append(C.EarlyStop(options.early_stop))
-    shown += options.callbacks
+        shown.append(C.EarlyStopping(patience=options.early_stop))
+    shown += (*options.callbacks, *callbacks)
     held_out = experiment.data.eval if evaluate else None
     return Trainer(
         model,
         task,
         experiment.optim,
-        make_loader(experiment.data.train, task, options.seed, train=True),
+        make_loader(experiment.data.train, task, options.seed, train=True, folder=folder),
         options,
-        eval=make_loader(held_out, task, options.seed, train=False) if held_out else None,
+        eval=make_loader(held_out, task, options.seed, train=False, folder=folder) if held_out else None,
         folder=folder,
         labels=labels,
         callbacks=shown,
@@ -161,8 +206,108 @@ def make_trainer(
     )
 
 
+def find_lr(
+    config: str | Path,
+    overrides: tuple[str, ...] = (),
+    output_dir: str | Path | None = None,
+    *,
+    start: float = 1e-7,
+    end: float = 1.0,
+    steps: int = 100,
+) -> LRFinding:
+    """A learning rate for a configuration: a short training with rising rates, which leaves its run alone.
+
+    lr_finder.png and lr_finder.csv go into `output_dir`, by default `lr_finder` in the run's folder. The rates are
+    those that the config would say; where its optimizer has a schedule, the suggestion is for the schedule's peak.
+    """
+    config = find_config(config)
+    experiment = bind_experiment(load(config, overrides))
+    experiment.require("model", "task", "optim")
+    trainer = make_trainer(experiment, None, evaluate=False)
+    folder = Path(output_dir) if output_dir else run_folder(config) / "lr_finder"
+    optimizer = cast(Optimizer, experiment.optim)
+    with C.print_log():
+        found = finders.find_lr(
+            trainer.model,
+            trainer.task,
+            optimizer,
+            trainer.train,
+            experiment.train,
+            start=start,
+            end=end,
+            steps=steps,
+        )
+        with disk_errors(folder):
+            written = found.write(folder)
+        line = "no rate is suggested, as the loss never fell"
+        if found.suggestion is not None:
+            key = ".".join(["optim", *_rate_key(optimizer)])
+            line = f"suggested learning rate {found.suggestion:.3g}: -o {key}={found.suggestion:.3g}"
+        log.info(f"{line}; the curve: {written[-1]}")
+    return found
+
+
+def _rate_key(holder: Any) -> list[str]:
+    """Where in a config the number of an optimizer's or a schedule's learning rate stands."""
+    inner = getattr(holder, "learning_rate", None)
+    return (
+        ["learning_rate", *(_rate_key(inner) if isinstance(inner, LRScheduler) else [])]
+        if inner is not None
+        else []
+    )
+
+
+def find_batch_size(
+    config: str | Path, overrides: tuple[str, ...] = (), *, free: int | None = None, share: float = 0.9
+) -> BatchSizeFinding:
+    """The largest batch size of a configuration whose training step fits into the memory; see the engine's function.
+
+    Texts of different lengths are taken to be as long as the longest bucket.
+    """
+    experiment = bind_experiment(load(find_config(config), overrides))
+    experiment.require("model", "task", "optim")
+    data = experiment.data.train
+    if data is not None:
+        buckets = data.buckets and data.buckets[-1:]
+        data = dataclasses.replace(data, batch_size=len(jax.devices()), buckets=buckets, num_workers=0)
+    experiment = dataclasses.replace(experiment, data=dataclasses.replace(experiment.data, train=data))
+    with C.print_log():
+        found = finders.find_batch_size(make_trainer(experiment, None, evaluate=False), free, share)
+        log.info(
+            f"largest batch size {found.batch_size}, limited by the {found.limited_by}: "
+            f"-o data.train.batch_size={found.batch_size}; a step needs {found.needed / 2**20:,.0f} MiB a device, "
+            f"{found.free / 2**20:,.0f} MiB are free"
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores by name, the one that decides first, and what is known of each class."""
+
+    scores: dict[str, float]
+    details: Details | None
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """scores.json, and the files of `Details`; returns what was written.
+
+        Raises:
+            DiskError: the folder cannot be written to.
+        """
+        path, text = Path(folder) / "scores.json", json.dumps(self.scores, indent=1)
+        with disk_errors(path.parent, len(text)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            return [path, *(self.details.write(path.parent) if self.details else ())]
+
+
 def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, float]:
-    """Scores of `weights` (default: the best checkpoint of the config's run) on `data.eval`.
+    """The scores of `evaluate_classes`."""
+    return evaluate_classes(config, overrides).scores
+
+
+def evaluate_classes(config: str | Path, overrides: tuple[str, ...] = ()) -> Evaluation:
+    """Scores of `weights` (default: the best checkpoint of the config's run) on `data.eval`, and those of each class.
 
     Classes are compared by the names that come with the weights, where the task says which arrays hold them. Those that
     the model does not know or that the data lack are named in one line of the log; none is refused.
@@ -190,7 +335,8 @@ def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, f
     check_transforms(model, data.transforms)
     graphdef, params, buffers = functional_core.split(model.eval())
     loader = make_loader(data, task, experiment.train.seed, train=False, pack=pack)
-    return Evaluator(graphdef, task, loader, labels).run(params, buffers)
+    evaluator = Evaluator(graphdef, task, loader, labels)
+    return Evaluation(evaluator.run(params, buffers), evaluator.details())
 
 
 @contextmanager
@@ -228,19 +374,9 @@ def _run_folder(folder: Path, resume: bool) -> Iterator[None]:
         lock.release()
 
 
-@contextmanager
-def _log_file(path: Path) -> Iterator[None]:
+def _log_file(path: Path) -> AbstractContextManager[None]:
     """Lines of the log to the terminal and, added at the end, to a file."""
-    handlers = [logging.StreamHandler(sys.stdout), logging.FileHandler(path, encoding="utf-8")]
-    handlers[1].setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
-    level = log.level
-    for handler in handlers:
-        log.addHandler(handler)
-    log.setLevel(min(level or logging.INFO, logging.INFO))
-    try:
-        yield
-    finally:
-        log.setLevel(level)
-        for handler in handlers:
-            log.removeHandler(handler)
-        handlers[1].close()
+    with disk_errors(path):
+        file = logging.FileHandler(path, encoding="utf-8")
+    file.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+    return C.print_log(file)

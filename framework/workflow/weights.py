@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -11,14 +13,16 @@ import numpy as np
 
 from framework import hub, nn
 from framework.config import build
-from framework.core.errors import WeightError
-from framework.io.checkpoint import STATE, find_checkpoint, load_checkpoint
+from framework.core.errors import InputError, WeightError
+from framework.core.torch_state import TorchState
+from framework.io.checkpoint import CHECKPOINTS, STATE, find_checkpoint, load_checkpoint
 from framework.io.interop import load_program, load_weights, weighted_ops
 from framework.io.interop.detect import detect
 from framework.io.interop.match import from_torch, match_weights
 from framework.io.interop.model_folder import find_weights, is_model_folder
 from framework.io.interop.source import read_source
 from framework.io.interop.weighted import WeightedOp
+from framework.io.paddle_runs import name_of_checkpoint
 from framework.nn.reparam import deploy_state
 
 _PROGRAMS = ("onnx", "pdmodel", "pir")
@@ -35,9 +39,19 @@ class RegroupsProgram(Protocol):
         ...
 
 
+@runtime_checkable
+class FitsWeights(Protocol):
+    """A layer with a part that some of its published weights have and others do not."""
+
+    def fit_weights(self, names: Collection[str]) -> None:
+        """Take the form, in place, that has arrays of these names, in our spelling and relative to the layer."""
+        ...
+
+
 def resolve_weights(spec: str | Path, domain: str | None = None) -> Path:
     """The file, or the folder of a checkpoint, that `spec` means: the folder of a run (its best checkpoint), that of a
-    model of transformers or PaddleNLP, a path, a name of the hub or an address, which are fetched.
+    model of transformers or PaddleNLP, a path, a name of the hub or an address, which are fetched. Names that Paddle's
+    toolkits give the checkpoints of a run, such as output/best_model/model.pdparams, mean those of the run here.
 
     Raises:
         HubError: it is none of these, or cannot be reached.
@@ -46,7 +60,10 @@ def resolve_weights(spec: str | Path, domain: str | None = None) -> Path:
     path = Path(spec).expanduser()
     if is_model_folder(path):
         return find_weights(path)
-    return find_checkpoint(path, prefer="best") if path.is_dir() else hub.resolve(spec, domain)
+    named = None if path.exists() else name_of_checkpoint(path)
+    if path.is_dir() or (named is not None and (named[0] / CHECKPOINTS).is_dir()):
+        return find_checkpoint(path, prefer="best")
+    return hub.resolve(spec, domain)
 
 
 def load_model(config: object, path: str | Path, params: str | Path | None = None) -> nn.Layer:
@@ -95,15 +112,13 @@ def load_weights_into(model: _Model, path: str | Path, params: str | Path | None
         WeightError: the weights do not fit the model.
     """
     path = Path(path)
-    if path.is_dir():
-        return load_state_into(model, checkpoint_weights(path))
-    if detect(read_source(path)) in _PROGRAMS:
+    if path.is_file() and detect(read_source(path)) in _PROGRAMS:
         ops = weighted_ops(load_program(path, params))
         # A model whose upstream cuts its layers otherwise says how they correspond.
         ops = model.program_ops(ops) if isinstance(model, RegroupsProgram) else ops
         model.set_state_dict(match_weights(model, ops, model.example_shape))
         return model
-    return load_state_into(model, load_weights(path))
+    return load_state_into(model, read_state(path))
 
 
 def checkpoint_weights(folder: Path) -> dict[str, np.ndarray]:
@@ -122,17 +137,27 @@ def checkpoint_weights(folder: Path) -> dict[str, np.ndarray]:
 
 def load_state_into(model: _Model, state: dict[str, np.ndarray]) -> _Model:
     """As `load_weights_into`, from named arrays in the training form or in the form of the model."""
-    ours = model.state_shapes()
     other = _training_form(model)
     if other is not None and len(state.keys() & other.state_shapes().keys()) > len(
-        state.keys() & ours.keys()
+        state.keys() & model.state_shapes().keys()
     ):
         state = deploy_state(load_state_into(other, state))
-    if is_torch(state, model):
-        state = from_torch(state, model)
-    only = getattr(model, "training_only", ())
+    state = spell_as_ours(state, model)
+    ours, only = model.state_shapes(), getattr(model, "training_only", ())
     model.set_state_dict({k: v for k, v in state.items() if k in ours or not k.startswith(only)})
     return model
+
+
+def spell_as_ours(state: dict[str, np.ndarray], model: nn.Layer) -> dict[str, np.ndarray]:
+    """A state dict of any spelling in the names and layouts of `model`, whose layers take the form of the weights."""
+    if is_torch(state, model):
+        state = from_torch(state, model)
+    state = dict(model._without_aliases(state))
+    for name, layer in model.named_sublayers(include_self=True):
+        if isinstance(layer, FitsWeights):
+            dot = f"{name}." if name else ""
+            layer.fit_weights({key.removeprefix(dot) for key in state if key.startswith(dot)})
+    return state
 
 
 def _training_form(model: _Model) -> _Model | None:
@@ -144,8 +169,10 @@ def _training_form(model: _Model) -> _Model | None:
 
 
 def is_torch(state: dict[str, np.ndarray], model: nn.Layer) -> bool:
-    """Whether a state dict has torch's conventions: names that only torch's models have, or weights of `nn.Linear` that
-    fit `model` the other way round."""
+    """Whether a state dict has torch's conventions: its file says so, it has names that only torch's models have, or
+    weights of `nn.Linear` fit `model` the other way round."""
+    if isinstance(state, TorchState):
+        return True
     if any(
         name.endswith((".running_mean", ".num_batches_tracked")) or ".LayerNorm." in name for name in state
     ):
@@ -161,21 +188,41 @@ def is_torch(state: dict[str, np.ndarray], model: nn.Layer) -> bool:
 
 
 def load_pretrained(
-    model: nn.Layer, path: Path, skip: str | None = None, into: str | None = None
+    model: nn.Layer,
+    weights: str | Path,
+    skip: str | None = None,
+    into: str | None = None,
+    partial: bool = False,
 ) -> list[str]:
     """Start from weights: all must fit but the parameters whose names match `skip`; returns the names of those.
 
-    With `into` they are those of this sublayer, and its names count; entries that it does not have are left out.
+    With `into` they are those of this sublayer, and its names count; entries that it does not have are left out. With
+    `partial`, as in PaddleDetection, what fits by name and shape is taken, into the whole model or into the one of its
+    parts that most of it is of, and the names of all other entries of the model are returned.
+
+    Args:
+        weights: What `resolve_weights` takes: a file of Paddle, torch or safetensors, a checkpoint or run, a name of
+            the hub such as "resnet50_imagenet", an address.
 
     Raises:
+        InputError: `weights` is no text and no path.
+        HubError, FormatError: there are no such weights, or they cannot be read.
         WeightError: entries that are not skipped are missing, left over or of another shape; there is no such sublayer.
     """
+    if not isinstance(weights, str | os.PathLike):
+        raise InputError(
+            "these are no weights that can be found",
+            where="load_pretrained",
+            received=f"a {type(weights).__name__}",
+            allowed="a path, a name that `python -m zoo list` shows, or an address",
+            fix="net.set_state_dict(state) loads a mapping of names to arrays",
+        )
+    read = read_state(resolve_weights(weights))
+    if partial:
+        return _load_what_fits(model, read, weights)
     target = model if into is None else _part(model, into)
+    state = spell_as_ours(read, target)
     own = {name: np.asarray(value) for name, value in target.state_dict().items()} if skip else {}
-    state = checkpoint_weights(path) if path.is_dir() else load_weights(path)
-    if is_torch(state, target):
-        state = from_torch(state, target)
-    state = dict(target._without_aliases(state))
     if into is not None:
         state = {name: value for name, value in state.items() if name in target.state_shapes()}
     skipped = [name for name in own if re.search(skip, name)] if skip else []
@@ -189,6 +236,35 @@ def load_pretrained(
     kept = {name: value for name, value in state.items() if name not in skipped}
     load_state_into(target, {**kept, **{name: own[name] for name in skipped}})
     return skipped
+
+
+def _load_what_fits(model: nn.Layer, state: dict[str, np.ndarray], weights: str | Path) -> list[str]:
+    def find_fitting(part: nn.Layer) -> dict[str, np.ndarray]:
+        shapes = part.state_shapes()
+        ours = spell_as_ours(state, part)
+        return {name: a for name, a in ours.items() if name in shapes and a.shape == tuple(shapes[name])}
+
+    parts = {"": model, **dict(model.named_children())}
+    name, fitting = max(
+        ((name, find_fitting(part)) for name, part in parts.items()), key=lambda one: len(one[1])
+    )
+    if not fitting:
+        raise WeightError(
+            "nothing of these weights fits the model",
+            where=str(weights),
+            received=f"{len(state)} entries such as {', '.join(list(state)[:3])}",
+            allowed=f"names and shapes such as {', '.join(list(model.state_shapes())[:3])}",
+        )
+    own = {key: np.asarray(value) for key, value in parts[name].state_dict().items()}
+    load_state_into(parts[name], {**own, **fitting})
+    prefix = f"{name}." if name else ""
+    taken = {prefix + key for key in fitting}
+    return [key for key in model.state_shapes() if key not in taken]
+
+
+def read_state(path: Path) -> dict[str, np.ndarray]:
+    """The named arrays of a file of weights or of a checkpoint. Raises: FormatError."""
+    return checkpoint_weights(path) if path.is_dir() else load_weights(path)
 
 
 def _part(model: nn.Layer, name: str) -> nn.Layer:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,8 +12,12 @@ import numpy as np
 
 from framework.core.errors import FormatError, InputError, OarError
 from framework.io import data_check
-from framework.io.data_check import format_table
-from nlp.data.texts import column
+from framework.io.data_check import Observe, format_table, validate_samples
+from framework.io.dataset import Dataset
+from framework.text.sample import TextSample
+from nlp.data.classification import TextClassification
+from nlp.data.tagged import TaggedText
+from nlp.data.texts import ClassDataset, TextDataset, column, find_title, label_name, parse_line
 
 Format = Literal["lines", "table", "tagged"]
 _TAGGED = (".conllu", ".conll", ".bio", ".bmes")
@@ -23,7 +26,7 @@ _CLASSES, _WIDTH = 100, 40
 
 @dataclass(frozen=True)
 class Columns:
-    """Where things stand in a line: numbers counted from 0, or keys of JSON."""
+    """Where things stand in a line: numbers counted from 0, names of the first line, or keys of JSON."""
 
     text: int | str = 0
     label: int | str = 1
@@ -91,27 +94,86 @@ def validate(path: Path, form: Format | None = None, columns: Columns | None = N
         form = "tagged" if path.suffix in _TAGGED else "lines" if path.suffix == ".txt" else "table"
     broken: list[str] = []
     rows = _sentences if form == "tagged" else _rows
-    seen: dict[str, tuple[str | tuple[str, ...] | None, int]] = {}
+    found = ((f"line {number}", text, labels) for number, text, labels in rows(path, form, columns, broken))
+    return _report(found, "words" if form == "tagged" else "characters", broken)
+
+
+def validate_dataset(dataset: Dataset, observe: Observe | None = None) -> data_check.Report:
+    """What is wrong with the texts of a data set. A file that has lines which cannot be read is checked line by line.
+
+    Raises:
+        OarError: it cannot be read, and not line by line either.
+    """
+    if not isinstance(dataset, TextDataset):
+        return validate_samples(dataset, observe)
+    try:
+        samples = dataset.samples
+    except OarError:
+        if isinstance(dataset, TextClassification | TaggedText):
+            return _validate_file(dataset)
+        raise
+    for sample in samples:
+        if observe is not None:
+            observe(sample)
+    names = dataset.class_names if isinstance(dataset, ClassDataset) else ()
+    report = _report(
+        (_row(sample, names) for sample in samples),
+        "words" if isinstance(dataset, TaggedText) else "characters",
+        [],
+    )
+    if isinstance(dataset, TextClassification):  # the data set leaves these out
+        return replace(report, empty=_validate_file(dataset).empty)
+    return report
+
+
+def _validate_file(dataset: TextClassification | TaggedText) -> Report:
+    if isinstance(dataset, TextClassification):
+        columns = Columns(dataset.text, dataset.label, separator=dataset.separator, header=dataset.header)
+        report = validate(dataset.path, "table", columns)
+    else:
+        report = validate(dataset.path, "tagged", Columns(word=dataset.word, tag=dataset.tag))
+    if dataset.classes is None or (isinstance(dataset, TaggedText) and dataset.unit == "characters"):
+        return report
+    unknown = [f"{count} with {name!r}" for name, count in report.classes if name not in dataset.classes]
+    return replace(report, broken=(*report.broken, *(f"{row}, which is not in `classes`" for row in unknown)))
+
+
+def _row(sample: TextSample, names: Sequence[str]) -> tuple[str, str, str | tuple[str, ...] | None]:
+    """Where a text is, it with all that belongs to it, and its class or tags."""
+    texts = (sample.text, sample.pair, sample.target, sample.negative.pair if sample.negative else None)
+    text = "\t".join(part for part in texts if part is not None)
+    place = str(sample.id).rpartition(", line ")[2]
+    where = f"line {place}" if place.isdecimal() else str(sample.id)
+    if sample.tags is not None:
+        return where, text, tuple(names[tag] for tag in sample.tags)
+    return where, text, None if sample.label is None else names[sample.label]
+
+
+def _report(
+    rows: Iterable[tuple[str, str, str | tuple[str, ...] | None]],
+    unit: Literal["characters", "words"],
+    broken: list[str],
+) -> Report:
+    """Args: rows: where a text is, the text, and its class or the tags of its words."""
+    seen: dict[str, tuple[str | tuple[str, ...] | None, str]] = {}
     counts: Counter[str] = Counter()
     lengths, duplicates, contradictory, empty = [], [], [], []
-    for number, text, found in rows(path, form, columns, broken):
+    for where, text, found in rows:
         labels = found if isinstance(found, tuple) else (found,)
         counts.update(label for label in labels if label is not None)
-        lengths.append(len(labels) if form == "tagged" else len(text))
+        lengths.append(len(labels) if unit == "words" else len(text))
         if not text.strip():
-            empty.append(f"line {number}")
+            empty.append(where)
         elif text not in seen:
-            seen[text] = (found, number)
+            seen[text] = (found, where)
         else:
             before, first = seen[text]
-            (duplicates if before == found else contradictory).append(
-                f"line {number}, as line {first}: {text[:40]}"
-            )
+            (duplicates if before == found else contradictory).append(f"{where}, as {first}: {text[:40]}")
     quarters = np.quantile(lengths, (0, 0.5, 0.95, 1), method="lower") if lengths else np.zeros(4)
     shortest, median, most, longest = (int(value) for value in quarters)
     return Report(
         len(lengths),
-        "words" if form == "tagged" else "characters",
+        unit,
         (shortest, median, most, longest),
         tuple(sorted(counts.items(), key=lambda row: (-row[1], row[0]))),
         tuple(duplicates),
@@ -138,27 +200,38 @@ def _lines(path: Path, broken: list[str]) -> Iterator[tuple[int, str | None]]:
 def _rows(
     path: Path, form: Format, columns: Columns, broken: list[str]
 ) -> Iterator[tuple[int, str, str | None]]:
+    wanted: list[int | str] = [columns.text, columns.label]
+    named = form == "table" and path.suffix != ".jsonl" and any(isinstance(name, str) for name in wanted)
+    header = columns.header or named
     for number, line in _lines(path, broken):
-        if line is None or (columns.header and number == 1):
-            continue
+        if line is None or (form != "lines" and not line.strip()):
+            continue  # the data set passes over blank lines too
         if form == "lines":
             yield number, line, None
             continue
-        if not line.strip():
-            continue  # the data set passes over it too
+        where = f"line {number}"
         try:
-            fields = json.loads(line) if path.suffix == ".jsonl" else line.split(columns.separator)
-            text = column(fields, columns.text, f"line {number}")
-            label = column(fields, columns.label, f"line {number}")
-        except ValueError as error:  # also what `column` raises
-            broken.append(f"line {number}: {_short(error)}")
+            if header:
+                header = False
+                titles = [str(title).strip() for title in parse_line(line, path, columns.separator, where)]
+                wanted = [find_title(titles, name, str(path)) for name in wanted] if named else wanted
+                continue
+            fields = parse_line(line, path, columns.separator, where)
+            text, label = (
+                column(fields, wanted[0], where),
+                label_name(column(fields, wanted[1], where), where),
+            )
+        except OarError as error:
+            if named and wanted == [columns.text, columns.label]:
+                raise  # no line can be read
+            broken.append(f"{where}: {_short(error)}")
             continue
         if isinstance(text, list) and all(isinstance(word, str) for word in text):
             text = " ".join(text)
         if not isinstance(text, str):
             broken.append(f"line {number}: {type(text).__name__} is no text")
             continue
-        yield number, text, str(label)
+        yield number, text, label
 
 
 def _sentences(
@@ -198,9 +271,9 @@ def _tagged_rows(
         if line is None or not line.strip():
             continue
         try:
-            fields = json.loads(line)
+            fields = parse_line(line, path, "\t", f"line {number}")
             words, tags = (column(fields, name, f"line {number}") for name in (columns.word, columns.tag))
-        except ValueError as error:
+        except OarError as error:
             broken.append(f"line {number}: {_short(error)}")
             continue
         if not isinstance(words, list) or not isinstance(tags, list) or len(words) != len(tags):
@@ -209,7 +282,5 @@ def _tagged_rows(
         yield number, " ".join(map(str, words)), tuple(map(str, tags))
 
 
-def _short(error: Exception) -> str:
-    if isinstance(error, OarError):
-        return error.problem + (f": {error.received}" if error.received is not None else "")
-    return f"this is not JSON: {error}"
+def _short(error: OarError) -> str:
+    return error.problem + (f": {error.received}" if error.received is not None else "")

@@ -8,9 +8,7 @@ from pathlib import Path
 from framework.config.registry import register
 from framework.core.errors import FormatError
 from framework.text.sample import TextSample
-from nlp.data.texts import ClassDataset, class_index, column, read_table
-
-Column = int | str
+from nlp.data.texts import ClassDataset, Column, class_index, label_name, leave_out_blank, read_columns
 
 
 @register("dataset")
@@ -18,11 +16,12 @@ Column = int | str
 class TextClassification(ClassDataset):
     """One text a line, in columns between separators, or in JSON lines (.jsonl).
 
-    A column is a number, counted from 0, or a key of JSON. A text that is a list of words in JSON is joined by spaces,
-    and the words are kept. Without `classes` the classes are the sorted names in the file.
+    A column is a number, counted from 0, a name in the first line, or a key of JSON. A text that is a list of words in
+    JSON is joined by spaces, and the words are kept. Lines without a text are left out, and counted in the log. Without
+    `classes` the classes are the sorted names in the file.
 
     Attributes:
-        header: Leave out the first line.
+        header: Leave out the first line, also where columns are numbers.
 
     Raises:
         InputError: at the first use, the file is missing, or a class is unknown.
@@ -38,16 +37,17 @@ class TextClassification(ClassDataset):
     classes: tuple[str, ...] | None = None
 
     def read_classes(self) -> tuple[tuple[str, ...], list[TextSample]]:
-        rows = list(read_table(self.path, self.separator))[int(self.header) :]
-        labels = [str(column(fields, self.label, where)) for where, fields in rows]
+        columns = [self.text, self.label, *(() if self.pair is None else (self.pair,))]
+        rows = read_columns(self.path, self.separator, self.header, columns)
+        labels = [label_name(fields[1], where) for where, fields in rows]
         names = tuple(sorted(set(labels))) if self.classes is None else self.classes
         samples = []
         for (where, fields), label in zip(rows, labels):
-            text, words = _text(column(fields, self.text, where), where)
-            pair = None if self.pair is None else _text(column(fields, self.pair, where), where)[0]
+            text, words = _text(fields[0], where)
+            pair = None if self.pair is None else _text(fields[2], where)[0]
             kind = class_index(names, label, where)
             samples.append(TextSample(text, pair=pair, words=words, label=kind, id=where))
-        return names, samples
+        return names, leave_out_blank(samples, self.path)
 
 
 def _text(value: object, where: str) -> tuple[str, tuple[str, ...] | None]:

@@ -36,7 +36,7 @@ class QuestionAnswers(TextDataset):
             articles = json.loads(self.path.read_bytes())["data"]
         except OSError as error:
             raise InputError("the file cannot be read", where=self.path, received=error.strerror) from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise self._misfit("file", repr(error)[:120]) from error
         found = []
         for number, article in enumerate(_list(articles), start=1):
@@ -64,7 +64,7 @@ class QuestionAnswers(TextDataset):
 
     def _place(self, context: str, answer: object, where: str) -> tuple[int, int]:
         text, start = _get(answer, "text"), _get(answer, "answer_start")
-        if not isinstance(text, str) or not text or not isinstance(start, int):
+        if not isinstance(text, str) or not text or not isinstance(start, int) or isinstance(start, bool):
             raise self._misfit(where, f"{answer!r}"[:120])
         if context[max(0, start) : max(0, start) + len(text)] != text:
             after, before = (

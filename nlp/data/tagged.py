@@ -11,8 +11,7 @@ from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError
 from framework.text.lines import read_lines
 from framework.text.sample import TextSample
-from nlp.data.classification import Column
-from nlp.data.texts import ClassDataset, class_index, column, read_table
+from nlp.data.texts import ClassDataset, Column, class_index, column, read_table
 
 _Words = list[tuple[str, str]]  # each with its tag
 

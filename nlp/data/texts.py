@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import abc
+import csv
 import dataclasses
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from framework.core.errors import FormatError, InputError, nearest
+import numpy as np
+
+from framework.core.errors import FormatError, InputError, did_you_mean, nearest
 from framework.io.dataset import LazyDataset
 from framework.text.lines import read_lines
 from framework.text.sample import TextSample
+
+Column = int | str
+_log = logging.getLogger("oar")
 
 
 class TextDataset(LazyDataset):
@@ -52,6 +59,13 @@ class ClassDataset(TextDataset):
     def samples(self) -> list[TextSample]:
         return self._read[1]
 
+    def read_labels(self) -> Sequence[np.ndarray]:
+        """The class indices of each sample: one of a text, or one a word."""
+        return [
+            np.array(sample.tags if sample.label is None else [sample.label], np.int32)
+            for sample in self.samples
+        ]
+
     def infer_classes(self) -> Self:
         """The same data with the classes that the files have, whatever `classes` says."""
         return dataclasses.replace(self, classes=None)
@@ -60,31 +74,115 @@ class ClassDataset(TextDataset):
 def read_table(path: Path, separator: str) -> Iterator[tuple[str, list[str] | dict[str, object]]]:
     """(where, fields) of each line that is not blank: a list, or a dict where the file ends in .jsonl.
 
+    Between commas a field may stand in double quotes.
+
     Raises:
-        FormatError: a line is not JSON.
+        FormatError: a line is not JSON, or no object or list of it.
     """
     for number, line in enumerate(read_lines(path), start=1):
         where = f"{path}, line {number}"
-        if not line.strip():
-            continue
-        if path.suffix != ".jsonl":
-            yield where, line.split(separator)
-            continue
+        if line.strip():
+            yield where, parse_line(line, path, separator, where)
+
+
+def parse_line(line: str, path: Path, separator: str, where: str) -> list[str] | dict[str, object]:
+    """The fields of one line of `path`. Raises: FormatError."""
+    if path.suffix != ".jsonl":
+        if separator != "," or '"' not in line:
+            return line.split(separator)
         try:
-            yield where, json.loads(line)
-        except ValueError as error:
-            raise FormatError("the line is not JSON", where=where, received=line[:80]) from error
+            return next(csv.reader([line]))
+        except csv.Error as error:
+            raise FormatError(
+                "the line cannot be divided at its commas", where=where, received=error
+            ) from error
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise FormatError("the line is not JSON", where=where, received=line[:80]) from error
+    if not isinstance(fields, dict | list):
+        raise FormatError(
+            "the line is no JSON object",
+            where=where,
+            received=line[:80],
+            allowed='{"text": ..., "label": ...}',
+        )
+    return fields
 
 
-def column(fields: object, name: int | str, where: str) -> object:
+def read_columns(
+    path: Path, separator: str, header: bool, names: Sequence[Column]
+) -> list[tuple[str, list[object]]]:
+    """(where, the fields of these columns) of each line that is not blank.
+
+    A column of a table is a number, counted from 0, or a name in its first line, which is read as a header where a
+    column is asked for by name; of JSON lines it is a key. With `header` the first line is left out in any case.
+
+    Raises:
+        FormatError: a line is not JSON, or a column is missing.
+    """
+    rows = list(read_table(path, separator))
+    if rows and path.suffix != ".jsonl" and any(isinstance(name, str) for name in names):
+        where, first = rows[0]
+        titles = [str(title).strip() for title in first]
+        names, header = [find_title(titles, name, where) for name in names], True
+    return [(where, [column(fields, name, where) for name in names]) for where, fields in rows[int(header) :]]
+
+
+def find_title(titles: Sequence[str], name: Column, where: str) -> int:
+    """The number of a column that is asked for by its name. Raises: FormatError, where the header has no such name."""
+    if isinstance(name, int) or name in titles:
+        return name if isinstance(name, int) else titles.index(name)
+    raise FormatError(
+        "the header has no such column",
+        where=where,
+        received=repr(name),
+        allowed=", ".join(titles),
+        fix=did_you_mean(name, titles)
+        or "the first line names the columns; without names give numbers from 0",
+    )
+
+
+def column(fields: object, name: Column, where: str) -> object:
     """Raises: FormatError, where the line has no such column."""
     if isinstance(fields, dict) and name in fields:
         return fields[name]
-    if isinstance(fields, list | str) and isinstance(name, int) and -len(fields) <= name < len(fields):
+    if isinstance(fields, list) and isinstance(name, int) and -len(fields) <= name < len(fields):
         return fields[name]
-    count = len(fields) if isinstance(fields, list | str) else 0
+    count = len(fields) if isinstance(fields, list) else 0
     known = list(fields) if isinstance(fields, dict) else f"{count} columns, counted from 0"
     raise FormatError("a column is missing", where=where, received=f"column {name!r}", allowed=known)
+
+
+def label_name(value: object, where: str) -> str:
+    """The name of a class in a column. Raises: FormatError, where there is none."""
+    if isinstance(value, str | int | float) and str(value).strip():
+        return str(value)
+    raise FormatError(
+        "the line has no class", where=where, received=repr(value)[:80], allowed="a text or a number"
+    )
+
+
+def leave_out_blank(samples: list[TextSample], path: Path) -> list[TextSample]:
+    """The samples whose texts all have a character that is no space; one line of the log counts the others.
+
+    Raises:
+        FormatError: none is left.
+    """
+    kept = [sample for sample in samples if not is_blank(sample)]
+    if not kept:
+        raise FormatError("there is no text in the file", where=path, received=f"{len(samples)} lines")
+    if len(kept) < len(samples):
+        lines = [str(sample.id).rpartition("line ")[2] for sample in samples if is_blank(sample)]
+        shown = ", ".join(lines[:10]) + (", ..." if len(lines) > 10 else "")
+        _log.warning(f"{path}: {len(lines)} lines without a text are left out: {shown}")
+    return kept
+
+
+def is_blank(sample: TextSample) -> bool:
+    """Whether one of its texts is empty or spaces alone."""
+    texts = [sample.text, sample.pair, sample.target, sample.negative.pair if sample.negative else None]
+    return any(text is not None and not text.strip() for text in texts)
 
 
 def class_index(names: Sequence[str], name: str, where: str) -> int:

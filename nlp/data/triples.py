@@ -9,8 +9,7 @@ from pathlib import Path
 from framework.config.registry import register
 from framework.core.errors import FormatError
 from framework.text.sample import TextSample
-from nlp.data.classification import Column
-from nlp.data.texts import TextDataset, column, read_table
+from nlp.data.texts import Column, TextDataset, leave_out_blank, read_columns
 
 
 @register("dataset")
@@ -19,8 +18,9 @@ class TextTriples(TextDataset):
     """Three texts a line, in columns between separators, or in JSON lines (.jsonl): what a model learns to rank from.
 
     Attributes:
-        text, pair, negative: The query, what fits it, and what fits it less: columns counted from 0, or keys of JSON.
-        header: Leave out the first line.
+        text, pair, negative: The query, what fits it, and what fits it less: columns counted from 0, names in the first
+            line, or keys of JSON. Lines that lack one of the texts are left out, and counted in the log.
+        header: Leave out the first line, also where columns are numbers.
 
     Raises:
         InputError: at the first use, the file is missing.
@@ -37,8 +37,8 @@ class TextTriples(TextDataset):
     @cached_property
     def samples(self) -> list[TextSample]:  # pyright: ignore[reportIncompatibleMethodOverride]
         samples = []
-        for where, fields in list(read_table(self.path, self.separator))[int(self.header) :]:
-            texts = [column(fields, name, where) for name in (self.text, self.pair, self.negative)]
+        columns = (self.text, self.pair, self.negative)
+        for where, texts in read_columns(self.path, self.separator, self.header, columns):
             if wrong := [text for text in texts if not isinstance(text, str)]:
                 raise FormatError(
                     "this is no text", where=where, received=repr(wrong[0])[:80], allowed="a text"
@@ -46,4 +46,4 @@ class TextTriples(TextDataset):
             query, pair, negative = map(str, texts)
             worse = TextSample(query, pair=negative, id=where)
             samples.append(TextSample(query, pair=pair, negative=worse, id=where))
-        return samples
+        return leave_out_blank(samples, self.path)

@@ -7,7 +7,7 @@ through the program and what its outputs become: that is all that `nlp.predictor
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import jax
@@ -17,6 +17,13 @@ import numpy as np
 from framework import nn
 from framework.config import Kind, register
 from framework.core.errors import ConfigError, InputError
+from framework.engine.class_weights import (
+    ClassWeights,
+    check_class_weights,
+    resolve_class_weights,
+    weight_array,
+)
+from framework.engine.details import ClassReport
 from framework.engine.task import Batch, Losses, Metric, Task, check_classes
 from framework.nn import functional as F
 from framework.text.sample import TextSample
@@ -71,6 +78,8 @@ class SequenceClassification(Texts):
 
     Attributes:
         label_smoothing: Share of the target that is spread over all classes.
+        weight: What the loss of each class is multiplied with: a list of numbers, or balanced, by how often the classes
+            are in the training data. Classes that are independent take none.
         independent: Each class has a probability of its own (sigmoid), as where a text may have several; it is trained
             with binary cross-entropy. Else they sum up to 1.
     """
@@ -78,6 +87,7 @@ class SequenceClassification(Texts):
     label_smoothing: float = 0.0
     scores: Metrics = ()
     independent: bool = False
+    weight: ClassWeights = None
 
     label_arrays: ClassVar[tuple[str, ...]] = ("label",)
     processor = ClassProcessor
@@ -90,6 +100,20 @@ class SequenceClassification(Texts):
                 received=self.label_smoothing,
                 allowed="from 0, below 1",
             )
+        if self.independent and self.weight is not None:
+            raise ConfigError(
+                "classes that are independent have no weights",
+                where="task.weight",
+                received=self.weight,
+                allowed="weight with independent: false",
+            )
+        check_class_weights(self.weight, "task.weight")
+
+    def adapt(self, dataset: object) -> SequenceClassification:
+        return replace(self, weight=resolve_class_weights(self.weight, dataset, "task.weight"))
+
+    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
+        return {**super().metrics(labels), "classes": ClassReport(labels)}
 
     def pack(self, sample: TextSample) -> dict[str, np.ndarray]:
         if sample.label is None:
@@ -104,7 +128,8 @@ class SequenceClassification(Texts):
             chosen = F.label_smooth(chosen, epsilon=self.label_smoothing)
             loss = F.binary_cross_entropy_with_logits(logits, chosen)
         else:
-            loss = F.cross_entropy(logits, batch["label"], label_smoothing=self.label_smoothing)
+            weight = weight_array(self.weight, logits.shape[-1], "task.weight")
+            loss = F.cross_entropy(logits, batch["label"], weight, label_smoothing=self.label_smoothing)
         return Losses(loss, {"accuracy": hits})
 
     def infer(self, model: nn.Layer, inputs: Batch) -> dict[str, jax.Array]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from framework.core.errors import ConfigError
 from framework.io import data_check
-from framework.io.data_check import SHOWN, format_table, read_samples
+from framework.io.data_check import SHOWN, Observe, format_table, read_samples
 from framework.io.dataset import Dataset
 from segmentation.data.records import SegmentationDataset
 
@@ -70,7 +70,7 @@ class Report(data_check.Report):
         return {"images that cannot be used": self.broken}
 
 
-def validate(dataset: Dataset) -> Report:
+def validate(dataset: Dataset, observe: Observe | None = None) -> Report:
     """Reads every image and mask.
 
     Raises:
@@ -87,7 +87,7 @@ def validate(dataset: Dataset) -> Report:
     pixels, images = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
     sizes: Counter[str] = Counter()
     ignored, broken = 0, []
-    for sample in read_samples(dataset, broken):
+    for sample in read_samples(dataset, broken, observe):
         height, width, channels = sample.image.shape
         sizes[f"{width} x {height}, {channels} channels of {sample.image.dtype}"] += 1
         assert sample.mask is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -66,7 +67,7 @@ class Cityscapes(BenchmarkDataset):
         folder = Path(self.root) / self.annotations / self.split / image.parent.name
         name = image.name.removesuffix(_IMAGE)
         masks = [folder / f"{name}_{self.annotations}_{kind}.png" for kind in _KINDS]
-        return next((mask for mask in masks if mask.is_file()), masks[-1])
+        return next((mask for mask in masks if os.path.isfile(mask)), masks[-1])
 
     def find_label_map(self, mask: Path) -> LabelMap:
         return self._id_map if mask.stem.endswith("labelIds") else self._label_map

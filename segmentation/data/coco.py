@@ -6,24 +6,30 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError, FormatError, InputError
-from framework.vision import masks, polygons
-from framework.vision.dataset_files import abbreviate, read_annotations, read_image
+from framework.core.fields import read_text
+from framework.vision import polygons
+from framework.vision.dataset_files import (
+    Region,
+    abbreviate,
+    decode_region,
+    is_region,
+    read_annotations,
+    read_image,
+)
 from framework.vision.sample import Sample
 from segmentation import palettes
 from segmentation.data.records import Pair, SegmentationDataset, check_files, make_sample
 
-_Outline = Mapping[str, Any] | list[list[float]]  # run lengths, or polygons [x, y, x, y, ...]
-
 
 class _ImageRecord(NamedTuple):
     path: Path
-    objects: list[tuple[int, _Outline, str]]
+    objects: list[tuple[int, Region, str]]
     """Class, COCO's `segmentation`, and what to call it in messages."""
 
 
@@ -88,36 +94,23 @@ class CocoMasks(SegmentationDataset):
     def _file(self) -> Path:
         return Path(self.root) / self.annotations
 
-    def _region(self, one: _Outline, name: str, size_hw: tuple[int, int], image: Path) -> np.ndarray:
+    def _region(self, one: Region, name: str, size_hw: tuple[int, int], image: Path) -> np.ndarray:
         """[H, W] bool."""
         if not isinstance(one, Mapping):
             found = np.zeros(size_hw, bool)
             for flat in one:  # parts of one object, which do not cut holes into one another
                 found |= polygons.fill([np.array(flat, np.float64).reshape(-1, 2)], size_hw)
             return found
-        try:
-            region = masks.decode_rle(one)
-        except (FormatError, KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                "a mask is damaged",
-                where=f"{self._file}, {name}",
-                received=error.problem if isinstance(error, FormatError) else repr(error),
-                allowed='{"size": [height, width], "counts": runs}',
-            ) from error
-        if region.shape != size_hw:
-            raise InputError(
-                "a mask has another size than its image",
-                where=f"{self._file}, {name}",
-                received="{} high and {} wide".format(*region.shape),
-                allowed="{} high and {} wide, as {}".format(*size_hw, image),
-            )
-        return region
+        return decode_region(one, size_hw, f"{self._file}, {name} (image {image})")
 
     @cached_property
     def _records(self) -> _Records:
         data = _load(self._file)
         categories = sorted(data["categories"], key=lambda one: one["id"])
-        names = [str(one.get("name", one["id"])) for one in categories]
+        names = [
+            read_text(one, "name", f"{self._file}, category {one['id']}", default=str(one["id"]))
+            for one in categories
+        ]
         names = names if self.background is None else [self.background, *names]
         if not 2 <= len(names) <= 255 or len(set(names)) < len(names):
             raise InputError(
@@ -130,7 +123,9 @@ class CocoMasks(SegmentationDataset):
         number = {one["id"]: index for index, one in enumerate(categories, start=first)}
         folder = Path(self.root) / self.images
         images = {
-            one["id"]: _ImageRecord(folder / str(one.get("file_name")), [])
+            one["id"]: _ImageRecord(
+                folder / read_text(one, "file_name", f"{self._file}, image {one['id']}"), []
+            )
             for one in sorted(data["images"], key=lambda one: one["id"])
         }
         wrong = []
@@ -140,13 +135,13 @@ class CocoMasks(SegmentationDataset):
                 (
                     key
                     for key, known in (("image_id", images), ("category_id", number))
-                    if one.get(key) not in known
+                    if not isinstance(one.get(key), int) or one[key] not in known
                 ),
                 None,
             )
             if what is not None:
                 wrong.append(f"{name} has {what} {one.get(what)!r}, which is not there")
-            elif not _is_mask(one.get("segmentation")):
+            elif not is_region(one.get("segmentation")):
                 wrong.append(f"{name} has no mask, but segmentation {str(one.get('segmentation'))[:40]}")
             else:
                 images[one["image_id"]].objects.append(
@@ -162,22 +157,6 @@ class CocoMasks(SegmentationDataset):
             )
         check_files([one.path for one in images.values()])
         return _Records(tuple(names), list(images.values()))
-
-
-def _is_mask(one: object) -> TypeGuard[_Outline]:
-    if isinstance(one, Mapping):
-        return {"size", "counts"} <= set(one)
-    return (
-        isinstance(one, list)
-        and len(one) > 0
-        and all(
-            isinstance(flat, list)
-            and len(flat) >= 6
-            and len(flat) % 2 == 0
-            and all(isinstance(x, int | float) for x in flat)
-            for flat in one
-        )
-    )
 
 
 def _load(file: Path) -> dict[str, list[dict[str, Any]]]:

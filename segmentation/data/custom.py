@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -82,7 +83,7 @@ class _CustomDataset(MaskDataset):
 
     def find_pairs(self) -> list[Pair]:
         pairs = self._list_pairs()
-        self._check_second_class([pair.mask for pair in pairs if pair.mask.is_file()])
+        self._check_second_class([pair.mask for pair in pairs if os.path.isfile(pair.mask)])
         return pairs
 
     @abstractmethod

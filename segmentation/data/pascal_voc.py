@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,4 +52,4 @@ class PascalVOC(BenchmarkDataset):
 
     def _find_mask(self, name: str) -> Path:
         masks = [Path(self.root) / folder / f"{name}.png" for folder in _MASKS]
-        return next((mask for mask in masks if mask.is_file()), masks[0])
+        return next((mask for mask in masks if os.path.isfile(mask)), masks[0])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from framework.config import Kind, available, bind, dump, find, parse
-from framework.vision import transforms as T
+from framework.vision import sample_transforms as T
 from framework.vision.sample import Sample
 from framework.vision.warp import Warp
 from tests.contract.cases import PACKAGES

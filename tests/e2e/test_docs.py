@@ -80,6 +80,7 @@ class Block:
         if self.language == "python":
             return [([sys.executable, "-"], self.text)]
         lines = [re.sub(r"^pip install .*?( && |$)", "", line) for line in self.text.splitlines()]
+        lines = [re.sub(r"^oar ", "python -m framework ", line) for line in lines]
         wanted = [
             line for line in lines if line.startswith("python ") and not line.startswith("python -m pytest")
         ]
@@ -109,6 +110,8 @@ def run(
     name = re.fullmatch(r"tools/(\w+)\.py", arguments[1])
     if name is not None and document != "README.md":
         return run_tool(name[1], *arguments[2:], cwd=tree)
+    if arguments[1:3] == ["-m", "framework"] and document != "README.md":
+        return run_tool(arguments[3], *arguments[4:], cwd=tree)
     if text is not None and document != "README.md":
         with contextlib.chdir(tree):
             exec(compile(text, document, "exec"), {"__name__": "__main__"})

@@ -63,7 +63,7 @@ def test_config_and_artifact_give_the_same_masks(place: Path, tmp_path: Path, ho
         run_tool(
             "infer",
             "--model_dir",
-            tmp_path / "made" / "seg",
+            tmp_path / "made",
             *source,
             "--output_dir",
             tmp_path / "x",

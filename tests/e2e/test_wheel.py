@@ -66,6 +66,8 @@ def test_it_holds_every_config_and_every_file_beside_the_code(wheel: Path) -> No
         if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".md"
     }
     assert not data - names
+    entry = next(name for name in names if name.endswith("entry_points.txt"))
+    assert "oar = framework.commands:main" in zipfile.ZipFile(wheel).read(entry).decode()
 
 
 def test_the_source_archive_holds_what_the_wheel_is_made_of(built: Path) -> None:

@@ -37,8 +37,9 @@ def _captured(
 
 
 def run_tool(name: str, *arguments: object, cwd: Path = REPO) -> subprocess.CompletedProcess[str]:
-    """tools/<name>.py with these arguments, as a process would end: exit status, stdout and stderr."""
-    main = importlib.import_module(f"tools.{name}").main
+    """`oar <name>`, or tools/<name>.py, with these arguments as a process would end: exit status, stdout and stderr."""
+    module = f"tools.{name}" if (REPO / "tools" / f"{name}.py").is_file() else f"framework.commands.{name}"
+    main = importlib.import_module(module).main
     argv = [str(argument) for argument in arguments]
     with (
         _captured(1, contextlib.redirect_stdout) as out,

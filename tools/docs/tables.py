@@ -15,7 +15,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import api_names
 
 from framework import hub
 from framework.config import available, build, find, load
@@ -123,6 +126,8 @@ TABLES = {
     "domains": domains,
     "example_code": example_code,
     "example_config": example_config,
+    "api_names": api_names.names_table,
+    "api_words": api_names.words_table,
 }
 
 

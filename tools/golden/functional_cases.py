@@ -60,6 +60,7 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
     image_out: bool = False
     platforms: bool = False  # whether the form depends on the platform, so that all of them are tried
+    tolerance: float = 1e-5  # of the largest magnitude in the reference
 
     @property
     def group(self) -> str:

@@ -1,10 +1,11 @@
 """Makes tests/golden/data/optimizer/*.npz: what Paddle and torch compute for the cases in optimizer_cases.py.
 
-Run it from the root of the repository, once in an environment with paddlepaddle 2.6.2 and numpy and once, for the
-optimizers that Paddle 2.6 has not, in one with torch (no jax, none of our code):
+Run it from the root of the repository, once in an environment with paddlepaddle 2.6.2 and numpy and, for the
+optimizers that Paddle 2.6 has not, in one with torch and one with paddlepaddle 3.3.1 (no jax, none of our code):
 
     python tools/golden/optimizer.py paddle
     python tools/golden/optimizer.py torch
+    python tools/golden/optimizer.py paddle_3
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from optimizer_cases import (
     CASES,
     KEPT,
     LAMBDAS,
+    PADDLE_3,
     PLATEAUS,
     SCHEDULES,
     STEPS,
@@ -63,7 +65,9 @@ def paddle_run(case: Case) -> dict[str, np.ndarray]:
         options["grad_clip"] = clip(limit[1], limit[0]) if kind == "value" else clip(limit)
     schedule = paddle.optimizer.lr.LambdaDecay(1.0, lambda step: rate(case, step))
     optimizer = getattr(paddle.optimizer, case.optimizer)(
-        learning_rate=schedule, parameters=list(made.values()), **options
+        learning_rate=case.lr if case.optimizer == "Rprop" else schedule,
+        parameters=list(made.values()),
+        **options,
     )
 
     def step(grads: dict[str, np.ndarray]) -> None:
@@ -147,7 +151,11 @@ def main() -> None:
     if sys.argv[1] == "torch":
         save("torch", {name: torch_run(CASES[name]) for name in TORCH})
         return
-    save("paddle", {name: paddle_run(case) for name, case in CASES.items() if name not in TORCH})
+    if sys.argv[1] == "paddle_3":
+        save("paddle_3", {name: paddle_run(CASES[name]) for name in PADDLE_3})
+        return
+    others = {*TORCH, *PADDLE_3}
+    save("paddle", {name: paddle_run(case) for name, case in CASES.items() if name not in others})
     schedules = {name: schedule_values(name) for name in SCHEDULES}
     save("schedules", {"schedule": schedules, "plateau": {name: plateau_values(name) for name in PLATEAUS}})
 

@@ -56,8 +56,13 @@ CASES = {
     "nadam": Case("NAdam", decay=("l2", 0.01)),
     "radam": Case("RAdam", decay=("l2", 0.01)),
     "radam_short": Case("RAdam", {"beta1": 0.8, "beta2": 0.9}),
+    "rprop": Case("Rprop"),
+    "rprop_range": Case("Rprop", {"learning_rate_range": (0.008, 0.02), "etas": (0.7, 1.5)}),
+    "asgd": Case("ASGD", decay=("l2", 0.05)),
+    "asgd_batches": Case("ASGD", {"batch_num": 3}, clip=("global_norm", 1.5)),
 }
 TORCH = ("nadam", "radam", "radam_short")  # not in Paddle 2.6
+PADDLE_3 = ("rprop", "rprop_range", "asgd", "asgd_batches")  # nor these
 
 SCHEDULES: dict[str, tuple[str, dict[str, Any]]] = {
     "noam": ("NoamDecay", {"d_model": 64, "warmup_steps": 10, "learning_rate": 2.0}),
@@ -138,7 +143,9 @@ def gradients() -> list[dict[str, np.ndarray]]:
 
 
 def rate(case: Case, step: int) -> float:
-    """The learning rate changes every step, so its place in a rule shows."""
+    """The learning rate changes every step, so its place in a rule shows; Paddle's Rprop takes a number only."""
+    if case.optimizer == "Rprop":
+        return case.lr
     return case.lr * (1 - step / 100)
 
 

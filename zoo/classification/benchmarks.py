@@ -5,9 +5,7 @@ As in `data`: nothing is read before the first use, and a pickled dataset carrie
 
 from __future__ import annotations
 
-import gzip
-import math
-import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,9 +14,10 @@ from typing import Literal
 import numpy as np
 
 from framework.config.registry import register
-from framework.core.errors import ConfigError, FormatError, InputError
+from framework.core.errors import ConfigError, InputError
 from framework.io.dataset import LazyDataset
-from framework.vision.image import check_file
+from framework.vision.datasets.formats import read_cifar_records
+from framework.vision.datasets.mnist import read_idx_pair
 from framework.vision.sample import Sample
 from zoo.classification.data import read_class_names
 
@@ -61,6 +60,10 @@ class Mnist(LazyDataset):
     def __len__(self) -> int:
         return len(self._data[1])
 
+    def read_labels(self) -> Sequence[np.ndarray]:
+        """The class index [1] of each sample."""
+        return list(self._data[1][:, None])
+
     def __getitem__(self, index: int) -> Sample:
         images, labels = self._data
         label = labels[index]  # raises IndexError beyond the end
@@ -70,15 +73,7 @@ class Mnist(LazyDataset):
 
     @cached_property
     def _data(self) -> tuple[np.ndarray, np.ndarray]:
-        images, labels = _read_idx(Path(self.images), 3), _read_idx(Path(self.labels), 1)
-        if len(images) != len(labels):
-            raise FormatError(
-                "images and labels do not belong together",
-                where=self.labels,
-                received=f"{len(labels)} labels",
-                allowed=f"{len(images)}, the images in {self.images}",
-            )
-        _check_labels(labels, len(self.class_names), Path(self.labels))
+        images, labels = read_idx_pair(Path(self.images), Path(self.labels), len(self.class_names))
         stop = len(labels) if self.stop is None else self.stop
         if stop > len(labels) or self.start >= stop:
             raise InputError(
@@ -113,6 +108,10 @@ class Cifar10(LazyDataset):
     def __len__(self) -> int:
         return sum(len(records) for _, records in self._batches)
 
+    def read_labels(self) -> Sequence[np.ndarray]:
+        """The class index [1] of each sample."""
+        return [label for _, records in self._batches for label in records[:, :1]]
+
     def __getitem__(self, index: int) -> Sample:
         count = len(self)
         if not -count <= index < count:
@@ -141,64 +140,10 @@ class Cifar10(LazyDataset):
             )
         batches = []
         for path in (folder / name for name in names):
-            data = np.fromfile(path, np.uint8)
-            if data.size == 0 or data.size % 3073:
-                raise FormatError(
-                    "the file does not consist of whole records",
-                    where=path,
-                    received=f"{data.size} bytes",
-                    allowed="a multiple of 3073: a label and 3 x 32 x 32 values",
-                    fix="unpack the archive again",
-                )
-            records = data.reshape(-1, 3073)
-            _check_labels(records[:, 0], len(_CIFAR10_CLASSES), path)
-            batches.append((path, records))
+            batches.append((path, read_cifar_records(path, len(_CIFAR10_CLASSES))))
         return batches
 
 
 _CIFAR10_CLASSES = tuple(
     ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
 )
-_MAX_BYTES = 2**31 - 1  # a damaged header can ask for any amount
-
-
-def _check_labels(labels: np.ndarray, num_classes: int, path: Path) -> None:
-    outside = np.flatnonzero(labels >= num_classes)
-    if outside.size:
-        raise FormatError(
-            f"{outside.size} labels are no classes",
-            where=path,
-            received=f"{int(labels[outside[0]])} at index {int(outside[0])}",
-            allowed=f"0 to {num_classes - 1}",
-        )
-
-
-def _read_idx(path: Path, rank: int) -> np.ndarray:
-    # Source: http://yann.lecun.com/exdb/mnist: 0, 0, the type (8: bytes), the rank, then each size as big-endian int32.
-    with check_file(path, "IDX").open("rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        stream = gzip.GzipFile(fileobj=file) if packed else file
-        try:
-            header = stream.read(4 + 4 * rank)
-            if len(header) < 4 + 4 * rank or header[:4] != bytes([0, 0, 8, rank]):
-                raise FormatError(
-                    "this is no IDX file of that kind",
-                    where=path,
-                    received=f"a file that begins with {header[:4].hex(' ')}",
-                    allowed=f"00 00 08 {rank:02x}: bytes in {rank} dimension{'s' * (rank > 1)}",
-                    fix="images have 3 dimensions, labels 1: check that the two are not exchanged",
-                )
-            shape = [int.from_bytes(header[i : i + 4], "big") for i in range(4, len(header), 4)]
-            data = stream.read(min(math.prod(shape), _MAX_BYTES))
-        except (OSError, EOFError, zlib.error) as error:
-            raise FormatError("the file cannot be unpacked", where=path, received=error) from error
-    if len(data) < math.prod(shape) or 0 in shape:
-        raise FormatError(
-            "the file is cut off",
-            where=path,
-            received=f"{len(data)} bytes",
-            allowed=f"{math.prod(shape)} for the shape {shape}",
-            fix="copy or download it again",
-        )
-    return np.frombuffer(data, np.uint8).reshape(shape)

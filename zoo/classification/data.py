@@ -6,7 +6,9 @@ dataset carries its settings alone, and its copy reads the names anew. `dataset[
 
 from __future__ import annotations
 
+import lzma
 import os
+import struct
 import threading
 import zipfile
 import zlib
@@ -26,8 +28,18 @@ from framework.vision import image
 from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines
 from framework.vision.sample import Sample
 
-# RuntimeError: a password is needed
-_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, RuntimeError, OSError, EOFError)
+# RuntimeError: a password is needed; NotImplementedError, ValueError, struct.error: damaged headers
+_ZIP_ERRORS = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    ValueError,
+    RuntimeError,
+    OSError,
+    EOFError,
+)
+_MAX_IMAGE_BYTES = 1 << 30  # unpacked; a zip of some megabytes can hold more than fits into memory
 _GET_ZIP_AGAIN = "test the archive with a zip program, and copy or download it again"
 _SPLITS = {"train", "val", "valid", "validation", "test"}
 _MAX_UNNAMED = 1_000_000  # classes without a file of names; a greater label is a slip
@@ -49,6 +61,10 @@ class _ImageFiles(LazyDataset):
 
     def __len__(self) -> int:
         return len(self._index.names)
+
+    def read_labels(self) -> Sequence[np.ndarray]:
+        """The class index [1] of each sample, without its image."""
+        return list(self._index.labels[:, None])
 
     @cached_property
     @abstractmethod
@@ -176,9 +192,10 @@ class ImageFolder(_ImageFiles):
 class ListFile(_ImageFiles):
     """Images named in a text file, a line each: `path label`, as PaddleClas' train_list.txt.
 
-    Paths are relative to `root`; labels are class indices from 0. What follows the last `separator` of a line is the
-    label, so paths may hold blanks. `labels_file` has the name of class i on its line i, with or without the number in
-    front; without the file the classes are called "0", "1", ... up to the greatest label.
+    Paths are relative to `root`. What follows the last `separator` of a line is the label, so paths may hold blanks:
+    either class indices from 0, or names of classes. `labels_file` has the name of class i on its line i, with or
+    without the number in front; without the file the classes are called "0", "1", ... up to the greatest label, or are
+    the sorted names in the list. `header` leaves out the first line.
 
     Raises:
         ConfigError: the separator is empty.
@@ -190,6 +207,7 @@ class ListFile(_ImageFiles):
     list_file: Path
     labels_file: Path | None = None
     separator: str = " "
+    header: bool = False
 
     def __post_init__(self) -> None:
         if not self.separator:
@@ -204,28 +222,39 @@ class ListFile(_ImageFiles):
 
     @cached_property
     def _index(self) -> _Index:
+        rows, bad = self._rows()
         class_names = None if self.labels_file is None else read_class_names(self.labels_file)
+        if class_names is None and rows and not any(text.isdecimal() for _, _, text in rows):
+            class_names = tuple(sorted({text for _, _, text in rows}))
+        number = {name: index for index, name in enumerate(class_names or ())}
         limit = _MAX_UNNAMED if class_names is None else len(class_names)
-        names, labels, bad = [], [], []
-        for number, line in enumerate(read_lines(self.list_file, "list of images"), start=1):
-            if not line.strip():
-                continue
-            name, separator, text = line.strip().rpartition(self.separator)
-            label = int(text) if text.strip().isdecimal() else None
-            if not separator or not name.strip() or label is None:
-                bad.append(f"{self.list_file}:{number}: {line.strip()[:80]!r} is no path and class index")
-            elif label >= limit:
-                bad.append(f"{self.list_file}:{number}: label {label}")
+        names, labels = [], []
+        for line, name, text in rows:
+            # a number of thousands of digits is one that Python does not read
+            label = number.get(text) if not text.isdecimal() else int(text) if len(text) < 20 else None
+            if label is None or label >= limit:
+                what = (
+                    f"label {text[:40]}"
+                    if text.isdecimal()
+                    else f"{f'{name}{self.separator}{text}'[:80]!r} is no path and class index"
+                )
+                bad.append((line, what))
             else:
-                names.append(name.strip())
+                names.append(name)
                 labels.append(label)
         if bad:
+            lines = [f"{self.list_file}:{line}: {what}" for line, what in sorted(bad)]
             raise InputError(
                 f"{len(bad)} lines of the list cannot be used",
-                received=abbreviate(bad, "\n    "),
+                received=abbreviate(lines, "\n    "),
                 allowed=f"path, {self.separator!r}, label 0 to {limit - 1}"
-                + (f" (the classes in {self.labels_file})" if self.labels_file else ""),
-                fix="set separator if the columns are separated by something else, or correct the lines",
+                + (
+                    f" or name (the classes in {self.labels_file})"
+                    if self.labels_file
+                    else ", or names alone"
+                ),
+                fix="set separator if the columns are separated by something else, header: true if the first line "
+                "names the columns, or correct the lines",
             )
         if not names:
             raise InputError("the list names no image", where=self.list_file, allowed="a line an image")
@@ -239,6 +268,19 @@ class ListFile(_ImageFiles):
         if class_names is None:
             class_names = tuple(str(index) for index in range(max(labels) + 1))
         return _Index(names, np.array(labels, np.int32), class_names)
+
+    def _rows(self) -> tuple[list[tuple[int, str, str]], list[tuple[int, str]]]:
+        """(line, path, label) of each entry, and (line, what is wrong) of lines that are none."""
+        rows, bad = [], []
+        for number, line in enumerate(read_lines(self.list_file, "list of images"), start=1):
+            if not line.strip() or (self.header and number == 1):
+                continue
+            name, separator, text = line.strip().rpartition(self.separator)
+            if separator and name.strip() and text.strip():
+                rows.append((number, name.strip(), text.strip()))
+            else:
+                bad.append((number, f"{line.strip()[:80]!r} is no path and class index"))
+        return rows, bad
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:
@@ -289,6 +331,8 @@ class _Archive:
 
     def read(self, name: str) -> bytes:
         try:
+            if (size := self._file.getinfo(name).file_size) > _MAX_IMAGE_BYTES:
+                raise ValueError(f"{size:,} bytes once it is unpacked, more than {_MAX_IMAGE_BYTES:,}")
             with self._lock:
                 return self._file.read(name)
         except _ZIP_ERRORS as error:
@@ -301,14 +345,26 @@ class _Archive:
 
 
 def _walk(root: Path) -> dict[str, list[str]]:
-    """All files below each folder in `root`, as paths from `root`, sorted."""
+    """All files below each folder in `root`, as paths from `root`, sorted. Raises: InputError, where one is closed."""
     found: dict[str, list[str]] = {}
-    with os.scandir(root) as entries:
-        classes = sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
-    for name in classes:
-        files = found[name] = []
-        for folder, subfolders, file_names in os.walk(root / name):
-            subfolders[:] = sorted(sub for sub in subfolders if sub[0] != ".")
-            inside = os.path.relpath(folder, root)
-            files += [os.path.join(inside, file) for file in sorted(file_names) if file[0] != "."]
+    try:
+        with os.scandir(root) as entries:
+            classes = sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] != ".")
+        for name in classes:
+            files = found[name] = []
+            for folder, subfolders, file_names in os.walk(root / name, onerror=_raise):
+                subfolders[:] = sorted(sub for sub in subfolders if sub[0] != ".")
+                inside = os.path.relpath(folder, root)
+                files += [os.path.join(inside, file) for file in sorted(file_names) if file[0] != "."]
+    except OSError as error:
+        raise InputError(
+            "a folder of the data set cannot be read",
+            where=error.filename or root,
+            received=error.strerror or error,
+        ) from error
     return found
+
+
+def _raise(error: OSError) -> None:
+    """`os.walk` leaves out what it cannot read, unless it is told otherwise."""
+    raise error

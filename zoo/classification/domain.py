@@ -10,6 +10,9 @@ import numpy as np
 from framework.core.errors import FormatError, InputError
 from framework.export import Artifact
 from framework.inference import Runtime
+from framework.io.data_check import Observe, Report
+from framework.io.dataset import Dataset
+from framework.io.weighting import LabelledDataset
 from framework.vision.sample import Sample
 from framework.workflow import Domain, ImageItem, VisionPredictor, option
 from framework.workflow.image_runner import ImageRunner, open_runner
@@ -44,6 +47,12 @@ class ClassificationDomain(Domain[ClassificationOptions]):
 
     name = "classification"
     options = ClassificationOptions
+
+    def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
+        from zoo.classification.check import validate  # what runs artifacts loads no data sets
+
+        known = isinstance(dataset, LabelledDataset)
+        return validate(dataset, observe) if known else super().check_dataset(dataset, observe)
 
     def open(self, artifact: Artifact, options: ClassificationOptions, runtime: Runtime) -> ImageClassifier:
         labels = artifact.setting("labels")

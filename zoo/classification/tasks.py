@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import jax
@@ -14,6 +14,13 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError, InputError
 from framework.core.rng import next_key
+from framework.engine.class_weights import (
+    ClassWeights,
+    check_class_weights,
+    resolve_class_weights,
+    weight_array,
+)
+from framework.engine.details import ClassReport
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.metric import top_k_correct
 from framework.nn import functional as F
@@ -30,6 +37,8 @@ class ImageClassification(Task):
     Attributes:
         topk: The accuracies that are reported; the first chooses the best checkpoint.
         label_smoothing: Share of the target that is spread over all classes.
+        weight: What the loss of each class is multiplied with, before the mean by the weights: a list of numbers, or
+            balanced, by how often the classes are in the training data.
         mixup, cutmix: Alpha of the Beta distribution that mixes pairs of a batch; 0 is off. With both, each batch
             takes one of them at random. Source: https://arxiv.org/abs/1710.09412, https://arxiv.org/abs/1905.04899
     """
@@ -41,6 +50,7 @@ class ImageClassification(Task):
     label_smoothing: float = 0.0
     mixup: float = 0.0
     cutmix: float = 0.0
+    weight: ClassWeights = None
 
     def __post_init__(self) -> None:
         if (
@@ -55,6 +65,11 @@ class ImageClassification(Task):
                 f"cutmix {self.cutmix}",
                 allowed="topk from 1, 0 <= label_smoothing < 1, mixup and cutmix from 0",
             )
+
+        check_class_weights(self.weight, "task.weight")
+
+    def adapt(self, dataset: object) -> ImageClassification:
+        return replace(self, weight=resolve_class_weights(self.weight, dataset, "task.weight"))
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
         if sample.labels is None or sample.labels.ndim != 0:
@@ -79,7 +94,8 @@ class ImageClassification(Task):
         return Losses(target, {"accuracy": hits})
 
     def _loss(self, logits: jax.Array, label: jax.Array) -> jax.Array:
-        return F.cross_entropy(logits, label, label_smoothing=self.label_smoothing)
+        weight = weight_array(self.weight, logits.shape[-1], "task.weight")
+        return F.cross_entropy(logits, label, weight, label_smoothing=self.label_smoothing)
 
     def _mix(self, images: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         """(images, index of the other one of each pair, share [] of the first)."""
@@ -109,7 +125,7 @@ class ImageClassification(Task):
         return {"scores": F.softmax(model(self.normalize(inputs["image"])).astype(jnp.float32))}
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
-        return {"accuracy": TopAccuracy(self.topk)}
+        return {"accuracy": TopAccuracy(self.topk), "classes": ClassReport(labels)}
 
     def visualize(
         self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray], labels: tuple[str, ...]

@@ -19,6 +19,7 @@ class ConvBN(FoldableLayer):
     Without `padding` a convolution of stride 1 and odd kernel keeps the size, dilated too. `names` are the attributes
     of convolution and normalisation, which differ between upstream's classes. `gamma` is where the normalisation's
     weight starts: 0 makes a residual block start as the identity. `initializer` is the kernel's, if not that of Conv2D.
+    `epsilon` and `momentum` are the normalisation's.
     """
 
     def __init__(
@@ -36,6 +37,8 @@ class ConvBN(FoldableLayer):
         dilation: int = 1,
         initializer: nn.initializer.Initializer | None = None,
         bias: bool = False,
+        epsilon: float = 1e-5,
+        momentum: float = 0.9,
     ) -> None:
         super().__init__()
         if padding is None:
@@ -56,7 +59,7 @@ class ConvBN(FoldableLayer):
         self.add_sublayer(names[0], conv)
         if not deploy:
             attr = nn.ParamAttr(initializer=nn.initializer.Constant(gamma))
-            self.add_sublayer(names[1], nn.BatchNorm2D(out_channels, weight_attr=attr))
+            self.add_sublayer(names[1], nn.BatchNorm2D(out_channels, momentum, epsilon, weight_attr=attr))
 
     def forward(self, x: jax.Array) -> jax.Array:
         x = getattr(self, self.names[0])(x)

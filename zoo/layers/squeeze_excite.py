@@ -16,15 +16,21 @@ class SqueezeExcite(nn.Layer):
 
     `slope` is that of the hard sigmoid: 1/6 as in nn.Hardsigmoid, or 0.2 as in paddle's old functional default, which
     upstream uses in MobileNetV3 and in the detection necks. None takes the sigmoid itself (PP-LCNetV2). With `shortcut`
-    the result is `x + x * gate`.
+    the result is `x + x * gate`. `width` is that of the layer between, if not `channels // reduction`.
     """
 
     def __init__(
-        self, channels: int, reduction: int = 4, slope: float | None = 1 / 6, shortcut: bool = False
+        self,
+        channels: int,
+        reduction: int = 4,
+        slope: float | None = 1 / 6,
+        shortcut: bool = False,
+        width: int | None = None,
     ) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2D(channels, channels // reduction, 1)
-        self.conv2 = nn.Conv2D(channels // reduction, channels, 1)
+        width = channels // reduction if width is None else width
+        self.conv1 = nn.Conv2D(channels, width, 1)
+        self.conv2 = nn.Conv2D(width, channels, 1)
         self.slope, self.shortcut = slope, shortcut
 
     def forward(self, x: jax.Array) -> jax.Array:

@@ -12,6 +12,7 @@ Weights: HRNet_W*_C_pretrained.pdparams of PaddleClas; PaddleSeg's and PaddleDet
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -205,6 +206,40 @@ class Stage(nn.Layer):
         return maps
 
 
+def _exchange_names(stage: int) -> list[str]:
+    """What PaddleSeg and PaddleDetection call the convolutions of `FuseLayers`: target and source, and the step."""
+    return [
+        f"{target + 1}_{source + 1}" + (f"_{step + 1}" if source < target else "")
+        for target, source, steps in _exchanges(stage, stage)
+        for step in range(steps)
+    ]
+
+
+def _other_name(name: str, suite: str) -> str:
+    """Our name in PaddleSeg's or PaddleDetection's spelling: what `_other_names` turns into ours."""
+    conv, norm, block = ("_conv", "_batch_norm", "bb") if suite == "paddleseg" else ("conv", "norm", "block")
+    name = name.replace(".conv.", f".{conv}.").replace(".bn.", f".{norm}.")
+    name = re.sub(r"^layer1\.(\d)\.", lambda found: f"la1.{block}_layer2_{int(found[1]) + 1}.", name)
+    name = re.sub(r"^conv_tr1_(\d)\.", r"tr1.transition_tr1_layer_\1.", name)
+    name = re.sub(r"^conv_tr2\.", "tr2.transition_tr2_layer_3.", name)
+    name = re.sub(r"^conv_tr3\.", "tr3.transition_tr3_layer_4.", name)
+    place = re.match(r"st(\d)\.stage_func_list\.(\d)\.", name)
+    if place is None:
+        return name
+    stage = f"st{place[1]}_{int(place[2]) + 1}"
+    rest = re.sub(
+        r"^basic_block_list\.(\d)\.(\d)\.",
+        lambda found: f"branches_func.bb_{stage}_branch_layer_{int(found[1]) + 1}_{int(found[2]) + 1}.",
+        name[place.end() :],
+    )
+    rest = re.sub(
+        r"residual_func_list\.(\d+)\.",
+        lambda found: f"residual_{stage}_layer_{_exchange_names(int(place[1]))[int(found[1])]}.",
+        rest,
+    )
+    return f"st{place[1]}.stage_{stage}.{rest}"
+
+
 def _other_names() -> tuple[tuple[str, str], ...]:
     """PaddleSeg's and PaddleDetection's names to ours. Their counts from 1 stand in <> until the last four patterns."""
     renames = [
@@ -217,14 +252,9 @@ def _other_names() -> tuple[tuple[str, str], ...]:
         (r"\.branches_func\.bb_st\d_\d_branch_layer_(\d)_(\d)\.", r".basic_block_list.<\1>.<\2>."),
     ]
     for stage in (2, 3, 4):
-        pairs = [
-            f"{target + 1}_{source + 1}" + (f"_{step + 1}" if source < target else "")
-            for target, source, steps in _exchanges(stage, stage)
-            for step in range(steps)
-        ]
         renames += [
             (rf"^(st{stage}\..*)residual_st\d_\d_layer_{pair}\.", rf"\1residual_func_list.{number}.")
-            for number, pair in enumerate(pairs)
+            for number, pair in enumerate(_exchange_names(stage))
         ]
     return (*renames, *((f"<{n}>", str(n - 1)) for n in (1, 2, 3, 4)))
 
@@ -239,6 +269,12 @@ class HRNet(Backbone):
     """
 
     state_renames: ClassVar[tuple[tuple[str, str], ...]] = _other_names()
+
+    def official_names(self, suite: str) -> dict[str, str]:
+        """Names of PaddleSeg or PaddleDetection to ours, which are PaddleClas's."""
+        if suite not in ("paddledet", "paddleseg"):
+            return {}
+        return {_other_name(name, suite): name for name in self.state_shapes()}
 
     def __init__(self, config: HRNetConfig) -> None:
         super().__init__()

@@ -5,8 +5,9 @@ Reference: PaddlePaddle/PaddleClas ppcls/arch/backbone/legendary_models/mobilene
     PaddlePaddle/PaddleOCR ppocr/modeling/backbones/{det,rec}_mobilenet_v3.py, and for `output_stride`
     PaddlePaddle/PaddleSeg paddleseg/models/backbones/mobilenetv3.py
 Differs: every unit has an expansion, also where it keeps the width; the hard sigmoid has slope 0.2; the last layer is
-    as wide at every scale, and for the small size too. All as in Paddle.
-Weights: `state_dict()` has upstream's names; the classifier takes those of PaddleDetection too.
+    as wide at every scale, and for the small size too. All as in PaddleClas; `original` is the paper's form.
+Weights: `state_dict()` has upstream's names; the classifier takes those of PaddleDetection too, and with `original`
+    those of paddle.vision and torchvision.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ Table = Literal["large", "small"]
 
 _ACTIVATIONS = {"relu": F.relu, "hardswish": F.hardswish}
 _SE_SLOPE = 0.2
+_NORM_LEAVES = ("weight", "bias", "_mean", "_variance")
+_ORIGINAL_NORM = {"epsilon": 0.001, "momentum": 0.99}
 
 
 class Unit(NamedTuple):
@@ -84,6 +87,7 @@ UNITS: dict[Table, tuple[Unit, ...]] = {
 }
 LAST_WIDTH: dict[Table, int] = {"large": 960, "small": 576}
 HEAD_WIDTH = 1280  # at every scale
+ORIGINAL_HEAD_WIDTH: dict[Table, int] = {"large": 1280, "small": 1024}  # at scale 1
 
 
 class Size(NamedTuple):
@@ -116,7 +120,8 @@ class MobileNetV3Config(VariantConfig[Size], table=VARIANTS):
 
     `form` is that of the features where there are no classes, see MobileNetV3. In lines the four strides of the units
     are `vertical_strides`, and 1 horizontally. `squeeze` False leaves squeeze-and-excitation out, as PP-OCRv3 does.
-    `deploy` folds the normalisations into convolutions.
+    `original` is the paper's form as in paddle.vision and torchvision: no expansion where it would keep the width, a
+    hard sigmoid of slope 1/6, a head of two linear layers. `deploy` folds the normalisations into convolutions.
     """
 
     variant: str = "mobilenetv3_large_x1_0"
@@ -125,6 +130,7 @@ class MobileNetV3Config(VariantConfig[Size], table=VARIANTS):
     form: Literal["image", "page", "line"] = "image"
     vertical_strides: tuple[int, int, int, int] = (2, 2, 2, 2)
     squeeze: bool = True
+    original: bool = False
     deploy: bool = False
 
 
@@ -134,21 +140,28 @@ class ResidualUnit(nn.Layer):
     A stride of (1, 1) rules the shortcut out, as upstream compares with the integer 1: the recogniser's first unit.
     """
 
-    def __init__(self, unit: Unit, in_channels: int, scale: float, deploy: bool = False) -> None:
+    def __init__(
+        self, unit: Unit, in_channels: int, scale: float, deploy: bool = False, original: bool = False
+    ) -> None:
         super().__init__()
         mid, act = scaled_width(unit.expanded, scale), _ACTIVATIONS[unit.act]
         self.out_channels = scaled_width(unit.width, scale)
         self.shortcut = unit.stride == 1 and in_channels == self.out_channels
         self.squeeze = unit.squeeze
-        self.expand_conv = ConvBN(in_channels, mid, 1, act=act, deploy=deploy)
-        own = {"groups": mid, "act": act, "deploy": deploy, "dilation": unit.dilation}
-        self.bottleneck_conv = ConvBN(mid, mid, unit.kernel_size, unit.stride, **own)
-        if unit.squeeze:
+        self.expands = not original or mid != in_channels
+        own = {"deploy": deploy, **(_ORIGINAL_NORM if original else {})}
+        if self.expands:
+            self.expand_conv = ConvBN(in_channels, mid, 1, act=act, **own)
+        grouped = {"groups": mid, "act": act, "dilation": unit.dilation, **own}
+        self.bottleneck_conv = ConvBN(mid, mid, unit.kernel_size, unit.stride, **grouped)
+        if unit.squeeze and original:
+            self.mid_se = SqueezeExcite(mid, width=scaled_width(mid // 4, 1))
+        elif unit.squeeze:
             self.mid_se = SqueezeExcite(mid, slope=_SE_SLOPE)
-        self.linear_conv = ConvBN(mid, self.out_channels, 1, deploy=deploy)
+        self.linear_conv = ConvBN(mid, self.out_channels, 1, **own)
 
     def forward(self, x: jax.Array) -> jax.Array:
-        y = self.bottleneck_conv(self.expand_conv(x))
+        y = self.bottleneck_conv(self.expand_conv(x) if self.expands else x)
         y = self.linear_conv(self.mid_se(y) if self.squeeze else y)
         return x + y if self.shortcut else y
 
@@ -176,7 +189,7 @@ class MobileNetV3(WideHead):
         self.form = "image" if config.num_classes else config.form
         table, scale, _ = VARIANTS[config.variant]
         width, last = scaled_width(STEM_WIDTH, scale), scaled_width(LAST_WIDTH[table], scale)
-        own = {"act": F.hardswish, "deploy": config.deploy}
+        own = {"act": F.hardswish, "deploy": config.deploy, **(_ORIGINAL_NORM if config.original else {})}
         self.add_sublayer("conv1" if self.form == "line" else "conv", ConvBN(3, width, 3, 2, **own))
         strides = [int(unit.stride) for unit in UNITS[table]]  # type: ignore[arg-type]
         ends = stage_ends(strides)
@@ -186,7 +199,7 @@ class MobileNetV3(WideHead):
             own_stride = (next(vertical), 1) if self.form == "line" and stride != 1 else stride
             squeeze = unit.squeeze and config.squeeze
             unit = unit._replace(stride=own_stride, dilation=dilation, squeeze=squeeze)
-            units.append(ResidualUnit(unit, width, scale, config.deploy))
+            units.append(ResidualUnit(unit, width, scale, config.deploy, config.original))
             width = units[-1].out_channels
             widths.append(width)
         self.features = tuple(
@@ -208,7 +221,16 @@ class MobileNetV3(WideHead):
             self.features = (Feature(last, (4 * math.prod(config.vertical_strides), 4)),)
         elif config.num_classes:
             self.last_second_conv = ConvBN(width, last, 1, **own)
-            self.add_head(last, HEAD_WIDTH, config.num_classes, F.hardswish)
+            if config.original:
+                wide = scaled_width(ORIGINAL_HEAD_WIDTH[table], scale)
+                self.classifier = nn.Sequential(
+                    nn.Linear(last, wide),
+                    nn.Hardswish(),
+                    nn.Dropout(0.2),
+                    nn.Linear(wide, config.num_classes),
+                )
+            else:
+                self.add_head(last, HEAD_WIDTH, config.num_classes, F.hardswish)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         if self.form == "line":
@@ -230,4 +252,37 @@ class MobileNetV3(WideHead):
         return F.max_pool2d(x, 2)
 
     def logits(self, x: jax.Array) -> jax.Array:
-        return super().logits(self.last_second_conv(x))
+        x = self.last_second_conv(x)
+        if self.config.original:
+            return self.classifier(F.global_avg_pool2d(x)[:, 0, 0])
+        return super().logits(x)
+
+    def official_names(self, suite: str) -> dict[str, str]:
+        """Names of paddle.vision to ours; other suites have ours."""
+        return self._original_names(0) if suite == "paddle.vision" and self.config.original else {}
+
+    def state_aliases(self) -> dict[str, str]:
+        return self._original_names(0) | self._original_names(1) if self.config.original else {}
+
+    def _original_names(self, column: int) -> dict[str, str]:
+        """Names of paddle.vision (0) or torchvision (1) to ours."""
+        last = len(self.blocks) + 1
+        parts = [("conv", ("conv", "features.0")), ("last_second_conv", ("lastconv", f"features.{last}"))]
+        squeezes = []
+        for number, unit in enumerate(self.blocks):
+            for place, (name, _) in enumerate(unit.named_children()):
+                ours = f"blocks.{number}.{name}"
+                theirs = (ours, f"features.{number + 1}.block.{place}")
+                (squeezes if name == "mid_se" else parts).append((ours, theirs))
+        names = {
+            f"{theirs[column]}.{index}.{leaf}": f"{ours}.{part}.{leaf}"
+            for ours, theirs in parts
+            for index, part, leaves in ((0, "conv", ("weight",)), (1, "bn", _NORM_LEAVES))
+            for leaf in leaves
+        }
+        return names | {
+            f"{theirs[column]}.fc{i}.{leaf}": f"{ours}.conv{i}.{leaf}"
+            for ours, theirs in squeezes
+            for i in (1, 2)
+            for leaf in ("weight", "bias")
+        }

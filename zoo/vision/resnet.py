@@ -11,8 +11,9 @@ Weights: `state_dict()` has the names of PaddleClas; those of paddle.vision, tor
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -50,8 +51,9 @@ class Size(NamedTuple):
         return 4 if self.bottleneck else 1
 
 
-# ResNet paper, table 1; depth 200 is NET_CONFIG of the reference; the last two are ResNeXt's table 1 and torchvision's.
-# `params`: counted in PaddleClas 2.6, and torchvision's `num_params` for the last two.
+# ResNet paper, table 1; depth 200 is NET_CONFIG of the reference; ResNeXt's table 1, and paddle.vision's and
+# torchvision's wider and deeper ones. `params`: counted in PaddleClas 2.6, from `resnext50_32x4d` on in paddle.vision
+# 2.6.2, `resnext101_32x8d` in torchvision 0.28.
 VARIANTS: dict[str, Size] = {
     "resnet18": Size((2, 2, 2, 2), 11_693_736, bottleneck=False),
     "resnet34": Size((3, 4, 6, 3), 21_801_896, bottleneck=False),
@@ -65,7 +67,14 @@ VARIANTS: dict[str, Size] = {
     "resnet152_vd": Size((3, 8, 36, 3), 60_212_040, vd=True),
     "resnet200_vd": Size((3, 12, 48, 3), 74_738_504, vd=True),
     "resnext50_32x4d": Size((3, 4, 6, 3), 25_028_904, groups=32, base_width=4),
+    "resnext50_64x4d": Size((3, 4, 6, 3), 45_192_488, groups=64, base_width=4),
+    "resnext101_32x4d": Size((3, 4, 23, 3), 44_177_704, groups=32, base_width=4),
+    "resnext101_64x4d": Size((3, 4, 23, 3), 83_455_272, groups=64, base_width=4),
+    "resnext101_32x8d": Size((3, 4, 23, 3), 88_791_336, groups=32, base_width=8),
+    "resnext152_32x4d": Size((3, 8, 36, 3), 59_951_400, groups=32, base_width=4),
+    "resnext152_64x4d": Size((3, 8, 36, 3), 114_971_944, groups=64, base_width=4),
     "wide_resnet50_2": Size((3, 4, 6, 3), 68_883_240, base_width=128),
+    "wide_resnet101_2": Size((3, 4, 23, 3), 126_886_696, base_width=128),
 }
 SMALL = "resnet18"
 
@@ -76,7 +85,7 @@ class ResNetConfig:
 
     `multi_grid` multiplies the dilation of each block of the last stage (DeepLabV3: 1, 2, 4). `project_first=False`
     leaves out the projection in the first block of ResNet-18 and 34, where no shape changes: torchvision, timm and
-    paddle.vision have none, PaddleClas and PaddleDetection have one.
+    paddle.vision have none, PaddleClas and PaddleDetection have one. What loads weights takes the form that they have.
     """
 
     variant: str = "resnet50"
@@ -97,9 +106,10 @@ class Block(nn.Layer):
         self, size: Size, in_channels: int, width: int, stride: int, dilation: int, projects: bool
     ) -> None:
         super().__init__()
-        self.bottleneck, self.projects = size.bottleneck, projects
+        self.bottleneck = size.bottleneck
         self.pools = size.vd and stride == 2
         out_channels = width * size.expansion
+        self.shortcut = (in_channels, out_channels, 1, 1 if self.pools else stride)
         if size.bottleneck:
             inner = width * size.base_width // 64 * size.groups
             self.conv0 = ConvBN(in_channels, inner, 1, act=F.relu)
@@ -109,8 +119,17 @@ class Block(nn.Layer):
         else:
             self.conv0 = ConvBN(in_channels, width, 3, stride, dilation=dilation, act=F.relu)
             self.conv1 = ConvBN(width, width, 3, dilation=dilation)
-        if projects:
-            self.short = ConvBN(in_channels, out_channels, 1, 1 if self.pools else stride)
+        self.projects = False
+        self.project(projects)
+
+    def project(self, projects: bool) -> None:
+        """Give the shortcut its projection, or take it away."""
+        if projects != self.projects:
+            self.projects = projects
+            if projects:
+                self.short = ConvBN(*self.shortcut)
+            else:
+                del self.short
 
     def forward(self, x: jax.Array) -> jax.Array:
         y = self.conv1(self.conv0(x))
@@ -182,21 +201,36 @@ class ResNet(Backbone):
         x = F.max_pool2d(x, 3, stride=2, padding=1, pad_value=0.0)  # 0 is the least that ReLU gives
         return collect_maps(x, self.blocks, self.ends)
 
+    def fit_weights(self, names: Collection[str]) -> None:
+        """The first block of ResNet-18 and 34 projects if the weights say so, see `project_first`."""
+        projects = "blocks.0.short.conv.weight" in names
+        if not VARIANTS[self.config.variant].bottleneck and "blocks.0.conv0.conv.weight" in names:
+            self.blocks[0].project(projects)
+            self.config = dataclasses.replace(self.config, project_first=projects)
+
     def state_aliases(self) -> dict[str, str]:
+        return self._spell(range(len(SPELLINGS)))
+
+    def official_names(self, suite: str) -> dict[str, str]:
+        """Names of paddle.vision, PaddleDetection or PaddleSeg to ours, which are PaddleClas's."""
+        return self._spell([SPELLINGS.index(suite)]) if suite in SPELLINGS else {}
+
+    def _spell(self, columns: Iterable[int]) -> dict[str, str]:
         aliases = {}
         for ours, theirs in _spellings(VARIANTS[self.config.variant]):
-            for conv, norm in theirs:
+            for conv, norm in (theirs[column] for column in columns):
                 aliases[f"{conv}.weight"] = f"{ours}.conv.weight"
                 for leaf in ("weight", "bias", "_mean", "_variance"):
                     aliases[f"{norm}.{leaf}"] = f"{ours}.bn.{leaf}"
         return aliases
 
 
-def _spellings(size: Size) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Each convolution with its normalisation by our name, and by the pairs of names that others have for them.
+SPELLINGS = ("paddle.vision", "paddledet", "paddleseg")
+"""Whose names `_spellings` gives: torchvision's are paddle.vision's (timm's for vd), and PaddleSeg has vd only."""
 
-    These are torchvision and paddle.vision (timm for vd), PaddleDetection, PaddleSeg (which has vd only).
-    """
+
+def _spellings(size: Size) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Each convolution with its normalisation by our name, and by the pairs of names in SPELLINGS."""
 
     def pairs(torch: tuple[str, str], det: str, seg: str) -> list[tuple[str, str]]:
         return [torch, (f"{det}.conv", f"{det}.norm"), (f"{seg}._conv", f"{seg}._batch_norm")]

@@ -202,7 +202,16 @@ class PatchEmbed(nn.Layer):
 class SwinTransformer(Backbone):
     """Swin for [N, H, W, 3] of any size: logits [N, num_classes], or maps at strides 4, 8, 16 and 32."""
 
-    state_renames = ((r"^head\.fc\.", "head."),)  # timm's
+    state_renames = (
+        (r"^head\.fc\.", "head."),  # timm's
+        # torchvision's
+        (r"^features\.0\.0\.", "patch_embed.proj."),
+        (r"^features\.0\.2\.", "patch_embed.norm."),
+        *((rf"^features\.{2 * i + 1}\.", f"layers.{i}.blocks.") for i in range(4)),
+        *((rf"^features\.{2 * i + 2}\.", f"layers.{i}.downsample.") for i in range(3)),
+        (r"^(layers\.\d\.blocks\.\d+\.mlp)\.0\.", r"\1.fc1."),
+        (r"^(layers\.\d\.blocks\.\d+\.mlp)\.3\.", r"\1.fc2."),
+    )
 
     def __init__(self, config: SwinTransformerConfig) -> None:
         super().__init__()
@@ -242,8 +251,8 @@ class SwinTransformer(Backbone):
     def set_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> tuple[list[str], list[str]]:
         """As every layer's; `state` may also be spelled as by microsoft or timm, with weights in Paddle's layouts.
 
-        The position indices follow from the window and may be missing; masks (`attn_mask`) follow from the image and
-        are left out. timm counts `downsample` to the stage behind it.
+        The position indices follow from the window and masks (`attn_mask`) from the image: those of `state` are left
+        out. timm counts `downsample` to the stage behind it.
         """
         counts_ahead = f"layers.{len(self.features) - 1}.downsample.norm.weight" in state
         known = self.state_shapes()
@@ -256,7 +265,7 @@ class SwinTransformer(Backbone):
             merging = re.fullmatch(r"layers\.(\d)\.(downsample\..+)", name)
             if merging and counts_ahead:
                 name = f"layers.{int(merging[1]) - 1}.{merging[2]}"
-            if not name.endswith(".attn_mask"):
+            if not name.endswith((".attn_mask", ".relative_position_index")):
                 ours[name] = value
         return super().set_state_dict(ours, strict)
 

@@ -1,4 +1,4 @@
-"""Readers of the files that other frameworks write, and the one writer of ours (safetensors).
+"""Readers of the files that other frameworks write, and the writers of weights: safetensors, and Paddle's .pdparams.
 
 `load_weights(path)` gives named arrays whatever the format; `load_program(path)` gives the operations as well;
 `weighted_ops(program)` lists the operations that carry weights, the same for every format.
@@ -11,10 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from framework.core.torch_state import TorchState
 from framework.io.interop.detect import detect, read_member
 from framework.io.interop.model_folder import read_shards
 from framework.io.interop.onnx import read_onnx
 from framework.io.interop.paddle import read_pdiparams, read_pdparams
+from framework.io.interop.pdparams_writer import write_pdparams
 from framework.io.interop.pir import read_pir
 from framework.io.interop.program import Node, Program, TensorSpec
 from framework.io.interop.program_desc import read_pdmodel
@@ -39,6 +41,7 @@ __all__ = [
     "read_safetensors_metadata",
     "read_torch",
     "weighted_ops",
+    "write_pdparams",
     "write_safetensors",
 ]
 
@@ -53,7 +56,7 @@ def load_weights(path: str | Path) -> dict[str, np.ndarray]:
     that are no arrays are left out. `.pdmodel`, PIR `.json` and `.pdiparams` need the other file of the pair beside
     them. The index of weights in several files (`model.safetensors.index.json` and the like) gives the arrays of all of
     them, and an archive (.tar, .tar.gz, .zip) those of the one file of weights in it. Names and layouts stay those of
-    the file.
+    the file; what torch wrote comes as a `TorchState`: `from_torch` makes ours of it.
     Raises FormatError when the file is of no known format, damaged or hostile.
     """
     source = read_source(path)
@@ -64,11 +67,12 @@ def load_weights(path: str | Path) -> dict[str, np.ndarray]:
         if kind not in ("safetensors", "pickle", "torch"):
             raise source.error("these are no weights by themselves", received=kind, fix="unpack the archive")
     if kind == "safetensors":
-        return read_safetensors(source)
+        arrays = read_safetensors(source)
+        return TorchState(arrays) if read_safetensors_metadata(source).get("format") == "pt" else arrays
     if kind == "pickle":
         return _state_dict(source, read_pdparams(source)[0])
     if kind == "torch":
-        return _state_dict(source, read_torch(source))
+        return TorchState(_state_dict(source, read_torch(source)))
     if kind == "index":
         return read_shards(source, load_weights)
     program = _beside(source) if kind == "pdiparams" else load_program(path)

@@ -194,9 +194,9 @@ def from_torch(state: Mapping[str, np.ndarray], layer: nn.Layer) -> dict[str, np
     """What `layer.set_state_dict` takes, from the state dict of the same model in torch.
 
     Names lose a `module.` that all have, running statistics and the slopes of `nn.PReLU` get Paddle's names,
-    `num_batches_tracked` is dropped, and other spellings become ours as in `set_state_dict`. Weights of `nn.Linear` are
-    transposed, from [out, in] to [in, out]; everything else has the same layout in both. Names that the layer does not
-    know are kept.
+    `num_batches_tracked` is dropped, and other spellings become ours as in `set_state_dict`. What a layer has in
+    `transposed_in_torch` is turned: weights of `nn.Linear`, square ones too, from [out, in] to [in, out]. Everything
+    else has the same layout in both. Names that the layer does not know are kept.
 
     Raises:
         WeightError: `state` is empty, holds something other than arrays, or has Paddle's names already.
@@ -224,10 +224,10 @@ def from_torch(state: Mapping[str, np.ndarray], layer: nn.Layer) -> dict[str, np
         if leaf != "num_batches_tracked":
             named[f"{owner}{dot}{_LEAVES.get(leaf, leaf)}"] = value
     subs = list(layer.named_sublayers(include_self=True))
-    linear = {_weight(name) for name, sub in subs if isinstance(sub, nn.Linear)}
+    turned = {_weight(name, leaf) for name, sub in subs for leaf in sub.transposed_in_torch}
     slopes = {_weight(name): _weight(name, "_weight") for name, sub in subs if isinstance(sub, nn.PReLU)}
     return {
-        slopes.get(name, name): value.T if name in linear and value.ndim == 2 else value
+        slopes.get(name, name): value.T if name in turned and value.ndim == 2 else value
         for name, value in layer._without_aliases(named).items()
     }
 

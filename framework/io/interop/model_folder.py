@@ -11,6 +11,7 @@ import numpy as np
 
 from framework.core.bounded import SETTINGS, check_mapping, parse_json, read_json
 from framework.core.errors import FormatError
+from framework.core.torch_state import TorchState
 from framework.io.interop.safetensors_io import read_safetensors_metadata
 from framework.io.interop.source import FETCH_AGAIN, Source
 
@@ -92,6 +93,7 @@ def read_shards(source: Source, read: Callable[[Path], Mapping[str, np.ndarray]]
             fix="copy or download all files that the index names into its folder",
         )
     found: dict[str, np.ndarray] = {}
+    by_torch = False
     for file, names in wanted.items():
         arrays = read(folder / file)
         absent = [name for name in names if name not in arrays]
@@ -103,8 +105,10 @@ def read_shards(source: Source, read: Callable[[Path], Mapping[str, np.ndarray]]
                 allowed=f"what {source.name} says of this file",
                 fix="the files are of different saves, or one was cut: " + FETCH_AGAIN,
             )
+        by_torch = isinstance(arrays, TorchState)
         found |= {name: arrays[name] for name in names}
-    return {name: found[name] for name in files}
+    ordered = {name: found[name] for name in files}
+    return TorchState(ordered) if by_torch else ordered
 
 
 def _weight_map(source: Source) -> dict[str, str]:

@@ -48,6 +48,8 @@ class _Array:
 
     def build(self, state: object) -> None:
         _, shape, dtype, fortran, data = state if type(state) is tuple else (None,) * 5
+        if type(data) is str:  # of Python 2, as CIFAR's
+            data = memoryview(data.encode("latin-1"))
         if type(dtype) is not _Dtype or type(data) is not memoryview or not is_shape(shape):
             raise TypeError("the state of an array is not (version, shape, dtype, order, bytes)")
         array = to_native(view_array(data, dtype.value, shape[::-1] if fortran else shape))

@@ -197,6 +197,31 @@ def prelu(x: jax.Array, weight: jax.Array) -> jax.Array:
     return jnp.where(x > 0, x, x * weight.reshape(-1).astype(x.dtype))
 
 
+@jitted("lower", "upper")
+def _rrelu(x: jax.Array, key: jax.Array, lower: float, upper: float) -> jax.Array:
+    return jnp.where(x < 0, x * jax.random.uniform(key, x.shape, x.dtype, lower, upper), x)
+
+
+def rrelu(
+    x: jax.Array,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = True,
+    key: jax.Array | None = None,
+) -> jax.Array:
+    """x where positive, elsewhere x times a slope that training draws from [lower, upper] and inference takes as its
+    mean. Source: Xu et al. 2015. `key` defaults to `next_key()`."""
+    if not 0 <= lower <= upper <= 1:
+        raise ShapeError(
+            "rrelu: the slopes are out of order",
+            received=f"{lower} to {upper}",
+            allowed="0 <= lower <= upper <= 1",
+        )
+    if not training:
+        return leaky_relu(x, (lower + upper) / 2)
+    return _rrelu(x, next_key() if key is None else key, float(lower), float(upper))
+
+
 @jitted("groups", "axis")
 def maxout(x: jax.Array, groups: int, axis: int = -1) -> jax.Array:
     """The maximum of each run of `groups` neighbouring channels; the axis shrinks to size / groups."""
@@ -218,6 +243,16 @@ def glu(x: jax.Array, axis: int = -1) -> jax.Array:
         )
     left, right = jnp.split(x, 2, axis)
     return left * jax.nn.sigmoid(right)
+
+
+@jitted()
+def swiglu(x: jax.Array, y: jax.Array | None = None) -> jax.Array:
+    """silu(x) * y; without `y` x is the first half of its last axis and y the second. Source: Shazeer 2020."""
+    if y is None:
+        if x.shape[-1] % 2:
+            raise ShapeError("swiglu: the last axis has two halves", received=x.shape, allowed="an even size")
+        x, y = jnp.split(x, 2, -1)
+    return x * jax.nn.sigmoid(x) * y
 
 
 @jitted("axis", "dtype")

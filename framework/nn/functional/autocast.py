@@ -32,7 +32,7 @@ T = TypeVar("T")
 # fmt: off
 WHITE = frozenset((
     "attention_with_weights", "scaled_dot_product_attention", "linear", "matmul", "rnn_cell", "rnn_scan",
-    "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d",
+    "conv1d", "conv1d_transpose", "conv2d", "conv2d_transpose", "conv3d", "conv3d_transpose", "bilinear",
 ))
 BLACK = frozenset((
     "gumbel_softmax", "log_sigmoid", "log_softmax", "softmax", "softplus",
@@ -40,6 +40,10 @@ BLACK = frozenset((
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy", "ctc_loss",
     "dice_loss", "kl_div", "l1_loss", "log_loss", "margin_ranking_loss", "mse_loss", "nll_loss", "sigmoid_focal_loss",
     "smooth_l1_loss", "softmax_with_cross_entropy", "square_error_cost", "triplet_margin_loss",
+    "adaptive_log_softmax", "adaptive_log_softmax_with_loss", "gaussian_nll_loss", "hinge_embedding_loss",
+    "hsigmoid_loss", "local_response_norm", "margin_cross_entropy", "multi_label_margin_loss",
+    "multi_label_soft_margin_loss", "multi_margin_loss", "npair_loss", "pairwise_distance", "poisson_nll_loss",
+    "rnnt_loss", "soft_margin_loss", "triplet_margin_with_distance_loss",
 ))
 # fmt: on
 # Additive masks hold -1e9, which float16 has not; running statistics are kept from call to call.

@@ -5,13 +5,15 @@ Arrays are channels-last. Random functions take `key` and fall back to `framewor
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 from jax.typing import DTypeLike
 
-from framework.core.errors import ShapeError
+from framework.core.errors import ShapeError, TraceError
 from framework.core.rng import next_key
 from framework.nn.functional.lowering import jitted
 
@@ -34,14 +36,24 @@ def check_data_format(data_format: str, where: str) -> None:
         )
 
 
+def transpose_hint(x: jax.Array, channels: int) -> str | None:
+    """What to do with an array whose channels are on axis 1, as Paddle and torch have them; None when they are not."""
+    if x.ndim < 3 or x.shape[1] != channels or x.shape[-1] == channels:
+        return None
+    axes = ", ".join(map(str, (0, *range(2, x.ndim), 1)))
+    return f"activations are channels-last and these are channels-first: x.transpose({axes})"
+
+
 # -- tables -------------------------------------------------------------------------------------------------------
 
 
-@jitted("padding_idx")
-def embedding(x: jax.Array, weight: jax.Array, padding_idx: int | None = None) -> jax.Array:
+@jitted("padding_idx", "sparse")
+def embedding(
+    x: jax.Array, weight: jax.Array, padding_idx: int | None = None, sparse: bool = False
+) -> jax.Array:
     """The rows of weight [V, D] that integer x [...] names -> [..., D]. `padding_idx` gives zeros, and no gradient.
 
-    Indices outside [0, V) read the nearest row: under jit they cannot raise.
+    Indices outside [0, V) read the nearest row: under jit they cannot raise. Gradients are dense, `sparse` or not.
     """
     if not jnp.issubdtype(x.dtype, jnp.integer):
         raise ShapeError("embedding takes integers", received=str(x.dtype), allowed="an integer array")
@@ -124,7 +136,42 @@ def dropout2d(x: jax.Array, p: float = 0.5, training: bool = True, key: jax.Arra
     return dropout(x, p, (0, x.ndim - 1), training, key=key)
 
 
-dropout3d = dropout2d
+dropout1d = dropout3d = dropout2d
+
+# What a SELU gives far below zero: the values that alpha dropout puts in. Source: Klambauer et al. 2017.
+_SELU_FLOOR = -1.6732632423543772 * 1.0507009873554805
+
+
+def _alpha_dropout(
+    x: jax.Array, p: float, drawn: tuple[int, ...], training: bool, key: jax.Array | None
+) -> jax.Array:
+    if not 0 <= p <= 1:
+        raise ShapeError("alpha_dropout: p is a probability", received=p, allowed="0 to 1")
+    if not training or p == 0:
+        return x
+    if p == 1:
+        return jnp.zeros_like(x)
+    shape = tuple(n if i in drawn else 1 for i, n in enumerate(x.shape))
+    kept = jax.random.bernoulli(next_key() if key is None else key, 1 - p, shape)
+    scale = ((1 - p) * (1 + p * _SELU_FLOOR**2)) ** -0.5
+    return (jnp.where(kept, x, _SELU_FLOOR) * scale - scale * _SELU_FLOOR * p).astype(x.dtype)
+
+
+def alpha_dropout(
+    x: jax.Array, p: float = 0.5, training: bool = True, key: jax.Array | None = None
+) -> jax.Array:
+    """Replace values with probability `p` so that mean 0 and variance 1, as a SELU gives them, stay.
+
+    Source: Klambauer et al. 2017.
+    """
+    return _alpha_dropout(x, p, tuple(range(x.ndim)), training, key)
+
+
+def feature_alpha_dropout(
+    x: jax.Array, p: float = 0.5, training: bool = True, key: jax.Array | None = None
+) -> jax.Array:
+    """`alpha_dropout` of whole channels of x [N, ..., C]."""
+    return _alpha_dropout(x, p, (0, x.ndim - 1), training, key)
 
 
 # -- padding ------------------------------------------------------------------------------------------------------
@@ -177,6 +224,12 @@ def pad(x: jax.Array, pad: int | Sequence[int], mode: str = "constant", value: f
     return _pad(x, tuple(edges), mode, float(value))
 
 
+def zeropad2d(x: jax.Array, padding: int | Sequence[int], data_format: str = "NHWC") -> jax.Array:
+    """Zeros around x [N, H, W, C]: [left, right, top, bottom], or one number for all edges."""
+    check_data_format(data_format, "zeropad2d")
+    return pad(x, padding)
+
+
 # -- similarity ---------------------------------------------------------------------------------------------------
 
 
@@ -194,3 +247,65 @@ def label_smooth(label: jax.Array, prior_dist: jax.Array | None = None, epsilon:
     epsilon = float(epsilon)
     prior = 1 / label.shape[-1] if prior_dist is None else prior_dist
     return (1 - epsilon) * label + epsilon * prior
+
+
+@jitted("p", "epsilon", "keepdim")
+def pairwise_distance(
+    x: jax.Array, y: jax.Array, p: float = 2.0, epsilon: float = 1e-6, keepdim: bool = False
+) -> jax.Array:
+    """The p-norm of x - y + epsilon over the last axis; p may be 0, which counts, and inf or -inf."""
+    gap, p = jnp.abs(x - y + float(epsilon)), float(p)
+    if p == 0:
+        return (gap != 0).sum(-1, keepdims=keepdim).astype(gap.dtype)
+    if math.isinf(p):
+        return gap.max(-1, keepdims=keepdim) if p > 0 else gap.min(-1, keepdims=keepdim)
+    total = jnp.square(gap).sum(-1, keepdims=keepdim) if p == 2 else (gap**p).sum(-1, keepdims=keepdim)
+    safe = jnp.where(total == 0, 1, total)  # a finite gradient, 0, where both are equal
+    return jnp.where(total == 0, 0, jnp.sqrt(safe) if p == 2 else safe ** (1 / p))
+
+
+@jitted()
+def bilinear(x1: jax.Array, x2: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
+    """x1' W[o] x2 + bias for each output o. x1 [N, I], x2 [N, J], weight [O, I, J], bias [1, O] -> [N, O]."""
+    if x1.ndim != 2 or x2.ndim != 2 or weight.shape[1:] != (x1.shape[1], x2.shape[1]):
+        raise ShapeError(
+            "bilinear: inputs and weight do not agree",
+            received=f"x1 {x1.shape}, x2 {x2.shape}, weight {weight.shape}",
+            allowed="[N, I], [N, J], [O, I, J]",
+        )
+    y = jnp.einsum("ni,oij,nj->no", x1, weight, x2)
+    return y if bias is None else y + bias.reshape(1, -1)
+
+
+def sequence_mask(x: jax.Array, maxlen: int | None = None, dtype: DTypeLike = "int32") -> jax.Array:
+    """1 where a position is below the length: x [...] integers -> [..., maxlen].
+
+    Without `maxlen` it is the largest length, which under jit must be given. Paddle's default dtype is int64.
+    """
+    if maxlen is None:
+        if isinstance(x, Tracer):
+            raise TraceError(
+                "sequence_mask: under a trace the largest length is not known",
+                received="maxlen=None",
+                allowed="sequence_mask(lengths, maxlen=…)",
+            )
+        maxlen = int(x.max()) if x.size else 0
+    inside = jnp.arange(maxlen, dtype=x.dtype) < x[..., None]
+    return inside.astype(jax.dtypes.canonicalize_dtype(dtype))
+
+
+def gather_tree(ids: jax.Array, parents: jax.Array) -> jax.Array:
+    """The sequences of a beam search from its end to its start: ids and parents [T, N, beams] -> [T, N, beams]."""
+    if ids.ndim != 3 or ids.shape != parents.shape:
+        raise ShapeError(
+            "gather_tree: ids and parents have one shape",
+            received=f"ids {ids.shape}, parents {parents.shape}",
+            allowed="[T, N, beams] each",
+        )
+
+    def step(beam: jax.Array, both: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        word, parent = (jnp.take_along_axis(array, beam, 1) for array in both)
+        return parent, word
+
+    start = jnp.broadcast_to(jnp.arange(ids.shape[2], dtype=parents.dtype), ids.shape[1:])
+    return jax.lax.scan(step, start, (ids, parents), reverse=True)[1]

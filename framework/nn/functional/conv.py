@@ -17,8 +17,10 @@ from jax import lax
 from framework.core.dtypes import precision
 from framework.core.errors import ShapeError
 from framework.nn.functional import lowering, winograd
+from framework.nn.functional.common import transpose_hint
 from framework.nn.functional.lowering import Platform, choose, conv_plan
 from framework.nn.functional.products import add_bias, product
+from framework.nn.functional.windows import transposed_padding
 
 Pair = tuple[int, int]
 Pads = tuple[Pair, Pair]
@@ -74,6 +76,28 @@ def conv_padding(
         "padding of a 2-D convolution",
         received=padding,
         allowed="p, (ph, pw), [top, bottom, left, right], ((top, bottom), (left, right)), 'SAME' or 'VALID'",
+    )
+
+
+def check_conv(where: str, x: jax.Array, weight: jax.Array, groups: int, transposed: bool = False) -> None:
+    """Refuse an input or a weight [out, in/groups, *kernel], transposed [in, out/groups, *kernel], that do not agree.
+
+    Raises:
+        ShapeError: naming `where`, both shapes, and the transposition when x is channels-first.
+    """
+    axes = int(where[4])  # of conv2d: two
+    channels = 0 if weight.ndim < 2 else weight.shape[0] if transposed else weight.shape[1] * groups
+    right_ranks = x.ndim == weight.ndim == axes + 2
+    if right_ranks and x.shape[-1] == channels and weight.shape[0] % groups == 0:
+        return
+    size, kernel = {1: ("T", "k"), 2: ("H, W", "kh, kw"), 3: ("D, H, W", "kd, kh, kw")}[axes]
+    channels_in = channels if weight.ndim == axes + 2 else "in"
+    raise ShapeError(
+        f"{where}: input, weight and groups do not agree",
+        received=f"x {x.shape}, weight {weight.shape}, groups {groups}",
+        allowed=f"x [N, {size}, {channels_in}], weight [{'in, out' if transposed else 'out, in'}/groups, {kernel}], "
+        f"{'in' if transposed else 'out'} divisible by groups",
+        fix=transpose_hint(x, channels),
     )
 
 
@@ -362,12 +386,7 @@ def conv2d(
     Raises:
         ShapeError: ranks or channels do not agree.
     """
-    if x.ndim != 4 or weight.ndim != 4 or x.shape[3] != weight.shape[1] * groups or weight.shape[0] % groups:
-        raise ShapeError(
-            "conv2d: input, weight and groups do not agree",
-            received=f"x {x.shape}, weight {weight.shape}, groups {groups}",
-            allowed="x [N, H, W, in], weight [out, in/groups, kh, kw], out divisible by groups",
-        )
+    check_conv("conv2d", x, weight, groups)
     kernel, strides, dilations = weight.shape[2:], pair(stride, "stride"), pair(dilation, "dilation")
     pads = conv_padding(padding, kernel, dilations, strides, x.shape[1:3])
     for n, k, d, edges in zip(x.shape[1:3], kernel, dilations, pads):
@@ -391,6 +410,7 @@ def conv1d(
     groups: int = 1,
 ) -> jax.Array:
     """1-D convolution. x [N, T, in], weight [out, in/groups, k] -> [N, ot, out]."""
+    check_conv("conv1d", x, weight, groups)
     y = conv2d(
         x[:, None], weight[:, :, None], bias, (1, stride), flat_padding(padding), (1, dilation), groups
     )
@@ -452,20 +472,20 @@ def conv2d_transpose(
     output_padding: int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
+    output_size: int | Sequence[int] | None = None,
 ) -> jax.Array:
     """Transposed convolution, the gradient of conv2d. x [N, H, W, in], weight [in, out/groups, kh, kw].
 
-    The output has (size - 1) * stride - pads + dilation * (kernel - 1) + 1 + output_padding rows and columns.
+    The output has (size - 1) * stride - pads + dilation * (kernel - 1) + 1 + output_padding rows and columns;
+    `output_size` chooses among the sizes that a stride leaves open, instead of `output_padding`.
     """
-    if x.ndim != 4 or weight.ndim != 4 or x.shape[3] != weight.shape[0] or weight.shape[0] % groups:
-        raise ShapeError(
-            "conv2d_transpose: input, weight and groups do not agree",
-            received=f"x {x.shape}, weight {weight.shape}, groups {groups}",
-            allowed="x [N, H, W, in], weight [in, out/groups, kh, kw], in divisible by groups",
-        )
+    check_conv("conv2d_transpose", x, weight, groups, transposed=True)
     strides, dilations = pair(stride, "stride"), pair(dilation, "dilation")
     pads = conv_padding(padding, weight.shape[2:], dilations, strides, None)
     extra = pair(output_padding, "output_padding")
+    if output_size is not None:
+        geometry = (weight.shape[2:], strides, pads, dilations, extra)
+        extra = pair(transposed_padding("conv2d_transpose", x.shape[1:3], *geometry, output_size))
     return _conv2d_transpose(
         x, weight, bias, strides, pads, extra, dilations, groups, precision() == "bfloat16"
     )

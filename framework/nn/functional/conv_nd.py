@@ -1,4 +1,7 @@
-"""Convolutions of other ranks: transposed 1-D, and 3-D. Channels-last activations, Paddle's weight layouts."""
+"""Convolutions of other ranks: transposed 1-D, 3-D and its transpose.
+
+Activations are channels-last, weights have Paddle's layouts.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.nn.functional.conv import Pair, conv2d_transpose, flat_padding
+from framework.nn.functional.conv import Pair, check_conv, conv2d_transpose, flat_padding
+from framework.nn.functional.windows import per_axis, transposed_padding
 
 Triple = tuple[int, int, int]
 
@@ -24,8 +28,13 @@ def conv1d_transpose(
     output_padding: int = 0,
     groups: int = 1,
     dilation: int = 1,
+    output_size: int | Sequence[int] | None = None,
 ) -> jax.Array:
-    """Transposed 1-D convolution. x [N, T, in], weight [in, out/groups, k] -> [N, ot, out]."""
+    """Transposed 1-D convolution. x [N, T, in], weight [in, out/groups, k] -> [N, ot, out].
+
+    `output_size` as in `conv2d_transpose`.
+    """
+    check_conv("conv1d_transpose", x, weight, groups, transposed=True)
     y = conv2d_transpose(
         x[:, None],
         weight[:, :, None],
@@ -35,6 +44,7 @@ def conv1d_transpose(
         (0, output_padding),
         (1, dilation),
         groups,
+        None if output_size is None else (1, *per_axis(output_size, 1, "output_size")),
     )
     return y[:, 0]
 
@@ -83,16 +93,75 @@ def conv3d(
 
     `padding` is a number, (pd, ph, pw), six numbers front to right, 'SAME' or 'VALID'.
     """
-    if x.ndim != 5 or weight.ndim != 5 or x.shape[4] != weight.shape[1] * groups:
-        raise ShapeError(
-            "conv3d: input, weight and groups do not agree",
-            received=f"x {x.shape}, weight {weight.shape}, groups {groups}",
-            allowed="x [N, D, H, W, in], weight [out, in/groups, kd, kh, kw]",
-        )
+    check_conv("conv3d", x, weight, groups)
+    return _conv3d(
+        x, jnp.asarray(weight), bias, triple(stride), _numeric_pads(padding), triple(dilation), groups
+    )
+
+
+def _numeric_pads(padding: int | str | Sequence[int]) -> str | tuple[Pair, ...]:
     if isinstance(padding, str):
-        pads: str | tuple[Pair, ...] = padding.upper()
-    elif not isinstance(padding, int) and len(padding) == 6:
-        pads = tuple((padding[i], padding[i + 1]) for i in (0, 2, 4))
-    else:
-        pads = tuple((p, p) for p in triple(padding, "padding"))
-    return _conv3d(x, jnp.asarray(weight), bias, triple(stride), pads, triple(dilation), groups)
+        return padding.upper()
+    if not isinstance(padding, int) and len(padding) == 6:
+        return tuple((padding[i], padding[i + 1]) for i in (0, 2, 4))
+    return tuple((p, p) for p in triple(padding, "padding"))
+
+
+@functools.partial(jax.jit, static_argnames=("stride", "pads", "output_padding", "dilation", "groups"))
+def _conv3d_transpose(
+    x: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None,
+    stride: Triple,
+    pads: tuple[Pair, ...],
+    output_padding: Triple,
+    dilation: Triple,
+    groups: int,
+) -> jax.Array:
+    channels, per_group, *kernel = weight.shape
+    flipped = weight[:, :, ::-1, ::-1, ::-1].reshape(groups, channels // groups, per_group, *kernel)
+    flipped = flipped.transpose(3, 4, 5, 1, 0, 2).reshape(*kernel, channels // groups, groups * per_group)
+    edges = [
+        ((k - 1) * d - p[0], (k - 1) * d - p[1] + extra)
+        for k, d, p, extra in zip(kernel, dilation, pads, output_padding)
+    ]
+    y = lax.conv_general_dilated(
+        x,
+        flipped,
+        (1, 1, 1),
+        edges,
+        lhs_dilation=stride,
+        rhs_dilation=dilation,
+        dimension_numbers=("NDHWC", "DHWIO", "NDHWC"),
+        feature_group_count=groups,
+    )
+    return y if bias is None else y + bias.astype(y.dtype)
+
+
+def conv3d_transpose(
+    x: jax.Array,
+    weight: jax.Array,
+    bias: jax.Array | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | str | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+    output_size: int | Sequence[int] | None = None,
+) -> jax.Array:
+    """Transposed 3-D convolution, the gradient of conv3d. x [N, D, H, W, in], weight [in, out/groups, kd, kh, kw].
+
+    `padding` is a number, (pd, ph, pw), six numbers front to right, or 'VALID'; `output_size` as in `conv2d_transpose`.
+    """
+    check_conv("conv3d_transpose", x, weight, groups, transposed=True)
+    pads = _numeric_pads(padding)
+    if isinstance(pads, str):
+        if pads != "VALID":
+            raise ShapeError(
+                "conv3d_transpose: unknown padding", received=repr(padding), allowed="numbers or 'VALID'"
+            )
+        pads = ((0, 0),) * 3
+    strides, extra, dilations = triple(stride), triple(output_padding), triple(dilation)
+    geometry = (weight.shape[2:], strides, pads, dilations, extra)
+    extra = triple(transposed_padding("conv3d_transpose", x.shape[1:4], *geometry, output_size))
+    return _conv3d_transpose(x, jnp.asarray(weight), bias, strides, pads, extra, dilations, groups)

@@ -1,16 +1,18 @@
 """Losses of labels and logits, of distances and rankings, with Paddle's reductions. Classes are the last axis.
 
-Labels may be int64 arrays or int32; what they index is checked by shape only, since values cannot raise under jit.
-CTC stands in ctc.py.
+Labels may be int64 arrays or int32. A label that is no class is a LabelError in an eager call; values cannot raise in a
+compiled program, so there its loss is NaN, which stops a Trainer. CTC stands in ctc.py.
 """
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from jax.core import Tracer
 
-from framework.core.errors import ShapeError
+from framework.core.errors import InputError, ShapeError
 from framework.nn.functional.lowering import jitted
 
 _REDUCTIONS = ("mean", "sum", "none")
@@ -36,13 +38,49 @@ def reduce_loss(loss: jax.Array, reduction: str) -> jax.Array:
 # -- cross entropy ------------------------------------------------------------------------------------------------
 
 
+class LabelError(InputError):
+    """Labels that are no class. `rows` are the indices [K] of the wrong ones along the first axis of `shape`."""
+
+    def __init__(
+        self, where: str, label: np.ndarray, wrong: np.ndarray, classes: int, ignored: int | None
+    ) -> None:
+        self.rows = np.unique(np.nonzero(wrong)[0]) if label.ndim else np.zeros(1, np.int64)
+        self.shape, self.classes, self.labels = label.shape, classes, np.unique(label[wrong])
+        shown = ", ".join(map(str, self.labels[:5])) + (" …" if len(self.labels) > 5 else "")
+        self.found = f"label {shown} of {classes} classes"
+        super().__init__(
+            "a label is no class",
+            where=where,
+            received=f"{self.found}; {int(wrong.sum())} of {wrong.size} labels are out of range",
+            allowed=f"0 to {classes - 1}" + ("" if ignored is None else f", or {ignored} to ignore a label"),
+            fix="correct the labels, or give the model as many classes as the data have",
+        )
+
+
+def _check_labels(where: str, label: jax.Array, classes: int, ignored: int | None) -> None:
+    """Raises: LabelError for labels outside of [0, classes), where their values are known."""
+    if isinstance(label, Tracer) or not jnp.issubdtype(label.dtype, jnp.integer):
+        return
+    values = np.asarray(label)
+    wrong = (values < 0) | (values >= classes)
+    if ignored is not None:
+        wrong &= values != ignored
+    if wrong.any():
+        raise LabelError(where, values, wrong, classes, ignored)
+
+
+def _refuse_outside(loss: jax.Array, label: jax.Array, classes: int) -> jax.Array:
+    """NaN for labels outside of [0, classes): one comparison a label, which XLA fuses into what computes the loss."""
+    number = label.astype(jnp.int32)  # uint8 could not be compared with 256
+    return jnp.where((number >= 0) & (number < classes), loss, jnp.nan)
+
+
 def _pick(table: jax.Array, label: jax.Array) -> jax.Array:
     """table[..., label]: a masked sum, since the gradient of a gather is a serial scatter on a CPU."""
     classes = lax.broadcasted_iota(jnp.int32, table.shape, table.ndim - 1)
-    return jnp.where(classes == label[..., None], table, 0).sum(-1)
+    return jnp.where(classes == label[..., None].astype(jnp.int32), table, 0).sum(-1)
 
 
-@jitted("ignore_index", "reduction", "soft_label", "axis", "use_softmax", "label_smoothing")
 def cross_entropy(
     input: jax.Array,
     label: jax.Array,
@@ -63,7 +101,27 @@ def cross_entropy(
 
     Raises:
         ShapeError: label or weight do not fit the logits.
+        LabelError: a label is neither a class nor `ignore_index`; in a compiled program its loss is NaN.
     """
+    if not soft_label:
+        _check_labels("cross_entropy", label, input.shape[axis % input.ndim], ignore_index)
+    return _cross_entropy(
+        input, label, weight, ignore_index, reduction, soft_label, axis, use_softmax, label_smoothing
+    )
+
+
+@jitted("ignore_index", "reduction", "soft_label", "axis", "use_softmax", "label_smoothing")
+def _cross_entropy(
+    input: jax.Array,
+    label: jax.Array,
+    weight: jax.Array | None,
+    ignore_index: int,
+    reduction: str,
+    soft_label: bool,
+    axis: int,
+    use_softmax: bool,
+    label_smoothing: float,
+) -> jax.Array:
     check_reduction(reduction, "cross_entropy")
     if axis % input.ndim != input.ndim - 1:
         input = jnp.moveaxis(input, axis, -1)
@@ -102,7 +160,7 @@ def cross_entropy(
         safe = jnp.where(label != ignore_index, label, 0)
         picked = _pick(logs, safe)
         loss = -((1 - smoothing) * picked + smoothing * logs.mean(-1)) if smoothing else -picked
-        loss = loss * kept
+        loss = _refuse_outside(loss, safe, classes) * kept
         if weight is None:
             weights = kept
         else:
@@ -126,17 +184,20 @@ def softmax_with_cross_entropy(
     label: jax.Array,
     soft_label: bool = False,
     ignore_index: int = -100,
+    numeric_stable_mode: bool = True,
     return_softmax: bool = False,
     axis: int = -1,
 ) -> jax.Array | tuple[jax.Array, jax.Array]:
-    """The unreduced cross entropy with the class axis kept as 1: logits [..., C], label [..., 1] -> [..., 1]."""
+    """The unreduced cross entropy with the class axis kept as 1: logits [..., C], label [..., 1] -> [..., 1].
+
+    It is always computed in the stable way; `numeric_stable_mode` is accepted for Paddle's sake.
+    """
     if label.ndim != logits.ndim:
         label = jnp.expand_dims(label, axis)
     loss = cross_entropy(logits, label, None, ignore_index, "none", soft_label, axis)
     return (loss, jax.nn.softmax(logits, axis)) if return_softmax else loss
 
 
-@jitted("ignore_index", "reduction")
 def nll_loss(
     input: jax.Array,
     label: jax.Array,
@@ -144,7 +205,20 @@ def nll_loss(
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> jax.Array:
-    """-input[label] of log-probabilities [..., C] with labels [...]; Paddle has the classes on axis 1."""
+    """-input[label] of log-probabilities [..., C] with labels [...]; Paddle has the classes on axis 1.
+
+    Raises:
+        ShapeError: the labels do not fit the log-probabilities.
+        LabelError: a label is neither a class nor `ignore_index`; in a compiled program its loss is NaN.
+    """
+    _check_labels("nll_loss", label, input.shape[-1], ignore_index)
+    return _nll_loss(input, label, weight, ignore_index, reduction)
+
+
+@jitted("ignore_index", "reduction")
+def _nll_loss(
+    input: jax.Array, label: jax.Array, weight: jax.Array | None, ignore_index: int, reduction: str
+) -> jax.Array:
     check_reduction(reduction, "nll_loss")
     if label.shape != input.shape[:-1]:
         raise ShapeError(
@@ -155,7 +229,7 @@ def nll_loss(
     kept = (label != ignore_index).astype(input.dtype)
     safe = jnp.where(label != ignore_index, label, 0)
     weights = kept if weight is None else jnp.take(weight, safe, mode="clip") * kept
-    loss = -_pick(input, safe) * weights
+    loss = _refuse_outside(-_pick(input, safe), safe, input.shape[-1]) * weights
     return loss.sum() / weights.sum() if reduction == "mean" else reduce_loss(loss, reduction)
 
 
@@ -237,12 +311,21 @@ def log_loss(input: jax.Array, label: jax.Array, epsilon: float = 1e-4) -> jax.A
     return -label * jnp.log(input + epsilon) - (1 - label) * jnp.log(1 - input + epsilon)
 
 
-@jitted("epsilon")
 def dice_loss(input: jax.Array, label: jax.Array, epsilon: float = 1e-5) -> jax.Array:
     """1 - 2 |p y| / (|p| + |y|), the mean over samples. input [N, ..., C] probabilities, label [N, ..., 1] integers.
 
     Source: Milletari et al. 2016.
+
+    Raises:
+        ShapeError: the labels do not fit the probabilities.
+        LabelError: a label is no class; in a compiled program the loss is NaN.
     """
+    _check_labels("dice_loss", label, input.shape[-1], None)
+    return _dice_loss(input, label, epsilon)
+
+
+@jitted("epsilon")
+def _dice_loss(input: jax.Array, label: jax.Array, epsilon: float) -> jax.Array:
     if label.shape != (*input.shape[:-1], 1):
         raise ShapeError(
             "dice_loss: labels do not fit the probabilities",
@@ -250,6 +333,7 @@ def dice_loss(input: jax.Array, label: jax.Array, epsilon: float = 1e-5) -> jax.
             allowed=f"label {(*input.shape[:-1], 1)}",
         )
     target = jax.nn.one_hot(label[..., 0], input.shape[-1], dtype=input.dtype)
+    target = _refuse_outside(target, label, input.shape[-1])
     axes = tuple(range(1, input.ndim))
     overlap, total = (input * target).sum(axes), input.sum(axes) + target.sum(axes)
     return (1 - 2 * overlap / (total + float(epsilon))).mean()

@@ -16,17 +16,20 @@ from jax import lax
 
 from framework.core.errors import ShapeError
 from framework.nn.functional import lowering
+from framework.nn.functional.common import check_data_format, transpose_hint
 from framework.nn.functional.conv import channel_sums
 from framework.nn.functional.lowering import Platform, choose, jitted
 
 
 def _check_channels(name: str, x: jax.Array, *vectors: jax.Array | None) -> None:
-    wrong = [v.shape for v in vectors if v is not None and v.shape != (x.shape[-1],)]
-    if x.ndim < 2 or wrong:
+    given = [v.shape for v in vectors if v is not None]
+    if x.ndim < 2 or any(shape != (x.shape[-1],) for shape in given):
+        channels = given[0][0] if given and len(set(given)) == len(given[0]) == 1 else None
         raise ShapeError(
             f"{name}: one value for each channel, and channels are the last axis",
-            received=f"x {x.shape}, vectors {[v.shape for v in vectors if v is not None]}",
-            allowed=f"x [N, ..., C] and vectors [{x.shape[-1] if x.ndim else 'C'}]",
+            received=f"x {x.shape}, vectors {given}",
+            allowed=f"x [N, ..., {channels or 'C'}] and vectors [{channels or 'C'}]",
+            fix=transpose_hint(x, channels) if channels else None,
         )
 
 
@@ -239,16 +242,85 @@ def group_norm(
     return _affine(_standardise(grouped, axes, epsilon).reshape(x.shape), weight, bias).astype(x.dtype)
 
 
-@jitted("eps")
+@jitted("use_input_stats", "momentum", "eps")
 def instance_norm(
     x: jax.Array,
+    running_mean: jax.Array | None = None,
+    running_var: jax.Array | None = None,
     weight: jax.Array | None = None,
     bias: jax.Array | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.9,
     eps: float = 1e-5,
 ) -> jax.Array:
-    """Normalise each channel of each sample over its pixels. x [N, ..., C]. Source: Ulyanov et al. 2016."""
+    """Normalise each channel of each sample over its pixels. x [N, ..., C]. Source: Ulyanov et al. 2016.
+
+    As in Paddle running statistics and `momentum` change nothing.
+    """
+    if not use_input_stats:
+        raise ShapeError(
+            "instance_norm: there are no running statistics",
+            received="use_input_stats=False",
+            allowed="True",
+            fix="batch_norm(training=False) normalises with given statistics",
+        )
     _check_channels("instance_norm", x, weight, bias)
     return _affine(_standardise(x, tuple(range(1, x.ndim - 1)), eps), weight, bias).astype(x.dtype)
+
+
+@jitted("axes", "epsilon")
+def _rms_norm(x: jax.Array, weight: jax.Array | None, axes: tuple[int, ...], epsilon: float) -> jax.Array:
+    wide = x.astype(jnp.float32)
+    y = wide * lax.rsqrt(jnp.square(wide).mean(axes, keepdims=True) + epsilon)
+    return _affine(y, weight, None).astype(x.dtype)
+
+
+def rms_norm(
+    input: jax.Array,
+    normalized_shape: int | Sequence[int],
+    weight: jax.Array | None = None,
+    eps: float | None = None,
+) -> jax.Array:
+    """input / root of its mean square over the trailing axes `normalized_shape`, times `weight` of that shape.
+
+    `eps` is that of float32 when None. Source: Zhang and Sennrich 2019 (arXiv 1910.07467), equation 4.
+    """
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if input.shape[input.ndim - len(shape) :] != shape or (weight is not None and weight.shape != shape):
+        raise ShapeError(
+            "rms_norm: the trailing axes and the weight follow normalized_shape",
+            received=f"input {input.shape}, weight {None if weight is None else weight.shape}",
+            allowed=f"input [..., {', '.join(map(str, shape))}], weight {shape}",
+        )
+    epsilon = float(jnp.finfo(jnp.float32).eps) if eps is None else float(eps)
+    return _rms_norm(input, weight, tuple(range(input.ndim - len(shape), input.ndim)), epsilon)
+
+
+@jitted("size", "alpha", "beta", "k", "data_format")
+def local_response_norm(
+    x: jax.Array,
+    size: int,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
+    k: float = 1.0,
+    data_format: str = "NHWC",
+) -> jax.Array:
+    """x / (k + alpha * the mean square over `size` neighbouring channels) ** beta. x [N, ..., C].
+
+    Channels beyond the edges count as 0. Source: Krizhevsky et al. 2012, section 3.3, with a mean in place of the sum.
+    """
+    check_data_format(data_format, "local_response_norm")
+    if x.ndim < 3:
+        raise ShapeError(
+            "local_response_norm takes images", received=x.shape, allowed="[N, ..., C] with 3 or more axes"
+        )
+    edges = [(0, 0, 0)] * (x.ndim - 1) + [(size // 2, (size - 1) // 2, 0)]
+    squares = lax.pad(jnp.square(x), jnp.zeros((), x.dtype), edges)
+    channels = x.shape[-1]
+    total = functools.reduce(
+        jnp.add, [lax.slice_in_dim(squares, i, i + channels, axis=-1) for i in range(size)]
+    )
+    return x / (total * (float(alpha) / size) + float(k)) ** float(beta)
 
 
 # -- unit vectors -------------------------------------------------------------------------------------------------

@@ -28,32 +28,16 @@ from framework.nn.functional.conv import (
     shift_views,
 )
 from framework.nn.functional.lowering import Platform, choose
+from framework.nn.functional.pooling_nd import (
+    adaptive_max_with_places,
+    max_pool_with_places,
+    override_divisor,
+)
+from framework.nn.functional.windows import pool_windows
 
 # Up to this many taps an average is a sum of shifted views: XLA's CPU reduce_window is a scalar loop.
 _FEW_VIEWS = 16
 _NO_PADS: Pads = ((0, 0), (0, 0))
-
-
-def _windows(
-    size: tuple[Any, ...], kernel: Pair, stride: Pair, pads: Pads, ceil_mode: bool
-) -> tuple[Any, Pads]:
-    """Output (h, w), and the pads with the rows that ceil mode adds below and to the right."""
-    outs, edges = [], []
-    for n, k, s, (low, high) in zip(size, kernel, stride, pads):
-        span = n + low + high - k
-        out = (-(-span // s) if ceil_mode else span // s) + 1
-        if ceil_mode and isinstance(out, int) and (out - 1) * s >= n + low:
-            out -= 1  # a window beyond the input and its left pad is dropped; Paddle fills it with -3.4e38 or NaN
-        if isinstance(out, int) and out < 1:
-            raise ShapeError(
-                "the pooling window is larger than the padded input",
-                received=f"size {n}, padding {(low, high)}, window {k}",
-                allowed=f"a window of up to {n + low + high}",
-            )
-        extra = (out - 1) * s + k - (n + low + high) if ceil_mode else 0
-        outs.append(out)
-        edges.append((low, high + (max(extra, 0) if isinstance(extra, int) else extra)))
-    return tuple(outs), (edges[0], edges[1])
 
 
 def _check_rank(x: jax.Array) -> None:
@@ -122,7 +106,7 @@ def _separable_max(x: jax.Array, kernel: Pair, stride: Pair, pads: Pads, low: fl
 def _max_pool2d(
     x: jax.Array, kernel: Pair, stride: Pair, pads: Pads, ceil_mode: bool, pad_value: float, on: Platform
 ) -> jax.Array:
-    _, edges = _windows(x.shape[1:3], kernel, stride, pads, ceil_mode)
+    _, edges = pool_windows(x.shape[1:3], kernel, stride, pads, ceil_mode)
     low = max(pad_value, float(jnp.finfo(x.dtype).min)) if pad_value != -jnp.inf else -jnp.inf
 
     def plain(x: jax.Array) -> jax.Array:
@@ -141,13 +125,16 @@ def max_pool2d(
     kernel_size: int | Sequence[int],
     stride: int | Sequence[int] | None = None,
     padding: Padding = 0,
+    return_mask: bool = False,
     ceil_mode: bool = False,
     pad_value: float = -float("inf"),
-) -> jax.Array:
-    """Maximum over windows. x [N, H, W, C].
+) -> Any:
+    """Maximum over windows. x [N, H, W, C]; with `return_mask` also the places of the maxima, see pooling_nd.py.
 
     `pad_value` is what padding holds: the activation's minimum (0 after a ReLU) keeps int8 quantisation exact.
     """
+    if return_mask:
+        return max_pool_with_places("max_pool2d", x, kernel_size, stride, padding, ceil_mode, 2)
     _check_rank(x)
     kernel = pair(kernel_size, "kernel_size")
     strides = kernel if stride is None else pair(stride, "stride")
@@ -157,9 +144,15 @@ def max_pool2d(
 
 @functools.partial(jax.jit, static_argnames=("kernel", "stride", "pads", "ceil_mode", "exclusive", "on"))
 def _avg_pool2d(
-    x: jax.Array, kernel: Pair, stride: Pair, pads: Pads, ceil_mode: bool, exclusive: bool, on: Platform
+    x: jax.Array,
+    kernel: Pair,
+    stride: Pair,
+    pads: Pads,
+    ceil_mode: bool,
+    exclusive: bool,
+    on: Platform,
 ) -> jax.Array:
-    out, edges = _windows(x.shape[1:3], kernel, stride, pads, ceil_mode)
+    out, edges = pool_windows(x.shape[1:3], kernel, stride, pads, ceil_mode)
     taps = kernel[0] * kernel[1]
 
     def views(x: jax.Array) -> jax.Array:
@@ -188,13 +181,18 @@ def avg_pool2d(
     padding: Padding = 0,
     ceil_mode: bool = False,
     exclusive: bool = True,
+    divisor_override: float | None = None,
 ) -> jax.Array:
-    """Mean over windows. x [N, H, W, C]. With `exclusive` padding does not count in the mean."""
+    """Mean over windows. x [N, H, W, C]. With `exclusive` padding does not count in the mean.
+
+    `divisor_override` as in Paddle: the mean times the size of the window, divided by this number.
+    """
     _check_rank(x)
     kernel = pair(kernel_size, "kernel_size")
     strides = kernel if stride is None else pair(stride, "stride")
     pads = conv_padding(padding, kernel, (1, 1), strides, x.shape[1:3])
-    return _avg_pool2d(x, kernel, strides, pads, ceil_mode, exclusive, lowering.platform())
+    mean = _avg_pool2d(x, kernel, strides, pads, ceil_mode, exclusive, lowering.platform())
+    return override_divisor(mean, kernel, divisor_override)
 
 
 def _sums(x: jax.Array) -> jax.Array:
@@ -276,8 +274,12 @@ def adaptive_avg_pool2d(x: jax.Array, output_size: int | Sequence[int | None]) -
     return _adaptive_mean(x, output)
 
 
-def adaptive_max_pool2d(x: jax.Array, output_size: int | Sequence[int | None]) -> jax.Array:
+def adaptive_max_pool2d(
+    x: jax.Array, output_size: int | Sequence[int | None], return_mask: bool = False
+) -> Any:
     """Maximum over `output_size` bins that cover the input; None keeps an axis. x [N, H, W, C]."""
+    if return_mask:
+        return adaptive_max_with_places("adaptive_max_pool2d", x, output_size, 2)
     output = _output_size(output_size, x)
     if output == (1, 1):
         return x.max((1, 2), keepdims=True)
@@ -292,11 +294,14 @@ def max_pool1d(
     kernel_size: int,
     stride: int | None = None,
     padding: int | str | Sequence[int] = 0,
+    return_mask: bool = False,
     ceil_mode: bool = False,
-) -> jax.Array:
-    """Maximum over windows. x [N, T, C]."""
+) -> Any:
+    """Maximum over windows. x [N, T, C]; with `return_mask` also the places of the maxima, see pooling_nd.py."""
+    if return_mask:
+        return max_pool_with_places("max_pool1d", x, kernel_size, stride, padding, ceil_mode, 1)
     step = (1, kernel_size if stride is None else stride)
-    return max_pool2d(x[:, None], (1, kernel_size), step, flat_padding(padding), ceil_mode)[:, 0]
+    return max_pool2d(x[:, None], (1, kernel_size), step, flat_padding(padding), ceil_mode=ceil_mode)[:, 0]
 
 
 def avg_pool1d(
@@ -317,6 +322,8 @@ def adaptive_avg_pool1d(x: jax.Array, output_size: int) -> jax.Array:
     return adaptive_avg_pool2d(x[:, None], (1, output_size))[:, 0]
 
 
-def adaptive_max_pool1d(x: jax.Array, output_size: int) -> jax.Array:
+def adaptive_max_pool1d(x: jax.Array, output_size: int, return_mask: bool = False) -> Any:
     """Maximum over `output_size` bins that cover the input. x [N, T, C]."""
+    if return_mask:
+        return adaptive_max_with_places("adaptive_max_pool1d", x, output_size, 1)
     return adaptive_max_pool2d(x[:, None], (1, output_size))[:, 0]

@@ -8,6 +8,7 @@ of float32: twice the time where a processor multiplies bfloat16, and more on a 
 from __future__ import annotations
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -114,9 +115,17 @@ def _linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None, low: bool) 
 
 def linear(x: jax.Array, weight: jax.Array, bias: jax.Array | None = None) -> jax.Array:
     """x [..., in] @ weight [in, out] + bias [out]."""
-    if x.shape[-1] != weight.shape[0]:
+    if x.ndim < 1 or weight.ndim != 2 or x.shape[-1] != weight.shape[0]:
+        rows = weight.shape[0] if weight.ndim else "in"
         raise ShapeError(
-            "linear: last axis of x against rows of the weight", received=x.shape, allowed=weight.shape
+            "linear: last axis of x against rows of the weight",
+            received=f"x {x.shape}, weight {weight.shape}",
+            allowed=f"x [..., {rows}], weight [in, out]",
+            fix="flatten images first: x.reshape(len(x), -1)"
+            if x.ndim > 2 and math.prod(x.shape[1:]) == rows
+            else "transpose the weight: this one is [out, in], as torch has it"
+            if weight.ndim == 2 and x.ndim and x.shape[-1] == weight.shape[1]
+            else None,
         )
     return _linear(x, weight, bias, low=precision() == "bfloat16")
 

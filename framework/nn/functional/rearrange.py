@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from framework.core.errors import ShapeError
+from framework.nn.functional.common import check_data_format
 from framework.nn.functional.conv import Pads, Pair, out_size, pair, shift_views
 from framework.nn.functional.lowering import jitted
 
@@ -58,6 +59,29 @@ def channel_shuffle(x: jax.Array, groups: int) -> jax.Array:
         )
     grouped = x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
     return jnp.swapaxes(grouped, -1, -2).reshape(x.shape)
+
+
+@jitted("seg_num", "shift_ratio", "data_format")
+def temporal_shift(
+    x: jax.Array, seg_num: int, shift_ratio: float = 0.25, data_format: str = "NHWC"
+) -> jax.Array:
+    """Move a share of the channels of a video one frame on, and as many one frame back; zeros come in.
+
+    x [N * seg_num, H, W, C]: the frames of a video follow one another. Source: Lin et al. 2019 (TSM).
+    """
+    check_data_format(data_format, "temporal_shift")
+    if x.ndim != 4 or x.shape[0] % seg_num or not 0 <= shift_ratio <= 0.5:
+        raise ShapeError(
+            "temporal_shift: the frames divide into videos, and at most half of the channels moves each way",
+            received=f"x {x.shape}, seg_num {seg_num}, shift_ratio {shift_ratio}",
+            allowed="[N * seg_num, H, W, C], shift_ratio 0 to 0.5",
+        )
+    frames = x.reshape(-1, seg_num, *x.shape[1:])
+    first, second = int(x.shape[3] * shift_ratio), int(x.shape[3] * 2 * shift_ratio)
+    zeros = jnp.zeros_like(frames[:, :1])
+    later = jnp.concatenate([zeros, frames[:, :-1]], 1)[..., :first]
+    earlier = jnp.concatenate([frames[:, 1:], zeros], 1)[..., first:second]
+    return jnp.concatenate([later, earlier, frames[..., second:]], -1).reshape(x.shape)
 
 
 def _window_pads(paddings: int | Sequence[int]) -> Pads:

@@ -14,6 +14,7 @@ import pytest
 from detection.metrics import ClassScore, CocoKeypoints, CocoMap, VocMap, class_table, voc_ap
 from framework.config import Kind, bind
 from framework.core.errors import ConfigError, InputError, MissingExtraError
+from framework.engine.details import DetailedMetric
 
 SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).resolve().parents[4] / "shared"))
 CASES = SHARED / "data" / "det_metric_cases"
@@ -371,3 +372,18 @@ def test_from_a_configuration() -> None:
     assert bind(source, kind, ("detection",)) == VocMap(0.3, "11point")
     assert bind({"type": "CocoMap"}, kind, ("detection",)) == CocoMap()
     assert bind({"type": "CocoKeypoints", "sigmas": [0.1]}, kind, ("detection",)) == CocoKeypoints((0.1,))
+
+
+@pytest.mark.parametrize("metric", [CocoMap(), VocMap()])
+def test_the_table_of_an_evaluation(metric) -> None:
+    """What `by_class` says, with the number of the objects; a class without an object has no scores."""
+    collector = metric.start(("a", "b", "c"))
+    collector.update(*batch([([(A, 1)], [(A, 1, 0.9)])]))
+    details = collector.details()
+    assert isinstance(collector, DetailedMetric) and details.confusion is None
+    assert details.classes.columns == ("class", "ap", "ap50", "objects")
+    assert details.classes.rows == (
+        ("a", None, None, 0),
+        ("b", pytest.approx(1.0), pytest.approx(1.0), 1),
+        ("c", None, None, 0),
+    )

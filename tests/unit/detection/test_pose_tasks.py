@@ -27,7 +27,7 @@ from framework.nn import functional_core
 from framework.optimizer import Adam
 from framework.vision import image
 from framework.vision.sample import Sample
-from framework.vision.transforms import (
+from framework.vision.sample_transforms import (
     CropToObject,
     PadToMultiple,
     RandomCropToObject,

@@ -12,7 +12,7 @@ import pytest
 import framework
 from detection.models.picodet import PicoDetConfig
 from framework.config import build, load
-from framework.core.errors import ConfigError, InputError, WeightError
+from framework.core.errors import ConfigError, InputError, ShapeError, WeightError
 from framework.engine.experiment import Experiment, bind_experiment
 from framework.vision import image
 from framework.workflow.train import evaluate, make_loader, make_trainer
@@ -84,6 +84,33 @@ def test_a_corrupt_image_is_named(tmp_path: Path, train: bool) -> None:
     (tmp_path / "2.png").write_bytes((tmp_path / "2.png").read_bytes()[:40])
     with pytest.raises(InputError, match=r"2\.png[\s\S]*take it out of the annotations"):
         batches(known, train=train)
+
+
+def test_a_corrupt_image_is_left_out_on_request(tmp_path: Path) -> None:
+    settings = [f"data.{part}.skip_bad_samples=true" for part in ("train", "eval")]
+    known = experiment(tmp_path, 2, *settings)
+    (tmp_path / "2.png").write_bytes(b"\x89PNG")
+    for part, train in ((known.data.train, True), (known.data.eval, False)):
+        assert part is not None
+        run = tmp_path / f"run_{train}"
+        run.mkdir()
+        found = list(make_loader(part, known.task, 0, train, folder=run).batches(0))  # pyright: ignore[reportArgumentType]
+        assert len(found) == 3 and all(batch.ids[0] in (0, 1) for batch in found)
+        if not train:
+            assert [batch.data["valid"].tolist() for batch in found] == [[True], [True], [False]]
+        (row,) = map(json.loads, (run / "skipped_samples.jsonl").read_text(encoding="utf-8").splitlines())
+        assert row["where"].endswith("2.png") and "cannot be read" in row["reason"]
+
+
+def test_samples_are_drawn_by_their_classes(tmp_path: Path) -> None:
+    chosen = ("data.train.sampler={type: WeightedRandom, weights: {a: 0.0, b: 0.0}}",)
+    with pytest.raises(ShapeError, match="no weights of samples"):
+        batches(experiment(tmp_path, 2, *chosen), train=True)
+    known = experiment(tmp_path, 2, "data.train.sampler={type: ClassBalanced, num_samples: 7}")
+    first = [batch.ids for batch in batches(known, train=True)]
+    assert len(first) == 7 and first == [batch.ids for batch in batches(known, train=True)]
+    with pytest.raises(ConfigError, match="one order of samples"):
+        experiment(tmp_path, 2, "data.train.sampler.type=ClassBalanced", "data.train.buckets=[8]")
 
 
 def test_another_number_of_classes(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import framework
 from framework import nn
-from framework.core.errors import FormatError, ShapeError, WeightError
+from framework.core.errors import FormatError, InputError, ShapeError, WeightError
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -30,8 +30,8 @@ def test_import_is_light() -> None:
 def test_every_name_is_there() -> None:
     for name in (*framework._PACKAGES, *framework._WHERE):
         assert getattr(framework, name).__name__.rpartition(".")[2] == name
-    with pytest.raises(AttributeError, match="module 'framework' has no attribute 'Tensor'"):
-        framework.Tensor  # noqa: B018
+    with pytest.raises(AttributeError, match="module 'framework' has no attribute 'Tenser'"):
+        framework.Tenser  # noqa: B018
 
 
 def test_devices() -> None:
@@ -78,11 +78,32 @@ def test_save_and_load(tmp_path: Path) -> None:
     assert (np.asarray(other[0].weight) == np.asarray(layer[0].weight)).all()
 
 
-def test_save_writes_safetensors_only(tmp_path: Path) -> None:
+def test_save_knows_two_formats(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"allowed: \.safetensors, \.pdparams\n[\s\S]*m\.safetensors"):
+        framework.save({"a": np.zeros(1)}, tmp_path / "m.bin")
+
+
+def test_save_and_load_paddles_format(tmp_path: Path) -> None:
+    layer = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1D(3))
+    framework.save(layer.state_dict(), tmp_path / "new" / "model.pdparams")
+    state = framework.load(tmp_path / "new" / "model.pdparams")
+    assert list(state) == list(layer.state_dict())
+    assert layer.set_state_dict(state) == ([], [])
+
+
+@pytest.mark.parametrize("name", ["m.safetensors", "m.pdparams"])
+def test_a_full_disk_is_an_error_of_ours(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    framework.save({"a": np.ones(3, np.float32)}, tmp_path / name)
+    monkeypatch.setattr("os.fsync", fail)
     with pytest.raises(
-        FormatError, match=r"safetensors only[\s\S]*\.pdparams[\s\S]*call the file m\.safetensors"
+        InputError, match=rf"{name}: the weights could not[\s\S]*No space left[\s\S]*24 bytes"
     ):
-        framework.save({"a": np.zeros(1)}, tmp_path / "m.pdparams")
+        framework.save({"a": np.zeros(6, np.float32)}, tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert framework.load(tmp_path / name)["a"].sum() == 3
 
 
 @pytest.mark.parametrize(
@@ -147,7 +168,7 @@ class _Twice(nn.Layer):
 
 def test_summary_of_several_inputs_and_calls() -> None:
     layer = _Twice()
-    found = framework.summary(layer, [(1, 3), (5,)], dtype=["float32", "int32"])
+    found = framework.summary(layer, [(1, 3), (5,)], dtypes=["float32", "int32"])
     rows = {row.name: row for row in found.rows}
     assert list(rows) == ["", "shared", "unused", "drop"]
     assert rows[""].shapes == ((1, 3), (5,)) and rows[""].params == 3
@@ -158,7 +179,8 @@ def test_summary_of_several_inputs_and_calls() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "dtype"), [((None, 3), "float32"), ((-1, 3), "float32"), ([(1, 3)], ["float32", "int32"])]
+    ("shape", "dtype"),
+    [((3, None), "float32"), ((3, -1), "float32"), ([(1, 3)], ["float32", "int32"]), (None, None)],
 )
 def test_summary_wants_sizes(shape: object, dtype: object) -> None:
     with pytest.raises(ShapeError, match=r"no shape to run the layer on[\s\S]*allowed: positive sizes"):

@@ -37,7 +37,7 @@ def test_losses_and_results() -> None:
     scores = classify.infer(model, batch)["scores"]
     losses = classify.loss(model, {**batch, "label": np.array([1])})
     assert losses.total == pytest.approx(-np.log(scores[0, 1]), abs=1e-5)
-    assert list(losses.parts) == ["accuracy"] and list(classify.metrics(("a", "b", "c"))) == ["0"]
+    assert list(losses.parts) == ["accuracy"] and list(classify.metrics(("a", "b", "c"))) == ["0", "classes"]
     tagger = build(BiGRUCRFConfig(10, 3)).eval()
     found = tag.infer(tagger, batch)
     assert found["tags"].shape == found["scores"].shape == (1, 4)
@@ -65,3 +65,21 @@ def test_classes_that_are_independent() -> None:
     expected = -np.log([1 - scores[0], scores[1], 1 - scores[2]]).mean()
     assert task.loss(model, batch).total == pytest.approx(expected, abs=1e-5)
     assert abs(scores.sum() - 1) > 0.1
+
+
+def test_weights_of_classes() -> None:
+    framework.seed(0)
+    model = build(BOWConfig(10, 3)).eval()
+    batch = {
+        "input_ids": np.stack([IDS, IDS[::-1]]),
+        "mask": np.ones((2, 4), bool),
+        "label": np.array([1, 2]),
+    }
+    single = [
+        -np.log(row[label])
+        for row, label in zip(SequenceClassification().infer(model, batch)["scores"], (1, 2))
+    ]
+    loss = SequenceClassification(weight=(5.0, 3.0, 1.0)).loss(model, batch).total
+    assert loss == pytest.approx((3 * single[0] + single[1]) / 4, abs=1e-5)
+    with pytest.raises(ConfigError, match="independent have no weights"):
+        SequenceClassification(weight="balanced", independent=True)

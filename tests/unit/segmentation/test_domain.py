@@ -13,9 +13,9 @@ from framework.engine.experiment import Data, Experiment, ExportOptions, Input, 
 from framework.export import Artifact, TensorSpec
 from framework.export.program import lower_layer
 from framework.vision import image as vision_image
-from framework.vision.transforms.crop import CenterCrop
-from framework.vision.transforms.pad import PadToMultiple
-from framework.vision.transforms.resize import Resize
+from framework.vision.sample_transforms.crop import CenterCrop
+from framework.vision.sample_transforms.pad import PadToMultiple
+from framework.vision.sample_transforms.resize import Resize
 from framework.workflow import open_predictor
 from framework.workflow.artifacts import Found
 from framework.workflow.export import with_input_shape

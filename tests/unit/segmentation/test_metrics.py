@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from framework.core.errors import ConfigError, InputError, ShapeError
+from framework.engine.details import DetailedMetric
 from segmentation.metrics import ConfusionCollector, MeanIoU
 
 NAMES = ("sky", "road", "car", "boat")
@@ -67,6 +68,15 @@ def test_the_scores_of_each_class() -> None:
     assert (first.name, first.pixels, first.precision) == ("sky", 3, 1.0)
     assert (first.iou, first.dice, first.recall) == pytest.approx((2 / 3, 4 / 5, 2 / 3))
     assert last == ("boat", 0, None, None, None, None)
+
+
+def test_the_table_of_an_evaluation() -> None:
+    metric = judge([0, 0, 1, 1, 1], [0, 0, 0, 1, 2])
+    details = metric.details()
+    assert isinstance(metric, DetailedMetric) and details.confusion is metric.confusion
+    assert details.classes.columns == ("class", "iou", "dice", "precision", "recall", "pixels")
+    assert details.classes.rows[0] == ("sky", *map(pytest.approx, (2 / 3, 4 / 5, 1.0, 2 / 3)), 3)
+    assert details.classes.rows[-1] == ("boat", None, None, None, None, 0)
 
 
 def test_nothing_to_judge() -> None:

@@ -5,9 +5,9 @@ import pytest
 
 from framework.core.errors import FormatError
 from framework.vision.sample import Sample
-from framework.vision.transforms.crop import CenterCrop
-from framework.vision.transforms.pad import PadToMultiple
-from framework.vision.transforms.resize import LetterBox, Resize
+from framework.vision.sample_transforms.crop import CenterCrop
+from framework.vision.sample_transforms.pad import PadToMultiple
+from framework.vision.sample_transforms.resize import LetterBox, Resize
 from framework.workflow.samples import apply_transforms
 from segmentation.restore import labels_at_source, resize_to_source
 

@@ -87,6 +87,7 @@ def test_keypoints(tmp_path: Path) -> None:
         ([[1] * 6, [1] * 9], [], r"not the same number(?s:.)*\[2, 3\] keypoints"),
         ([[1] * 6], ["a", "b", "c"], "annotation 1: (?s:.)*6 values(?s:.)*9 numbers"),
         ([["x"] * 6], [], "annotation 1: an annotation has other keypoints"),
+        ([5, None], [], "annotations number 1: the field 'keypoints' is of the wrong type(?s:.)*a list"),
     ],
 )
 def test_wrong_keypoints(tmp_path: Path, keypoints: list[Any], categories: list[str], message: str) -> None:
@@ -129,8 +130,21 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         (changed("categories.1.id", 7), "category number 2: a category has no id of its own"),
         (changed("categories.0.id", "7"), "a category has no id of its own"),
         (changed("images", []), "the file lists no image"),
-        (changed("images.0.file_name", None), "id 9: an entry has no file_name"),
-        (changed("categories.0.name", ""), "id 7: an entry has no name"),
+        (changed("images.0.file_name", None), "image 9: the field 'file_name' is of the wrong type"),
+        (
+            changed("images.0", {"id": 9}),
+            r"image 9: the field 'file_name' is missing\n  received: an entry with 'id'",
+        ),
+        (changed("images.0.height", "20"), "image 9: the field 'height' is of the wrong type"),
+        (changed("categories.0.name", ""), "category 7: the field 'name' is of the wrong type"),
+        (
+            changed("annotations.0.area", "33"),
+            "annotation 1: the field 'area'(?s:.)*'33'(?s:.)*a finite number",
+        ),
+        (changed("annotations.0.iscrowd", []), "annotation 1: the field 'iscrowd'(?s:.)*0 or 1"),
+        (changed("annotations.0.image_id", [9]), r"annotation 1 has image_id \[9\]"),
+        (changed("annotations.0.category_id", {}), "annotation 1 has category_id {}"),
+        (changed("annotations.0.bbox", [1, 2, 3, 10**400]), "annotation 1: an annotation has no box"),
         (changed("images.0.file_name", "nein.png"), "1 of 2 images are not there(?s:.)*nein.png"),
     ],
 )
@@ -209,7 +223,36 @@ def test_other_categories_than_cocos(tmp_path: Path) -> None:
     dataset = CocoDetection(tmp_path, Path("file.json"), "images", classes="coco")
     with pytest.raises(InputError, match="the categories are not COCO's") as caught:
         len(dataset)
-    assert "7: dog, 3: cat" in str(caught.value) and "model.num_classes to 2" in str(caught.value)
+    assert "7: dog, 3: cat" in str(caught.value)
+    assert "-o data.train.dataset.classes=null data.eval.dataset.classes=null model.num_classes=2" in str(
+        caught.value
+    )
+
+
+def test_a_box_outside_of_its_image_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Image 9 is 30 wide and 20 high: a box that only touches an edge is outside, one that reaches in is not."""
+    data = content()
+    boxes = [[30, 5, 4, 4], [5, -6, 4, 6], [29, 19, 9, 9], [-3, 2, 3, 3]]
+    data["annotations"] = [{**data["annotations"][0], "id": n, "bbox": box} for n, box in enumerate(boxes)]
+    dataset = written(tmp_path, data)
+    kept = dataset[1].boxes
+    assert kept is not None and kept.tolist() == [[29, 19, 38, 28]]
+    assert [problem.partition(":")[0] for problem in dataset.problems] == [
+        f"annotation {n} on image 9" for n in (0, 1, 3)
+    ]
+    assert dataset.problems[0].endswith("box [30, 5, 4, 4] lies outside of its image, 30 wide and 20 high")
+    assert len(caplog.messages) == 1 and "file.json: 3 entries are left out" in caplog.messages[0]
+
+
+def test_a_box_outside_of_an_image_of_unsaid_size_is_ignored(tmp_path: Path) -> None:
+    data = content()
+    del data["images"][0]["width"]
+    data["annotations"] = [
+        {**data["annotations"][0], "id": n, "bbox": box}
+        for n, box in enumerate(([30, 5, 4, 4], [9, 5, 4, 4]))
+    ]
+    valid = written(tmp_path, data)[1].valid
+    assert valid is not None and valid.tolist() == [False, True]
 
 
 def test_real_files() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from detection.data.coco_pose import CocoPose
 from detection.data.keypoints import COCO_KEYPOINTS
-from framework.core.errors import FormatError, InputError
+from framework.core.errors import InputError
 from framework.vision import image
 
 SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).resolve().parents[5] / "shared")) / "data"
@@ -135,6 +135,19 @@ def test_a_skeleton_of_other_keypoints_is_not_used(tmp_path: Path, caplog: pytes
             "there are no keypoints",
         ),
         ({"annotations": [annotation(1, 9, [0, 0, 4, 4], [1] * 6)]}, "6 values(?s:.)*9 numbers"),
+        (
+            {
+                "annotations": [
+                    annotation(1, 9, [0, 0, 4, 4], [0] * 9, segmentation=[[1, "x"]]),
+                    annotation(2, 9, [0, 0, 4, 4], [1, 1, 2] * 3),
+                ]
+            },
+            "annotation 1: a segmentation is neither",
+        ),
+        (
+            {"categories": [{"id": 1, "name": "a", "keypoints": ["x"] * 3, "skeleton": [3]}]},
+            "no list of lines",
+        ),
         ({"annotations": [annotation(1, 8, [0, 0, 4, 4], [1] * 9)]}, "annotation 1 has image_id 8"),
     ],
 )
@@ -147,8 +160,11 @@ def test_a_segmentation_of_another_size(tmp_path: Path) -> None:
     data = content()
     data["annotations"][0]["segmentation"] = {"size": [2, 3], "counts": [6]}
     dataset = written(tmp_path, data)
-    with pytest.raises(FormatError, match=r"sample 9(?s:.)*\[2, 3\](?s:.)*\[20, 30\]"):
+    with pytest.raises(InputError, match=r"sample 9(?s:.)*2 high and 3 wide(?s:.)*20 high and 30 wide"):
         dataset[2]
+    data["annotations"][0]["segmentation"] = {"size": [20, 30], "counts": "\u00e4"}
+    with pytest.raises(InputError, match="sample 9: a mask is damaged"):
+        written(tmp_path, data)[2]
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="no keypoints_samples in the shared data")

@@ -11,7 +11,7 @@ import numpy as np
 from detection.data.coco import CocoDetection
 from framework.io import DataLoader
 from framework.vision import image
-from framework.vision import transforms as T
+from framework.vision import sample_transforms as T
 from framework.vision.sample import Sample
 
 SIZES = (32, 48, 64)

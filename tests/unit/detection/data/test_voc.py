@@ -101,6 +101,15 @@ def test_paddledetections_list(tmp_path: Path) -> None:
         len(VocDetection(tmp_path, "mine"))
 
 
+def test_boxes_outside_of_the_image_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path / "a.xml", xml(("cat", (40, 3, 50, 9), "0"), ("cat", (3, 3, 4, 4), "0")))
+    source_image(tmp_path / "a.jpg")
+    dataset = VocDetection(tmp_path)
+    assert dataset[0].boxes.tolist() == [[2, 2, 4, 4]]  # pyright: ignore[reportOptionalMemberAccess]
+    assert len(dataset.problems) == 1
+    assert "object 1 (cat): box (39.0, 2.0, 50.0, 9.0) lies outside of its image, " in dataset.problems[0]
+
+
 def test_boxes_without_an_area_are_left_out(tmp_path: Path) -> None:
     boxes = ((3, 3, 3, 5), (3, 3, 5, 3), (5, 3, 3, 5), (3, 3, 4, 4))
     write(tmp_path / "a.xml", xml(*(("cat", box, "0") for box in boxes)))

@@ -24,6 +24,7 @@ def values(*shape: int) -> jax.Array:
 
 IMAGE, ROWS, HEADS = values(2, 6, 6, 4), values(3, 4), values(2, 5, 2, 4)
 LABEL = jnp.asarray([0, 3, 1])
+CLUSTERS = jnp.eye(4, 3), [(jnp.eye(4, 2), jnp.eye(2))], [2, 4]  # head, one cluster, cutoffs
 # One call of every operation of the two lists, on float32 inputs.
 CALLS = {
     "attention_with_weights": lambda c: F.attention_with_weights(c(HEADS), c(HEADS), c(HEADS))[0],
@@ -65,6 +66,32 @@ CALLS = {
     "softmax_with_cross_entropy": lambda c: F.softmax_with_cross_entropy(c(ROWS), LABEL[:, None]),
     "square_error_cost": lambda c: F.square_error_cost(c(ROWS), jnp.ones((3, 4))),
     "triplet_margin_loss": lambda c: F.triplet_margin_loss(c(ROWS), c(ROWS + 1), c(ROWS - 1)),
+    "conv3d_transpose": lambda c: F.conv3d_transpose(
+        c(values(1, 2, 2, 2, 4)), values(4, 3, 2, 2, 2), values(3)
+    ),
+    "bilinear": lambda c: F.bilinear(c(ROWS), c(ROWS), values(2, 4, 4), values(1, 2)),
+    "adaptive_log_softmax": lambda c: F.adaptive_log_softmax(c(ROWS), *CLUSTERS),
+    "adaptive_log_softmax_with_loss": lambda c: F.adaptive_log_softmax_with_loss(c(ROWS), LABEL, *CLUSTERS)[
+        1
+    ],
+    "gaussian_nll_loss": lambda c: F.gaussian_nll_loss(c(ROWS), c(ROWS), jnp.ones((3, 1))),
+    "hinge_embedding_loss": lambda c: F.hinge_embedding_loss(c(ROWS), jnp.ones((3, 4))),
+    "hsigmoid_loss": lambda c: F.hsigmoid_loss(c(ROWS), LABEL, 4, values(3, 4)),
+    "local_response_norm": lambda c: F.local_response_norm(c(IMAGE), 3),
+    "margin_cross_entropy": lambda c: F.margin_cross_entropy(c(jnp.tanh(ROWS)), LABEL),
+    "multi_label_margin_loss": lambda c: F.multi_label_margin_loss(c(ROWS), jnp.full((3, 4), 1)),
+    "multi_label_soft_margin_loss": lambda c: F.multi_label_soft_margin_loss(c(ROWS), jnp.ones((3, 4))),
+    "multi_margin_loss": lambda c: F.multi_margin_loss(c(ROWS), LABEL),
+    "npair_loss": lambda c: F.npair_loss(c(ROWS), c(ROWS), LABEL),
+    "pairwise_distance": lambda c: F.pairwise_distance(c(ROWS), c(ROWS + 1)),
+    "poisson_nll_loss": lambda c: F.poisson_nll_loss(c(ROWS), jnp.ones((3, 4))),
+    "rnnt_loss": lambda c: F.rnnt_loss(
+        c(values(1, 5, 3, 4)), LABEL[None, :2], jnp.asarray([5]), jnp.asarray([2])
+    ),
+    "soft_margin_loss": lambda c: F.soft_margin_loss(c(ROWS), jnp.ones((3, 4))),
+    "triplet_margin_with_distance_loss": lambda c: F.triplet_margin_with_distance_loss(
+        c(ROWS), c(ROWS + 1), c(ROWS - 1)
+    ),
 }
 FOLLOWING = {
     "relu": lambda x: F.relu(x),
@@ -275,3 +302,10 @@ def test_eager_is_static():
 def test_errors(arguments, message):
     with pytest.raises(ConfigError, match=message), amp.auto_cast(**arguments):
         pass
+
+
+def test_what_is_asked_of_auto_cast():
+    assert amp.is_bfloat16_supported() and amp.is_float16_supported("cpu")
+    assert not amp.is_autocast_enabled() and amp.get_autocast_dtype() == "float32"
+    with amp.auto_cast(dtype="float16"):
+        assert amp.is_autocast_enabled() and amp.get_autocast_gpu_dtype() == "float16"

@@ -306,3 +306,47 @@ def test_an_override_with_broken_yaml(tmp_path: Path) -> None:
     path = write(tmp_path / "a.yml", "a: 1\n")
     assert message(path, "a=[1").startswith("command line -o a=[1: not valid YAML: ")
     assert message(path, "a={x: 1, x: 2}").startswith("command line -o a={x: 1, x: 2}: duplicate key 'x'")
+
+
+DETECTION = """domain: detection
+data: {train: {dataset: {type: VocDetection, root: a, split: train, classes: [x, y]}}}
+optim: {type: AdamW, learning_rate: 0.1, beta1: 0.8}
+"""
+
+
+def test_another_type_keeps_the_keys_that_fit_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """COCO's format in a recipe for VOC's, without a word about `_inherited_`."""
+    path = write(tmp_path / "a.yml", DETECTION)
+    tree = load(path, ["data.train.dataset.type=CocoDetection", "data.train.dataset.annotations=b.json"])
+    assert tree.plain()["data"]["train"]["dataset"] == {
+        "type": "CocoDetection",
+        "root": "a",
+        "annotations": "b.json",
+    }
+    line = (
+        "data.train.dataset: the type is CocoDetection (command line -o data.train.dataset.type=CocoDetection); "
+        f"left out, as they were meant for VocDetection: split ({path}:2:55), classes ({path}:2:69)"
+    )
+    assert caplog.messages == [line]
+    assert load(write(tmp_path / "b.yml", resolved(tree))) == tree
+    file = write(tmp_path / "c.yml", "_base_: a.yml\noptim: {type: SGD}\n")
+    assert load(file).plain()["optim"] == {"type": "SGD", "learning_rate": 0.1}
+
+
+def test_a_key_of_the_command_line_is_not_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.yml", DETECTION)
+    for texts in (["optim.momentun=0.5", "optim.type=SGD"], ["optim.type=SGD", "optim.momentun=0.5"]):
+        assert load(path, texts).plain()["optim"] == {"type": "SGD", "learning_rate": 0.1, "momentun": 0.5}
+
+
+def test_an_unknown_type_or_domain_changes_nothing(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.yml", DETECTION)
+    given = {"type": "Nothing", "learning_rate": 0.1, "beta1": 0.8}
+    assert load(path, ["optim.type=Nothing"]).plain()["optim"] == given
+    assert load(path, ["optim.type=Nothing", "domain=nowhere"]).plain()["optim"] == given
+
+
+def test_an_empty_mapping_of_the_command_line_clears(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.yml", "a: {b: {c: 1}, d: [1, 2]}\n")
+    assert load(path, ["a.b={}"]).plain() == {"a": {"b": {}, "d": [1, 2]}}
+    assert load(path, ["a={}", "a.d=[]"]).plain() == {"a": {"d": []}}

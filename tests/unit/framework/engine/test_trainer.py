@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+import signal
 from pathlib import Path
 
 import jax
@@ -13,7 +14,8 @@ import pytest
 
 from framework.core.errors import ConfigError, InputError, WeightError
 from framework.distributed import Partitioner
-from framework.engine.callbacks import Callback, EarlyStop, LogLines, MetricsFile
+from framework.engine.callbacks import Callback, EarlyStopping, LogLines, MetricsFile
+from framework.engine.stopping import TrainingStopped
 from framework.engine.trainer import TrainingError
 from framework.io.checkpoint import find_checkpoint
 from framework.optimizer import EMA, Momentum
@@ -181,7 +183,7 @@ def test_lines_of_the_log(make, caplog):
 
 def test_early_stop(make):
     rows = Rows()
-    trainer = make(callbacks=[rows, EarlyStop(2)], epochs=50, optimizer=Momentum(0.0, 0.9))
+    trainer = make(callbacks=[rows, EarlyStopping(patience=2)], epochs=50, optimizer=Momentum(0.0, 0.9))
     trainer.fit()
     assert [row["best"] for row in rows.evals] == [True, False, False] and trainer.step == 18
 
@@ -244,8 +246,120 @@ def test_a_full_disk_leaves_the_last_checkpoint(make, tmp_path: Path, monkeypatc
     more.resume(before)
     with pytest.raises(InputError, match="the checkpoint could not be written") as caught:
         more.fit()
-    assert "No space left" in str(caught.value) and str(before) in str(caught.value)
+    assert "the disk is full" in str(caught.value) and str(before) in str(caught.value)
     assert find_checkpoint(tmp_path) == before
     assert not list((tmp_path / "checkpoints").glob(".writing-*"))
     for file in before.iterdir():
         assert file.read_bytes() == (tmp_path / "copy" / file.name).read_bytes()
+
+
+@pytest.mark.parametrize(("wrong", "shown"), [(7, "label 7 of 2 classes"), (-3, "label -3 of 2 classes")])
+def test_a_label_that_is_no_class_stops_training_and_names_the_samples(make, wrong, shown):
+    bad = Points()
+    bad.labels[[5, 11]] = wrong
+    with pytest.raises(TrainingError, match="training has met a label that is no class") as caught:
+        make(dataset=bad).fit()
+    samples = str(caught.value).partition("samples ")[2].splitlines()[0]
+    assert shown in str(caught.value) and "0 to 1, or -100" in str(caught.value)
+    assert set(samples.split(", ")) <= {"5", "11"} and samples
+
+
+def test_a_label_to_ignore_trains(make):
+    ignoring = Points()
+    ignoring.labels[[5, 11]] = -100
+    make(dataset=ignoring, epochs=1).fit()
+
+
+def test_the_first_and_the_last_step_of_an_epoch_are_logged_with_their_own_rate(make):
+    rows = Rows()
+    schedule = PolynomialDecay(0.12, 12, end_lr=0.0)
+    make(callbacks=[rows], epochs=2, log_every=100, optimizer=Momentum(schedule, 0.0)).fit()
+    assert [row["step"] for row in rows.rows] == [1, 6, 12]
+    assert [row["lr"] for row in rows.rows] == pytest.approx([0.12, 0.07, 0.01])
+
+
+class Signal(Callback):
+    """Sends a signal at a step, or while an evaluation runs."""
+
+    def __init__(self, at: int, number: int = signal.SIGINT) -> None:
+        self.at, self.number = at, number
+
+    def on_step(self, trainer, step):
+        if step + 1 == self.at:
+            signal.raise_signal(self.number)
+
+
+# An evaluation is due after step 6.
+@pytest.mark.parametrize(("at", "number"), [(4, signal.SIGTERM), (6, signal.SIGINT), (7, signal.SIGINT)])
+def test_a_signal_ends_the_step_and_saves_and_the_run_goes_on_bit_for_bit(make, tmp_path, at, number):
+    before = signal.getsignal(number)
+    options = {"ema": EMA(0.9), "log_every": 4}
+    whole, first, second = Rows(), Rows(), Rows()
+    straight = make(callbacks=[whole], **options)
+    scores = straight.fit()
+    with pytest.raises(TrainingStopped) as stopped:
+        make(callbacks=[first, Signal(at, number)], folder=tmp_path, **options).fit()
+    assert signal.getsignal(number) is before
+    assert (stopped.value.signal, stopped.value.step) == (signal.Signals(number).name, at)
+    assert stopped.value.checkpoint == find_checkpoint(tmp_path) and "\n" not in str(stopped.value)
+    trainer = make(callbacks=[second], folder=tmp_path, **options)
+    trainer.resume(find_checkpoint(tmp_path))
+    assert trainer.step == at and trainer.fit() == scores
+    assert first.rows + second.rows == whole.rows
+    assert [row["accuracy"] for row in first.evals + second.evals] == [row["accuracy"] for row in whole.evals]
+    for name, value in straight.state.params.items():
+        assert np.array_equal(value, trainer.state.params[name]), name
+    assert trainer.best_score == straight.best_score and trainer.since_best == straight.since_best
+
+
+def test_a_callback_goes_on_with_what_it_kept(make, tmp_path):
+    """Scores that never get better: the third evaluation ends the run, before and after a resume."""
+    still = {"optimizer": Momentum(0.0, 0.9), "epochs": 9}
+    first = make(callbacks=[EarlyStopping(patience=2), Signal(13)], folder=tmp_path, **still)
+    with pytest.raises(TrainingStopped):
+        first.fit()  # in the third epoch, after two evaluations
+    trainer = make(callbacks=[Rows(), EarlyStopping(patience=2)], folder=tmp_path, **still)
+    trainer.resume(find_checkpoint(tmp_path))
+    trainer.fit()
+    assert trainer.step == 18
+
+
+def test_the_second_signal_stops_at_once(make, tmp_path):
+    class Twice(Signal):
+        def on_step(self, trainer, step):
+            super().on_step(trainer, step)
+            super().on_step(trainer, step)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        make(callbacks=[Twice(4)], folder=tmp_path).fit()
+    assert not isinstance(caught.value, TrainingStopped)
+
+
+def test_a_signal_at_the_last_step_is_no_interruption(make, tmp_path):
+    class AtTheEnd(Callback):
+        def on_eval(self, trainer, row):
+            if row["step"] == trainer.total_steps:
+                signal.raise_signal(signal.SIGINT)
+
+    assert make(callbacks=[AtTheEnd()], folder=tmp_path, epochs=1).fit()["count"] == 10
+
+
+def test_without_a_folder_a_signal_leaves_the_model_with_its_last_values(make):
+    trainer = make(callbacks=[Signal(3)])
+    with pytest.raises(TrainingStopped, match="nothing is saved, as the run has no folder"):
+        trainer.fit()
+    for name, parameter in trainer.model.named_parameters():
+        assert np.array_equal(parameter.value, trainer.state.params[name])
+
+
+def test_frozen_normalisations_keep_their_statistics(make):
+    """Layer 1 is the normalisation: a pattern of all its parameters, given as one string, holds its buffers too."""
+    trainer = make(epochs=1, optimizer=Momentum(0.1, 0.9, frozen="^[01]\\."))
+    before = {name: np.asarray(value) for name, value in trainer.state.buffers.items()}
+    trainer.fit()
+    assert sorted(trainer.param_groups) == ["4.bias", "4.weight"]
+    assert all(np.array_equal(value, trainer.state.buffers[name]) for name, value in before.items())
+    other = make(epochs=1, optimizer=Momentum(0.1, 0.9, frozen="^1\\.weight"))
+    other.fit()
+    assert any((value != other.state.buffers[name]).any() for name, value in before.items())
+    assert not any(layer.statistics_frozen for layer in trainer.model.sublayers())

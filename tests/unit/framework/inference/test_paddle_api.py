@@ -10,7 +10,15 @@ import pytest
 
 from framework.core.errors import DeviceError, InputError, ShapeError
 from framework.export import Artifact, TensorSpec, lower_program
-from framework.inference import Config, PrecisionType, create_predictor
+from framework.inference import (
+    Config,
+    DataType,
+    PrecisionType,
+    PredictorPool,
+    create_predictor,
+    get_num_bytes_of_data_type,
+    get_version,
+)
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +120,7 @@ def test_switches_of_other_engines_have_no_effect(folder: Path, caplog: pytest.L
         config.switch_ir_optim(True)
         config.set_cpu_math_library_num_threads(4)
     assert caplog.text.count("has no effect") == 3
-    assert copy.deepcopy(config).model_dir == folder
+    assert copy.deepcopy(config).model_dir() == str(folder)
 
 
 def test_attributes_that_are_none(folder: Path):
@@ -159,6 +167,38 @@ def test_what_is_wrong_is_named(folder: Path):
     ):
         predictor.run()
     with pytest.raises(
-        InputError, match=r"one artifact folder.*\n  received: model.pdmodel, model.pdiparams"
+        InputError, match=r"a model of Paddle, not an artifact\n  received: model.pdmodel, model.pdiparams"
     ):
         Config("model.pdmodel", "model.pdiparams")
+    with pytest.raises(InputError, match=r"no int8 program\n  received: PrecisionType.Int8"):
+        Config(folder).set_precision(PrecisionType.Int8)
+    with pytest.raises(InputError, match=r"Config.enable_xpu: XLA drives no such device"):
+        Config(folder).enable_xpu(100)
+    with pytest.raises(ShapeError, match=r"no levels \(LoD\)"):
+        predictor.get_input_handle("a").set_lod([[0, 2]])
+
+
+def test_names_of_every_switch_and_object_of_paddle(folder: Path):
+    config = Config(folder / "model", folder / "program_weights.safetensors")
+    assert (config.model_dir(), config.gpu_device_id()) == (str(folder), -1)
+    assert Path(config.prog_file()).is_file() and config.params_file().startswith(str(folder))
+    config.enable_custom_device("cpu", 0)
+    for name in ("enable_mkldnn_int8", "enable_tensorrt_engine", "exp_disable_tensorrt_ops"):
+        assert getattr(config, name)() is None
+    assert config.tensorrt_engine_enabled() is False
+    predictor = create_predictor(config)
+    assert (predictor.clear_intermediate_tensor(), predictor.try_shrink_memory()) == (None, 0)
+    assert predictor.get_input_handle("a").lod() == []
+    assert get_num_bytes_of_data_type(DataType.FLOAT16) == 2 and "jax" in get_version()
+
+
+def test_a_pool_shares_one_program(folder: Path):
+    pool = PredictorPool(Config(folder), 2)
+    first, second = pool.retrieve(0), pool.retrieve(1)
+    assert first is not second and first._engine is second._engine
+    first.get_input_handle("a").copy_from_cpu(batch(1, 1))
+    assert second.get_input_handle("a").value is None
+    with pytest.raises(InputError, match=r"no such predictor in the pool\n  received: 2\n  allowed: 0 to 1"):
+        pool.retrieve(2)
+    with pytest.raises(InputError, match="a pool holds predictors"):
+        PredictorPool(Config(folder), 0)

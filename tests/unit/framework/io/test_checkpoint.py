@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import sys
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -70,9 +70,68 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"\x00" * 5)
     with pytest.raises(FormatError, match=r"model\.safetensors"):
         load_checkpoint(folder)
-    (folder / "state.json").write_text(json.dumps({"no": "step"}), encoding="utf-8")
-    with pytest.raises(FormatError, match="this is no checkpoint"):
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "null", '{"folder": 3}', '{"folder": "../.."}', "{}", "[" * 100_000]
+)
+def test_a_damaged_mark_of_the_best_is_named(tmp_path: Path, text: str) -> None:
+    store = CheckpointStore(tmp_path)
+    last = store.save(1, MODEL, TRAIN, {}, best=True)
+    (tmp_path / "best.json").write_text(text, encoding="utf-8")
+    with pytest.raises(FormatError, match=r"best\.json: the file is damaged(.|\n)*delete the file"):
+        find_checkpoint(tmp_path, prefer="best")
+    assert find_checkpoint(tmp_path) == last
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "3",
+        '{"no": "step"}',
+        '{"step": "4"}',
+        '{"step": [1]}',
+        '{"step": -1}',
+        '{"step": 1, "sums": []}',
+        '{"step": 1, "since_best": null}',
+        '{"step": 1, "labels": "ab"}',
+    ],
+)
+def test_a_damaged_state_is_named(tmp_path: Path, text: str) -> None:
+    folder = CheckpointStore(tmp_path).save(1, MODEL, TRAIN, {})
+    (folder / "state.json").write_text(text, encoding="utf-8")
+    with pytest.raises(FormatError, match=r"state\.json: the file is damaged"):
         load_checkpoint(folder)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the limit of a file's size stands for a full disk")
+def test_where_there_is_no_room_earlier_checkpoints_stay_and_nothing_is_half_written(tmp_path: Path) -> None:
+    import resource
+
+    store = CheckpointStore(tmp_path / "run", keep=1)
+    large = {"w": np.zeros(100_000, np.float32)}
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def save(step: int) -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+        try:
+            store.save(step, large, TRAIN, {}, best=True)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    with pytest.raises(
+        InputError, match=r"400,016 bytes to write, [\d,]+ bytes left(.|\n)*no earlier checkpoint"
+    ):
+        save(1)
+    first = store.save(2, large, TRAIN, {}, best=True)
+    with pytest.raises(
+        InputError, match=r"step_00000003: the checkpoint(.|\n)*File too large(.|\n)*step_00000002"
+    ):
+        save(3)
+    assert [path.name for path in sorted(store.root.iterdir())] == ["best.json", "step_00000002"]
+    assert store.best() == store.last() == first
+    store.save(3, large, TRAIN, {})  # there is room again
 
 
 def test_trees_by_path() -> None:

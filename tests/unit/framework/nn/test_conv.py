@@ -117,3 +117,23 @@ def test_repr_tells_the_geometry():
 def test_errors(make, message):
     with pytest.raises(ShapeError, match=message):
         make()
+
+
+def test_output_size_of_transposed_convolutions():
+    for axes, shape, size in (
+        (1, (2, 4, 3), [8]),
+        (2, (2, 4, 5, 3), [8, 10]),
+        (3, (1, 2, 3, 2, 3), [4, 6, 4]),
+    ):
+        layer = getattr(nn, f"Conv{axes}DTranspose")(3, 2, 3, stride=2, padding=1)
+        padded = getattr(nn, f"Conv{axes}DTranspose")(3, 2, 3, stride=2, padding=1, output_padding=1)
+        padded.set_state_dict(layer.state_dict())
+        x = jnp.asarray(np.random.default_rng(0).standard_normal(shape), jnp.float32)
+        y = layer(x, output_size=size)
+        assert y.shape == (shape[0], *size, 2) and jnp.array_equal(y, padded(x))
+        assert layer(x, [n - 1 for n in size]).shape == layer(x).shape
+        for wrong in ([n + 1 for n in size], [n - 2 for n in size]):
+            with pytest.raises(ShapeError, match="output_size is not one that this convolution has"):
+                layer(x, wrong)
+        with pytest.raises(ShapeError, match="output_padding"):
+            padded(x, size)

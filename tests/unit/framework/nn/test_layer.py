@@ -237,6 +237,32 @@ def test_freeze_takes_a_pattern():
         block.freeze("neck")
 
 
+def test_what_is_frozen_keeps_its_running_statistics_and_uses_them():
+    """Only where no parameter of a normalisation is left to train; one without parameters goes by its buffers."""
+    x = jnp.arange(12.0).reshape(4, 3)
+    norms = [nn.BatchNorm1D(3), nn.BatchNorm1D(3), nn.BatchNorm1D(3, weight_attr=False, bias_attr=False)]
+    net = nn.Sequential(*norms).train()
+    for pattern in ("^0", "^1.weight", "^2"):
+        net.freeze(pattern) if pattern != "^2" else net.freeze_statistics(pattern)
+    held = [norm.statistics_frozen for norm in norms]
+    assert held == [True, False, True]
+    for norm, still in zip(norms, held):
+        out = norm(x)
+        assert bool((norm._mean == 0).all()) is still
+        expected = norm.eval()(x) if still else (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5)
+        np.testing.assert_allclose(out, expected, atol=1e-5)
+    net.freeze("^1.bias")  # now nothing of it is left to train
+    assert norms[1].statistics_frozen
+
+
+def test_a_frozen_spectral_norm_keeps_its_vectors():
+    layer = nn.utils.spectral_norm(nn.Linear(3, 2)).train()
+    layer.freeze()
+    before = np.asarray(layer.weight_u)
+    layer(jnp.ones((1, 3)))
+    np.testing.assert_array_equal(layer.weight_u, before)
+
+
 # -- lazy values --------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import pytest
 from framework import nn
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
+from framework.nn.functional.losses import LabelError
 
 RNG = np.random.default_rng(0)
 LOGITS = jnp.asarray(RNG.standard_normal((4, 3)), jnp.float32)
@@ -233,3 +234,36 @@ CTC = (jnp.zeros((4, 2, 3)), jnp.ones((2, 1), jnp.int32), jnp.array([4, 4]), jnp
 def test_errors(run, message):
     with pytest.raises(ShapeError, match=message):
         run()
+
+
+@pytest.mark.parametrize("label", [3, 7, -1])
+@pytest.mark.parametrize(
+    ("loss", "ignored"),
+    [
+        (F.cross_entropy, True),
+        (nn.CrossEntropyLoss(label_smoothing=0.1), True),
+        (F.nll_loss, True),
+        (lambda logits, label: F.softmax_with_cross_entropy(logits, label[:, None]), True),
+        (lambda logits, label: F.dice_loss(jax.nn.softmax(logits), label[:, None]), False),
+    ],
+)
+def test_a_label_that_is_no_class_is_refused_and_in_a_compiled_program_nan(loss, ignored, label):
+    labels = LABEL.at[1].set(label)
+    allowed = "allowed: 0 to 2, or -100 to ignore" if ignored else "allowed: 0 to 2\n"
+    with pytest.raises(
+        LabelError, match=rf"label {label} of 3 classes; 1 of 4 labels(.|\n)*{allowed}"
+    ) as caught:
+        loss(LOGITS, labels)
+    assert caught.value.rows.tolist() == [1]
+    assert np.isnan(np.asarray(jax.jit(loss)(LOGITS, labels))).any()
+    sound = np.asarray(jax.jit(loss)(LOGITS, LABEL))
+    np.testing.assert_allclose(sound, loss(LOGITS, LABEL), rtol=1e-6)
+
+
+def test_labels_to_ignore_and_labels_of_eight_bits():
+    ignoring = LABEL.at[1].set(255)
+    expected = F.cross_entropy(LOGITS, jnp.where(ignoring == 255, -100, ignoring))
+    assert F.cross_entropy(LOGITS, ignoring, ignore_index=255) == expected
+    assert jax.jit(lambda x, y: F.cross_entropy(x, y, ignore_index=255))(LOGITS, ignoring) == expected
+    wide = jnp.zeros((2, 256))
+    assert F.cross_entropy(wide, jnp.array([0, 255], jnp.uint8)) == pytest.approx(np.log(256))

@@ -159,3 +159,18 @@ def test_spectral_norm_finds_the_largest_singular_value():
 def test_errors(run, message):
     with pytest.raises(ShapeError, match=message):
         run()
+
+
+def test_arguments_of_paddle_that_change_nothing():
+    x = jnp.asarray(RNG.standard_normal((2, 4, 4, 3)), jnp.float32)
+    plain = F.instance_norm(x, None, None, jnp.ones(3), None, True, 0.9, 1e-5)
+    assert jnp.array_equal(plain, nn.InstanceNorm2D(3)(x))
+    with pytest.raises(
+        ShapeError, match=r"(?s)there are no running statistics.*batch_norm\(training=False\)"
+    ):
+        F.instance_norm(x, use_input_stats=False)
+    table, ids = jnp.ones((4, 2)), jnp.asarray([1])
+    assert jnp.array_equal(F.embedding(ids, table, None, True), F.embedding(ids, table))
+    loss, soft = F.softmax_with_cross_entropy(table, jnp.zeros((4, 1), int), False, -100, True, True)
+    assert loss.shape == (4, 1) and soft.shape == (4, 2)
+    assert nn.Layer("scope").state_dict() == {}

@@ -81,6 +81,8 @@ def test_what_does_not_decay() -> None:
 def test_what_is_not_trained() -> None:
     net = Net()
     net.freeze("norm")
+    for pattern in ("^b", ["^b"]):  # a string is one pattern, not its letters
+        assert SGD(frozen=pattern) == SGD(frozen=("^b",)) and SGD(no_decay=pattern).no_decay == ("^b",)
     how = SGD(frozen=("stem",), lr_multipliers={r"blocks\.0": 0}).param_groups(net)
     assert list(how) == ["blocks.1.weight", "blocks.2.weight"]
 

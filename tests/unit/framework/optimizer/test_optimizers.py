@@ -84,7 +84,7 @@ def test_a_zero_gradient(name: str) -> None:
 
 
 def test_all_are_public() -> None:
-    assert len(NAMES) == 12 and {"SGD", "AdamW", "Lion", "RAdam"} < set(NAMES)
+    assert len(NAMES) == 14 and {"SGD", "AdamW", "Lion", "RAdam"} < set(NAMES)
     assert set(NAMES) <= set(optimizer.__all__)
 
 
@@ -149,6 +149,9 @@ def test_yaml_of_decay_and_clip() -> None:
         (lambda: optimizer.SGD(frozen=("(",)), "a pattern is no regular expression"),
         (lambda: optimizer.AdamW(weight_decay=optimizer.L1Decay(0.1)), "its decay is decoupled"),  # type: ignore[arg-type]
         (lambda: optimizer.Lamb(weight_decay=0.1), "the decay of Lamb has its own name"),
+        (lambda: optimizer.Rprop(learning_rate_range=(2.0, 1.0)), "learning_rate_range is out of order"),
+        (lambda: optimizer.Rprop(etas=(0.5, 0.9)), "etas are out of range"),
+        (lambda: optimizer.ASGD(batch_num=0), "batch_num is too small"),
     ],
 )
 def test_errors(make: Any, message: str) -> None:

@@ -14,7 +14,7 @@ from framework.export import TensorSpec, lower_program
 from framework.inference import XLAEngine
 from framework.vision import image
 from framework.vision.sample import Sample
-from framework.vision.transforms import CropToObject, Resize
+from framework.vision.sample_transforms import CropToObject, Resize
 from framework.workflow import ImageItem, VisionPredictor
 from framework.workflow.image_runner import ImageRunner
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from framework.commands.infer import parser
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.export import Artifact
 from framework.workflow import open_predictor
@@ -20,7 +21,6 @@ from framework.workflow.artifacts import find_artifact
 from framework.workflow.domain import all_domains, find_config, find_domain
 from framework.workflow.export import write_artifact
 from framework.workflow.options import make_options
-from tools.infer import arguments as infer_arguments
 
 REPO = Path(__file__).resolve().parents[4]
 
@@ -100,8 +100,8 @@ def test_options_of_a_domain() -> None:
 @pytest.mark.parametrize("name", [domain.name for domain in all_domains()])
 def test_options_are_keywords_and_flags(name: str) -> None:
     domain = find_domain(name)
-    parser, flags = infer_arguments()
-    given = vars(parser.parse_args(["-c", "a.yml", "--image_file", "a.png"]))
+    made, flags = parser()
+    given = vars(made.parse_args(["-c", "a.yml", "--image_file", "a.png"]))
     assert set(flags) <= given.keys()
     assert make_options(domain.options, {flag: given[flag] for flag in flags}, name) == domain.options()
     package = importlib.import_module(type(domain).__module__.rpartition(".")[0])

@@ -3,13 +3,16 @@ import os
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 import framework
 from framework import nn
 from framework.config import build
-from framework.core.errors import WeightError
+from framework.core.errors import ConfigError, FormatError, HubError, InputError, WeightError
+from framework.core.torch_state import TorchState
+from framework.engine.experiment import Pretrained
 from framework.io.checkpoint import CheckpointStore
 from framework.io.interop import load_program, weighted_ops, write_safetensors
 from framework.io.named_weights import named_weights
@@ -26,6 +29,7 @@ from ocr.models.text_recognizer import TextRecognizer, TextRecognizerConfig
 from zoo.contracts import build_backbone
 from zoo.vision.lenet import LeNet, LeNetConfig
 from zoo.vision.pp_lcnet import PPLCNetConfig
+from zoo.vision.resnet import ResNetConfig
 
 TINY_DET, TINY_REC = "PP-OCRv6_tiny_det", "PP-OCRv6_tiny_rec"
 SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).resolve().parents[4] / "shared"))
@@ -38,7 +42,7 @@ def shared(name: str) -> Path:
     return path
 
 
-def same(model: DBNet | TextRecognizer, state: dict[str, np.ndarray]) -> bool:
+def same(model: nn.Layer, state: dict[str, np.ndarray]) -> bool:
     return all(np.array_equal(value, state[name]) for name, value in model.state_dict().items())
 
 
@@ -149,8 +153,6 @@ def test_the_official_detectors_on_a_receipt_against_onnx_runtime() -> None:
 
 def test_the_official_recogniser_on_lines_of_text_against_onnx_runtime() -> None:
     onnxruntime = pytest.importorskip("onnxruntime")
-    import jax
-
     from framework.vision.image import read, resize
 
     path = rapidocr_model("PP-OCRv6_rec_small.onnx")
@@ -192,6 +194,88 @@ def test_torchs_conventions_are_recognised() -> None:
     assert is_torch({"bn.running_mean": np.zeros(2)}, model)
     other = load_state_into(lenet(), turned)
     assert all(np.array_equal(value, state[name]) for name, value in other.state_dict().items())
+
+
+SQUARE = Path(__file__).resolve().parents[4] / "docs" / "examples" / "square.pth"
+
+
+class Square(nn.Layer):
+    """Its only matrix has as many rows as columns, so its shape does not say which way round it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        return self.fc(x)
+
+
+@pytest.mark.parametrize("suffix", ["pth", "safetensors"])
+def test_a_square_matrix_of_torch_is_turned(suffix: str, tmp_path: Path) -> None:
+    """torch computes x @ weight.T + bias; the file of torch 2.13 has weight = arange(9).reshape(3, 3)."""
+    state = framework.load(SQUARE)
+    assert isinstance(state, TorchState)
+    path = SQUARE
+    if suffix == "safetensors":  # as transformers and timm write it
+        path = tmp_path / "model.safetensors"
+        write_safetensors(path, state, {"format": "pt"})
+    for net in (load_weights_into(Square(), path), Square()):
+        load_pretrained(net, str(path))
+        np.testing.assert_array_equal(net(np.eye(3, dtype=np.float32)[:1]), [[0.5, 2.0, 8.0]])
+    with pytest.raises(
+        WeightError, match=r"Square: these weights are torch's[\s\S]*fc\.weight[\s\S]*load_pretrained"
+    ):
+        Square().set_state_dict(framework.load(path))
+
+
+def test_one_of_ours_is_not(tmp_path: Path) -> None:
+    net = Square()
+    framework.save(net.state_dict(), tmp_path / "a.safetensors")
+    other = load_weights_into(Square(), tmp_path / "a.safetensors")
+    np.testing.assert_array_equal(other.fc.weight, net.fc.weight)
+
+
+def test_torchs_state_is_a_pytree() -> None:
+    doubled = jax.tree.map(lambda array: 2 * array, framework.load(SQUARE))
+    assert isinstance(doubled, TorchState) and doubled["fc.bias"].tolist() == [1.0, -2.0, 4.0]
+
+
+def test_pretrained_takes_what_names_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OAR_OFFLINE", "1")
+    source = lenet()
+    framework.save(source.state_dict(), tmp_path / "a.pdparams")
+    for spec in (tmp_path / "a.pdparams", str(tmp_path / "a.pdparams")):
+        net = lenet()
+        assert load_pretrained(net, spec) == []
+        assert np.array_equal(net.state_dict()["fc.1.bias"], source.state_dict()["fc.1.bias"])
+    net = build(PPLCNetConfig("pplcnet_x0_25", num_classes=10))
+    load_pretrained(net, "pp_lcnet_x0_25_clothing")
+    assert np.asarray(net.fc.bias).any()
+    with pytest.raises(
+        HubError, match=r"no weights of this name[\s\S]*'pp_lcnet_x0_25_cloth'[\s\S]*did you mean"
+    ):
+        load_pretrained(net, "pp_lcnet_x0_25_cloth")
+    with pytest.raises(FormatError, match="empty"):
+        (tmp_path / "b.pth").touch()
+        load_pretrained(net, str(tmp_path / "b.pth"))
+    with pytest.raises(InputError, match=r"load_pretrained[\s\S]*a dict[\s\S]*set_state_dict"):
+        load_pretrained(net, {"a": np.zeros(1)})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("project_first", [False, True])
+def test_resnet18_takes_the_form_of_its_weights(project_first: bool) -> None:
+    """torchvision's and paddle.vision's have no projection in the first block, PaddleClas's have one."""
+    source = build(ResNetConfig("resnet18", 2, project_first=project_first))
+    state = named_weights(source.state_shapes())
+    net = load_state_into(build(ResNetConfig("resnet18", 2, project_first=not project_first)), state)
+    assert list(net.state_shapes()) == list(source.state_shapes()) and net.config == source.config
+    model = Detector()
+    model.backbone = build_backbone(ResNetConfig("resnet18", project_first=not project_first))
+    inner = {f"backbone.{name}": value for name, value in state.items() if not name.startswith("fc.")}
+    load_state_into(
+        model, {**inner, "head.weight": np.ones((4, 2), np.float32), "head.bias": np.ones(2, np.float32)}
+    )
+    assert model.backbone.config.project_first is project_first
 
 
 def test_pretrained_weights_but_for_what_is_skipped(tmp_path: Path) -> None:
@@ -236,3 +320,33 @@ def test_pretrained_weights_for_a_part(tmp_path: Path) -> None:
     framework.save(state, tmp_path / "b.safetensors")
     with pytest.raises(WeightError, match="1 missing"):
         load_pretrained(model, tmp_path / "b.safetensors", into="backbone")
+
+
+class _Detector(nn.Layer):
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 4))
+        self.head = nn.Linear(4, classes)
+
+
+def test_what_fits_of_a_detector_or_of_its_backbone(tmp_path: Path) -> None:
+    """As PaddleDetection's pretrain_weights: a detector of other classes, and weights of a backbone alone."""
+    trained, model = _Detector(80), _Detector(3)
+    framework.save(trained.state_dict(), tmp_path / "coco.safetensors")
+    framework.save(trained.backbone.state_dict(), tmp_path / "imagenet.safetensors")
+    framework.save({"x": np.zeros(2, np.float32)}, tmp_path / "other.safetensors")
+    assert load_pretrained(model, tmp_path / "coco.safetensors", partial=True) == ["head.weight", "head.bias"]
+    assert same(model.backbone, {k: np.asarray(v) for k, v in trained.backbone.state_dict().items()})
+    model = _Detector(80)
+    before = np.asarray(model.head.weight)
+    left = load_pretrained(model, tmp_path / "imagenet.safetensors", partial=True)
+    assert left == ["head.weight", "head.bias"] and np.array_equal(model.head.weight, before)
+    assert same(model.backbone, {k: np.asarray(v) for k, v in trained.backbone.state_dict().items()})
+    with pytest.raises(
+        WeightError, match=r"nothing of these weights fits the model\n  received: 1 entries such as x"
+    ):
+        load_pretrained(model, tmp_path / "other.safetensors", partial=True)
+    with pytest.raises(
+        ConfigError, match=r"`partial` takes what fits\n  received: skip None, into 'backbone'"
+    ):
+        Pretrained("a", into="backbone", partial=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from framework.core.errors import InputError
+from framework.core.errors import FormatError, InputError
 from framework.text.tokenizer import Tokenizer
 from nlp.data.__main__ import main
 from nlp.data.check import Columns, validate
@@ -44,13 +44,22 @@ def test_lines_that_are_no_utf8(tmp_path: Path) -> None:
     assert report.classes == (("a", 1),)
 
 
+def test_names_of_the_header(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "id\tsentence\tlabel\n1\tgood\tpos\n2\n3\tbad\tneg\n")
+    report = validate(path, columns=Columns(text="sentence", label="label"))
+    assert report.classes == (("neg", 1), ("pos", 1))
+    assert report.broken == ("line 3: a column is missing: column 1",)
+    with pytest.raises(FormatError, match="the header has no such column"):
+        validate(path, columns=Columns(text="text", label="label"))
+
+
 def test_json_lines(tmp_path: Path) -> None:
     rows = [json.dumps(row) for row in ({"t": ["a", "b"], "l": 1}, {"t": 3, "l": 1}, {"l": 1})]
     path = write(tmp_path / "a.jsonl", "\n".join([*rows, "{"]) + "\n")
     report = validate(path, columns=Columns(text="t", label="l"))
     assert report.classes == (("1", 1),) and report.lengths == (3, 3, 3, 3)
     assert report.broken[:2] == ("line 2: int is no text", "line 3: a column is missing: column 't'")
-    assert report.broken[2].startswith("line 4: this is not JSON")
+    assert report.broken[2] == "line 4: the line is not JSON: {"
 
 
 def test_tagged_sentences(tmp_path: Path) -> None:

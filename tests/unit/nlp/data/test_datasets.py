@@ -15,6 +15,7 @@ from nlp.data.parallel import ParallelText
 from nlp.data.plain import TextLines
 from nlp.data.questions import QuestionAnswers
 from nlp.data.tagged import TaggedText
+from nlp.data.triples import TextTriples
 
 
 def write(path: Path, text: str) -> Path:
@@ -91,7 +92,7 @@ def test_parallel_texts(tmp_path: Path) -> None:
             InputError,
             r"(?s)no such class.*'poss'.*did you mean 'pos'",
         ),
-        (b"a\tb", {"text": "text"}, FormatError, r"(?s)a column is missing.*2 columns"),
+        (b"a\tb", {"text": "text"}, FormatError, r"(?s)the header has no such column.*'text'.*a, b"),
     ],
 )
 def test_broken_files(
@@ -193,3 +194,61 @@ def test_broken_questions(tmp_path: Path, text: str, message: str) -> None:
 def test_no_file_of_questions(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the file cannot be read"):
         len(QuestionAnswers(tmp_path / "none.json"))
+
+
+def test_columns_by_the_names_of_the_header(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", "id\tsentence\tlabel\n7\tgood\tpos\n8\tbad\tneg\n")
+    data = TextClassification(path, text="sentence", label="label")
+    assert [(sample.text, sample.label) for sample in data] == [("good", 1), ("bad", 0)]
+    assert TextClassification(path, text="sentence", label=2, header=True).samples[0].text == "good"
+    with pytest.raises(
+        FormatError, match=r"line 1: the header has no such column(?s:.)*did you mean 'label'"
+    ):
+        len(TextClassification(path, text="sentence", label="labels"))
+    triples = TextTriples(write(tmp_path / "b.tsv", "a\tb\tc\n1\t2\t3\n"), text="c", pair="a", negative="b")
+    assert triples[0].text == "3" and triples[0].pair == "1"
+
+
+def test_commas_in_quotes(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", 'text,label\n"one, two",x\nsay ""no,y\n')
+    data = TextClassification(path, text="text", label="label", separator=",")
+    assert [sample.text for sample in data] == ["one, two", 'say ""no']
+
+
+def test_lines_without_a_text_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = write(tmp_path / "a.tsv", "good\tpos\n\tneg\n \tpos\nbad\tneg\n")
+    data = TextClassification(path)
+    assert [sample.text for sample in data] == ["good", "bad"]
+    assert caplog.messages == [f"{path}: 2 lines without a text are left out: 2, 3"]
+    source, target = write(tmp_path / "a.en", "one\n\n"), write(tmp_path / "a.de", "eins\nzwei\n")
+    assert [s.text for s in ParallelText(source, target)] == ["one"]
+    with pytest.raises(FormatError, match="there is no text in the file"):
+        len(TextClassification(write(tmp_path / "b.tsv", "\tpos\n")))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("[" * 100_000, "line 2: the line is not JSON"),
+        ("3", "line 2: the line is no JSON object"),
+        ('{"t": "a", "l": null}', "line 2: the line has no class(?s:.)*None"),
+        ('{"t": "a", "l": ["x"]}', "line 2: the line has no class"),
+        ('{"t": "a"}', "line 2: a column is missing(?s:.)*'l'"),
+    ],
+)
+def test_json_lines_that_cannot_be_used(tmp_path: Path, line: str, message: str) -> None:
+    path = write(tmp_path / "a.jsonl", f'{{"t": "a", "l": "x"}}\n{line}\n')
+    with pytest.raises(FormatError, match=message):
+        len(TextClassification(path, text="t", label="l"))
+
+
+def test_labels_without_reading_texts_again(tmp_path: Path) -> None:
+    data = TextClassification(write(tmp_path / "a.tsv", "good\tpos\nbad\tneg\n"))
+    assert [labels.tolist() for labels in data.read_labels()] == [[1], [0]]
+    tagged = TaggedText(write(tmp_path / "a.txt", "a X\nb Y\n"))
+    assert [labels.tolist() for labels in tagged.read_labels()] == [[0, 1]]
+
+
+def test_questions_nested_without_end(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"SQuAD's layout(?s:.)*RecursionError"):
+        len(QuestionAnswers(write(tmp_path / "a.json", "[" * 100_000)))

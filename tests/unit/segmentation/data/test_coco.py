@@ -83,7 +83,8 @@ def test_annotations_that_cannot_be_drawn(tmp_path: Path, annotation: dict[str, 
 def test_damaged_run_lengths(tmp_path: Path) -> None:
     for one, message in (
         ({"size": [4, 6], "counts": [3, 4]}, "a mask is damaged"),
-        ({"size": [4, 6], "counts": None}, "a mask is damaged"),
+        ({"size": [4, 6], "counts": None}, "annotation 0 has no mask"),
+        ({"size": [4, -6], "counts": []}, "annotation 0 has no mask"),
         ({"size": [6, 4], "counts": [24]}, "another size than its image"),
     ):
         data = CocoMasks(

@@ -1,5 +1,6 @@
 """zoo.classification.data: folders, archives and lists, and what is said when they are not right."""
 
+import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -304,3 +305,43 @@ def test_real_list(shared):
     folder = shared / "data/imagenet_samples"
     dataset = ListFile(folder, folder / "labels.txt", separator="\t")
     assert len(dataset) == 300 and int(dataset[0].labels) == 2 and len(dataset.class_names) <= 1000
+
+
+def test_list_with_a_header_and_names_of_classes(images):
+    text = "file,class\nmy images/a b.png,dog\nc.png,cat\n"
+    dataset = listed(images, text, separator=",", header=True)
+    assert dataset.class_names == ("cat", "dog") and values(dataset) == [(1, 1), (2, 0)]
+    assert [labels.tolist() for labels in dataset.read_labels()] == [[1], [0]]
+    (images / "names.txt").write_text("dog\ncat\n", encoding="utf-8")
+    dataset = listed(images, text, separator=",", header=True, labels_file=images / "names.txt")
+    assert values(dataset) == [(1, 0), (2, 1)]
+    with pytest.raises(InputError, match=r"list.txt:1: 'file,class' is no path[\s\S]*header: true"):
+        len(listed(images, text, separator=",", labels_file=images / "names.txt"))
+
+
+def test_a_label_of_too_many_digits(images):
+    with pytest.raises(InputError, match=r"list.txt:1: label 9{40}\n"):
+        len(listed(images, "c.png " + "9" * 5000))
+
+
+def test_an_image_that_unpacks_to_more_than_memory(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("zoo.classification.data._MAX_IMAGE_BYTES", 10)
+    with pytest.raises(
+        InputError, match=r"cannot be taken out[\s\S]*bytes once it is unpacked, more than 10"
+    ):
+        ImageFolder(pack(folder / "train", tmp_path / "train.zip"))[0]
+
+
+def test_a_folder_that_cannot_be_read(folder, monkeypatch):
+    scan = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("dog"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr("os.scandir", refuse)
+    with pytest.raises(
+        InputError, match=r"dog: a folder of the data set cannot be read[\s\S]*Permission denied"
+    ):
+        len(ImageFolder(folder, "train"))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from framework import nn
+from framework.config import Kind, bind
 from framework.core.errors import ConfigError, InputError
 from framework.core.rng import rng_scope
+from framework.engine.task import Task
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from zoo.classification.results import best_classes
@@ -23,6 +27,7 @@ class Means(nn.Layer):
         return x.mean(axis=(1, 2))
 
 
+TASK = Annotated[Task, Kind("task")]
 PLAIN = Normalize((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 
@@ -108,3 +113,46 @@ def test_errors() -> None:
     with pytest.raises(ConfigError, match="different numbers of classes") as caught:
         ImageClassification().check(Model(), ("cat", "dog"))
     assert "-o model.num_classes=2" in str(caught.value)
+
+
+def test_weights_of_classes() -> None:
+    """By hand: the losses of the two samples, of class 0 and 2, weighted 3 to 1 and divided by the weights' sum."""
+    total = np.log(np.e + 2)
+    for weight in ((3.0, 9.0, 1.0), (3, 9, 1)):
+        loss = ImageClassification(PLAIN, topk=(1,), weight=weight).loss(Means(), batch()).total
+        assert float(loss) == pytest.approx((3 * (total - 1) + total) / 4, rel=1e-6)
+
+
+class Counted:
+    class_names = ("a", "b", "never")
+
+    def read_labels(self) -> np.ndarray:
+        return np.array([[0], [0], [0], [1]])
+
+
+def test_balanced_weights_come_from_the_training_data() -> None:
+    """4 samples of 2 classes that are there: 4 / (2 * 3) and 4 / (2 * 1)."""
+    task = ImageClassification(weight="balanced").adapt(Counted())
+    assert task.weight == pytest.approx((2 / 3, 2.0, 1.0))
+    assert ImageClassification(weight=(1.0, 2.0)).adapt(Counted()).weight == (1.0, 2.0)
+    with pytest.raises(
+        ConfigError, match=r"task\.weight: this data set does not know(.|\n)*balanced, for list"
+    ):
+        ImageClassification(weight="balanced").adapt([])
+    with pytest.raises(
+        ConfigError, match=r"task\.weight: the weights do not fit(.|\n)*2 weights(.|\n)*3 classes"
+    ):
+        ImageClassification(PLAIN, weight=(1.0, 2.0)).loss(Means(), batch())
+    with pytest.raises(ConfigError, match=r"task\.adapt\(dataset\)"):
+        ImageClassification(PLAIN, weight="balanced").loss(Means(), batch())
+    for wrong in ((), (0.0, 0.0), (-1.0, 2.0), (float("inf"), 1.0)):
+        with pytest.raises(ConfigError, match="no weights of classes"):
+            ImageClassification(weight=wrong)
+    bound = bind(
+        {"type": "ImageClassification", "weight": "balanced"}, TASK, ("zoo.classification", "framework")
+    )
+    assert bound.weight == "balanced"
+    listed = bind(
+        {"type": "ImageClassification", "weight": [1, 2.5]}, TASK, ("zoo.classification", "framework")
+    )
+    assert listed.weight == (1.0, 2.5)

@@ -162,7 +162,7 @@ def test_max_pooling_and_its_gradient_where_many_are_equal(
     x = jnp.asarray(rng.integers(-2, 3, (2, *size, 5)), dtype)
 
     def pool(x):
-        return F.max_pool2d(x, kernel, stride, padding, ceil_mode, pad_value)
+        return F.max_pool2d(x, kernel, stride, padding, ceil_mode=ceil_mode, pad_value=pad_value)
 
     with lowering.platform_scope("other"):
         plain = jax.jit(lambda x: pool(x))(x)

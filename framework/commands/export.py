@@ -1,0 +1,82 @@
+"""Write a model as an artifact, a folder that runs without the model's code, or as Paddle's weights.
+
+oar export -c pp_ocrv6_small --output_dir inference_model
+oar export -c <config> -o weights=<file> --input_shape 1 3 1024 512
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from framework.commands.main import run
+from framework.commands.train import apply_arguments
+from framework.config.arguments import Settings, add_config, add_ignored, add_settings, settings
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of `oar export`."""
+    made = argparse.ArgumentParser(
+        prog="oar export", description="Write a model as an artifact, or as Paddle's weights."
+    )
+    add_config(made)
+    folder = made.add_mutually_exclusive_group()
+    folder.add_argument(
+        "--output_dir", help="the artifact is a folder in it, named as the config; default: inference_model"
+    )
+    folder.add_argument("--save_dir", help="the artifact's own folder, as in PaddleSeg")
+    made.add_argument(
+        "--input_shape",
+        type=int,
+        nargs=4,
+        metavar=("N", "C", "H", "W"),
+        help="of the program's images, -1 where free; images of other sizes are scaled to it and results back",
+    )
+    made.add_argument(
+        "--format",
+        choices=["artifact", "pdparams"],
+        default="artifact",
+        help="pdparams: the weights alone, under the names of Paddle's network, for paddle.load",
+    )
+    made.add_argument(
+        "--names",
+        help="of --format pdparams: whose names they get: paddle.vision, paddleclas, paddledet, paddleseg, paddlenlp, "
+        "paddleocr (default: that of the domain), or an official .pdparams file with such names",
+    )
+    add_settings(made)
+    add_ignored(
+        made,
+        "an artifact runs on all of the platforms that it names",
+        ("device", "use_gpu", "for_fd", "export_serving_model", "slim_config"),
+    )
+    return made
+
+
+def _export(args: argparse.Namespace) -> int:
+    from framework.workflow.export import write_artifact
+    from framework.workflow.pdparams import SUITES, export_pdparams
+
+    given = Settings.read(args.opt)
+    apply_arguments(args, given.arguments)
+    changes = settings(given.overrides, args.model_path)
+    if args.format == "pdparams":
+        names = args.names if args.names is None or args.names in SUITES else Path(args.names)
+        print(
+            f"wrote {export_pdparams(args.config, args.save_dir or args.output_dir or 'output', changes, names)}"
+        )
+        return 0
+    folder = write_artifact(
+        args.config,
+        Path(args.save_dir or args.output_dir or "inference_model"),
+        changes,
+        args.input_shape,
+        named=args.save_dir is None,
+    )
+    print(f"wrote {folder}")
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs `oar export`; returns the exit status."""
+    return run(parser(), _export, argv)

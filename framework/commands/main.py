@@ -1,0 +1,99 @@
+"""Which subcommands there are, and how each ends: its exit status, and one line instead of a traceback."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+
+from framework.core.errors import OarError, did_you_mean
+
+# The subcommand, its module here, and what it does. A module is imported when its command is called.
+COMMANDS = {
+    "train": ("train", "train a model from a config"),
+    "eval": ("eval", "score a model on the data of its config"),
+    "export": ("export", "write a model as an artifact that runs without its code, or as .pdparams"),
+    "infer": ("infer", "run a model on images, PDFs, videos and texts"),
+    "ocr": ("ocr", "recognise text: `oar infer` with PP-OCRv6"),
+    "convert": ("convert", "read weights of another framework and write them as safetensors or .pdparams"),
+    "check": ("check", "look for what is wrong in the data of a config before it is trained on"),
+    "data": ("data", "split a data set, draw its samples, count its classes"),
+    "models": ("models", "list the models and weights, download and verify them"),
+    "launch": ("launch", "run a command on chosen devices, as paddle.distributed.launch"),
+    "run-check": ("run_check", "prove that the installation works on this machine's devices"),
+}
+# Names of Paddle's tools for the same.
+ALIASES = {
+    "val": "eval",
+    "evaluate": "eval",
+    "predict": "infer",
+    "export_model": "export",
+    "run_check": "run-check",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `oar` with these arguments (default: those of this process); returns the exit status."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    name = given[0] if given else "--help"
+    if name in ("-h", "--help", "help"):
+        print(describe())
+        return 0 if given else 2
+    if name in ("-V", "--version"):
+        print(f"oar {metadata.version('oar-toolkit')}")
+        return 0
+    known = ALIASES.get(name, name)
+    if known not in COMMANDS:
+        near = did_you_mean(known, (*COMMANDS, *ALIASES))
+        print(
+            f"error: there is no command {name!r}: one of {', '.join(COMMANDS)}"
+            + (f"; {near}" if near else ""),
+            file=sys.stderr,
+        )
+        return 2
+    module = importlib.import_module(f"framework.commands.{COMMANDS[known][0]}")
+    return module.main(given[1:])
+
+
+def describe() -> str:
+    """What `oar --help` prints."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name.ljust(width)}  {help}" for name, (_, help) in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: oar COMMAND …",
+            "",
+            "Train, evaluate, export and run models on CPU, GPU and TPU.",
+            "",
+            *lines,
+            "",
+            "`oar COMMAND --help` says what a command takes. A model is the name of a config (`oar models names`),",
+            "a config file, or an artifact's folder.",
+        ]
+    )
+
+
+def run(
+    parser: argparse.ArgumentParser,
+    function: Callable[[argparse.Namespace], int],
+    argv: Sequence[str] | None,
+    stopped: str = "stopped",
+) -> int:
+    """Call `function` with the parsed arguments. Exit status: its own; 2 an error of ours; 130 stopped by Ctrl+C."""
+    args = parser.parse_args(argv)
+    try:
+        status = function(args)
+        sys.stdout.flush()
+        return status
+    except OarError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as stop:
+        print(str(stop) or stopped, file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # `… | head`: the reader has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

@@ -1,0 +1,26 @@
+"""Prove that the installation works: a model trains, is exported and runs on the device."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from framework.commands.main import run
+from framework.config.arguments import add_device, choose_device
+
+
+def _check(args: argparse.Namespace) -> int:
+    from framework.core.device import set_device
+    from framework.install_check import run_check
+
+    if device := choose_device(args.device, args.use_gpu):
+        set_device(device)
+    run_check()
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs `oar run-check`; returns the exit status."""
+    made = argparse.ArgumentParser(prog="oar run-check", description="Prove that the installation works.")
+    add_device(made)
+    return run(made, _check, argv)

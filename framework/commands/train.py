@@ -1,0 +1,192 @@
+"""Train a model from a config.
+
+oar train -c lenet_mnist -o train.epochs=5
+oar train -c lenet_mnist --resume
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import logging
+from collections.abc import Sequence
+
+from framework.commands.main import run
+from framework.config.arguments import (
+    OUTPUT,
+    UPSTREAM_START,
+    BooleanFlag,
+    Settings,
+    add_config,
+    add_data,
+    add_device,
+    add_ignored,
+    add_settings,
+    choose_device,
+    parse_boolean,
+    setting,
+)
+
+log = logging.getLogger("oar")
+STOPPED = "stopped; --resume goes on from the last checkpoint"
+_PRECISIONS = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+_TYPES = ("float32", "bfloat16", "float16")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of `oar train`."""
+    made = argparse.ArgumentParser(prog="oar train", description="Train a model from a config.")
+    add_config(made)
+    made.add_argument(*OUTPUT, help="folder of the run; default: output/<name of the config>")
+    made.add_argument(
+        *("-r", "--resume", "--resume_model"),
+        dest="resume",
+        nargs="?",
+        const=True,
+        default=False,
+        metavar="PATH",
+        help="go on from the last checkpoint of the run, or from this one",
+    )
+    made.add_argument(
+        *("--eval", "--do_eval"), action=BooleanFlag, default=True, help="evaluate on the way (default)"
+    )
+    add_data(made)
+    made.add_argument("--pretrained", metavar="WEIGHTS", help="start from all of these weights that fits")
+    made.add_argument("--amp", action="store_true", help="short for -o train.amp=bfloat16")
+    made.add_argument(
+        "--precision", choices=[*_PRECISIONS, *_TYPES], help="short for -o train.amp=…; fp16 is float16"
+    )
+    made.add_argument("--amp_level", choices=["O1", "O2"], help="short for -o train.amp_level=…")
+    made.add_argument(
+        "--epochs", type=int, help="length of training, in place of the config's epochs or iters"
+    )
+    made.add_argument("--iters", type=int, help="length of training in steps, in place of the config's")
+    made.add_argument("--batch_size", type=int, help="short for -o data.train.batch_size=…")
+    made.add_argument(
+        "--learning_rate", type=float, help="in place of the config's; its schedule keeps its form"
+    )
+    made.add_argument("--save_interval", type=int, help="steps between checkpoints and evaluations")
+    made.add_argument("--log_iters", type=int, help="short for -o train.log_every=…")
+    made.add_argument("--keep_checkpoint_max", type=int, help="short for -o train.keep=…")
+    made.add_argument(
+        "--early_stop_intervals", type=int, help="stop after so many evaluations without a better score"
+    )
+    made.add_argument(
+        "--use_ema", action="store_true", help="evaluate and export an average of the parameters"
+    )
+    made.add_argument("--use_vdl", action=BooleanFlag, help="log to VisualDL: <run>/visualdl")
+    made.add_argument("--vdl_log_dir", help="the folder of VisualDL's files")
+    made.add_argument("--use_wandb", action=BooleanFlag, help="log to Weights & Biases")
+    made.add_argument("--seed", type=int, help="short for -o train.seed=…")
+    made.add_argument("--num_workers", type=int, help="of each data set")
+    made.add_argument(
+        "--find_lr", action="store_true", help="suggest a learning rate by a short training with rising rates"
+    )
+    made.add_argument(
+        "--find_batch_size", action="store_true", help="the largest batch whose step fits into the memory"
+    )
+    add_device(made)
+    add_settings(made, weights=False)
+    add_ignored(
+        made,
+        "steps are always compiled, seeded, and run on all devices of the process",
+        ("to_static", "to_static_training", "enable_ce", "fleet", "data_format", "log_ranks"),
+    )
+    return made
+
+
+def data_settings(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]:
+    """What `--data` and `--num_classes` change of the config, after the changes that are given."""
+    from framework.workflow.adjust import data_overrides
+
+    roots = () if args.data is None else data_overrides(args.config, given, args.data)
+    return (*roots, *setting("model.num_classes", args.num_classes))
+
+
+def overrides(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]:
+    """What the arguments besides `-o` change of the config, after the changes of `-o`."""
+    from framework.workflow.adjust import (
+        callback_overrides,
+        ema_overrides,
+        learning_rate_overrides,
+        worker_overrides,
+    )
+
+    given = (*given, *data_settings(args, given))
+    amp = _PRECISIONS.get(args.precision, args.precision) or ("bfloat16" if args.amp else None)
+    start = (
+        () if args.pretrained is None else (*setting("pretrained.weights", args.pretrained), *UPSTREAM_START)
+    )
+    changes = [
+        *given,
+        *start,
+        *(("train.iters=null", f"train.epochs={args.epochs}") if args.epochs is not None else ()),
+        *(("train.epochs=null", f"train.iters={args.iters}") if args.iters is not None else ()),
+        *setting("train.amp", amp),
+        *setting("train.amp_level", args.amp_level),
+        *setting("data.train.batch_size", args.batch_size),
+        *setting("train.save_every", args.save_interval),
+        *setting("train.eval_every", args.save_interval),
+        *setting("train.log_every", args.log_iters),
+        *setting("train.keep", args.keep_checkpoint_max),
+        *setting("train.early_stop", args.early_stop_intervals),
+        *setting("train.seed", args.seed),
+    ]
+    if args.use_ema:
+        changes += ema_overrides(args.config, changes)
+    if loggers := _loggers(args):
+        changes += callback_overrides(args.config, changes, *loggers)
+    if args.num_workers is not None:
+        changes += worker_overrides(args.config, changes, args.num_workers)
+    if args.learning_rate is not None:
+        changes += learning_rate_overrides(args.config, changes, args.learning_rate)
+    return tuple(changes)
+
+
+def _loggers(args: argparse.Namespace) -> list[dict[str, str]]:
+    """The callbacks of --use_vdl and --use_wandb. Without VisualDL's package training goes on, and a line says so."""
+    found = [{"type": "WandB"}] if args.use_wandb else []
+    if args.use_vdl:
+        if importlib.util.find_spec("visualdl") is None:
+            log.warning(
+                '--use_vdl: the package visualdl is not installed (pip install "oar-toolkit[visualdl]"); '
+                "metrics.jsonl in the folder of the run has the same numbers"
+            )
+        else:
+            folder = {} if args.vdl_log_dir is None else {"log_dir": args.vdl_log_dir}
+            found.append({"type": "VisualDL", **folder})
+    return found
+
+
+def _train(args: argparse.Namespace) -> int:
+    from framework.core.device import set_device
+    from framework.inference.memory import keep_memory
+    from framework.workflow import train as workflow
+
+    keep_memory()  # steps that allocate fresh pages cost up to twice the time
+    given = Settings.read(args.opt, training=True)
+    apply_arguments(args, given.arguments)
+    if device := choose_device(args.device, args.use_gpu):
+        set_device(device)
+    changes = overrides(args, given.overrides)
+    if args.find_lr or args.find_batch_size:
+        if args.find_lr:
+            workflow.find_lr(args.config, changes, args.output_dir)
+        if args.find_batch_size:
+            workflow.find_batch_size(args.config, changes)
+        return 0
+    workflow.train(args.config, changes, args.output_dir, args.resume, args.eval)
+    return 0
+
+
+def apply_arguments(args: argparse.Namespace, upstream: dict[str, str]) -> None:
+    """Take Paddle's keys that are arguments here, where the argument itself is not given."""
+    kinds = {"use_gpu": parse_boolean, "learning_rate": float}
+    for name, text in upstream.items():
+        if name in args and getattr(args, name) in (None, False):
+            setattr(args, name, kinds.get(name, str)(text))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs `oar train`; returns the exit status."""
+    return run(parser(), _train, argv, STOPPED)

@@ -1,0 +1,231 @@
+"""nms and matrix_nms of paddle.vision.ops.
+
+How many boxes stay depends on values. As in Paddle the results hold just those, which works outside of jit; with
+`padded=True` their shapes are fixed and the rest is filled up, so they can be compiled, exported and mapped.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from framework.core.errors import ConfigError, ShapeError
+from framework.vision.ops.geometry import check_boxes, check_eager, pairwise_iou, suppress
+
+_LEAST = 64  # boxes of the smallest program
+
+
+def nms(
+    boxes: jax.Array,
+    iou_threshold: float = 0.3,
+    scores: jax.Array | None = None,
+    category_idxs: jax.Array | None = None,
+    categories: Sequence[int] | None = None,
+    top_k: int | None = None,
+    *,
+    padded: bool = False,
+) -> jax.Array:
+    """Indices [M] of the boxes that stay, best first: of two that overlap by more than the threshold, the better one.
+
+    Args:
+        boxes: [K, 4] xyxy. Without scores the first is the best, and the order stays.
+        scores: [K].
+        category_idxs: [K]: only boxes of equal categories suppress one another; those not in `categories` are
+            dropped.
+        top_k: At most so many, of the best.
+        padded: Indices [top_k], or [K], with -1 behind those that stay; for jit.
+
+    Raises:
+        ConfigError: one of scores, category_idxs and categories needs another that is not there, or top_k > K.
+        TraceError: under a trace without `padded`.
+    """
+    boxes = check_boxes(jnp.asarray(boxes), "nms.boxes")
+    count = boxes.shape[0]
+    if category_idxs is not None and (scores is None or categories is None):
+        raise ConfigError(
+            "categories need scores and the list of categories",
+            where="nms",
+            received=f"scores {'given' if scores is not None else None}, categories {categories}",
+            fix="nms(boxes, threshold, scores, category_idxs, categories)",
+        )
+    if top_k is not None and not 0 < top_k <= count:
+        raise ConfigError(
+            "top_k is more than there are boxes", where="nms.top_k", received=top_k, allowed=f"1 to {count}"
+        )
+    for name, values in (("scores", scores), ("category_idxs", category_idxs)):
+        if values is not None and values.shape != (count,):
+            raise ShapeError(
+                "there is not one for each box",
+                where=f"nms.{name}",
+                received=list(values.shape),
+                allowed=[count],
+            )
+    labels, known = category_idxs, None
+    if labels is not None:
+        labels = jnp.asarray(labels)
+        known = jnp.asarray(categories, labels.dtype)
+    if padded:
+        return _nms(boxes, scores, labels, known, iou_threshold, count)[:top_k]
+    check_eager("nms")
+    # The number of boxes differs from image to image: powers of two keep the number of programs small.
+    more = max(_LEAST, 1 << (count - 1).bit_length()) - count
+    boxes, scores, labels = (
+        None if part is None else jnp.pad(part, ((0, more), (0, 0))[: part.ndim])
+        for part in (boxes, scores, labels)
+    )
+    found = np.asarray(_nms(boxes, scores, labels, known, iou_threshold, count))
+    return jnp.asarray(found[found >= 0][:top_k])
+
+
+@jax.jit
+def _nms(
+    boxes: jax.Array,
+    scores: jax.Array | None,
+    labels: jax.Array | None,
+    known: jax.Array | None,
+    threshold: float,
+    count: int,
+) -> jax.Array:
+    """Indices [K] of those of the first `count` boxes that stay, then -1."""
+    order = jnp.arange(boxes.shape[0]) if scores is None else jnp.argsort(-scores, stable=True)
+    boxes = boxes[order]
+    clash, valid = pairwise_iou(boxes, boxes) > threshold, order < count
+    if labels is not None and known is not None:
+        labels = labels[order]
+        clash &= labels[:, None] == labels[None, :]
+        valid &= (labels[:, None] == known).any(axis=1)
+    kept = suppress(clash, valid)
+    place = jnp.nonzero(kept, size=len(boxes), fill_value=len(boxes))[0]
+    return jnp.concatenate([order, jnp.full(1, -1, order.dtype)])[place].astype(jnp.int32)
+
+
+def matrix_nms(
+    bboxes: jax.Array,
+    scores: jax.Array,
+    score_threshold: float,
+    post_threshold: float,
+    nms_top_k: int,
+    keep_top_k: int,
+    use_gaussian: bool = False,
+    gaussian_sigma: float = 2.0,
+    background_label: int = 0,
+    normalized: bool = True,
+    return_index: bool = False,
+    return_rois_num: bool = True,
+    name: str | None = None,
+    *,
+    padded: bool = False,
+) -> tuple[jax.Array, jax.Array | None, jax.Array | None]:
+    """Lowers the scores of boxes that better ones of their class overlap, instead of dropping them.
+
+    Source: Wang et al. 2020, "SOLOv2", section 3.3.
+
+    Args:
+        bboxes: [N, M, 4] xyxy; `normalized` False counts right and bottom as inclusive pixels.
+        scores: [N, C, M]; the class `background_label` is left out.
+        score_threshold, post_threshold: What scores must exceed before and after.
+        nms_top_k: The best boxes of a class that are compared, keep_top_k: those of an image that stay; -1 for all.
+        name: Not used; it is there for calls that give it.
+        padded: Fixed shapes, for jit; K is `keep_top_k`, or all.
+
+    Returns:
+        (rows, rois_num, index): rows [R, 6] of class, score and box, the best of each image first; the number of rows
+        of each image [N]; and the rows' boxes as indices [R, 1] into [N * M]. Padded: [N, K, 6], of zeros behind
+        rois_num, and [N, K]. What is not asked for is None.
+    """
+    if (
+        bboxes.ndim != 3
+        or scores.ndim != 3
+        or (bboxes.shape[0], bboxes.shape[1])
+        != (
+            scores.shape[0],
+            scores.shape[2],
+        )
+    ):
+        raise ShapeError(
+            "boxes and scores do not belong together",
+            where="matrix_nms",
+            received=f"{list(bboxes.shape)}, {list(scores.shape)}",
+            allowed="[N, M, 4], [N, C, M]",
+        )
+    if not padded:
+        check_eager("matrix_nms")
+    classes = tuple(label for label in range(scores.shape[1]) if label != background_label)
+    compared = scores.shape[2] if nms_top_k < 0 else min(nms_top_k, scores.shape[2])
+    total = compared * len(classes)
+    rows, counts, index = _matrix_nms(
+        jnp.asarray(bboxes, jnp.float32),
+        jnp.asarray(scores, jnp.float32),
+        classes=classes,
+        limits=(float(score_threshold), float(post_threshold)),
+        sizes=(compared, total if keep_top_k < 0 else min(keep_top_k, total)),
+        sigma=float(gaussian_sigma) if use_gaussian else None,
+        offset=0.0 if normalized else 1.0,
+    )
+    if not padded:
+        there = np.arange(rows.shape[1]) < np.asarray(counts)[:, None]
+        first = np.arange(len(counts))[:, None] * bboxes.shape[1]
+        rows, index = (
+            jnp.asarray(np.asarray(rows)[there]),
+            jnp.asarray((np.asarray(index) + first)[there][:, None]),
+        )
+    return rows, counts if return_rois_num else None, index if return_index else None
+
+
+@functools.partial(jax.jit, static_argnames=("classes", "limits", "sizes", "sigma", "offset"))
+def _matrix_nms(
+    boxes: jax.Array,
+    scores: jax.Array,
+    *,
+    classes: tuple[int, ...],
+    limits: tuple[float, float],
+    sizes: tuple[int, int],
+    sigma: float | None,
+    offset: float,
+) -> Any:
+    compared, kept = sizes
+    labels = jnp.asarray(classes, jnp.int32)
+
+    def of_class(boxes: jax.Array, scores: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """(lowered scores, indices) [compared] of the best boxes of a class."""
+        best, place = lax.top_k(jnp.where(scores > limits[0], scores, -jnp.inf), compared)
+        valid = jnp.isfinite(best)
+        found = boxes[place]
+        order = jnp.arange(compared)
+        earlier = (order[:, None] < order[None, :]) & valid[:, None]  # [i, j]: i is better than j
+        iou = jnp.where(earlier, _iou(found, offset), 0)
+        worst = iou.max(axis=0)[:, None]  # of i: how much better ones overlap it
+        if sigma is None:
+            decay = (1 - iou) / (1 - worst)
+        else:
+            decay = jnp.exp((worst**2 - iou**2) * sigma)
+        lowered = best * jnp.where(earlier, decay, 1).min(axis=0, initial=1)
+        return jnp.where(valid & (lowered > limits[1]), lowered, -jnp.inf), place
+
+    def of_image(boxes: jax.Array, scores: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        lowered, place = jax.vmap(of_class, (None, 0))(boxes, scores[labels])
+        best, rank = lax.top_k(lowered.reshape(-1), kept)
+        valid = jnp.isfinite(best)
+        index = place.reshape(-1)[rank]
+        label = labels[rank // max(compared, 1)].astype(jnp.float32)
+        rows = jnp.concatenate([label[:, None], best[:, None], boxes[index]], axis=1)
+        return jnp.where(valid[:, None], rows, 0), valid.sum(dtype=jnp.int32), jnp.where(valid, index, 0)
+
+    return jax.vmap(of_image)(boxes, scores)
+
+
+def _iou(boxes: jax.Array, offset: float) -> jax.Array:
+    """[K, K]; with an offset of 1 right and bottom are inclusive. Boxes that do not meet are 0."""
+    a, b = boxes[:, None], boxes[None]
+    size = jnp.minimum(a[..., 2:], b[..., 2:]) - jnp.maximum(a[..., :2], b[..., :2])
+    shared = (size + offset).prod(axis=-1)
+    whole = boxes[:, 2:] - boxes[:, :2]
+    areas = jnp.where((whole < 0).any(axis=1), 0, (whole + offset).prod(axis=1))
+    meets = (size >= 0).all(axis=-1) & (shared > 0)
+    return jnp.where(meets, shared / jnp.where(meets, areas[:, None] + areas[None] - shared, 1), 0)

@@ -1,0 +1,115 @@
+"""Overrides that one number of a command line stands for: they depend on what the config says already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from framework.config import load
+from framework.config.arguments import setting
+from framework.core.errors import ConfigError
+from framework.workflow.domain import find_config
+
+# Fields of schedules that say how fast a schedule is as a whole; the first that there is, is its learning rate.
+_BASES = ("learning_rate", "max_learning_rate", "values")
+# All fields of schedules that are learning rates: they are scaled together.
+_RATES = (*_BASES, "base_learning_rate", "end_learning_rate", "start_lr", "end_lr", "eta_min", "min_lr")
+
+
+def read_key(config: str | Path, settings: Sequence[str], key: str) -> Any:
+    """What a config says under a dotted key; None where it says nothing."""
+    found: Any = load(find_config(config), tuple(settings)).plain()
+    for name in key.split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
+
+
+def learning_rate_overrides(config: str | Path, settings: Sequence[str], value: float) -> tuple[str, ...]:
+    """Overrides that make `value` the learning rate of a config; its schedule keeps its form, as do its warmup's rates.
+
+    Raises:
+        ConfigError: the value is not above 0, or the config has no learning rate.
+    """
+    if not value > 0:
+        raise ConfigError(
+            "a learning rate is above 0", where="--learning_rate", received=value, allowed="such as 0.001"
+        )
+    schedule = {"learning_rate": read_key(config, settings, "optim.learning_rate")}
+    base = _base_rate(schedule)
+    if base is None:
+        raise ConfigError(
+            "the config has no learning rate to change",
+            where="optim.learning_rate",
+            received=schedule["learning_rate"],
+            allowed="a number above 0, or a schedule with one",
+            fix=f"-o optim.learning_rate={value:g}",
+        )
+    return tuple(_scale(schedule, "optim", base, value))
+
+
+def _base_rate(schedule: dict[str, Any]) -> float | None:
+    """The number above 0 that stands for the learning rate of a schedule, of the innermost where they are nested."""
+    found: Any = next((schedule[name] for name in _BASES if schedule.get(name) is not None), None)
+    if isinstance(found, dict):
+        return _base_rate(found)
+    if isinstance(found, list):
+        found = found[0] if found else None
+    is_number = isinstance(found, int | float) and not isinstance(found, bool)
+    return float(found) if is_number and found > 0 else None
+
+
+def _scale(schedule: dict[str, Any], path: str, base: float, value: float) -> list[str]:
+    changes = []
+    for name, child in schedule.items():
+        key = f"{path}.{name}"
+        if isinstance(child, dict):
+            changes += _scale(child, key, base, value)
+        elif name in _RATES and isinstance(child, list):
+            changes.append(f"{key}={[_rate(rate, base, value) for rate in child]}")
+        elif name in _RATES and isinstance(child, int | float):
+            changes.append(f"{key}={_rate(child, base, value)!r}")
+    return changes
+
+
+def _rate(rate: float, base: float, value: float) -> float:
+    return float(value) if rate == base else rate / base * value
+
+
+def data_overrides(config: str | Path, settings: Sequence[str], root: str) -> tuple[str, ...]:
+    """Overrides that take each data set of a config from another folder.
+
+    Raises:
+        ConfigError: none of its data sets has a `root`.
+    """
+    keys = [f"data.{part}.dataset.root" for part in ("train", "eval")]
+    there = [key for key in keys if read_key(config, settings, key) is not None]
+    if not there:
+        raise ConfigError(
+            "the data of this config are not one folder",
+            where="--data",
+            received=", ".join(read_key(config, settings, "data.train.dataset") or ())
+            or "no data.train.dataset",
+            allowed="a config whose data sets have a `root`",
+            fix="set the keys of its data sets with -o data.train.dataset.…=…",
+        )
+    return tuple(text for key in there for text in setting(key, root))
+
+
+def worker_overrides(config: str | Path, settings: Sequence[str], count: int) -> tuple[str, ...]:
+    """Overrides that give each data set of a config so many workers."""
+    parts = [name for name in ("train", "eval") if read_key(config, settings, f"data.{name}")]
+    return tuple(f"data.{name}.num_workers={count}" for name in parts)
+
+
+def callback_overrides(
+    config: str | Path, settings: Sequence[str], *added: dict[str, str]
+) -> tuple[str, ...]:
+    """Overrides that add callbacks, as mappings with their `type`, to those of a config."""
+    there = read_key(config, settings, "train.callbacks") or []
+    return setting("train.callbacks", [*there, *added])
+
+
+def ema_overrides(config: str | Path, settings: Sequence[str]) -> tuple[str, ...]:
+    """Overrides that average the parameters of a config, with the config's own rule where it has one."""
+    return () if read_key(config, settings, "train.ema") is not None else ("train.ema={}",)
