@@ -89,17 +89,17 @@ class Recipe:
         try:
             with host_rng_scope((self.seed, job.epoch, index)):
                 sample = self.read(source, index, state)
-            if sample is END:
-                return None
-            is_replacement = bool(state.skipped)
-            named = getattr(sample, "id", None)
-            state.id = named if isinstance(named, (str, int)) else None
-            sample = self._transform(
-                sample, np.random.default_rng((self.seed, job.epoch, index)), None, state
-            )
-            if self.pack is not None:
-                state.step = "pack"
-                sample = self.pack(sample)
+                if sample is END:
+                    return None
+                is_replacement = bool(state.skipped)
+                named = getattr(sample, "id", None)
+                state.id = named if isinstance(named, (str, int)) else None
+                sample = self._transform(
+                    sample, np.random.default_rng((self.seed, job.epoch, index)), None, state
+                )
+                if self.pack is not None:
+                    state.step = "pack"
+                    sample = self.pack(sample)
         except Exception as error:
             name = f"sample {index}" if state.id is None else f"sample {state.id!r} (index {index})"
             where = f"{name} of {type(self.dataset).__name__}" + (f", {state.step}" if state.step else "")

@@ -75,10 +75,8 @@ def nms(
     check_eager("nms")
     # The number of boxes differs from image to image: powers of two keep the number of programs small.
     more = max(_LEAST, 1 << (count - 1).bit_length()) - count
-    boxes, scores, labels = (
-        None if part is None else jnp.pad(part, ((0, more), (0, 0))[: part.ndim])
-        for part in (boxes, scores, labels)
-    )
+    boxes = jnp.pad(boxes, ((0, more), (0, 0)))
+    scores, labels = (None if part is None else jnp.pad(part, (0, more)) for part in (scores, labels))
     found = np.asarray(_nms(boxes, scores, labels, known, iou_threshold, count))
     return jnp.asarray(found[found >= 0][:top_k])
 
