@@ -105,7 +105,8 @@ class CocoPose(LazyDataset):
             )
         place = int(self._places[index])
         sample = records.sample(place)
-        return sample.replace(mask=_build_loss_mask(sample, self._poses.hidden.get(place, [])))
+        where = f"{Path(self.root) / self.annotations}, image {sample.id!r}"
+        return sample.replace(mask=_build_loss_mask(sample, self._poses.hidden.get(place, []), where))
 
     @property
     def _stated_names(self) -> tuple[str, ...]:
@@ -204,12 +205,12 @@ def _pack_region(region: Region | None, box: np.ndarray) -> _HiddenRegion:
     return box
 
 
-def _build_loss_mask(sample: Sample, regions: list[_HiddenRegion]) -> np.ndarray:
+def _build_loss_mask(sample: Sample, regions: list[_HiddenRegion], where: str) -> np.ndarray:
     """[H, W] bool: False within one of the regions."""
     counted = np.ones(sample.size_hw, bool)
     for region in regions:
         if isinstance(region, Mapping):
-            counted &= ~decode_region(region, sample.size_hw, f"sample {sample.id!r}")
+            counted &= ~decode_region(region, sample.size_hw, where)
         elif isinstance(region, list):
             for ring in region:
                 counted &= ~polygons.fill([ring], sample.size_hw)

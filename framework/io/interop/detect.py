@@ -45,6 +45,8 @@ def detect(source: Source) -> str:
     apart: a file that passes here may still be damaged.
     """
     data = source.data
+    if not data:  # a member of an archive
+        raise source.error("the file is empty", received="0 bytes")
     head = bytes(data[:_PROBE])
     # Before pickle: 0x80 is a length too.
     if head[8:9] == b"{" and int.from_bytes(head[:8], "little") < _MAX_HEADER:

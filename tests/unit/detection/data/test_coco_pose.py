@@ -160,10 +160,10 @@ def test_a_segmentation_of_another_size(tmp_path: Path) -> None:
     data = content()
     data["annotations"][0]["segmentation"] = {"size": [2, 3], "counts": [6]}
     dataset = written(tmp_path, data)
-    with pytest.raises(InputError, match=r"sample 9(?s:.)*2 high and 3 wide(?s:.)*20 high and 30 wide"):
+    with pytest.raises(InputError, match=r"image 9(?s:.)*2 high and 3 wide(?s:.)*20 high and 30 wide"):
         dataset[2]
     data["annotations"][0]["segmentation"] = {"size": [20, 30], "counts": "\u00e4"}
-    with pytest.raises(InputError, match="sample 9: a mask is damaged"):
+    with pytest.raises(InputError, match="image 9: a mask is damaged"):
         written(tmp_path, data)[2]
 
 

@@ -59,6 +59,7 @@ def test_safetensors_in_a_zip_archive(tmp_path: Path) -> None:
         ),
         ({"a.pdparams": b"\x1f\x8b\x08"}, r"a.pdparams: these are no weights by themselves(.|\n)*archive"),
         ({"a.pdparams": b"<html>"}, "a.pdparams: this is a web page"),
+        ({"a.pdparams": b""}, "a.pdparams: the file is empty"),
     ],
 )
 @pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
