@@ -9,6 +9,7 @@ import gc
 import ipaddress
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -152,3 +153,11 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no shared data at {folder}: set OAR_SHARED to the folder that holds data and weights")
     return folder
+
+
+@pytest.fixture
+def ctrl_c_interrupts() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, as in a program of its own; processes of pytest-xdist ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

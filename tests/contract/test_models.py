@@ -59,6 +59,7 @@ CHECKED_KINDS = (
     "task",
     "metric",
     "loss",
+    "callback",
 )
 GAINS = (1.0, 1.5, 1.9, 2.4, 3.0)
 

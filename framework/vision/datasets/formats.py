@@ -17,9 +17,6 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import FormatError
-from framework.io.interop.pickled import CONTAINERS, NUMPY, to_plain
-from framework.io.interop.pickles import PickleReader
-from framework.io.interop.source import Source
 from framework.vision.image import check_file
 
 _MAX_BYTES = 2**31 - 1  # a damaged header can ask for any amount
@@ -147,6 +144,11 @@ def _read_members(path: Path, prefix: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _read_batch(data: bytes, where: str) -> tuple[np.ndarray, np.ndarray]:
+    # Here, as they bring in jax: processes of a loader that read other files do without it.
+    from framework.io.interop.pickled import CONTAINERS, NUMPY, to_plain
+    from framework.io.interop.pickles import PickleReader
+    from framework.io.interop.source import Source
+
     source = Source(where, memoryview(data))
     value, _ = PickleReader(source, {**NUMPY, **CONTAINERS}, fix="download the archive again").run()
     batch: Any = to_plain(source, value)

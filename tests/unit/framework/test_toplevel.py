@@ -13,7 +13,8 @@ import pytest
 
 import framework
 from framework import nn
-from framework.core.errors import FormatError, InputError, ShapeError, WeightError
+from framework.core.disk import DiskError
+from framework.core.errors import FormatError, ShapeError, WeightError
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -98,9 +99,7 @@ def test_a_full_disk_is_an_error_of_ours(name: str, tmp_path: Path, monkeypatch:
 
     framework.save({"a": np.ones(3, np.float32)}, tmp_path / name)
     monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(
-        InputError, match=rf"{name}: the weights could not[\s\S]*No space left[\s\S]*24 bytes"
-    ):
+    with pytest.raises(DiskError, match=rf"{name}: the disk is full[\s\S]*24 bytes to write"):
         framework.save({"a": np.zeros(6, np.float32)}, tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert framework.load(tmp_path / name)["a"].sum() == 3

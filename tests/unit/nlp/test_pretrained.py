@@ -186,10 +186,10 @@ def test_wrong_folders(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="the folder has no config"):
         from_pretrained(tmp_path)
     (tmp_path / "config.json").write_text("{", encoding="utf-8")
-    with pytest.raises(FormatError, match="this is no JSON"):
+    with pytest.raises(FormatError, match="the config is not JSON"):
         from_pretrained(tmp_path)
     (tmp_path / "config.json").write_text("[]", encoding="utf-8")
-    with pytest.raises(FormatError, match="this is no config"):
+    with pytest.raises(FormatError, match="the config holds no mapping"):
         from_pretrained(tmp_path)
     with pytest.raises(FormatError, match=r"no weights in the folder(.|\n)*model_state.pdparams"):
         from_pretrained(folder(tmp_path, None))

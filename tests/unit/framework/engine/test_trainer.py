@@ -324,7 +324,7 @@ def test_a_callback_goes_on_with_what_it_kept(make, tmp_path):
     assert trainer.step == 18
 
 
-def test_the_second_signal_stops_at_once(make, tmp_path):
+def test_the_second_signal_stops_at_once(make, tmp_path, ctrl_c_interrupts):
     class Twice(Signal):
         def on_step(self, trainer, step):
             super().on_step(trainer, step)

@@ -418,7 +418,7 @@ def test_ctrl_c_in_a_video_keeps_what_is_written(tmp_path: Path, monkeypatch: py
     assert (tmp_path / "clip.mp4").is_file()
 
 
-def test_a_second_ctrl_c_ends_it(tmp_path: Path):
+def test_a_second_ctrl_c_ends_it(tmp_path: Path, ctrl_c_interrupts: None):
     class Twice(Stops):
         def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Result]:
             for result in super().predict_stream(items):

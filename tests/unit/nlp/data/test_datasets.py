@@ -105,7 +105,7 @@ def test_broken_files(
 
 
 def test_other_errors(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="text file cannot be read"):
+    with pytest.raises(InputError, match="there is no such text file"):
         len(TextClassification(tmp_path / "none.tsv"))
     with pytest.raises(FormatError, match="not JSON"):
         len(TextClassification(write(tmp_path / "a.jsonl", "{"), text="a", label="b"))
