@@ -155,7 +155,9 @@ def _resize_static(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> jax.
 
 
 def _resize_static_bwd(plans: tuple[_Axis, ...], on: Platform, _: None, dy: jax.Array) -> tuple[jax.Array]:
-    return (functools.reduce(_resize_axis_gradient, reversed(plans), dy).astype(dy.dtype),)
+    # Of "nearest" the gradient comes in 16 bits where its input had them; its sums are taken in float32.
+    wide = dy.astype(jnp.float32) if jnp.finfo(dy.dtype).bits < 32 else dy
+    return (functools.reduce(_resize_axis_gradient, reversed(plans), wide).astype(dy.dtype),)
 
 
 _resize_static.defvjp(lambda x, plans, on: (_resize_static(x, plans, on), None), _resize_static_bwd)

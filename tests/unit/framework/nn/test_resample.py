@@ -182,3 +182,16 @@ def test_pad_of_every_axis_and_cutting():
     assert F.pad(jnp.ones((1, 2)), [1, 0, 0, 2]).tolist() == [[0, 0, 0, 0], [1, 1, 0, 0]]
     assert F.pad(X, [-1, 0, 0, -2]).shape == (2, 2, 5, 3)
     assert F.pad(X, [0, 0, 1, 1, 1, 1, 0, 0]).shape == (2, 6, 8, 3)
+
+
+@pytest.mark.parametrize("size", [(6, 10), (5, 7)], ids=["whole factor", "other sizes"])
+def test_nearest_has_a_gradient_in_16_bits(size: tuple[int, int]) -> None:
+    """Of low activations, which keep their type: what is added up must not mix two."""
+    x = np.random.default_rng(0).standard_normal((1, 3, 5, 2)).astype(np.float32)
+
+    def total(values: jax.Array) -> jax.Array:
+        return F.interpolate(values, size=size, mode="nearest").astype(jnp.float32).sum()
+
+    low = jax.grad(total)(jnp.asarray(x, jnp.bfloat16))
+    assert low.dtype == jnp.bfloat16
+    np.testing.assert_array_equal(np.asarray(low, np.float32), np.asarray(jax.grad(total)(jnp.asarray(x))))
