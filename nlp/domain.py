@@ -77,7 +77,7 @@ class LanguageDomain(Domain[TextOptions]):
                 "this artifact is no model of texts",
                 where=str(config.get("name")),
                 received="no task, or no buckets",
-                allowed="one that tools/export_model.py wrote from a configuration of configs/nlp",
+                allowed="one that `oar export` wrote from a configuration of configs/nlp",
             )
         task: TextTask = artifact.setting("task", Annotated[TextTask, Kind("task")], packages=self.packages)
         transforms = load_transforms(artifact, self.packages)

@@ -83,7 +83,7 @@ class OCRDomain(Domain[OCROptions]):
                 "this artifact does not recognise text",
                 received=f"stages: {', '.join(artifact.stages) or 'none'}",
                 allowed="detector, recognizer and, if wanted, orientation",
-                fix="export it with tools/export_model.py from a config of configs/ocr",
+                fix="export it with `oar export` from a config of configs/ocr",
             )
         kept = artifact.setting("options", PipelineOptions, PipelineOptions())
         kept = replace(kept, **_given(options, "drop_score", "orient"))

@@ -67,7 +67,7 @@ class SegmentationDomain(Domain[SegmentationOptions]):
                 "this artifact does not segment images",
                 where=str(artifact.config.get("name")),
                 received="no `inference` in its config",
-                allowed="one that tools/export_model.py wrote from a configuration of configs/segmentation",
+                allowed="one that `oar export` wrote from a configuration of configs/segmentation",
             )
         background = options.background
         if isinstance(background, str):

@@ -10,7 +10,7 @@
       <stage>/…                artifacts of the stages of a pipeline
 
 jax promises to read such a program for six months. After that `load_artifact` says so, and the program is made again
-from config and weights with tools/export_model.py.
+from config and weights with `oar export`.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Artifact:
                 where=self.source,
                 received=f"the keys {', '.join(map(str, self.config))}",
                 allowed=f"{key}: {spell(hint)}",
-                fix="export it again with tools/export_model.py",
+                fix="export it again with `oar export`",
             )
         value = from_plain(self.config[key], self.source)
         written = None if self.tree is None else self.tree.value.get(key)
@@ -290,7 +290,7 @@ def _read_config(folder: Path) -> Tree:
             "this is not an artifact folder",
             where=folder,
             received=f"no {CONFIG} in it" if folder.is_dir() else "no such folder",
-            allowed="a folder written by tools/export_model.py",
+            allowed="a folder written by `oar export`",
         )
     try:
         tree = parse(read_text(path, SETTINGS, "artifact's config"), str(path), old_scalars=True)
@@ -320,7 +320,7 @@ def _damaged(path: Path, error: ConfigError) -> FormatError:
         f"the artifact's config is damaged: {error.problem}",
         where=error.where or path,
         received=error.received,
-        allowed=error.allowed or f"{CONFIG} as tools/export_model.py wrote it",
+        allowed=error.allowed or f"{CONFIG} as `oar export` wrote it",
         fix="copy the artifact again or export it anew",
     )
 
@@ -347,7 +347,7 @@ def _read_program(file: Path, config: dict[str, Any]) -> export.Exported:
             where=file,
             received=f"made by jax {made} on {config.get('made_on', '?')}; this is jax {jax.__version__}: {error}",
             allowed="programs of a jax at most six months older and three weeks newer",
-            fix="export it again from config and weights with tools/export_model.py",
+            fix="export it again from config and weights with `oar export`",
         ) from error
 
 

@@ -74,8 +74,8 @@ def entry(name: str) -> Entry:
             "there are no weights of this name",
             where="framework.hub",
             received=repr(name),
-            allowed="a name that `python -m zoo list` shows",
-            fix=did_you_mean(name, index) or "run `python -m zoo list`",
+            allowed="a name that `oar models list` shows",
+            fix=did_you_mean(name, index) or "run `oar models list`",
         )
     return index[name]
 
@@ -310,7 +310,9 @@ def fetch(name: str, file: str = "weights", offline: bool | None = None) -> Path
             and the ways to provide the file.
     """
     item = entry(name)
-    remedy = f"run `python -m zoo pull {name}{'' if file == 'weights' else ' --all-files'}` where there is a network"
+    remedy = (
+        f"run `oar models pull {name}{'' if file == 'weights' else ' --all-files'}` where there is a network"
+    )
     return _obtain(f"{name} ({file})", _file_of(item, file), _folder(item), offline, remedy)
 
 
@@ -341,7 +343,7 @@ def resolve(spec: str | Path, domain: str | None = None, offline: bool | None = 
         f"these weights are for {other.domain}" if other else "no such file, and no weights of this name",
         where="weights",
         received=repr(str(spec)),
-        allowed="a path, a name that `python -m zoo list` shows, https://… or hf://owner/repo/file@revision",
+        allowed="a path, a name that `oar models list` shows, https://… or hf://owner/repo/file@revision",
         fix=did_you_mean(str(spec), known),
     )
 

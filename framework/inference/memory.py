@@ -14,7 +14,7 @@ def keep_memory() -> bool:
 
     XLA allocates its working memory anew for every call, and above 32 MB glibc maps and unmaps it each time: a
     detector at 960x640 spends 18 % of its time on 15,000 page faults. The setting is for the whole process and memory
-    once used is not returned to the system, so a library call does not do it: tools/infer.py and the benchmarks do.
+    once used is not returned to the system, so a library call does not do it: `oar infer` and the benchmarks do.
     Call it before the first model is made. Returns whether it took effect; without glibc it does nothing.
     """
     if sys.platform != "linux":

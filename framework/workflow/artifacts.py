@@ -56,7 +56,7 @@ def find_artifact(model: Model, settings: Sequence[str] = (), domain: str | None
             "an artifact's programs and weights are made, these settings cannot be changed any more",
             where=path,
             received=", ".join(in_program),
-            fix="change the configuration and export again with tools/export_model.py",
+            fix="change the configuration and export again with `oar export`",
         )
     return Found(found.domain.apply_settings(found.artifact, after), found.domain)
 
@@ -81,7 +81,7 @@ def _from_folder(path: Path, wanted: str | None) -> Found:
                 "no domain runs this artifact",
                 where=path / CONFIG,
                 received="no `domain` in it",
-                allowed="an artifact that tools/export_model.py wrote",
+                allowed="an artifact that `oar export` wrote",
                 fix="what jit.save wrote runs with framework.jit.load",
             )
         _check_domain(str(name), wanted, path)
@@ -104,7 +104,7 @@ def _from_folder(path: Path, wanted: str | None) -> Found:
         "the folder holds neither an artifact nor a model that can be imported",
         where=path,
         received=", ".join(sorted(file.name for file in path.iterdir())[:10]) or "an empty folder",
-        allowed=f"an artifact as tools/export_model.py writes it, with {CONFIG}; or a model as save_pretrained of "
+        allowed=f"an artifact as `oar export` writes it, with {CONFIG}; or a model as save_pretrained of "
         "transformers or PaddleNLP writes it, with config.json",
     )
 

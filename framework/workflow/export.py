@@ -51,7 +51,7 @@ def trained_model(experiment: Experiment, config: Path) -> tuple[nn.Layer, Path,
             where=config,
             received=f"no `weights`, and no training run in {spec}",
             allowed="a name of the hub, a file, a checkpoint or an address",
-            fix="-o weights=… (`overrides` of a predictor), or train first: python tools/train.py -c "
+            fix="-o weights=… (`overrides` of a predictor), or train first: oar train -c "
             + config.as_posix(),
         )
     path = resolve_weights(spec, experiment.domain)

@@ -91,7 +91,7 @@ def create_model(
             "these are no weights that can be found",
             where=f"create_model({name!r}, pretrained=...)",
             received=repr(pretrained)[:80],
-            allowed="True, False, a path, a name that `python -m zoo list` shows, or an address",
+            allowed="True, False, a path, a name that `oar models list` shows, or an address",
         )
     choice = _find(name)
     own = choice.config()

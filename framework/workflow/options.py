@@ -1,5 +1,5 @@
 """Options of a domain's predictor, defined once: a frozen dataclass whose fields are the keywords of `predictor(...)`,
-the flags of tools/infer.py and the fields of a request to a server.
+the flags of `oar infer` and the fields of a request to a server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run a predictor over files, folders, PDFs and videos, and write what it finds: the loop behind tools/infer.py."""
+"""Run a predictor over files, folders, PDFs and videos, and write what it finds: the loop behind `oar infer`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Train and evaluate a configuration file: what tools/train.py and tools/eval.py do, for every domain."""
+"""Train and evaluate a configuration file: what `oar train` and `oar eval` do, for every domain."""
 
 from __future__ import annotations
 

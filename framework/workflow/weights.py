@@ -214,7 +214,7 @@ def load_pretrained(
             "these are no weights that can be found",
             where="load_pretrained",
             received=f"a {type(weights).__name__}",
-            allowed="a path, a name that `python -m zoo list` shows, or an address",
+            allowed="a path, a name that `oar models list` shows, or an address",
             fix="net.set_state_dict(state) loads a mapping of names to arrays",
         )
     read = read_state(resolve_weights(weights))

@@ -132,4 +132,4 @@ def test_a_name_whose_weights_are_not_shipped_says_how_to_get_them(
     message = str(caught.value)
     config = TASKS[name].config
     assert f"no training run in output/{config}" in message.replace("\\", "/") and f"{config}.yml" in message
-    assert "tools/train.py -c" in message and "-o weights=" in message and "overrides" in message
+    assert "oar train -c" in message and "-o weights=" in message and "overrides" in message

@@ -228,7 +228,7 @@ def test_name_in_two_families(catalogue) -> None:
 def test_unknown_entry_and_file(catalogue) -> None:
     with pytest.raises(HubError, match=r"did you mean 'pp_ocrv6_small_det'\?"):
         hub.entry("pp_ocrv6_smal_det")
-    with pytest.raises(HubError, match="run `python -m zoo list`"):
+    with pytest.raises(HubError, match="run `oar models list`"):
         hub.entry("zzzzzz")
     catalogue({"path": "x", "sha256": "a" * 64})
     with pytest.raises(

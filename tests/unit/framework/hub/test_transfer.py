@@ -64,7 +64,7 @@ def test_missing_and_refused(catalogue, server, home: Path) -> None:
     assert "package oar_no_such_package: x.onnx: not installed" in text
     assert "/gone.onnx: HTTP 404" in text
     assert "http://127.0.0.1:1/x.onnx: cannot connect" in text
-    assert "python -m zoo pull net" in text
+    assert "oar models pull net" in text
     assert f"put the file at {home / 'weights' / 'net' / 'weights.onnx'}" in text and "0" * 64 in text
     assert "-o …weights=PATH" in text
     assert f"set OAR_HOME to a folder that has it (now {home})" in text
@@ -171,10 +171,10 @@ def test_other_files_of_an_entry(catalogue, server, home: Path) -> None:
     assert hub.fetch("net", "dict") == home / "weights" / "net" / "dict.txt"
     assert hub.locate("net") is None
     server.files.clear()
-    with pytest.raises(HubError, match="python -m zoo pull net` where"):
+    with pytest.raises(HubError, match="oar models pull net` where"):
         hub.fetch("net")
     (home / "weights" / "net" / "dict.txt").unlink()
-    with pytest.raises(HubError, match="python -m zoo pull net --all-files`"):
+    with pytest.raises(HubError, match="oar models pull net --all-files`"):
         hub.fetch("net", "dict")
 
 

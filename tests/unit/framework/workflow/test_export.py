@@ -63,7 +63,7 @@ def test_labels_come_with_the_weights_or_the_data(config: Path, tmp_path: Path) 
 def test_what_is_missing_is_said(config: Path) -> None:
     with pytest.raises(ConfigError, match="there are no weights") as caught:
         trained_model(bind_experiment(load(config, ["weights=null"])), config)
-    assert "no training run in output" in str(caught.value) and "tools/train.py" in str(caught.value)
+    assert "no training run in output" in str(caught.value) and "oar train -c" in str(caught.value)
     with pytest.raises(ConfigError, match="nothing says what the exported program takes"):
         export_config(config, ("export={_inherited_: false}",))
 
