@@ -205,7 +205,7 @@ def test_another_format_number(small: Artifact, tmp_path: Path):
 def test_no_artifact(tmp_path: Path):
     with pytest.raises(FormatError, match=f"received: no {CONFIG} in it"):
         load_artifact(tmp_path)
-    with pytest.raises(FormatError, match=r"received: no such folder\n  allowed: .*export_model"):
+    with pytest.raises(FormatError, match=r"received: no such folder\n  allowed: .*oar export"):
         load_artifact(tmp_path / "nowhere")
 
 
