@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +16,7 @@ import numpy as np
 
 from framework.config import bind, load
 from framework.config.bind import packages_of
+from framework.core.disk import disk_errors, write_file
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.core.fields import read_list
 from framework.engine.experiment import Data, LoaderConfig
@@ -62,6 +65,7 @@ def split_data(
 
     Raises:
         InputError: there is no such data, the output is there already, or a part would be empty.
+        DiskError: the disk takes no more; nothing of the output stays.
         ConfigError: `share` is not between 0 and 1.
     """
     source, output = Path(source), Path(output)
@@ -192,12 +196,13 @@ def _split_folder(source: Path, output: Path, share: float, seed: int) -> SplitR
     targets = tuple(output / part for part in _PARTS)
     _check_new(targets)
     counts = [0, 0]
-    for folder in classes:
-        paths = _list_files(folder)
-        held_out = _choose([_hash_file(path) for path in paths], share, seed, folder)
-        for path, place in zip(paths, held_out):
-            _copy(path, targets[place] / path.relative_to(source))
-            counts[place] += 1
+    with _write_whole(targets):
+        for folder in classes:
+            paths = _list_files(folder)
+            held_out = _choose([_hash_file(path) for path in paths], share, seed, folder)
+            for path, place in zip(paths, held_out):
+                _copy(path, targets[place] / path.relative_to(source))
+                counts[place] += 1
     return SplitReport((targets[0], targets[1]), (counts[0], counts[1]))
 
 
@@ -218,10 +223,11 @@ def _split_pairs(
         )
     counts = [0, 0]
     held_out = _choose([_hash_file(path) for path in paths], share, seed, images)
-    for path, name, place in zip(paths, names, held_out):
-        for one in (path, of_name[name]):
-            _copy(one, targets[place] / one.relative_to(source))
-        counts[place] += 1
+    with _write_whole(targets):
+        for path, name, place in zip(paths, names, held_out):
+            for one in (path, of_name[name]):
+                _copy(one, targets[place] / one.relative_to(source))
+            counts[place] += 1
     return SplitReport((targets[0], targets[1]), (counts[0], counts[1]))
 
 
@@ -249,16 +255,15 @@ def _split_coco(source: Path, output: Path, share: float, seed: int) -> SplitRep
     if wrong := [one for one in (*images, *annotations) if not isinstance(one, dict)]:
         raise FormatError("an entry is no JSON object", where=source, received=repr(wrong[0])[:80])
     held_out = _choose([str(one.get("file_name")).encode() for one in images], share, seed, source)
-    counts = []
-    for place, target in enumerate(targets):
+    counts, texts = [], []
+    for place in range(len(targets)):
         kept = [one for one, chosen in zip(images, held_out) if chosen == place]
         ids = [one.get("id") for one in kept]
         known = {repr(key) for key in ids}
         rows = [one for one in annotations if repr(one.get("image_id")) in known]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({**data, "images": kept, "annotations": rows}, ensure_ascii=False)
-        target.write_text(text, encoding="utf-8")
+        texts.append(json.dumps({**data, "images": kept, "annotations": rows}, ensure_ascii=False))
         counts.append(len(kept))
+    _write_texts(targets, texts)
     return SplitReport((targets[0], targets[1]), (counts[0], counts[1]))
 
 
@@ -269,12 +274,12 @@ def _split_lines(source: Path, output: Path, share: float, seed: int, header: bo
     targets = tuple(output / f"{part}{source.suffix}" for part in _PARTS)
     _check_new(targets)
     held_out = _choose([line.encode("utf-8", "surrogatepass") for line in lines], share, seed, source)
-    counts = []
-    for place, target in enumerate(targets):
+    counts, texts = [], []
+    for place in range(len(targets)):
         kept = [line for line, chosen in zip(lines, held_out) if chosen == place]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text("\n".join([*head, *kept]) + "\n", encoding="utf-8", newline="\n")
+        texts.append("\n".join([*head, *kept]) + "\n")
         counts.append(len(kept))
+    _write_texts(targets, texts)
     return SplitReport((targets[0], targets[1]), (counts[0], counts[1]))
 
 
@@ -299,6 +304,28 @@ def _choose(contents: Sequence[bytes], share: float, seed: int, where: Path) -> 
         for place in members[number]:
             chosen[place] = 1
     return chosen
+
+
+@contextmanager
+def _write_whole(targets: Sequence[Path]) -> Iterator[None]:
+    """What the block writes to the targets, which are new, stays whole or not at all. Raises: DiskError."""
+    try:
+        with disk_errors(targets[0].parent):
+            yield
+    except BaseException:
+        for target in targets:
+            shutil.rmtree(target, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                target.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            targets[0].parent.rmdir()  # where nothing else is in it
+        raise
+
+
+def _write_texts(targets: Sequence[Path], texts: Sequence[str]) -> None:
+    with _write_whole(targets):
+        for target, text in zip(targets, texts):
+            write_file(target, text.encode("utf-8"))
 
 
 def _check_new(targets: Iterable[Path]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from framework.commands.data import main
+from framework.core.disk import DiskError
 from framework.core.errors import ConfigError, InputError
 from framework.vision import image
 from framework.vision.sample import Sample
@@ -172,3 +174,23 @@ def test_commands(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["stats", *given]) == 0 and "9 samples" in capsys.readouterr().out
     assert main(["split", str(tmp_path / "none"), str(tmp_path / "x")]) == 2
     assert "error: " in capsys.readouterr().err
+
+
+def test_a_full_disk_leaves_nothing_of_a_split(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(8):
+        path = tmp_path / "photos" / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x" * number)
+    copied: list[str] = []
+
+    def fill(source: Path, target: Path) -> None:
+        if len(copied) == 3:
+            raise OSError(28, "No space left on device", str(target))
+        copied.append(shutil.copyfile(source, target).name)
+
+    monkeypatch.setattr(shutil, "copy2", fill)
+    with pytest.raises(DiskError, match=r"the disk is full\n  received: [\d,]+ bytes left"):
+        split_data(tmp_path / "photos", tmp_path / "out")
+    assert len(copied) == 3 and not (tmp_path / "out").exists()
+    monkeypatch.undo()
+    assert split_data(tmp_path / "photos", tmp_path / "out").counts == (6, 2)
