@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import ArrayLike
@@ -49,14 +50,20 @@ class Partitioner:
         """Whether a batch of `count` samples can be divided among the devices."""
         return count % len(self.devices) == 0
 
-    def place(self, tree: Tree, *, may_alias: bool | None = None) -> Tree:
-        """A pytree of arrays on the mesh: mappings of named arrays by the rules, all else replicated."""
+    def place(self, tree: Tree, *, copy: bool = False) -> Tree:
+        """A pytree of arrays on the mesh: mappings of named arrays by the rules, all else replicated.
+
+        Args:
+            copy: The arrays share no memory with those given, which stay when these are donated.
+        """
 
         def place(path: tuple[object, ...], leaf: ArrayLike) -> jax.Array:
             names = [str(getattr(key, "key", "")) for key in path]
             spec = next((s for rule, s in self.rules for name in names if rule.search(name)), PartitionSpec())
             if len(spec) > np.ndim(leaf):  # a count or a factor beside the parameter of this name
                 spec = PartitionSpec()
-            return jax.device_put(leaf, NamedSharding(self.mesh, spec), may_alias=may_alias)
+            # `may_alias=False` of device_put still aliases the part on the device where an array is already.
+            leaf = jnp.array(leaf, copy=True) if copy else leaf
+            return jax.device_put(leaf, NamedSharding(self.mesh, spec))
 
         return jax.tree_util.tree_map_with_path(place, tree)

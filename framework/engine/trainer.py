@@ -112,7 +112,7 @@ class Trainer:
         self.param_groups = optimizer.param_groups(model)
         # Copies: the step consumes its input, and the model keeps its own arrays until training ends.
         self.state: TrainState = self.partitioner.place(
-            init_state(params, buffers, self.param_groups, optimizer, options), may_alias=False
+            init_state(params, buffers, self.param_groups, optimizer, options), copy=True
         )
         batch = self.batch_size
         factor = batch / options.lr_batch_size if options.lr_batch_size else 1.0

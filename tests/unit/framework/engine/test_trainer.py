@@ -81,6 +81,17 @@ def test_two_devices_give_the_numbers_of_one(make):
     np.testing.assert_allclose(*results, rtol=1e-5)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_run_that_fails_leaves_the_model_its_arrays(make, count: int):
+    """The step consumes its input: that must be copies, on the device where the model's arrays are too."""
+    trainer = make(callbacks=[Rows(stop_at=3)], partitioner=Partitioner(jax.devices()[:count]))
+    before = {name: np.array(value) for name, value in trainer.model.state_dict().items()}
+    with pytest.raises(KeyboardInterrupt):
+        trainer.fit()
+    for name, value in trainer.model.state_dict().items():
+        assert np.array_equal(value, before[name]), name
+
+
 def test_the_batch_must_be_divisible_and_the_length_known(make):
     with pytest.raises(ConfigError, match="cannot be divided among the devices"):
         three = Partitioner(jax.devices()[:1])
