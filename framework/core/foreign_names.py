@@ -7,6 +7,7 @@ and `getattr(x, name, default)` behave as for any name that is not there.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 
@@ -316,3 +317,11 @@ def module_error(
     return AttributeError(
         f"module {module!r} has no attribute {name!r}" + (f"; did you mean {close!r}?" if close else "")
     )
+
+
+def constructor_arguments(cls: type) -> dict[str, inspect.Parameter]:
+    """What a class takes, by name. Pythons differ in what `inspect.signature` says of a class that inherits both
+    `__new__` and `__init__`; here it is `__init__`, or the `__signature__` that the class sets."""
+    if getattr(cls, "__signature__", None) is not None:
+        return dict(inspect.signature(cls).parameters)
+    return dict(list(inspect.signature(cls.__init__).parameters.items())[1:])  # without self

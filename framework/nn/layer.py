@@ -15,7 +15,6 @@ There is no tape: gradients come from `nn.value_and_grad(layer, loss_fn)`.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -30,7 +29,7 @@ from jax.typing import ArrayLike, DTypeLike
 from framework.core import rng
 from framework.core.dtypes import autocast, narrow
 from framework.core.errors import ConfigError, ShapeError, TraceError, WeightError, nearest
-from framework.core.foreign_names import LAYER, LAYER_KEYWORDS, PARAMETER, foreign_name
+from framework.core.foreign_names import LAYER, LAYER_KEYWORDS, PARAMETER, constructor_arguments, foreign_name
 from framework.core.torch_state import TorchState
 from framework.nn import initializer as I
 from framework.nn.recompute import recompute, record
@@ -166,7 +165,7 @@ class Layer:
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
         for name in kwargs.keys() & LAYER_KEYWORDS.keys():
-            allowed = inspect.signature(cls).parameters
+            allowed = constructor_arguments(cls)
             if name not in allowed and not any(p.kind is p.VAR_KEYWORD for p in allowed.values()):
                 raise ConfigError(
                     "an argument of another framework",

@@ -15,7 +15,6 @@ The eager surface keeps the state of a layer as long as the layer lives:
 from __future__ import annotations
 
 import functools
-import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import InitVar, dataclass, field, replace
@@ -28,7 +27,13 @@ import numpy as np
 import optax
 
 from framework.core.errors import ConfigError, WeightError, did_you_mean
-from framework.core.foreign_names import NO_TAPE, OPTIMIZER, OPTIMIZER_KEYWORDS, foreign_name
+from framework.core.foreign_names import (
+    NO_TAPE,
+    OPTIMIZER,
+    OPTIMIZER_KEYWORDS,
+    constructor_arguments,
+    foreign_name,
+)
 from framework.io.checkpoint import flatten, unflatten
 from framework.nn.clip import GradClip
 from framework.nn.functional_core import update as write_back
@@ -113,7 +118,7 @@ class Optimizer:
     decoupled: ClassVar[bool] = False
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:
-        known = inspect.signature(cls).parameters
+        known = constructor_arguments(cls)
         for name in kwargs:
             if name not in known:
                 raise ConfigError(
