@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from framework.commands.main import run
 from framework.commands.train import data_settings
-from framework.config.arguments import Settings, add_config, add_data, add_settings
+from framework.config.arguments import add_config, add_data, add_settings, read_overrides
 
 
 def parser() -> argparse.ArgumentParser:
@@ -29,7 +29,7 @@ def parser() -> argparse.ArgumentParser:
 def _check(args: argparse.Namespace) -> int:
     from framework.workflow.check_data import check_data
 
-    given = Settings.read(args.opt).overrides
+    given = read_overrides(args)
     return check_data(args.config, (*given, *data_settings(args, given)), args.part)
 
 

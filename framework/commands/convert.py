@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Sequence
 
 from framework.commands.main import run
-from framework.config.arguments import Settings, add_config, add_settings
+from framework.config.arguments import add_config, add_settings, read_overrides
 
 
 def parser() -> argparse.ArgumentParser:
@@ -32,8 +32,7 @@ def parser() -> argparse.ArgumentParser:
 def _convert(args: argparse.Namespace) -> int:
     from framework.workflow.convert import convert_weights
 
-    given = Settings.read(args.opt)
-    count = convert_weights(args.weights, args.output, args.config, given.overrides, args.params)
+    count = convert_weights(args.weights, args.output, args.config, read_overrides(args), args.params)
     print(f"wrote {args.output}: {count} arrays")
     return 0
 

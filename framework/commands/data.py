@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from framework.commands.main import run
 from framework.commands.train import data_settings
-from framework.config.arguments import OUTPUT, Settings, add_config, add_data, add_settings
+from framework.config.arguments import OUTPUT, add_config, add_data, add_settings, read_overrides
 
 
 def parser() -> argparse.ArgumentParser:
@@ -46,7 +46,7 @@ def _data(args: argparse.Namespace) -> int:
     if args.command == "split":
         print(split_data(args.source, args.output, args.share, args.seed, args.header))
         return 0
-    given = Settings.read(args.opt).overrides
+    given = read_overrides(args)
     changes = (*given, *data_settings(args, given))
     if args.command == "show":
         for path in draw_samples(args.config, args.output_dir, changes, args.part, args.count):

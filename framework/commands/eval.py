@@ -10,16 +10,14 @@ import argparse
 import json
 from collections.abc import Sequence
 
-from framework.commands.main import run
+from framework.commands.main import run, use_device
 from framework.commands.segmentation_flags import add_augmentation, augmentation_overrides
-from framework.commands.train import apply_arguments
 from framework.config.arguments import (
-    Settings,
     add_config,
     add_device,
     add_ignored,
     add_settings,
-    choose_device,
+    read_overrides,
     setting,
     settings,
 )
@@ -46,18 +44,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _evaluate(args: argparse.Namespace) -> int:
-    from framework.core.device import set_device
     from framework.core.dtypes import precision_scope
     from framework.inference.memory import keep_memory
     from framework.workflow import train as workflow
 
     keep_memory()
-    given = Settings.read(args.opt)
-    apply_arguments(args, given.arguments)
-    if device := choose_device(args.device, args.use_gpu):
-        set_device(device)
+    given = read_overrides(args)
+    use_device(args)
     changes = (
-        *settings(given.overrides, args.model_path),
+        *settings(given, args.model_path),
         *setting("data.eval.batch_size", args.batch_size),
         *setting("data.eval.num_workers", args.num_workers),
         *augmentation_overrides(args, args.aug_eval),

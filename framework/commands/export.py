@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from framework.commands.main import run
-from framework.commands.train import apply_arguments
-from framework.config.arguments import Settings, add_config, add_ignored, add_settings, settings
+from framework.config.arguments import add_config, add_ignored, add_settings, read_overrides, settings
 
 
 def parser() -> argparse.ArgumentParser:
@@ -57,9 +56,7 @@ def _export(args: argparse.Namespace) -> int:
     from framework.workflow.export import write_artifact
     from framework.workflow.pdparams import SUITES, export_pdparams
 
-    given = Settings.read(args.opt)
-    apply_arguments(args, given.arguments)
-    changes = settings(given.overrides, args.model_path)
+    changes = settings(read_overrides(args), args.model_path)
     if args.format == "pdparams":
         names = args.names if args.names is None or args.names in SUITES else Path(args.names)
         print(

@@ -13,20 +13,20 @@ from pathlib import Path
 
 from framework.commands.main import run
 from framework.commands.segmentation_flags import add_augmentation, augmentation_overrides
-from framework.commands.train import apply_arguments
 from framework.config.arguments import (
     BooleanFlag,
-    Settings,
     add_config,
     add_device,
     add_ignored,
     add_settings,
     choose_device,
+    read_overrides,
     settings,
 )
 from framework.core.errors import ConfigError
 from framework.export.artifact import CONFIG
 from framework.inference import Runtime, keep_memory
+from framework.vision.video import SUFFIXES as VIDEO_SUFFIXES
 from framework.workflow import open_predictor
 from framework.workflow.domain import all_domains
 from framework.workflow.options import add_option_flags
@@ -116,8 +116,7 @@ def _camera(text: str) -> int | None:
 
 
 def _infer(args: argparse.Namespace, names: Sequence[str]) -> int:
-    given = Settings.read(args.opt)
-    apply_arguments(args, given.arguments)
+    given = read_overrides(args)
     values = vars(args)
     for name in ("image_path", "image_dir"):  # PaddleOCR's --image_dir takes files too
         if (path := values[name]) is not None and (name == "image_path" or Path(path).is_file()):
@@ -135,7 +134,7 @@ def _infer(args: argparse.Namespace, names: Sequence[str]) -> int:
             _RUN_MODES.get(args.run_mode, _PRECISIONS[args.precision]),
         ),
         overrides=(
-            *settings(given.overrides, args.model_path),
+            *settings(given, args.model_path),
             *augmentation_overrides(args, args.aug_pred),
         ),
         options={name: values[name] for name in names},
@@ -163,11 +162,7 @@ def _source_of(path: Path) -> str:
         return "image_dir"
     if path.suffix.lower() == ".pdf":
         return "pdf_file"
-    return (
-        "video_file"
-        if path.suffix.lower() in (".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v")
-        else "image_file"
-    )
+    return "video_file" if path.suffix.lower() in VIDEO_SUFFIXES else "image_file"
 
 
 def run_infer(argv: Sequence[str] | None, model: str | None, prog: str) -> int:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
 
+from framework.config.arguments import choose_device
 from framework.core.errors import OarError, did_you_mean
 
 # The subcommand, its module here, and what it does. A module is imported when its command is called.
@@ -74,6 +75,14 @@ def describe() -> str:
             "a config file, or an artifact's folder.",
         ]
     )
+
+
+def use_device(args: argparse.Namespace) -> None:
+    """Compute on the device of `--device` or `--use_gpu`, where one is given. Raises: DeviceError."""
+    from framework.core.device import set_device
+
+    if device := choose_device(args.device, args.use_gpu):
+        set_device(device)
 
 
 def run(

@@ -5,16 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from framework.commands.main import run
-from framework.config.arguments import add_device, choose_device
+from framework.commands.main import run, use_device
+from framework.config.arguments import add_device
 
 
 def _check(args: argparse.Namespace) -> int:
-    from framework.core.device import set_device
     from framework.install_check import run_check
 
-    if device := choose_device(args.device, args.use_gpu):
-        set_device(device)
+    use_device(args)
     run_check()
     return 0
 

@@ -11,19 +11,17 @@ import importlib.util
 import logging
 from collections.abc import Sequence
 
-from framework.commands.main import run
+from framework.commands.main import run, use_device
 from framework.config.arguments import (
     OUTPUT,
     UPSTREAM_START,
     BooleanFlag,
-    Settings,
     add_config,
     add_data,
     add_device,
     add_ignored,
     add_settings,
-    choose_device,
-    parse_boolean,
+    read_overrides,
     setting,
 )
 
@@ -97,9 +95,9 @@ def parser() -> argparse.ArgumentParser:
 
 def data_settings(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]:
     """What `--data` and `--num_classes` change of the config, after the changes that are given."""
-    from framework.workflow.adjust import data_overrides
+    from framework.workflow.adjust import data_overrides, read_settings
 
-    roots = () if args.data is None else data_overrides(args.config, given, args.data)
+    roots = () if args.data is None else data_overrides(read_settings(args.config, given), args.data)
     return (*roots, *setting("model.num_classes", args.num_classes))
 
 
@@ -109,6 +107,7 @@ def overrides(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]
         callback_overrides,
         ema_overrides,
         learning_rate_overrides,
+        read_settings,
         worker_overrides,
     )
 
@@ -132,14 +131,18 @@ def overrides(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]
         *setting("train.early_stop", args.early_stop_intervals),
         *setting("train.seed", args.seed),
     ]
+    loggers = _loggers(args)
+    if not (args.use_ema or loggers or args.num_workers is not None or args.learning_rate is not None):
+        return tuple(changes)
+    told = read_settings(args.config, changes)  # what these four change depends on it
     if args.use_ema:
-        changes += ema_overrides(args.config, changes)
-    if loggers := _loggers(args):
-        changes += callback_overrides(args.config, changes, *loggers)
+        changes += ema_overrides(told)
+    if loggers:
+        changes += callback_overrides(told, *loggers)
     if args.num_workers is not None:
-        changes += worker_overrides(args.config, changes, args.num_workers)
+        changes += worker_overrides(told, args.num_workers)
     if args.learning_rate is not None:
-        changes += learning_rate_overrides(args.config, changes, args.learning_rate)
+        changes += learning_rate_overrides(told, args.learning_rate)
     return tuple(changes)
 
 
@@ -159,16 +162,12 @@ def _loggers(args: argparse.Namespace) -> list[dict[str, str]]:
 
 
 def _train(args: argparse.Namespace) -> int:
-    from framework.core.device import set_device
     from framework.inference.memory import keep_memory
     from framework.workflow import train as workflow
 
     keep_memory()  # steps that allocate fresh pages cost up to twice the time
-    given = Settings.read(args.opt, training=True)
-    apply_arguments(args, given.arguments)
-    if device := choose_device(args.device, args.use_gpu):
-        set_device(device)
-    changes = overrides(args, given.overrides)
+    changes = overrides(args, read_overrides(args, training=True))
+    use_device(args)
     if args.find_lr or args.find_batch_size:
         if args.find_lr:
             workflow.find_lr(args.config, changes, args.output_dir)
@@ -177,14 +176,6 @@ def _train(args: argparse.Namespace) -> int:
         return 0
     workflow.train(args.config, changes, args.output_dir, args.resume, args.eval)
     return 0
-
-
-def apply_arguments(args: argparse.Namespace, upstream: dict[str, str]) -> None:
-    """Take Paddle's keys that are arguments here, where the argument itself is not given."""
-    kinds = {"use_gpu": parse_boolean, "learning_rate": float}
-    for name, text in upstream.items():
-        if name in args and getattr(args, name) in (None, False):
-            setattr(args, name, kinds.get(name, str)(text))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -132,6 +132,17 @@ class Settings:
         return cls(tuple(overrides), arguments)
 
 
+def read_overrides(args: argparse.Namespace, *, training: bool = False) -> tuple[str, ...]:
+    """The overrides of parsed arguments' `-o`. Paddle's keys among them that are arguments here are put into `args`,
+    where the argument itself is not given."""
+    given = Settings.read(args.opt, training=training)
+    kinds = {"use_gpu": parse_boolean, "learning_rate": float}
+    for name, text in given.arguments.items():
+        if name in args and getattr(args, name) in (None, False):
+            setattr(args, name, kinds.get(name, str)(text))
+    return given.overrides
+
+
 def parse_boolean(text: str) -> bool:
     """True or False, as `--save_results True` of Paddle's tools says it. Raises: ArgumentTypeError."""
     known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}

@@ -94,10 +94,16 @@ def temporary_beside(path: Path) -> Path:
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str], needed: int | None = None) -> Iterator[Path]:
+def whole_file(
+    path: str | os.PathLike[str], needed: int | None = None, *, flush: bool = False
+) -> Iterator[Path]:
     """A hidden path beside `path` to write to; it takes its name when the block ends without an exception.
 
     The folder is made. Nothing is left after an exception.
+
+    Args:
+        needed: bytes that are written, where that is known.
+        flush: have the file on the disk before it takes its name, so that not even a power cut leaves half of it.
 
     Raises:
         DiskError: the folder or the file cannot be written.
@@ -109,6 +115,9 @@ def whole_file(path: str | os.PathLike[str], needed: int | None = None) -> Itera
     try:
         yield temporary
         with disk_errors(path, needed):
+            if flush:
+                with temporary.open("rb+") as file:
+                    os.fsync(file.fileno())
             os.replace(temporary, path)
     except Exception as error:
         # What else goes wrong in the block, such as a file that is not there, is no matter of this one.
@@ -120,7 +129,7 @@ def whole_file(path: str | os.PathLike[str], needed: int | None = None) -> Itera
             temporary.unlink(missing_ok=True)
 
 
-def write_file(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
-    """Write a file whole or not at all; the folder is made. Raises: DiskError."""
-    with whole_file(path, len(data)) as temporary:
+def write_file(path: str | os.PathLike[str], data: bytes | memoryview, *, flush: bool = False) -> None:
+    """Write a file whole or not at all, see `whole_file`. Raises: DiskError."""
+    with whole_file(path, len(data), flush=flush) as temporary:
         temporary.write_bytes(data)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 
 from framework.config.registry import register
-from framework.core.disk import disk_errors
+from framework.core.disk import disk_errors, write_file
 from framework.core.errors import ConfigError, FormatError, did_you_mean
 
 if TYPE_CHECKING:
@@ -123,10 +122,7 @@ class MetricsFile(Callback):
                     continue
                 if row["step"] <= trainer.step:
                     kept.append(line + "\n")
-        work = self.path.with_name(f".{self.path.name}")
-        with disk_errors(self.path, len("".join(kept).encode())):
-            work.write_text("".join(kept), encoding="utf-8")
-            os.replace(work, self.path)
+        write_file(self.path, "".join(kept).encode("utf-8"))
 
     def on_log(self, trainer: Trainer, row: Row) -> None:
         self._write({"kind": "train", **row})

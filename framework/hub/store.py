@@ -370,7 +370,8 @@ def _fetch_address(spec: str, offline: bool | None) -> Path:
     )
 
 
-def _offline_reason(offline: bool | None) -> str | None:
+def offline_reason(offline: bool | None = None) -> str | None:
+    """Why no request may be sent, or None where one may. `offline`: as of `fetch`."""
     if offline is not None:
         return "not tried, offline was asked for" if offline else None
     for variable in ("OAR_OFFLINE", "HF_HUB_OFFLINE"):
@@ -383,7 +384,7 @@ def _obtain(label: str, file: File, folder: Path, offline: bool | None, remedy: 
     found, misses = _look(file, folder)
     if found is not None:
         return found
-    refused = _offline_reason(offline)
+    refused = offline_reason(offline)
     for source in file.sources:
         if source.is_local:
             continue

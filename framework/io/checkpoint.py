@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from framework.core.disk import DiskError, disk_errors, free_bytes
+from framework.core.disk import DiskError, disk_errors, free_bytes, write_file
 from framework.core.errors import FormatError, InputError, WeightError
 from framework.io.interop.safetensors_io import read_safetensors, write_safetensors
 from framework.io.paddle_runs import name_of_checkpoint
@@ -277,12 +277,4 @@ def _read_json(path: Path, fix: str) -> dict[str, Any]:
 
 
 def _write_json(path: Path, data: Mapping[str, Any]) -> None:
-    work = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with work.open("w", encoding="utf-8") as file:
-            json.dump(data, file, ensure_ascii=False, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(work, path)
-    finally:
-        work.unlink(missing_ok=True)
+    write_file(path, json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8"), flush=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,19 @@ _BASES = ("learning_rate", "max_learning_rate", "values")
 _RATES = (*_BASES, "base_learning_rate", "end_learning_rate", "start_lr", "end_lr", "eta_min", "min_lr")
 
 
-def read_key(config: str | Path, settings: Sequence[str], key: str) -> Any:
-    """What a config says under a dotted key; None where it says nothing."""
-    found: Any = load(find_config(config), tuple(settings)).plain()
+def read_settings(config: str | Path, overrides: Sequence[str]) -> dict[str, Any]:
+    """What a config says with these overrides, as plain mappings: what the functions below take."""
+    return load(find_config(config), tuple(overrides)).plain()
+
+
+def _find(settings: Any, key: str) -> Any:
+    """What stands under a dotted key; None where nothing does."""
     for name in key.split("."):
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+        settings = settings.get(name) if isinstance(settings, dict) else None
+    return settings
 
 
-def learning_rate_overrides(config: str | Path, settings: Sequence[str], value: float) -> tuple[str, ...]:
+def learning_rate_overrides(settings: Mapping[str, Any], value: float) -> tuple[str, ...]:
     """Overrides that make `value` the learning rate of a config; its schedule keeps its form, as do its warmup's rates.
 
     Raises:
@@ -36,7 +40,7 @@ def learning_rate_overrides(config: str | Path, settings: Sequence[str], value: 
         raise ConfigError(
             "a learning rate is above 0", where="--learning_rate", received=value, allowed="such as 0.001"
         )
-    schedule = {"learning_rate": read_key(config, settings, "optim.learning_rate")}
+    schedule = {"learning_rate": _find(settings, "optim.learning_rate")}
     base = _base_rate(schedule)
     if base is None:
         raise ConfigError(
@@ -77,7 +81,7 @@ def _rate(rate: float, base: float, value: float) -> float:
     return float(value) if rate == base else rate / base * value
 
 
-def data_overrides(config: str | Path, settings: Sequence[str], root: str) -> tuple[str, ...]:
+def data_overrides(settings: Mapping[str, Any], root: str) -> tuple[str, ...]:
     """Overrides that take the data sets of a config from another folder.
 
     Where the config has two, such as data/cells/train and data/cells/val, those of the same names in `root` are meant.
@@ -86,36 +90,32 @@ def data_overrides(config: str | Path, settings: Sequence[str], root: str) -> tu
         ConfigError: none of its data sets has a `root`.
     """
     keys = [f"data.{part}.dataset.root" for part in ("train", "eval")]
-    there = [key for key in keys if read_key(config, settings, key) is not None]
-    if not there:
+    before = {key: Path(str(told)) for key in keys if (told := _find(settings, key)) is not None}
+    if not before:
         raise ConfigError(
             "the data of this config are not one folder",
             where="--data",
-            received=", ".join(read_key(config, settings, "data.train.dataset") or ())
-            or "no data.train.dataset",
+            received=", ".join(_find(settings, "data.train.dataset") or ()) or "no data.train.dataset",
             allowed="a config whose data sets have a `root`",
             fix="set the keys of its data sets with -o data.train.dataset.…=…",
         )
-    before = {key: Path(str(read_key(config, settings, key))) for key in there}
     common = Path(os.path.commonpath(before.values()))
     found = {key: Path(root) / path.relative_to(common) for key, path in before.items()}
     return tuple(text for key, path in found.items() for text in setting(key, path.as_posix()))
 
 
-def worker_overrides(config: str | Path, settings: Sequence[str], count: int) -> tuple[str, ...]:
+def worker_overrides(settings: Mapping[str, Any], count: int) -> tuple[str, ...]:
     """Overrides that give each data set of a config so many workers."""
-    parts = [name for name in ("train", "eval") if read_key(config, settings, f"data.{name}")]
+    parts = [name for name in ("train", "eval") if _find(settings, f"data.{name}")]
     return tuple(f"data.{name}.num_workers={count}" for name in parts)
 
 
-def callback_overrides(
-    config: str | Path, settings: Sequence[str], *added: dict[str, str]
-) -> tuple[str, ...]:
+def callback_overrides(settings: Mapping[str, Any], *added: dict[str, str]) -> tuple[str, ...]:
     """Overrides that add callbacks, as mappings with their `type`, to those of a config."""
-    there = read_key(config, settings, "train.callbacks") or []
+    there = _find(settings, "train.callbacks") or []
     return setting("train.callbacks", [*there, *added])
 
 
-def ema_overrides(config: str | Path, settings: Sequence[str]) -> tuple[str, ...]:
+def ema_overrides(settings: Mapping[str, Any]) -> tuple[str, ...]:
     """Overrides that average the parameters of a config, with the config's own rule where it has one."""
-    return () if read_key(config, settings, "train.ema") is not None else ("train.ema={}",)
+    return () if _find(settings, "train.ema") is not None else ("train.ema={}",)

@@ -64,6 +64,7 @@ FRAMEWORK_MAY_IMPORT = {
         "inference",
         "export",
         "distributed",
+        "vision",
         "config",
         "core",
         "install_check",

@@ -8,7 +8,6 @@ Source: the opcode list in CPython's Lib/pickletools.py; numpy's `ndarray.__redu
 
 from __future__ import annotations
 
-import os
 import pickle as op  # the names of the opcodes alone
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,7 +39,7 @@ def write_pdparams(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
     path = Path(path)
     ready = {name: _prepare(name, value, path) for name, value in arrays.items()}
     needed = sum(array.nbytes for array in ready.values())
-    with whole_file(path, needed) as temporary, temporary.open("wb") as file:
+    with whole_file(path, needed, flush=True) as temporary, temporary.open("wb") as file:
         file.write(op.PROTO + b"\4" + op.EMPTY_DICT + op.MARK)
         for name, array in ready.items():
             file.write(_text(name))
@@ -49,8 +48,6 @@ def write_pdparams(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
         for name in ready:
             file.write(2 * _text(name))
         file.write(op.SETITEMS + op.SETITEMS + op.STOP)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _prepare(name: str, value: np.ndarray, path: Path) -> np.ndarray:

@@ -6,7 +6,6 @@ Source: https://github.com/huggingface/safetensors#format
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
@@ -86,11 +85,9 @@ def write_safetensors(
                 fix="convert the array first, or leave it out",
             )
         ready[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
-    with whole_file(path, sum(array.nbytes for array in ready.values())) as temporary:
+    with whole_file(path, sum(array.nbytes for array in ready.values()), flush=True) as temporary:
         temporary.touch()
         # As for any file that the user makes; the library's are for the owner alone.
         mode = temporary.stat().st_mode
         safetensors.numpy.save_file(ready, temporary, dict(metadata) if metadata else None)
         temporary.chmod(mode)
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())

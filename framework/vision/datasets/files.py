@@ -11,8 +11,7 @@ from pathlib import Path
 from framework.core.errors import ConfigError, HubError
 from framework.core.home import home
 from framework.hub import transfer
-
-_OFFLINE = ("OAR_OFFLINE", "HF_HUB_OFFLINE")
+from framework.hub.store import offline_reason
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def find_file(given: str | os.PathLike[str] | None, file: RemoteFile, download: 
     if path.is_file():
         _verify(path, file)
         return path
-    reason = "download=False" if not download else _offline_reason()
+    reason = "download=False" if not download else offline_reason()
     if reason is None:
         part = path.with_name(path.name + ".part")
         try:
@@ -69,13 +68,6 @@ def check_mode(mode: str, allowed: tuple[str, ...], where: str) -> str:
             "unknown mode", where=f"{where}.mode", received=repr(mode), allowed=", ".join(allowed)
         )
     return mode.lower()
-
-
-def _offline_reason() -> str | None:
-    for variable in _OFFLINE:
-        if os.environ.get(variable, "").strip().lower() in ("1", "on", "yes", "true"):
-            return f"{variable} is set"
-    return None
 
 
 def _take_over(part: Path, path: Path, file: RemoteFile) -> None:

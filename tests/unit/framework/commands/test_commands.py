@@ -17,7 +17,7 @@ from framework.commands.train import parser as train_parser
 from framework.config import load, override
 from framework.config.arguments import BooleanFlag, Settings, choose_device
 from framework.core.errors import ConfigError
-from framework.workflow.adjust import learning_rate_overrides
+from framework.workflow.adjust import learning_rate_overrides, read_settings
 from framework.workflow.domain import config_names, find_config
 
 REPO = Path(__file__).resolve().parents[4]
@@ -110,7 +110,7 @@ def test_learning_rates_keep_the_form_of_their_schedule(name: str) -> None:
     optim = tree.plain().get("optim")
     if optim is None or "NoamDecay" in str(optim):
         pytest.skip("the config is not trained, or its rate follows from the model's width")
-    for text in learning_rate_overrides(name, (), 0.125):
+    for text in learning_rate_overrides(read_settings(name, ()), 0.125):
         tree = override(tree, text)
     before, after = load(find_config(name)).plain()["optim"], tree.plain()["optim"]
 
@@ -156,9 +156,9 @@ def test_loggers_are_added_to_the_callbacks(
 
 def test_learning_rates_that_are_none() -> None:
     with pytest.raises(ConfigError, match=r"--learning_rate: a learning rate is above 0\n  received: -1"):
-        learning_rate_overrides("lenet_mnist", (), -1)
+        learning_rate_overrides(read_settings("lenet_mnist", ()), -1)
     with pytest.raises(ConfigError, match=r"optim.learning_rate: the config has no learning rate to"):
-        learning_rate_overrides("pp_ocrv6_small", (), 0.1)
+        learning_rate_overrides(read_settings("pp_ocrv6_small", ()), 0.1)
 
 
 def test_keys_of_paddle_are_ours() -> None:
