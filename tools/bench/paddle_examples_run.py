@@ -23,6 +23,7 @@ import time
 import traceback
 import types
 from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +220,7 @@ def run_one(world: str, script: Path, out: Path, shift: int) -> None:
         path.write_text(text if world == "paddle" else rewritten(text), encoding="utf-8")
         module.__file__ = str(path)
         sys.modules["__main__"], sys.argv = module, [str(path)]
-        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), vars(module))
+        SourceFileLoader("__main__", str(path)).exec_module(module)
     except BaseException as error:
         if not isinstance(error, SystemExit) or error.code not in (None, 0):
             traceback.print_exc()
