@@ -161,10 +161,12 @@ def is_paddle(module: str) -> bool:
 def leaves(path: str, value: Any, paddle: Any) -> Iterator[tuple[str, dict[str, Any], np.ndarray | None]]:
     """(path, description, array) of each Tensor, array, number and text in a variable."""
     if isinstance(value, paddle.Tensor):
-        dtype = str(value.dtype)
-        dense = value.to_dense() if value.is_sparse() else value
-        array = (dense.astype("float32") if dtype.endswith("bfloat16") else dense).numpy()
-        description = {"kind": "Tensor", "shape": list(value.shape), "dtype": dtype}
+        description = {"kind": "Tensor", "shape": list(value.shape), "dtype": str(value.dtype)}
+        sparse = getattr(value, "is_sparse", bool)()  # Paddle's numpy() ends the process on a sparse Tensor
+        array = np.asarray((value.to_dense() if sparse else value).numpy())
+        if description["dtype"].endswith("bfloat16"):  # Paddle gives its bits
+            bits = array.dtype == np.uint16
+            array = (array.astype(np.uint32) << 16).view(np.float32) if bits else array.astype(np.float32)
         yield path, description | {"stop_gradient": bool(value.stop_gradient)}, array
         gradient = value.grad if value.is_leaf else None
         if gradient is not None:
