@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 import paddle_examples_run
-from paddle_examples_run import OURS, RUNS, run_all
+from paddle_examples_run import OURS, RUNS, chosen, run_all
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|inf|nan)\b", re.IGNORECASE)
 
@@ -142,7 +142,9 @@ def main(arguments: list[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("only", nargs="*", help="parts of the names of examples")
-    parser.add_argument("--python", help="interpreter that has paddlepaddle: needed by the first call")
+    parser.add_argument(
+        "--python", help="interpreter that has paddlepaddle: needed where Paddle has not run an example yet"
+    )
     parser.add_argument(
         "--work", type=Path, required=True, help="folder of the examples and of Paddle's results"
     )
@@ -155,13 +157,20 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     work = options.work.resolve()
     examples, recorded, ours = work / "examples", work / "paddle", (options.ours or work / "ours").resolve()
-    if not (recorded / str(RUNS - 1)).exists():
+    names = chosen(work, options.only)
+    if not names or any(not (recorded / str(RUNS - 1) / f"{name}.json").exists() for name in names):
         if not options.python:
-            parser.error("--python is needed: nothing recorded yet")
-        command = [options.python, paddle_examples_run.__file__, work, options.jobs, options.timeout]
+            parser.error("--python is needed: Paddle has not run these examples yet")
+        command = [
+            options.python,
+            paddle_examples_run.__file__,
+            work,
+            options.jobs,
+            options.timeout,
+            *options.only,
+        ]
         subprocess.run([str(word) for word in command], check=True)
-    names = sorted(path.stem for path in examples.glob("*.py"))
-    names = [name for name in names if not options.only or any(word in name for word in options.only)]
+        names = chosen(work, options.only)
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(work / "jaxcache"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
     sys.path.append(str(Path(__file__).resolve().parents[2]))

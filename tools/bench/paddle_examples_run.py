@@ -296,15 +296,21 @@ def run_all(
             record.write_text(json.dumps(failure), encoding="utf-8")
 
 
-def main(work: Path, jobs: int, timeout: float) -> None:
-    """Extracts the examples and runs them on Paddle; called in Paddle's interpreter."""
-    extract(work / "examples")
+def chosen(work: Path, words: list[str]) -> list[str]:
+    """The names of the extracted examples that contain one of `words`, or all."""
     names = sorted(path.stem for path in (work / "examples").glob("*.py"))
+    return [name for name in names if not words or any(word in name for word in words)]
+
+
+def main(work: Path, jobs: int, timeout: float, words: list[str]) -> None:
+    """In Paddle's interpreter: extracts the examples, and runs the chosen ones that have not run yet."""
+    if not (work / "examples").exists():
+        extract(work / "examples")
     for number in range(RUNS):
-        run_all(
-            "paddle", names, work / "examples", work / "paddle" / str(number), jobs, timeout, 1000 * number
-        )
+        out = work / "paddle" / str(number)
+        names = [name for name in chosen(work, words) if not (out / f"{name}.json").exists()]
+        run_all("paddle", names, work / "examples", out, jobs, timeout, 1000 * number)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4:])
