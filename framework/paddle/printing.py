@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import jax
 import numpy as np
 from jax.core import Tracer
 
+from framework.paddle.places import place_of
 from framework.paddle.tensor import Parameter, Tensor
 
 
@@ -53,7 +53,7 @@ def _number(value: np.generic) -> str:
         if math.isinf(number) or number == math.ceil(number):
             return f"{number:.0f}."
         return f"{number:.{options.precision}f}"
-    return str(value.item() if value.dtype.kind in "biu" else value)
+    return str(value.item())
 
 
 def _shown(values: np.ndarray) -> np.ndarray:
@@ -107,19 +107,11 @@ def text_of(values: np.ndarray, indent: int = 8) -> str:
     return _Layout(values, values.size > options.threshold).text(values, indent)
 
 
-def place_name(value: jax.Array) -> str:
-    """Where an array is, as Paddle writes it."""
-    if isinstance(value, Tracer):
-        return "cpu" if jax.default_backend() == "cpu" else f"{jax.default_backend()}:0"
-    device = next(iter(value.devices()))
-    return "cpu" if device.platform == "cpu" else f"{device.platform}:{device.id}"
-
-
 def tensor_text(tensor: Tensor) -> str:
     """What `repr` and `str` of a Tensor give."""
     value = tensor._value
     head = (
-        f"Tensor(shape={tensor.shape}, dtype={tensor.dtype.name}, place=Place({place_name(value)}), "
+        f"Tensor(shape={tensor.shape}, dtype={tensor.dtype.name}, place={place_of(value)}, "
         f"stop_gradient={tensor.stop_gradient},\n       "
     )
     if isinstance(tensor, Parameter):
