@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from framework.paddle import methods as _methods
 from framework.paddle import ops as _ops
-from framework.paddle import tensor_methods as _tensor_methods  # noqa: F401
+from framework.paddle import tensor_methods as _tensor_methods
 from framework.paddle.dtypes import bfloat16 as bfloat16
 from framework.paddle.dtypes import bool_ as _bool
 from framework.paddle.dtypes import complex64 as complex64
@@ -94,6 +94,7 @@ _operations = _ops.discover()
 globals().update(_operations)
 globals().update(_methods.install(_operations))
 globals()["bool"] = _bool
+_tensor_methods.install_namespace(_operations)
 
 if TYPE_CHECKING:
     # Operations come by discovery, which a type checker does not follow.

@@ -15,7 +15,11 @@ class Place:
         self.kind, self.index = kind, index
 
     def __repr__(self) -> str:
-        return f"Place({self.kind})" if self.kind in ("cpu", "gpu_pinned") else f"Place({self.kind}:{self.index})"
+        return (
+            f"Place({self.kind})"
+            if self.kind in ("cpu", "gpu_pinned")
+            else f"Place({self.kind}:{self.index})"
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Place) and (self.kind, self.index) == (other.kind, other.index)

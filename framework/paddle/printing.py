@@ -14,8 +14,8 @@ from framework.paddle.tensor import Parameter, Tensor
 
 @dataclass
 class PrintOptions:
-    """`precision` digits after the point; more than `threshold` elements are summarised to `edgeitems` at each end of an
-    axis; `linewidth` columns; `sci_mode` writes 1.5e+00."""
+    """`precision` digits after the point; more than `threshold` elements are summarised to `edgeitems` at each end of
+    an axis; `linewidth` columns; `sci_mode` writes 1.5e+00."""
 
     precision: int = 8
     threshold: int = 1000
@@ -43,7 +43,7 @@ def set_printoptions(
             setattr(options, name, value)
 
 
-def _number(value: np.generic) -> str:
+def _number(value: np.generic | np.ndarray) -> str:
     if value.dtype.kind == "f":
         number = float(value)
         if options.sci_mode:
@@ -70,9 +70,9 @@ class _Layout:
 
     def __init__(self, values: np.ndarray, summary: bool) -> None:
         self.summary = summary
-        texts = [_number(value) for value in (_shown(values) if summary else values).reshape(-1)]
-        self.width = max(map(len, texts), default=0)
-        self.signed = any(text.startswith("-") for text in texts)
+        shown = _shown(values) if summary else values
+        self.width = max((len(_number(value)) for value in shown.reshape(-1)), default=0)
+        self.signed = values.dtype != bool and bool((shown < 0).any())  # complex numbers: by the real part
 
     def item(self, value: np.generic) -> str:
         text = _number(value)

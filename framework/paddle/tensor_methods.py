@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ import numpy as np
 
 from framework.core.errors import ShapeError
 from framework.paddle import dtypes as types
+from framework.paddle import tensor as tensor_module
 from framework.paddle.dispatch import Array, operation
 from framework.paddle.methods import replace_value
 from framework.paddle.ops.attribute import cast
@@ -36,7 +38,9 @@ class DenseTensor:
 
     def __str__(self) -> str:
         tensor = self._tensor
-        values = " ".join(f"{v:g}" if isinstance(v, float) else str(v) for v in tensor.numpy().ravel().tolist())
+        values = " ".join(
+            f"{v:g}" if isinstance(v, float) else str(v) for v in tensor.numpy().ravel().tolist()
+        )
         return (
             f"  - shape: {tensor.shape}\n  - layout: NCHW\n  - place: {tensor.place}\n"
             f"  - dtype: {tensor.dtype.name}\n  - data: [{values}]"
@@ -187,7 +191,7 @@ METHODS = {
     "element_size": lambda x: x._value.dtype.itemsize,
     "fill_": fill_,
     "get_strides": get_strides,
-    "get_tensor": DenseTensor,
+    "get_tensor": lambda x: DenseTensor(x),
     "gradient": gradient,
     "is_contiguous": _true,
     "is_dense": _true,
@@ -221,5 +225,36 @@ PROPERTIES = {
     "type": property(lambda x: "VarType.LOD_TENSOR"),
     "__array_ufunc__": None,  # numpy leaves `array + Tensor` to the Tensor
 }
+
+
+_PLACES = (
+    "attribute",
+    "creation",
+    "linalg",
+    "logic",
+    "manipulation",
+    "math",
+    "ops",
+    "random",
+    "search",
+    "stat",
+)
+
+
+def install_namespace(operations: Mapping[str, Callable[..., Any]]) -> None:
+    """`paddle.tensor.full`, `paddle.tensor.math.add`: operations by the places where Paddle keeps them. The names of
+    its submodules all mean the module itself."""
+
+    def find(name: str) -> object:
+        if name in _PLACES:
+            return tensor_module
+        if name in operations:
+            return operations[name]
+        raise AttributeError(f"paddle.tensor.{name} is not there")
+
+    # Not as plain names: `complex` and `all` are Python's inside of that module.
+    tensor_module.__dict__["__getattr__"] = find
+
+
 for _name, _member in (*METHODS.items(), *PROPERTIES.items()):
     setattr(Tensor, _name, _member)

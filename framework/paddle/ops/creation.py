@@ -47,7 +47,9 @@ __all__ = [
 ]
 
 Sizes = Sequence[int | Tensor] | Tensor | int
-_SMALL = 1 << 14  # elements; below, handing over numpy's array is faster than compiling a program for the shape
+_SMALL = (
+    1 << 14
+)  # elements; below, handing over numpy's array is faster than compiling a program for the shape
 
 
 def to_tensor(data: object, dtype: object = None, place: object = None, stop_gradient: bool = True) -> Tensor:
@@ -212,19 +214,17 @@ def eye(
 ) -> Tensor:
     """1 on the diagonal of a matrix, 0 elsewhere."""
     columns = num_rows if num_columns is None else num_columns
-    return wrap(as_array(np.eye(_count(num_rows), _count(columns), dtype=to_numpy_or(dtype, default_numpy()))))
+    return wrap(
+        as_array(np.eye(_count(num_rows), _count(columns), dtype=to_numpy_or(dtype, default_numpy())))
+    )
 
 
-@operation
-def assign(x: Array) -> Array:
-    """A copy of `x`."""
+@operation(name="assign")
+def _assign(x: Array) -> Array:
     return jnp.asarray(x)
 
 
-_assign = assign
-
-
-def assign(x: Any, output: Tensor | None = None) -> Tensor:  # noqa: F811
+def assign(x: Any, output: Tensor | None = None) -> Tensor:
     """A copy of a Tensor, an array or numbers; into `output` if one is given. Gradients flow through."""
     copy = _assign(x if isinstance(x, Tensor) else Tensor(x))
     if output is None:
