@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from framework.paddle.dispatch import Array, Arrays, operation
+from framework.paddle.dispatch import Array, operation
 from framework.paddle.ops.promotion import as_float, is_integer, pair
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "ldexp",
     "lerp",
     "logaddexp",
-    "multiplex",
     "nextafter",
     "outer",
 ]
@@ -121,10 +120,3 @@ def addmm(
     product = jnp.matmul(x, y)
     factors = (jnp.asarray(v).astype(product.dtype) for v in (beta, alpha))
     return next(factors) * input + next(factors) * product
-
-
-@operation
-def multiplex(inputs: Arrays, index: Array, name: str | None = None) -> Array:
-    """Row i of the Tensor that index[i] names."""
-    rows = index.reshape(-1)
-    return jnp.stack(inputs)[rows, jnp.arange(rows.shape[0])]

@@ -11,7 +11,7 @@ from framework.core.errors import ShapeError
 from framework.paddle.dispatch import Array, operation
 from framework.paddle.ops.promotion import as_float, axes_of, is_integer
 
-__all__ = ["histogram", "median", "nanmedian", "nanquantile", "quantile", "std", "var"]
+__all__ = ["median", "nanmedian", "nanquantile", "quantile", "std", "var"]
 
 Axis = int | tuple[int, ...] | None
 
@@ -111,20 +111,3 @@ def quantile(x: Array, q: Any, axis: Axis = None, keepdim: bool = False) -> Arra
 def nanquantile(x: Array, q: Any, axis: Axis = None, keepdim: bool = False) -> Array:
     """`quantile` of what is not NaN."""
     return _quantile(x, q, axis, keepdim, True, "paddle.nanquantile")
-
-
-@operation(differentiable=False)
-def histogram(
-    input: Array, bins: int = 100, min: float = 0, max: float = 0, name: str | None = None
-) -> Array:
-    """int64 [bins]: how many elements lie in each of equal parts of [min, max], or of [smallest, largest] where both
-    are 0. Elements outside are not counted."""
-    values = input.reshape(-1)
-    low, high = jnp.asarray(min, jnp.float64), jnp.asarray(max, jnp.float64)
-    if min == 0 and max == 0 and values.size:
-        low, high = values.min().astype(jnp.float64), values.max().astype(jnp.float64)
-    low, high = jnp.where(low == high, low - 1, low), jnp.where(low == high, high + 1, high)
-    inside = (values >= low) & (values <= high)
-    part = jnp.floor((values - low) * bins / (high - low)).astype(jnp.int64)
-    part = jnp.where(inside, jnp.clip(part, 0, bins - 1), bins)
-    return jnp.zeros(bins + 1, jnp.int64).at[part].add(1)[:bins]
