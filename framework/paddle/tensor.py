@@ -284,13 +284,14 @@ def as_array(value: object, dtype: object = None) -> jax.Array:
     if isinstance(value, Tensor):
         value = value._value
     if not isinstance(value, jax.Array):
-        value = _host_array(value)
+        value = _host_array(value, kind)
         types.of_numpy(kind or value.dtype)
     with x64():
         return jnp.asarray(value, kind)
 
 
-def _host_array(value: object) -> np.ndarray:
+def _host_array(value: object, kind: np.dtype | None) -> np.ndarray:
+    """numpy's array of the values; `kind` is the type that they get afterwards, None: the type that Paddle gives."""
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     if isinstance(value, list | tuple):
@@ -308,7 +309,7 @@ def _host_array(value: object) -> np.ndarray:
             received=f"{type(value).__name__}: {str(value)[:60]}",
             allowed="numbers, nested lists of numbers, numpy and jax arrays, Tensors",
         )
-    if isinstance(value, bool | int | float | complex | list | tuple) and not _holds_numpy(value):
+    if kind is None and isinstance(value, float | complex | list | tuple) and not _holds_numpy(value):
         if values.dtype == np.float64:
             return values.astype(types.default_numpy())
         if values.dtype == np.complex128:
