@@ -90,7 +90,7 @@ _WHERE = {
 
 _operations = _ops.discover()
 globals().update(_operations)
-globals().update(_methods.install(_operations))
+globals().update(_methods.install(_operations, _ops.discover("METHODS_ONLY")))
 globals()["bool"] = _bool
 
 if TYPE_CHECKING:

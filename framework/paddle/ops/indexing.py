@@ -25,8 +25,8 @@ from framework.paddle.tensor import Tensor
 __all__: list[str] = []
 
 # The parts of a plan. AT: a position, data. FROM: a slice of fixed length, its start is data. CUT: a slice with fixed
-# ends. NEW: a new axis. PICK: an array of positions, data.
-AT, FROM, CUT, NEW, PICK = range(5)
+# ends. NEW: a new axis. PICK: an array of positions, data. FLAG: a mask of no dimensions, fixed.
+AT, FROM, CUT, NEW, PICK, FLAG = range(6)
 _WHOLE = (CUT, None, None, None)
 Part = tuple[Any, ...]
 Plan = tuple[Part, ...]
@@ -92,8 +92,7 @@ def _add_array(x: Tensor, item: Any, part: Any, axis: int, parts: list[Part], da
         )
     if values.dtype == np.bool_:
         if values.ndim == 0:
-            parts.extend(((NEW,), (PICK, 1)))
-            data.append(np.zeros(int(bool(values)), np.int64))
+            parts.append((FLAG, bool(values if isinstance(values, np.ndarray) else part)))
             return 0
         if sizes[axis : axis + values.ndim] != values.shape:
             raise PositionError(
@@ -163,7 +162,7 @@ def _cut(x: jax.Array, plan: Plan, data: list[Any]) -> tuple[list[Any], list[Any
     windows: list[Any] = []  # for each axis of x: (start, length, static slice or None for a position)
     picks: list[Any] = []
     for part in plan:
-        if part[0] == NEW:
+        if part[0] in (NEW, FLAG):
             continue
         size = x.shape[len(windows)]
         if part[0] == AT:
@@ -200,7 +199,8 @@ def _inner(plan: Plan, picks: list[Any]) -> tuple[Any, ...]:
     """What is left of the index after `_basic`: new axes and arrays."""
     remaining = iter(picks)
     left = [p for p in plan if p[0] != AT]
-    return tuple(None if p[0] == NEW else next(remaining) if p[0] == PICK else slice(None) for p in left)
+    fixed = {NEW: lambda p: None, FLAG: lambda p: p[1], PICK: lambda p: next(remaining)}
+    return tuple(fixed.get(p[0], lambda p: slice(None))(p) for p in left)
 
 
 def _get(plan: Plan) -> Any:
@@ -208,7 +208,7 @@ def _get(plan: Plan) -> Any:
         windows, picks = _cut(x, plan, list(data))
         x = _basic(x, windows)
         inner = _inner(plan, picks)
-        return x[inner] if any(part[0] in (NEW, PICK) for part in plan) else x
+        return x[inner] if any(part[0] in (NEW, PICK, FLAG) for part in plan) else x
 
     return getitem
 
@@ -223,7 +223,7 @@ def _set(plan: Plan) -> Any:
         static = tuple(0 if cut is None else cut for _, _, cut in windows)
         chosen = window[static]
         value = jnp.asarray(value).astype(x.dtype)
-        if any(part[0] in (NEW, PICK) for part in plan):
+        if any(part[0] in (NEW, PICK, FLAG) for part in plan):
             inner = _inner(plan, picks)
             chosen = chosen.at[inner].set(_shaped(value, jax.eval_shape(lambda c: c[inner], chosen).shape))
         else:
