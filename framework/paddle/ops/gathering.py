@@ -200,8 +200,8 @@ def _along(x: jax.Array, indices: jax.Array, axis: int, broadcast: bool, where: 
         )
     if broadcast:
         shape = np.broadcast_shapes(
-            x.shape[:place] + (1,) + x.shape[place + 1 :],
-            indices.shape[:place] + (1,) + indices.shape[place + 1 :],
+            (*x.shape[:place], 1, *x.shape[place + 1 :]),
+            (*indices.shape[:place], 1, *indices.shape[place + 1 :]),
         )
         indices = jnp.broadcast_to(indices, (*shape[:place], indices.shape[place], *shape[place + 1 :]))
     elif any(i > s for a, (i, s) in enumerate(zip(indices.shape, x.shape, strict=True)) if a != place):
