@@ -42,6 +42,7 @@ Key: TypeAlias = jax.Array
 P = ParamSpec("P")
 
 KEY = object()  # stands for a random key among the inputs until the operation runs
+_new = object.__new__
 _PLAIN = frozenset((float, int, bool, complex))
 
 
@@ -250,7 +251,7 @@ def execute(compiled: Compiled, args: Sequence[object]) -> Any:
             values.append(arg)
         else:
             values.append(default_generator.next_key() if arg is KEY else _converted(arg))
-    if wanted and mode.grad_enabled and compiled.differentiable:
+    if wanted and compiled.differentiable and mode.grad_enabled:
         return _recorded(compiled, args, values)
     before = enter_x64(True)
     try:
@@ -261,7 +262,9 @@ def execute(compiled: Compiled, args: Sequence[object]) -> Any:
         leave_x64(before)
     if out.__class__ is tuple or out.__class__ is list:
         return tuple([wrap(o) for o in out])
-    return wrap(out)
+    tensor = _new(Tensor)  # wrap, without the call: this is the path of every operation without gradients
+    tensor._value = out
+    return tensor
 
 
 def _recorded(compiled: Compiled, args: Sequence[object], values: list[Any]) -> Any:
@@ -312,7 +315,7 @@ def _explained(compiled: Compiled, args: Sequence[object], error: Exception) -> 
         f"{a.dtype.name}{a.shape}" if isinstance(a, Tensor) else "a key" if a is KEY else repr(a)[:40]
         for a in args
     )
-    settings = "".join(f", {name}={value!r}" for name, value in compiled.settings.items())
+    settings = "".join(f", {name}={value!r:.60}" for name, value in compiled.settings.items())
     return ShapeError(
         str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
         where=f"paddle.{compiled.name}",
@@ -505,7 +508,9 @@ def _operation(
         if kwargs or len(args) != quick:
             compiled, inputs = op.bind(args, kwargs)
             return run(compiled, inputs)
-        return run(op.default or op.quick(), args)
+        if mode.routed:
+            return run(op.default or op.quick(), args)
+        return execute(op.default or op.quick(), args)
 
     call.__signature__ = op.signature.signature  # type: ignore[attr-defined]
     call.operation = op  # type: ignore[attr-defined]

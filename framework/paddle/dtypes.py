@@ -56,6 +56,7 @@ _BY_NAME = {kind.name: kind for kind in ALL}
 _BY_NUMPY = {kind.numpy: kind for kind in ALL}
 _BY_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 INEXACT = frozenset(kind.numpy for kind in ALL[6:])
+FLOATING = frozenset(kind.numpy for kind in ALL[6:10])
 
 
 def of_numpy(kind: np.dtype) -> dtype:
