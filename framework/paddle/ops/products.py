@@ -213,8 +213,12 @@ def cdist(
 
 @operation(differentiable=False)
 def histogram(
-    input: Array, bins: int = 100, min: Array = 0, max: Array = 0, name: str | None = None
-) -> Array:  # type: ignore[assignment]
+    input: Array,
+    bins: int = 100,
+    min: Array = 0,  # type: ignore[assignment]
+    max: Array = 0,  # type: ignore[assignment]
+    name: str | None = None,
+) -> Array:
     """How many elements lie in each of so many equal bins between min and max (both 0: those of the elements)."""
     values = input.reshape(-1).astype(jnp.float64)
     low, high = jnp.asarray(min, jnp.float64), jnp.asarray(max, jnp.float64)
