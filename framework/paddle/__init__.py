@@ -92,7 +92,7 @@ _WHERE = {
 
 _operations = _ops.discover()
 globals().update(_operations)
-globals().update(_methods.install(_operations))
+globals().update(_methods.install(_operations, _ops.discover("METHODS_ONLY")))
 globals()["bool"] = _bool
 _tensor_methods.install_namespace(_operations)
 

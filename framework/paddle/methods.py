@@ -86,15 +86,19 @@ def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def install(operations: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """Give Tensor these functions as methods, with their in-place forms; returns the in-place forms that it made."""
+def install(
+    operations: Mapping[str, Callable[..., Any]], methods_only: Mapping[str, Callable[..., Any]]
+) -> dict[str, Callable[..., Any]]:
+    """Give Tensor these functions as methods, with their in-place forms; returns the in-place forms of `operations`."""
     made = {
         name: in_place(operations[name[:-1]], name)
         for name in IN_PLACE
         if name not in operations and name[:-1] in operations
     }
     for name in (*METHODS, *IN_PLACE):
-        function = operations.get(name) or made.get(name)
+        function = operations.get(name) or made.get(name) or methods_only.get(name)
+        if function is None and name.endswith("_") and name[:-1] in methods_only:
+            function = in_place(methods_only[name[:-1]], name)
         if function is not None and name not in Tensor.__dict__:
             setattr(Tensor, name, function)
     return made
