@@ -24,7 +24,7 @@ _hook_numbers = itertools.count()
 
 def _snake_case(name: str) -> str:
     parts = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
-    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", parts).lower()
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", parts).lower()
 
 
 class HookRemoveHelper:
