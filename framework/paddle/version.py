@@ -1,4 +1,4 @@
-"""paddle.version: the release of Paddle whose programs run here, 2.6.2, and what it was built with (nothing: XLA computes)."""
+"""paddle.version: the release of Paddle whose programs run here. CUDA and the rest are "False": XLA computes."""
 
 from __future__ import annotations
 
