@@ -14,6 +14,7 @@ from framework.paddle.nn.containers import Sequential as Sequential
 from framework.paddle.nn.initializer import LazyGuard as LazyGuard
 from framework.paddle.nn.layer import Layer as Layer
 from framework.paddle.nn.layer import create_parameter as create_parameter
+from framework.paddle.nn.param_attr import ParamAttr as ParamAttr
 from framework.paddle.nn.rnn import GRU as GRU
 from framework.paddle.nn.rnn import LSTM as LSTM
 from framework.paddle.nn.rnn import RNN as RNN
@@ -23,4 +24,3 @@ from framework.paddle.nn.rnn_cells import GRUCell as GRUCell
 from framework.paddle.nn.rnn_cells import LSTMCell as LSTMCell
 from framework.paddle.nn.rnn_cells import RNNCellBase as RNNCellBase
 from framework.paddle.nn.rnn_cells import SimpleRNNCell as SimpleRNNCell
-from framework.paddle.nn.param_attr import ParamAttr as ParamAttr

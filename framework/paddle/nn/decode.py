@@ -152,7 +152,9 @@ class BeamSearchDecoder(Decoder):
         state = _State(cell_states, scores, finished, lengths)
         return _Output(scores, tokens, beams), state, following, finished
 
-    def finalize(self, outputs: _Output, final_states: _State, sequence_lengths: Tensor) -> tuple[Tensor, _State]:
+    def finalize(
+        self, outputs: _Output, final_states: _State, sequence_lengths: Tensor
+    ) -> tuple[Tensor, _State]:
         """(tokens [T, N, beams] along the beams' paths, states)."""
         return paddle.nn.functional.gather_tree(outputs.predicted_ids, outputs.parent_ids), final_states
 

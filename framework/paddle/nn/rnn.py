@@ -47,7 +47,9 @@ def _kept(new: Array, old: Array, step: Array, sequence_length: Array) -> Array:
     return jnp.where(going, new, old)
 
 
-def _steps(cell: Layer, inputs: Any, states: State, lengths: Any, reverse: bool, time_major: bool, kwargs: Any) -> Any:
+def _steps(
+    cell: Layer, inputs: Any, states: State, lengths: Any, reverse: bool, time_major: bool, kwargs: Any
+) -> Any:
     """A user's cell over time, one step after the other."""
     axis = 0 if time_major else 1
     columns = [paddle.unbind(part, axis) for part in paddle.utils.flatten(inputs)]

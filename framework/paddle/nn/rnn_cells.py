@@ -38,7 +38,9 @@ class RNNCellBase(Layer):
 
     @property
     def state_shape(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} needs a property state_shape to make initial states")
+        raise NotImplementedError(
+            f"{type(self).__name__} needs a property state_shape to make initial states"
+        )
 
     @property
     def state_dtype(self) -> Any:
@@ -144,12 +146,13 @@ class SimpleRNNCell(_Cell):
     ) -> None:
         if activation not in ("tanh", "relu"):
             raise ShapeError(
-                "unknown activation", where="nn.SimpleRNNCell", received=repr(activation), allowed="tanh, relu"
+                "unknown activation",
+                where="nn.SimpleRNNCell",
+                received=repr(activation),
+                allowed="tanh, relu",
             )
         object.__setattr__(self, "mode", f"RNN_{activation.upper()}")
-        super().__init__(
-            input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr
-        )
+        super().__init__(input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
         self.activation = activation
 
     def extra_repr(self) -> str:
@@ -172,9 +175,7 @@ class LSTMCell(_Cell):
         bias_hh_attr: Any = None,
         name: str | None = None,
     ) -> None:
-        super().__init__(
-            input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr
-        )
+        super().__init__(input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)
 
     @property
     def state_shape(self) -> Any:
@@ -196,6 +197,4 @@ class GRUCell(_Cell):
         bias_hh_attr: Any = None,
         name: str | None = None,
     ) -> None:
-        super().__init__(
-            input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr
-        )
+        super().__init__(input_size, hidden_size, weight_ih_attr, weight_hh_attr, bias_ih_attr, bias_hh_attr)

@@ -188,9 +188,7 @@ class _Block(Layer):
             if config[name] <= 0:
                 raise ShapeError(f"{name} is positive", where=type(self).__name__, received=config[name])
         # Copies of this layer, in an encoder or a decoder, are made from it.
-        self._config = {
-            name: value for name, value in config.items() if name not in ("self", "__class__")
-        }
+        self._config = {name: value for name, value in config.items() if name not in ("self", "__class__")}
         d_model, dropout = config["d_model"], config["dropout"]
         self.normalize_before = config["normalize_before"]
         weights = _attrs(config["weight_attr"], self.norms)
