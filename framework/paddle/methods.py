@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from framework.paddle.dispatch import execute, run
 from framework.paddle.mode import mode
 from framework.paddle.names import IN_PLACE, METHODS
 from framework.paddle.ops import arithmetic
@@ -88,9 +89,22 @@ def install(operations: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[
     return made
 
 
+def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
+    """An operator without the handling of keywords: half a microsecond of ten."""
+    operation = function.operation  # type: ignore[attr-defined]
+    if operation.signature.quick != 2:
+        return function
+
+    def call(self: Tensor, other: object) -> Any:
+        compiled = operation.default or operation.quick()
+        return run(compiled, (self, other)) if mode.routed else execute(compiled, (self, other))
+
+    return call
+
+
 def install_operators() -> None:
     for name, function in _OPERATORS.items():
-        setattr(Tensor, name, function)
+        setattr(Tensor, name, _operator(function))
     for name, function in _REFLECTED.items():
         setattr(Tensor, name, _reflected(function))
 
