@@ -75,18 +75,22 @@ def seed(seed: int) -> Generator:
 
 
 def get_rng_state() -> list[tuple[int, int]]:
+    """The random state, for `set_rng_state`."""
     return [default_generator.get_state()]
 
 
 def set_rng_state(state_list: list[tuple[int, int]]) -> None:
+    """Go back to a random state."""
     default_generator.set_state(state_list[0])
 
 
 def get_cuda_rng_state() -> list[tuple[int, int]]:
+    """The random state: all devices share it."""
     return get_rng_state()
 
 
 def set_cuda_rng_state(state_list: list[tuple[int, int]]) -> None:
+    """Go back to a random state: all devices share it."""
     set_rng_state(state_list)
 
 

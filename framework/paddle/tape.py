@@ -390,6 +390,7 @@ class set_grad_enabled(_Switch):
 
 
 def is_grad_enabled() -> bool:
+    """Whether operations are recorded for gradients."""
     return mode.grad_enabled
 
 
