@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,9 +17,11 @@ from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number, read_integer, read_list, read_text, shorten
 from framework.vision import polygons
 from framework.vision.dataset_files import read_annotations, read_image
+from framework.vision.image import SUFFIXES, read_bytes
 from framework.workflow.data_commands import check_new, write_whole
 
 _SHAPES = ("polygon", "rectangle")
+_FARTHEST = 1e6  # pixels: no image is so large
 
 
 class LabelmeReport(NamedTuple):
@@ -89,7 +92,7 @@ def convert_labelme(source: str | Path, output: str | Path) -> LabelmeReport:
             annotation["id"] = number
         categories = [{"id": number, "name": name} for name, number in index.items()]
         coco = {"images": images, "annotations": annotations, "categories": categories}
-        write_file(target, json.dumps(coco, ensure_ascii=False).encode("utf-8"))
+        write_file(target, json.dumps(coco).encode("ascii"))
     counts = {name: sum(one.label == name for objects in found for one in objects) for name in names}
     return LabelmeReport(target, folder, counts, len(images))
 
@@ -112,9 +115,10 @@ def _load(file: Path) -> dict[str, Any]:
 def _find_image(data: Mapping[str, Any], file: Path) -> tuple[bytes, str]:
     """(content, suffix) of the image of a file."""
     name = read_text(data, "imagePath", file).replace("\\", "/")  # labelme on Windows writes such
+    suffix = Path(name).suffix if Path(name).suffix.lower() in SUFFIXES else ".png"
     path = file.parent / name
-    if path.is_file():
-        return path.read_bytes(), path.suffix
+    if os.path.isfile(path):
+        return read_bytes(path, "image")[0], suffix
     text = read_text(data, "imageData", file, default=None)
     if text is None:
         raise InputError(
@@ -124,7 +128,7 @@ def _find_image(data: Mapping[str, Any], file: Path) -> tuple[bytes, str]:
             allowed="a file, seen from the folder of the .json; or the image itself in imageData",
         )
     try:
-        return base64.b64decode(text, validate=True), Path(name).suffix
+        return base64.b64decode(text, validate=True), suffix
     except (binascii.Error, ValueError) as error:
         raise InputError(
             "the field 'imageData' is damaged", where=file, received=error, allowed="an image in base64"
@@ -173,19 +177,24 @@ def _read_outline(shape: Mapping[str, Any], where: str) -> np.ndarray:
             fix="draw it as a polygon, or take it out",
         )
     points = read_list(shape, "points", where)
-    pairs = all(isinstance(one, list) and len(one) == 2 and all(map(is_number, one)) for one in points)
+    pairs = all(isinstance(one, list) and len(one) == 2 and all(map(_is_place, one)) for one in points)
     if not pairs or not (len(points) in (2, 4) if kind == "rectangle" else len(points) >= 3):
         raise InputError(
             f"these are no points of a {kind}",
             where=f"{where}.points",
             received=shorten(points),
-            allowed="[[x, y], [x, y]], opposite corners" if kind == "rectangle" else "three or more [x, y]",
+            allowed=f"{'[[x, y], [x, y]], opposite corners' if kind == 'rectangle' else 'three or more [x, y]'}, "
+            "in pixels",
         )
     outline = np.array(points, np.float64)
     if kind == "polygon":
         return outline
     (left, top), (right, bottom) = outline.min(axis=0), outline.max(axis=0)
     return np.array([[left, top], [right, top], [right, bottom], [left, bottom]])
+
+
+def _is_place(value: object) -> bool:
+    return is_number(value) and -_FARTHEST < value < _FARTHEST  # type: ignore[operator]
 
 
 def _measure(one: _Object, image: Mapping[str, Any]) -> dict[str, Any]:
