@@ -85,6 +85,11 @@ FRAMEWORK_MAY_IMPORT = {
             "core",
         ),
     },
+    # Programs written for Paddle: above all the rest, and in nobody's list.
+    "paddle": {
+        *("paddle", "amp", "autograd", "config", "core", "distributed", "engine", "export", "inference", "io", "jit"),
+        *("metric", "nn", "optimizer", "text", "vision", "workflow"),
+    },
 }
 ABOVE_ALL = {"__init__.py", "__main__.py", "install_check.py"}  # files that may import all of the framework
 ABOVE_THEIR_PACKAGE = {

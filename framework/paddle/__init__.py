@@ -1,0 +1,113 @@
+"""Programs written for Paddle run as they are: `from framework import paddle` instead of `import paddle`.
+
+Tensors with `backward()`, channels first, int64, optimizers that hold parameters: what Paddle's eager mode has, each
+operation a compiled program of jax. This room stands above the rest of the framework, which knows nothing of it.
+`tensor.value` is the jax.Array, `paddle.Tensor(array)` the way back.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from framework.paddle import methods as _methods
+from framework.paddle import ops as _ops
+from framework.paddle.dtypes import bfloat16 as bfloat16
+from framework.paddle.dtypes import bool_ as _bool
+from framework.paddle.dtypes import complex64 as complex64
+from framework.paddle.dtypes import complex128 as complex128
+from framework.paddle.dtypes import dtype as dtype
+from framework.paddle.dtypes import float16 as float16
+from framework.paddle.dtypes import float32 as float32
+from framework.paddle.dtypes import float64 as float64
+from framework.paddle.dtypes import get_default_dtype as get_default_dtype
+from framework.paddle.dtypes import int8 as int8
+from framework.paddle.dtypes import int16 as int16
+from framework.paddle.dtypes import int32 as int32
+from framework.paddle.dtypes import int64 as int64
+from framework.paddle.dtypes import set_default_dtype as set_default_dtype
+from framework.paddle.dtypes import uint8 as uint8
+from framework.paddle.random import get_cuda_rng_state as get_cuda_rng_state
+from framework.paddle.random import get_rng_state as get_rng_state
+from framework.paddle.random import seed as seed
+from framework.paddle.random import set_cuda_rng_state as set_cuda_rng_state
+from framework.paddle.random import set_rng_state as set_rng_state
+from framework.paddle.tape import enable_grad as enable_grad
+from framework.paddle.tape import grad as grad
+from framework.paddle.tape import is_grad_enabled as is_grad_enabled
+from framework.paddle.tape import no_grad as no_grad
+from framework.paddle.tape import set_grad_enabled as set_grad_enabled
+from framework.paddle.tensor import Tensor as Tensor
+
+# Loaded when they are first used: `from framework import paddle` stays fast.
+_PACKAGES = (
+    *(
+        "amp",
+        "autograd",
+        "callbacks",
+        "device",
+        "distributed",
+        "distribution",
+        "fft",
+        "framework",
+        "geometric",
+        "hapi",
+    ),
+    *(
+        "incubate",
+        "inference",
+        "io",
+        "jit",
+        "linalg",
+        "metric",
+        "nn",
+        "onnx",
+        "optimizer",
+        "profiler",
+        "quantization",
+    ),
+    *("regularizer", "signal", "sparse", "static", "sysconfig", "text", "utils", "version", "vision"),
+)
+_WHERE = {
+    **dict.fromkeys(("Model", "flops", "summary"), "hapi"),
+    **dict.fromkeys(("load", "save"), "files"),
+    **dict.fromkeys(("LazyGuard", "ParamAttr", "create_parameter"), "nn"),
+    **dict.fromkeys(("disable_static", "enable_static", "in_dynamic_mode"), "static"),
+    **dict.fromkeys(("DataParallel",), "distributed"),
+    **dict.fromkeys(("batch",), "io"),
+    **dict.fromkeys(("core_layer", "wrap"), "bridges"),
+    **dict.fromkeys(("CPUPlace", "CUDAPinnedPlace", "CUDAPlace", "get_device", "set_device"), "device"),
+    **dict.fromkeys(
+        ("check_shape", "disable_signal_handler", "get_flags", "iinfo", "finfo", "set_flags"), "framework"
+    ),
+    **dict.fromkeys(
+        ("is_compiled_with_cuda", "is_compiled_with_rocm", "is_compiled_with_xpu", "is_compiled_with_cinn"),
+        "device",
+    ),
+    **dict.fromkeys(("is_compiled_with_custom_device", "is_compiled_with_distribute"), "device"),
+    **dict.fromkeys(("get_cudnn_version", "is_compiled_with_ipu"), "device"),
+}
+
+_operations = _ops.discover()
+globals().update(_operations)
+globals().update(_methods.install(_operations))
+globals()["bool"] = _bool
+
+if TYPE_CHECKING:
+    # Operations come by discovery, which a type checker does not follow.
+    def __getattr__(name: str) -> Any: ...
+
+else:
+
+    def __getattr__(name: str) -> object:
+        if name in _PACKAGES:
+            return importlib.import_module(f"framework.paddle.{name}")
+        if name in _WHERE:
+            return getattr(importlib.import_module(f"framework.paddle.{_WHERE[name]}"), name)
+        raise AttributeError(
+            f"paddle.{name} is not there yet: docs/paddle.md lists what is, and what to write instead"
+        )
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PACKAGES, *_WHERE})

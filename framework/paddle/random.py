@@ -1,0 +1,73 @@
+"""The random state: `paddle.seed` and the keys that random operations take."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from framework.core.errors import ShapeError
+from framework.core.rng import seed as seed_core
+
+
+class Generator:
+    """A stream of keys: the n-th key after `manual_seed(s)` is always (s, n)."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._lock = threading.Lock()
+        self._seed, self._count = seed, 0
+
+    def manual_seed(self, seed: int) -> Generator:
+        with self._lock:
+            self._seed, self._count = int(seed), 0
+        return self
+
+    def initial_seed(self) -> int:
+        return self._seed
+
+    def next_key(self) -> np.ndarray:
+        """Two words (uint32) that no other call gets; the data of a jax key."""
+        with self._lock:
+            count, self._count = self._count, self._count + 1
+        return np.array([(self._seed ^ (self._seed >> 32)) & 0xFFFFFFFF, count & 0xFFFFFFFF], np.uint32)
+
+    def get_state(self) -> tuple[int, int]:
+        return self._seed, self._count
+
+    def set_state(self, state: tuple[int, int]) -> None:
+        try:
+            seed, count = (int(part) for part in state)
+        except (TypeError, ValueError):
+            raise ShapeError(
+                "this is no random state",
+                where="paddle.set_rng_state",
+                received=repr(state)[:80],
+                allowed="what get_rng_state returned",
+            ) from None
+        with self._lock:
+            self._seed, self._count = seed, count
+
+
+default_generator = Generator(int(np.random.SeedSequence().generate_state(1)[0]))
+
+
+def seed(seed: int) -> Generator:
+    """Make everything random repeat from here: operations, initial parameters and shuffling."""
+    seed_core(int(seed))
+    return default_generator.manual_seed(seed)
+
+
+def get_rng_state() -> list[tuple[int, int]]:
+    return [default_generator.get_state()]
+
+
+def set_rng_state(state_list: list[tuple[int, int]]) -> None:
+    default_generator.set_state(state_list[0])
+
+
+def get_cuda_rng_state() -> list[tuple[int, int]]:
+    return get_rng_state()
+
+
+def set_cuda_rng_state(state_list: list[tuple[int, int]]) -> None:
+    set_rng_state(state_list)
