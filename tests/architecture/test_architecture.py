@@ -87,7 +87,19 @@ FRAMEWORK_MAY_IMPORT = {
     },
     # Programs written for Paddle: above all the rest, and in nobody's list.
     "paddle": {
-        *("paddle", "amp", "autograd", "config", "core", "distributed", "engine", "export", "inference", "io", "jit"),
+        *(
+            "paddle",
+            "amp",
+            "autograd",
+            "config",
+            "core",
+            "distributed",
+            "engine",
+            "export",
+            "inference",
+            "io",
+            "jit",
+        ),
         *("metric", "nn", "optimizer", "text", "vision", "workflow"),
     },
 }
