@@ -229,11 +229,11 @@ class OperationNode(Node):
             if not wanted:
                 continue
             edge = next(edges)
-            tensor = wrap(values[index])
+            tensor = wrap(tensors[index])
             tensor.stop_gradient = False
             if isinstance(edge, tuple):
                 tensor._node, tensor._index = edge
-            elif edge._value is values[index]:
+            elif edge._value is tensors[index]:
                 tensor = edge
             else:  # the leaf has another value by now; its gradient still goes there
                 tensor._node, tensor._index = LeafNode(edge), 0
