@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from framework.core.errors import ShapeError
 from framework.paddle.dispatch import Array, operation
@@ -188,7 +189,7 @@ def istft(
     out, least = _istft(
         x, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex
     )
-    if not isinstance(least._value, jax.core.Tracer) and float(least) < 1e-11:
+    if not isinstance(least._value, Tracer) and float(least) < 1e-11:
         raise ShapeError(
             "the squared windows add up to 0 somewhere: the signal is not determined there",
             where="paddle.signal.istft",
