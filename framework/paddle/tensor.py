@@ -7,6 +7,7 @@ become methods of this class in framework/paddle/methods.py.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -230,6 +231,7 @@ class Parameter(Tensor):
 
     stop_gradient = False
     persistable = True
+    _begin: Callable[[], None] | None = None  # gives the first values to one that was made in a LazyGuard
 
     def __init__(
         self,
@@ -260,6 +262,12 @@ class Parameter(Tensor):
     @name.setter
     def name(self, name: str) -> None:
         self._name = name
+
+    def initialize(self) -> None:
+        """The first values of a parameter that was made in a `paddle.LazyGuard`; nothing for others."""
+        if self._begin is not None:
+            self._begin()
+            self._begin = None
 
     @property
     def trainable(self) -> bool:

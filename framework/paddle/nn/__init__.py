@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from framework.paddle.nn import functional as functional
 from framework.paddle.nn import initializer as initializer
+from framework.paddle.nn import utils as utils
 from framework.paddle.nn.activation import CELU as CELU
 from framework.paddle.nn.activation import ELU as ELU
 from framework.paddle.nn.activation import GELU as GELU
@@ -33,6 +34,9 @@ from framework.paddle.nn.activation import Swish as Swish
 from framework.paddle.nn.activation import Tanh as Tanh
 from framework.paddle.nn.activation import Tanhshrink as Tanhshrink
 from framework.paddle.nn.activation import ThresholdedReLU as ThresholdedReLU
+from framework.paddle.nn.clip import ClipGradByGlobalNorm as ClipGradByGlobalNorm
+from framework.paddle.nn.clip import ClipGradByNorm as ClipGradByNorm
+from framework.paddle.nn.clip import ClipGradByValue as ClipGradByValue
 from framework.paddle.nn.common import AlphaDropout as AlphaDropout
 from framework.paddle.nn.common import Bilinear as Bilinear
 from framework.paddle.nn.common import ChannelShuffle as ChannelShuffle
@@ -57,13 +61,19 @@ from framework.paddle.nn.common import Upsample as Upsample
 from framework.paddle.nn.common import UpsamplingBilinear2D as UpsamplingBilinear2D
 from framework.paddle.nn.common import UpsamplingNearest2D as UpsamplingNearest2D
 from framework.paddle.nn.common import ZeroPad2D as ZeroPad2D
+from framework.paddle.nn.containers import LayerDict as LayerDict
+from framework.paddle.nn.containers import LayerList as LayerList
+from framework.paddle.nn.containers import ParameterList as ParameterList
+from framework.paddle.nn.containers import Sequential as Sequential
 from framework.paddle.nn.conv import Conv1D as Conv1D
 from framework.paddle.nn.conv import Conv1DTranspose as Conv1DTranspose
 from framework.paddle.nn.conv import Conv2D as Conv2D
 from framework.paddle.nn.conv import Conv2DTranspose as Conv2DTranspose
 from framework.paddle.nn.conv import Conv3D as Conv3D
 from framework.paddle.nn.conv import Conv3DTranspose as Conv3DTranspose
+from framework.paddle.nn.initializer import LazyGuard as LazyGuard
 from framework.paddle.nn.layer import Layer as Layer
+from framework.paddle.nn.layer import create_parameter as create_parameter
 from framework.paddle.nn.loss import BCELoss as BCELoss
 from framework.paddle.nn.loss import BCEWithLogitsLoss as BCEWithLogitsLoss
 from framework.paddle.nn.loss import CosineEmbeddingLoss as CosineEmbeddingLoss
