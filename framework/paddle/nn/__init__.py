@@ -71,6 +71,9 @@ from framework.paddle.nn.conv import Conv2D as Conv2D
 from framework.paddle.nn.conv import Conv2DTranspose as Conv2DTranspose
 from framework.paddle.nn.conv import Conv3D as Conv3D
 from framework.paddle.nn.conv import Conv3DTranspose as Conv3DTranspose
+from framework.paddle.nn.decode import BeamSearchDecoder as BeamSearchDecoder
+from framework.paddle.nn.decode import Decoder as Decoder
+from framework.paddle.nn.decode import dynamic_decode as dynamic_decode
 from framework.paddle.nn.initializer import LazyGuard as LazyGuard
 from framework.paddle.nn.layer import Layer as Layer
 from framework.paddle.nn.layer import create_parameter as create_parameter
@@ -132,3 +135,9 @@ from framework.paddle.nn.rnn_cells import GRUCell as GRUCell
 from framework.paddle.nn.rnn_cells import LSTMCell as LSTMCell
 from framework.paddle.nn.rnn_cells import RNNCellBase as RNNCellBase
 from framework.paddle.nn.rnn_cells import SimpleRNNCell as SimpleRNNCell
+from framework.paddle.nn.transformer import MultiHeadAttention as MultiHeadAttention
+from framework.paddle.nn.transformer import Transformer as Transformer
+from framework.paddle.nn.transformer import TransformerDecoder as TransformerDecoder
+from framework.paddle.nn.transformer import TransformerDecoderLayer as TransformerDecoderLayer
+from framework.paddle.nn.transformer import TransformerEncoder as TransformerEncoder
+from framework.paddle.nn.transformer import TransformerEncoderLayer as TransformerEncoderLayer
