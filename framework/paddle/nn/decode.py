@@ -71,7 +71,7 @@ def _of_beams(x: Array, beams: Array) -> Array:
     return jax.vmap(lambda rows, chosen: rows[chosen])(x, beams)
 
 
-@operation(name="beam_search_step", differentiable=False)
+@operation(name="beam_search_step")
 def _search(
     logits: Array, log_probs: Array, finished: Array, lengths: Array, end_token: int
 ) -> tuple[Array, ...]:
