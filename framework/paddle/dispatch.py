@@ -27,7 +27,7 @@ import numpy as np
 from jax.core import Tracer
 
 from framework.core.errors import OarError, ShapeError, TraceError
-from framework.nn.compilation import enable_compilation_cache
+from framework.nn.compilation import compile_options, enable_compilation_cache
 from framework.paddle.dtypes import INEXACT
 from framework.paddle.dtypes import dtype as Dtype
 from framework.paddle.mode import mode
@@ -42,7 +42,39 @@ Key: TypeAlias = jax.Array
 P = ParamSpec("P")
 
 KEY = object()  # stands for a random key among the inputs until the operation runs
+_new = object.__new__
 _PLAIN = frozenset((float, int, bool, complex))
+
+
+@functools.cache
+def _compile_options() -> dict[str, Any] | None:
+    """XLA's options for the device of this process; see framework/nn/compilation.py."""
+    device = jax.config.jax_default_device or jax.devices()[0]  # type: ignore[attr-defined]
+    return compile_options(device) or None
+
+
+class Program:
+    """A function compiled with the options of the device. jax takes options for a whole program alone, so what is
+    called while another program is traced is `inner`, without them."""
+
+    __slots__ = ("inner", "outer")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.inner = jax.jit(function)
+        self.outer = jax.jit(function, compiler_options=_compile_options())
+
+    def __call__(self, *values: Any) -> Any:
+        try:
+            return self.outer(*values)
+        except ValueError as error:
+            if not is_nested(error):
+                raise
+            return self.inner(*values)
+
+
+def is_nested(error: Exception) -> bool:
+    """Whether jax refused the options because another program is traced."""
+    return str(error).startswith("`compiler_options`")
 
 
 class Compiled:
@@ -63,6 +95,7 @@ class Compiled:
         "forward",
         "function",
         "name",
+        "program",
         "residual",
         "settings",
     )
@@ -79,7 +112,8 @@ class Compiled:
         self.name, self.function = name, function
         self.differentiable, self.residual = differentiable, residual
         self.settings = settings or {}
-        self.forward = jax.jit(function)
+        self.program = Program(function)
+        self.forward = self.program.outer
         self._pullbacks: dict[object, Compiled] = {}
         self._with_residuals: dict[object, Callable[..., Any]] = {}
 
@@ -106,7 +140,7 @@ class Compiled:
                 outs, vjp = _vjp(function, args, mask, None)
                 return outs, vjp
 
-            found = self._with_residuals[mask] = jax.jit(run)
+            found = self._with_residuals[mask] = Program(run)
         return found
 
 
@@ -141,7 +175,6 @@ def _conjugate(x: jax.Array) -> jax.Array:
 
 
 _pull_residual = jax.jit(lambda vjp, cotangents: vjp(cotangents))
-_zeros = jax.jit(lambda like: like * 0)
 
 
 class OperationNode(Node):
@@ -174,7 +207,7 @@ class OperationNode(Node):
         if create_graph:
             result = run(program, (*self._tensors(values), *given))
             return result if isinstance(result, tuple) else (result,)
-        return program.forward(*values, *given)
+        return program.program(*values, *given)
 
     def _filled(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
         assert self.outs is not None
@@ -196,11 +229,11 @@ class OperationNode(Node):
             if not wanted:
                 continue
             edge = next(edges)
-            tensor = wrap(values[index])
+            tensor = wrap(tensors[index])
             tensor.stop_gradient = False
             if isinstance(edge, tuple):
                 tensor._node, tensor._index = edge
-            elif edge._value is values[index]:
+            elif edge._value is tensors[index]:
                 tensor = edge
             else:  # the leaf has another value by now; its gradient still goes there
                 tensor._node, tensor._index = LeafNode(edge), 0
@@ -250,18 +283,20 @@ def execute(compiled: Compiled, args: Sequence[object]) -> Any:
             values.append(arg)
         else:
             values.append(default_generator.next_key() if arg is KEY else _converted(arg))
-    if wanted and mode.grad_enabled and compiled.differentiable:
+    if wanted and compiled.differentiable and mode.grad_enabled:
         return _recorded(compiled, args, values)
     before = enter_x64(True)
     try:
         out = compiled.forward(*values)
     except (TypeError, ValueError) as error:
-        raise _explained(compiled, args, error) from error
+        out = _called_again(compiled, args, values, error)
     finally:
         leave_x64(before)
     if out.__class__ is tuple or out.__class__ is list:
         return tuple([wrap(o) for o in out])
-    return wrap(out)
+    tensor = _new(Tensor)  # wrap, without the call: this is the path of every operation without gradients
+    tensor._value = out
+    return tensor
 
 
 def _recorded(compiled: Compiled, args: Sequence[object], values: list[Any]) -> Any:
@@ -273,7 +308,7 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[Any]) -> 
             out, pullback = compiled.with_residuals(mask)(*values)
             out = out if len(out) > 1 else out[0]
         else:
-            out = compiled.forward(*values)
+            out = compiled.program(*values)
     except (TypeError, ValueError) as error:
         raise _explained(compiled, args, error) from error
     finally:
@@ -294,6 +329,16 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[Any]) -> 
     return tuple(tensors) if multiple else tensors[0]
 
 
+def _called_again(compiled: Compiled, args: Sequence[object], values: Sequence[Any], error: Exception) -> Any:
+    """The result under a trace of another program; else the error in the user's terms."""
+    if not is_nested(error):
+        raise _explained(compiled, args, error) from error
+    try:
+        return compiled.program.inner(*values)
+    except (TypeError, ValueError) as inner:
+        raise _explained(compiled, args, inner) from inner
+
+
 def _converted(arg: object) -> Any:
     """What is no Tensor as an input: numpy's floating numbers count as Python's, as in Paddle."""
     if isinstance(arg, jax.Array):
@@ -312,7 +357,7 @@ def _explained(compiled: Compiled, args: Sequence[object], error: Exception) -> 
         f"{a.dtype.name}{a.shape}" if isinstance(a, Tensor) else "a key" if a is KEY else repr(a)[:40]
         for a in args
     )
-    settings = "".join(f", {name}={value!r}" for name, value in compiled.settings.items())
+    settings = "".join(f", {name}={value!r:.60}" for name, value in compiled.settings.items())
     return ShapeError(
         str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
         where=f"paddle.{compiled.name}",
@@ -505,7 +550,9 @@ def _operation(
         if kwargs or len(args) != quick:
             compiled, inputs = op.bind(args, kwargs)
             return run(compiled, inputs)
-        return run(op.default or op.quick(), args)
+        if mode.routed:
+            return run(op.default or op.quick(), args)
+        return execute(op.default or op.quick(), args)
 
     call.__signature__ = op.signature.signature  # type: ignore[attr-defined]
     call.operation = op  # type: ignore[attr-defined]

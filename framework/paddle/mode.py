@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import jax
+
     from framework.paddle.dispatch import Compiled
 
 Route = Callable[["Compiled", Sequence[object]], object]
@@ -15,12 +17,13 @@ Route = Callable[["Compiled", Sequence[object]], object]
 
 class Mode(threading.local):
     """The switches of a thread. `routed` is true where an operation does not simply run: then `amp` may change its
-    inputs, and `recorder` takes it instead of running it."""
+    inputs, and `recorder` takes it instead of running it. `keys` gives the random keys of a traced function."""
 
     grad_enabled: bool = True
     routed: bool = False
     amp: Callable[[Compiled, Sequence[object]], Sequence[object]] | None = None
     recorder: Route | None = None
+    keys: Callable[[], jax.Array] | None = None
     default_dtype: str = "float32"
 
 

@@ -12,7 +12,7 @@ import functools
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from typing import TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,6 @@ from framework.paddle.x64 import enter_x64, leave_x64
 Edge = Tensor | tuple["Node", int]
 Cotangent = jax.Array | Tensor  # Tensors where the gradient is to be differentiated again
 Hook = Callable[[Tensor], Tensor | None]
-Called = TypeVar("Called", bound=Callable)
 
 _numbers = itertools.count()
 _ones = jax.jit(jnp.ones_like)
@@ -80,13 +79,16 @@ def attach(tensor: Tensor, node: Node, index: int) -> Tensor:
 class _Gradients:
     """Gradients on their way back."""
 
-    def __init__(self, create_graph: bool) -> None:
+    def __init__(self, create_graph: bool, blocked: Set[object] = frozenset()) -> None:
         self.create_graph = create_graph
+        self.blocked = blocked  # edges that nothing passes
         self.pending: dict[Node, list[Cotangent | None]] = {}
         self.leaves: dict[int, tuple[Tensor, Cotangent]] = {}
         self.heap: list[Node] = []
 
     def add(self, edge: Edge, gradient: Cotangent) -> None:
+        if self.blocked and _key(edge) in self.blocked:
+            return
         if edge.__class__ is tuple:
             node: Node = edge[0]  # type: ignore[index,assignment]
             index: int = edge[1]  # type: ignore[index,assignment]
@@ -255,7 +257,7 @@ def grad(
     inside: dict[tuple[Node, int], Cotangent] = {}
     wanted_nodes = {key for key in keys if isinstance(key, tuple)}
     reaches = _reaching(set(keys), blocked)
-    gradients = _Gradients(create_graph)
+    gradients = _Gradients(create_graph, blocked)
     keep = create_graph if retain_graph is None else retain_graph
     with _running(create_graph):
         _start(
@@ -348,7 +350,7 @@ class _Switch(contextlib.ContextDecorator):
         mode.grad_enabled = self._before.pop()
 
 
-def _decorator_or_scope(enabled: bool, function: Called | None) -> _Switch | Called:
+def _decorator_or_scope(enabled: bool, function: Callable[..., Any] | None) -> Any:
     if function is None:
         return _Switch(enabled)
 
@@ -357,15 +359,15 @@ def _decorator_or_scope(enabled: bool, function: Called | None) -> _Switch | Cal
         with _Switch(enabled):
             return function(*args, **kwargs)
 
-    return run  # type: ignore[return-value]
+    return run
 
 
-def no_grad(func: Called | None = None) -> _Switch | Called:
+def no_grad(func: Any = None) -> Any:
     """Nothing inside is recorded: `with paddle.no_grad():`, or a decorator with or without brackets."""
     return _decorator_or_scope(False, func)
 
 
-def enable_grad(func: Called | None = None) -> _Switch | Called:
+def enable_grad(func: Any = None) -> Any:
     """Operations inside are recorded, within `no_grad` too."""
     return _decorator_or_scope(True, func)
 

@@ -85,7 +85,12 @@ def _of_tensors(x: jax.Array, y: jax.Array) -> np.dtype:
         return y.dtype
     if is_integer(y):
         return x.dtype
-    return np.dtype(jnp.promote_types(x.dtype, y.dtype))
+    if "c" in (x.dtype.kind, y.dtype.kind):
+        wide = {x.dtype, y.dtype} & {np.dtype(np.float64), np.dtype(np.complex128)}
+        return np.dtype(np.complex128 if wide else np.complex64)
+    if x.dtype.itemsize == y.dtype.itemsize:  # float16 and bfloat16
+        return np.dtype(np.float32)
+    return max(x.dtype, y.dtype, key=lambda kind: kind.itemsize)
 
 
 def cast_or_keep(x: jax.Array, dtype: object) -> jax.Array:
