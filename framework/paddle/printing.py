@@ -13,7 +13,7 @@ from framework.paddle.tensor import Parameter, Tensor
 
 
 @dataclass
-class PrintOptions:
+class PrintSettings:
     """`precision` digits after the point; more than `threshold` elements are summarised to `edgeitems` at each end of
     an axis; `linewidth` columns; `sci_mode` writes 1.5e+00."""
 
@@ -24,7 +24,7 @@ class PrintOptions:
     linewidth: int = 80
 
 
-options = PrintOptions()
+options = PrintSettings()
 
 
 def set_printoptions(
