@@ -229,11 +229,11 @@ class OperationNode(Node):
             if not wanted:
                 continue
             edge = next(edges)
-            tensor = wrap(values[index])
+            tensor = wrap(tensors[index])
             tensor.stop_gradient = False
             if isinstance(edge, tuple):
                 tensor._node, tensor._index = edge
-            elif edge._value is values[index]:
+            elif edge._value is tensors[index]:
                 tensor = edge
             else:  # the leaf has another value by now; its gradient still goes there
                 tensor._node, tensor._index = LeafNode(edge), 0
@@ -357,7 +357,7 @@ def _explained(compiled: Compiled, args: Sequence[object], error: Exception) -> 
         f"{a.dtype.name}{a.shape}" if isinstance(a, Tensor) else "a key" if a is KEY else repr(a)[:40]
         for a in args
     )
-    settings = "".join(f", {name}={value!r}" for name, value in compiled.settings.items())
+    settings = "".join(f", {name}={value!r:.60}" for name, value in compiled.settings.items())
     return ShapeError(
         str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
         where=f"paddle.{compiled.name}",

@@ -9,31 +9,42 @@ from typing import Any
 from framework.paddle.dispatch import execute, run
 from framework.paddle.mode import mode
 from framework.paddle.names import IN_PLACE, METHODS
-from framework.paddle.ops import arithmetic
+from framework.paddle.ops import arithmetic, logic
 from framework.paddle.tensor import Tensor
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
     "__add__": arithmetic.add,
     "__sub__": arithmetic.subtract,
     "__mul__": arithmetic.multiply,
-    "__truediv__": arithmetic.divide,
-    "__div__": arithmetic.divide,
+    "__truediv__": arithmetic.true_divide,
+    "__div__": arithmetic.true_divide,
     "__floordiv__": arithmetic.floor_divide,
     "__mod__": arithmetic.remainder,
     "__pow__": arithmetic.pow,
     "__matmul__": arithmetic.matmul,
     "__neg__": arithmetic.neg,
+    "__lt__": logic.less_than,
+    "__le__": logic.less_equal,
+    "__gt__": logic.greater_than,
+    "__ge__": logic.greater_equal,
+    "__and__": logic.bitwise_and,
+    "__or__": logic.bitwise_or,
+    "__xor__": logic.bitwise_xor,
+    "__invert__": logic.bitwise_not,
 }
 _REFLECTED = {
     "__radd__": arithmetic.add,
     "__rsub__": arithmetic.subtract,
     "__rmul__": arithmetic.multiply,
-    "__rtruediv__": arithmetic.divide,
-    "__rdiv__": arithmetic.divide,
+    "__rtruediv__": arithmetic.true_divide,
+    "__rdiv__": arithmetic.true_divide,
     "__rfloordiv__": arithmetic.floor_divide,
     "__rmod__": arithmetic.remainder,
     "__rpow__": arithmetic.pow,
     "__rmatmul__": arithmetic.matmul,
+    "__rand__": logic.bitwise_and,
+    "__ror__": logic.bitwise_or,
+    "__rxor__": logic.bitwise_xor,
 }
 
 
@@ -75,15 +86,19 @@ def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def install(operations: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
-    """Give Tensor these functions as methods, with their in-place forms; returns the in-place forms that it made."""
+def install(
+    operations: Mapping[str, Callable[..., Any]], methods_only: Mapping[str, Callable[..., Any]]
+) -> dict[str, Callable[..., Any]]:
+    """Give Tensor these functions as methods, with their in-place forms; returns the in-place forms of `operations`."""
     made = {
         name: in_place(operations[name[:-1]], name)
         for name in IN_PLACE
         if name not in operations and name[:-1] in operations
     }
     for name in (*METHODS, *IN_PLACE):
-        function = operations.get(name) or made.get(name)
+        function = operations.get(name) or made.get(name) or methods_only.get(name)
+        if function is None and name.endswith("_") and name[:-1] in methods_only:
+            function = in_place(methods_only[name[:-1]], name)
         if function is not None and name not in Tensor.__dict__:
             setattr(Tensor, name, function)
     return made
@@ -91,8 +106,8 @@ def install(operations: Mapping[str, Callable[..., Any]]) -> dict[str, Callable[
 
 def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """An operator without the handling of keywords: half a microsecond of ten."""
-    operation = function.operation  # type: ignore[attr-defined]
-    if operation.signature.quick != 2:
+    operation = getattr(function, "operation", None)  # a plain function of Tensors has none
+    if operation is None or operation.signature.quick != 2:
         return function
 
     def call(self: Tensor, other: object) -> Any:
@@ -102,11 +117,24 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _equality(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Comparing with None or a string answers as Python does: they are different objects."""
+    compare = _operator(function)
+
+    def call(self: Tensor, other: object) -> Any:
+        return NotImplemented if other is None or isinstance(other, str) else compare(self, other)
+
+    return call
+
+
 def install_operators() -> None:
+    """Give Tensor its operators."""
     for name, function in _OPERATORS.items():
         setattr(Tensor, name, _operator(function))
     for name, function in _REFLECTED.items():
         setattr(Tensor, name, _reflected(function))
+    Tensor.__eq__ = _equality(logic.equal)  # type: ignore[method-assign]
+    Tensor.__ne__ = _equality(logic.not_equal)  # type: ignore[method-assign]
 
 
 install_operators()

@@ -7,6 +7,7 @@ become methods of this class in framework/paddle/methods.py.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -75,6 +76,7 @@ class Tensor:
         def __ge__(self, other: object) -> Tensor: ...
         def __getitem__(self, item: object) -> Tensor: ...
         def __setitem__(self, item: object, value: object) -> None: ...
+        def __iter__(self) -> Iterator[Tensor]: ...
 
     @property
     def value(self) -> jax.Array:
@@ -230,6 +232,7 @@ class Parameter(Tensor):
 
     stop_gradient = False
     persistable = True
+    _begin: Callable[[], None] | None = None  # gives the first values to one that was made in a LazyGuard
 
     def __init__(
         self,
@@ -261,6 +264,12 @@ class Parameter(Tensor):
     def name(self, name: str) -> None:
         self._name = name
 
+    def initialize(self) -> None:
+        """The first values of a parameter that was made in a `paddle.LazyGuard`; nothing for others."""
+        if self._begin is not None:
+            self._begin()
+            self._begin = None
+
     @property
     def trainable(self) -> bool:
         return not self.stop_gradient
@@ -284,13 +293,14 @@ def as_array(value: object, dtype: object = None) -> jax.Array:
     if isinstance(value, Tensor):
         value = value._value
     if not isinstance(value, jax.Array):
-        value = _host_array(value)
+        value = _host_array(value, kind)
         types.of_numpy(kind or value.dtype)
     with x64():
         return jnp.asarray(value, kind)
 
 
-def _host_array(value: object) -> np.ndarray:
+def _host_array(value: object, kind: np.dtype | None) -> np.ndarray:
+    """numpy's array of the values; `kind` is the type that they get afterwards, None: the type that Paddle gives."""
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
     if isinstance(value, list | tuple):
@@ -308,7 +318,7 @@ def _host_array(value: object) -> np.ndarray:
             received=f"{type(value).__name__}: {str(value)[:60]}",
             allowed="numbers, nested lists of numbers, numpy and jax arrays, Tensors",
         )
-    if isinstance(value, bool | int | float | complex | list | tuple) and not _holds_numpy(value):
+    if kind is None and isinstance(value, float | complex | list | tuple) and not _holds_numpy(value):
         if values.dtype == np.float64:
             return values.astype(types.default_numpy())
         if values.dtype == np.complex128:

@@ -72,7 +72,7 @@ def rnn_cell(x: jax.Array, state: State, weights: CellWeights, mode: str) -> Sta
     return _rnn_cell(x, state, weights, mode, precision())
 
 
-@functools.partial(jax.jit, static_argnames=("mode", "is_reverse", "time_major", "dots"))
+@functools.partial(jax.jit, static_argnames=("mode", "is_reverse", "time_major", "blank", "dots"))
 def _rnn_scan(
     x: jax.Array,
     state: State,
@@ -81,6 +81,7 @@ def _rnn_scan(
     mode: str,
     is_reverse: bool,
     time_major: bool,
+    blank: bool,
     dots: Precision,
 ) -> tuple[jax.Array, State]:
     projected = linear(x, weights.weight_ih.T, weights.bias_ih)
@@ -94,7 +95,7 @@ def _rnn_scan(
             return moved, moved[0]
         valid = (t < lengths)[:, None]
         kept = tuple(jnp.where(valid, new, old) for new, old in zip(moved, carry))
-        return kept, jnp.where(valid, moved[0], 0)
+        return kept, jnp.where(valid, moved[0], 0) if blank else moved[0]
 
     final, out = lax.scan(step, state, (projected, jnp.arange(steps)), reverse=is_reverse)
     return (out if time_major else jnp.swapaxes(out, 0, 1)), final
@@ -108,11 +109,12 @@ def rnn_scan(
     sequence_length: jax.Array | None = None,
     is_reverse: bool = False,
     time_major: bool = False,
+    blank: bool = True,
 ) -> tuple[jax.Array, State]:
     """All steps in one direction: x [N, T, in] -> (hidden states [N, T, H], last state).
 
     Beyond `sequence_length` [N] outputs are 0 and the state stands still; backwards a sequence starts at its last
-    valid step.
+    valid step. Without `blank` the outputs there are what a step gives for its input and the standing state.
     """
     if mode not in GATES:
         raise ShapeError("unknown recurrent mode", received=repr(mode), allowed=", ".join(GATES))
@@ -122,7 +124,7 @@ def rnn_scan(
             received=f"x {x.shape}",
             allowed=f"three axes, the last of {weights.weight_ih.shape[1]}",
         )
-    return _rnn_scan(x, state, weights, sequence_length, mode, is_reverse, time_major, precision())
+    return _rnn_scan(x, state, weights, sequence_length, mode, is_reverse, time_major, blank, precision())
 
 
 def stack_states(states: list[State]) -> jax.Array | State:

@@ -1,4 +1,7 @@
-"""Paddle's functions of Tensors, by kind: every module of this folder puts its `__all__` into `paddle`."""
+"""Paddle's functions of Tensors, by kind: every module of this folder puts its `__all__` into `paddle`.
+
+`METHODS_ONLY` of a module are functions that Paddle has as methods of Tensor alone.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 
-def discover() -> dict[str, Callable[..., Any]]:
-    """The public functions of all modules here, by name.
+def discover(listed: str = "__all__") -> dict[str, Callable[..., Any]]:
+    """The functions that the modules here list under this name.
 
     Raises:
         RuntimeError: two modules define the same name.
@@ -17,7 +20,7 @@ def discover() -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {}
     for info in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{info.name}")
-        for name in getattr(module, "__all__", ()):
+        for name in getattr(module, listed, ()):
             if name in found:
                 raise RuntimeError(f"{name} is defined in {module.__name__} and in {found[name].__module__}")
             found[name] = getattr(module, name)

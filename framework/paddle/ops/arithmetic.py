@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 
 from framework.paddle.dispatch import Array, operation
-from framework.paddle.ops.promotion import as_float, pair
+from framework.paddle.ops.promotion import as_float, is_inexact, is_integer, pair
 
 __all__ = [
     "add",
     "divide",
     "floor_divide",
     "floor_mod",
+    "fmax",
+    "fmin",
     "matmul",
     "maximum",
     "minimum",
@@ -46,18 +49,27 @@ def multiply(x: Array, y: Array, name: str | None = None) -> Array:
     return x * y
 
 
-@operation
-def divide(x: Array, y: Array, name: str | None = None) -> Array:
-    """x / y; integers divide to the default floating type."""
+@operation(name="divide")
+def true_divide(x: Array, y: Array) -> Array:
+    """x / y, as the operator: integers divide to the default floating type."""
     x, y = pair(x, y)
     return as_float(x) / as_float(y)
 
 
+@operation
+def divide(x: Array, y: Array, name: str | None = None) -> Array:
+    """x / y; between integers the quotient is cut off towards 0, unlike that of the operator."""
+    x, y = pair(x, y)
+    if x.dtype == bool:
+        return x & y
+    return jax.lax.div(*jnp.broadcast_arrays(x, y)) if is_integer(x) else x / y
+
+
 @operation(differentiable=False)
 def floor_divide(x: Array, y: Array, name: str | None = None) -> Array:
-    """The quotient rounded down."""
+    """The quotient rounded down; of integers divided by 0 it is -1."""
     x, y = pair(x, y)
-    return x // y
+    return jnp.floor(x / y) if is_inexact(x) else x // y
 
 
 @operation
@@ -79,14 +91,30 @@ def pow(x: Array, y: Array, name: str | None = None) -> Array:
 
 @operation
 def maximum(x: Array, y: Array, name: str | None = None) -> Array:
-    """The greater of two elements; NaN wins."""
-    return jnp.maximum(*pair(x, y))
+    """The greater of two elements; NaN wins. Of equal ones `y` gets the gradient."""
+    x, y = pair(x, y)
+    return jnp.where((x > y) | (x != x), x, y)
 
 
 @operation
 def minimum(x: Array, y: Array, name: str | None = None) -> Array:
-    """The smaller of two elements; NaN wins."""
-    return jnp.minimum(*pair(x, y))
+    """The smaller of two elements; NaN wins. Of equal ones `y` gets the gradient."""
+    x, y = pair(x, y)
+    return jnp.where((x < y) | (x != x), x, y)
+
+
+@operation
+def fmax(x: Array, y: Array, name: str | None = None) -> Array:
+    """The greater of two elements; NaN loses. Of equal ones `x` gets the gradient."""
+    x, y = pair(x, y)
+    return jnp.where((x >= y) | (y != y), x, y)
+
+
+@operation
+def fmin(x: Array, y: Array, name: str | None = None) -> Array:
+    """The smaller of two elements; NaN loses. Of equal ones `x` gets the gradient."""
+    x, y = pair(x, y)
+    return jnp.where((x <= y) | (y != y), x, y)
 
 
 @operation

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 Counters = defaultdict[str, int]
 _counters: Counters = defaultdict(int)
 _prefix = ""
+_taken: set[str] = set()  # names that ParamAttr gave
 
 
 def generate(key: str) -> str:
@@ -18,11 +19,27 @@ def generate(key: str) -> str:
     return f"{_prefix}{key}_{number}"
 
 
-def switch(new_generator: Counters | None = None) -> Counters:
-    """Start counting anew, or go on with these counters; returns the ones before."""
-    global _counters
-    before = _counters
+def claim(name: str) -> None:
+    """Give a parameter a name of the user's.
+
+    Raises:
+        ValueError: another parameter has it.
+    """
+    if name in _taken:
+        raise ValueError(
+            f"the parameter name {name!r} is taken: ParamAttr(name=…) gives each parameter its own"
+        )
+    _taken.add(name)
+
+
+def switch(
+    new_generator: Counters | None = None, new_para_name_checker: set[str] | None = None
+) -> tuple[Counters, set[str]]:
+    """Start counting anew, or go on with these counters and names in use; returns the ones before."""
+    global _counters, _taken
+    before = _counters, _taken
     _counters = defaultdict(int) if new_generator is None else new_generator
+    _taken = set() if new_para_name_checker is None else new_para_name_checker
     return before
 
 
@@ -36,5 +53,5 @@ def guard(new_generator: str | bytes | Counters | None = None) -> Iterator[None]
     try:
         yield
     finally:
-        switch(before)
+        switch(*before)
         _prefix = text

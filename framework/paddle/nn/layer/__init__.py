@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import logging
 import re
@@ -24,7 +25,7 @@ _hook_numbers = itertools.count()
 
 def _snake_case(name: str) -> str:
     parts = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
-    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", parts).lower()
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", parts).lower()
 
 
 class HookRemoveHelper:
@@ -138,7 +139,8 @@ class Layer:
         default_initializer: Any = None,
     ) -> Parameter | None:
         """A new parameter, not yet registered; None where `attr` is False."""
-        return new_parameter(self._full_name, shape, attr, dtype or self._dtype, is_bias, default_initializer)
+        kind = dtype or types.get_default_dtype()
+        return new_parameter(self._full_name, shape, attr, kind, is_bias, default_initializer)
 
     def add_parameter(self, name: str, parameter: Parameter | None) -> Parameter | None:
         _check_name(self, name, self._parameters)
@@ -442,6 +444,8 @@ def new_parameter(
     if not isinstance(attribute, ParamAttr):
         return None
     sizes = tuple(int(size) for size in ([shape] if isinstance(shape, int) else shape))
+    if attribute.name is not None:
+        unique_name.claim(attribute.name)
     parameter = Parameter(
         initializers.new_value(sizes, dtype),
         name=attribute.name or unique_name.generate(f"{owner}.{'b' if is_bias else 'w'}"),
@@ -451,8 +455,25 @@ def new_parameter(
         need_clip=attribute.need_clip,
         do_model_average=attribute.do_model_average,
     )
-    initializers.starting(attribute.initializer, is_bias, default_initializer)(parameter)
+    initializers.begin(parameter, initializers.starting(attribute.initializer, is_bias, default_initializer))
     return parameter
+
+
+def create_parameter(
+    shape: Any,
+    dtype: object,
+    name: str | None = None,
+    attr: Any = None,
+    is_bias: bool = False,
+    default_initializer: Any = None,
+) -> Parameter | None:
+    """A parameter outside of any layer; `name` holds where `attr` has none."""
+    attribute = ParamAttr._to_attr(attr)
+    if name is not None and isinstance(attribute, ParamAttr) and attribute.name is None:
+        attribute = copy.copy(attribute)
+        attribute.name = name
+    owner = unique_name.generate("create_parameter")
+    return new_parameter(owner, shape, attribute, dtype, is_bias, default_initializer)
 
 
 def _set(tensor: Tensor, value: Any, key: str) -> None:

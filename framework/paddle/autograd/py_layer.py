@@ -1,0 +1,199 @@
+"""PyLayer: an operation whose gradient is written by the user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+
+from framework.paddle.autograd.hooks import active_hooks
+from framework.paddle.dtypes import INEXACT
+from framework.paddle.mode import mode
+from framework.paddle.tape import Cotangent, Edge, Node, attach, edge_of, no_grad
+from framework.paddle.tensor import Tensor, wrap
+from framework.paddle.x64 import x64
+
+
+class PyLayerContext:
+    """What `forward` hands to `backward`: saved Tensors, marks, and whatever attributes are set on it."""
+
+    container: Any = None
+    not_inplace_tensors: tuple[Tensor, ...] = ()
+    non_differentiable: tuple[Tensor, ...] = ()
+    materialize_grads: bool = True
+    _unpack: Callable[[Any], Tensor] | None = None
+
+    def save_for_backward(self, *tensors: Tensor) -> None:
+        """Keep Tensors for `backward`, which asks for them by `saved_tensor()`."""
+        hooks = active_hooks()
+        if hooks is None:
+            self.container = tensors
+        else:
+            pack, self._unpack = hooks
+            self.container = tuple(pack(tensor) for tensor in tensors)
+
+    def saved_tensor(self) -> Any:
+        """The Tensors given to `save_for_backward`, in order."""
+        if self._unpack is None or self.container is None:
+            return self.container
+        return tuple(self._unpack(kept) for kept in self.container)
+
+    def mark_not_inplace(self, *args: Tensor) -> None:
+        """These inputs may be returned as they are: the output is a Tensor of its own."""
+        self.not_inplace_tensors = args
+
+    def mark_non_differentiable(self, *args: Tensor) -> None:
+        """These outputs get no gradient."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether `backward` gets zeros (as by default) or None for outputs without a gradient."""
+        self.materialize_grads = value
+
+
+class PyLayer(PyLayerContext):
+    """Base of operations with a gradient of their own: static `forward(ctx, *args, **kwargs)` and
+    `backward(ctx, *gradients)`, which returns one gradient for each Tensor among the arguments of `forward`."""
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError("a PyLayer needs a static method forward(ctx, ...)")
+
+    @staticmethod
+    def backward(ctx: Any, *args: Any) -> Any:
+        raise NotImplementedError("a PyLayer needs a static method backward(ctx, ...)")
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run `forward`; `backward` runs in its place when gradients are computed."""
+        ctx = cls()
+        slots = [a for a in (*args, *kwargs.values()) if _holds_tensors(a)]
+        with no_grad():  # type: ignore[union-attr]
+            outputs = cls.forward(ctx, *args, **kwargs)
+        wanted = any(not t.stop_gradient for slot in slots for t in _tensors(slot))
+        if not (wanted and mode.grad_enabled):
+            return outputs
+        multiple = isinstance(outputs, tuple | list)
+        results = list(outputs) if multiple else [outputs]
+        inputs = {id(t): t for slot in slots for t in _tensors(slot)}
+        unmarked = {id(t) for t in ctx.not_inplace_tensors}
+        barred = {id(t) for t in ctx.non_differentiable}
+        chosen: list[int] = []
+        for index, result in enumerate(results):
+            if not isinstance(result, Tensor):
+                continue
+            if id(result) in inputs:
+                results[index] = _returned_input(result, id(result) in unmarked)
+            if id(result) not in barred and result._value.dtype in INEXACT:
+                chosen.append(index)
+        node = PyLayerNode(cls, ctx, slots, [results[index] for index in chosen], len(results), chosen)
+        for position, index in enumerate(chosen):
+            attach(results[index], node, position)
+        return (tuple(results) if isinstance(outputs, tuple) else results) if multiple else results[0]
+
+
+def _returned_input(tensor: Tensor, not_inplace: bool) -> Tensor:
+    if not_inplace:
+        return wrap(tensor._value)
+    if tensor._node is None and not tensor.stop_gradient:
+        raise RuntimeError(
+            f"(InvalidArgument) PyLayer.forward returns the leaf Tensor {tensor.name} that wants a gradient: return a "
+            "new Tensor, or call ctx.mark_not_inplace(tensor)"
+        )
+    return tensor
+
+
+def _holds_tensors(value: Any) -> bool:
+    return isinstance(value, Tensor) or (
+        isinstance(value, list | tuple) and bool(value) and all(isinstance(v, Tensor) for v in value)
+    )
+
+
+def _tensors(slot: Any) -> Iterable[Tensor]:
+    return (slot,) if isinstance(slot, Tensor) else slot
+
+
+class PyLayerNode(Node):
+    """Runs the user's `backward` with Tensors."""
+
+    __slots__ = ("chosen", "count", "ctx", "kind", "slots", "specs", "wanted")
+
+    def __init__(
+        self,
+        kind: type[PyLayer],
+        ctx: PyLayer,
+        slots: Sequence[Any],
+        outputs: Sequence[Tensor],
+        count: int,
+        chosen: Sequence[int],
+    ) -> None:
+        self.wanted = [
+            [not t.stop_gradient and t._value.dtype in INEXACT for t in _tensors(slot)] for slot in slots
+        ]
+        edges: list[Edge] = [
+            edge_of(t)
+            for slot, flags in zip(slots, self.wanted, strict=True)
+            for t, flag in zip(_tensors(slot), flags, strict=True)
+            if flag
+        ]
+        super().__init__(edges, len(outputs))
+        self.kind, self.count, self.chosen = kind, count, tuple(chosen)
+        self.ctx: PyLayer | None = ctx
+        self.slots = [isinstance(slot, Tensor) for slot in slots]
+        self.specs = [(tuple(t._value.shape), t._value.dtype) for t in outputs]
+
+    def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
+        ctx = self.ctx
+        assert ctx is not None
+        given: list[Tensor | None] = [None] * self.count
+        for index, cotangent, (shape, dtype) in zip(self.chosen, cotangents, self.specs, strict=True):
+            if cotangent is not None:
+                given[index] = cotangent if isinstance(cotangent, Tensor) else wrap(cotangent)
+            elif ctx.materialize_grads:
+                with x64():
+                    given[index] = wrap(jnp.zeros(shape, dtype))
+        if ctx.materialize_grads:
+            self._fill(given)
+        returned = self.kind.backward(ctx, *given)
+        gradients = list(returned) if isinstance(returned, tuple | list) else [returned]
+        if len(gradients) > len(self.slots):
+            raise ValueError(
+                f"(InvalidArgument) {self.kind.__name__}.backward returned {len(gradients)} gradients, forward took "
+                f"{len(self.slots)} Tensors"
+            )
+        return list(self._distributed(gradients, create_graph))
+
+    def _fill(self, given: list[Tensor | None]) -> None:
+        """Zeros for outputs that are not differentiable; their shape is not kept, so one element."""
+        for index, value in enumerate(given):
+            if value is None:
+                with x64():
+                    given[index] = wrap(jnp.zeros((1,), self.specs[0][1]))
+
+    def _distributed(self, gradients: Sequence[Any], create_graph: bool) -> Iterator[Cotangent | None]:
+        name = self.kind.__name__
+        for index, (single, flags) in enumerate(zip(self.slots, self.wanted, strict=True)):
+            gradient = gradients[index] if index < len(gradients) else None
+            parts = [gradient] if single else list(gradient) if gradient is not None else [None] * len(flags)
+            if len(parts) != len(flags):
+                raise ValueError(
+                    f"(InvalidArgument) {name}.backward: gradient {index} is of a list of {len(flags)} Tensors, "
+                    f"received {len(parts)}"
+                )
+            for part, flag in zip(parts, flags, strict=True):
+                if not flag:
+                    continue
+                if part is not None and not isinstance(part, Tensor):
+                    raise TypeError(f"{name}.backward should return Tensors, received {type(part).__name__}")
+                if part is None:
+                    yield None
+                else:
+                    yield part if create_graph else part._value
+
+    def release(self) -> None:
+        self.ctx = None
+
+    @property
+    def released(self) -> bool:
+        return self.ctx is None

@@ -1,0 +1,316 @@
+"""Linear maps, embedding, dropout, padding, resizing and similarity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from framework.core.errors import ShapeError
+from framework.core.host_rng import host_rng
+from framework.nn import functional as core
+from framework.paddle.dispatch import Array, Key, operation
+from framework.paddle.dtypes import default_numpy, to_numpy
+from framework.paddle.mode import mode as modes
+from framework.paddle.nn.functional.layout import from_last, is_last, to_last
+from framework.paddle.tensor import Tensor, wrap
+
+
+@operation
+def linear(x: Array, weight: Array, bias: Array | None = None, name: str | None = None) -> Array:
+    """x [..., in] @ weight [in, out] + bias [out]."""
+    return core.linear(x, weight, bias)
+
+
+@operation
+def embedding(
+    x: Array, weight: Array, padding_idx: int | None = None, sparse: bool = False, name: str | None = None
+) -> Array:
+    """The rows of weight [V, D] that x names; `padding_idx` gives zeros without a gradient."""
+    return core.embedding(x, weight, padding_idx)
+
+
+@operation(differentiable=False)
+def one_hot(x: Array, num_classes: int, name: str | None = None) -> Array:
+    """[...] labels -> [..., num_classes] of the default floating type."""
+    return core.one_hot(x, num_classes, default_numpy())
+
+
+@operation
+def bilinear(
+    x1: Array, x2: Array, weight: Array, bias: Array | None = None, name: str | None = None
+) -> Array:
+    """x1' W[o] x2 + bias for each output o: [N, I], [N, J], [O, I, J] -> [N, O]."""
+    return core.bilinear(x1, x2, weight, bias)
+
+
+# Dropout
+
+
+@operation(name="assign")
+def _same(x: Array) -> Array:
+    return x
+
+
+def _unchanged(x: Tensor) -> Tensor:
+    """Another Tensor of the same value and history; no program runs where none is needed."""
+    if modes.routed or (x._node is None and not x.stop_gradient):
+        return _same(x)
+    other = wrap(x._value)
+    other._node, other._index, other.stop_gradient = x._node, x._index, x.stop_gradient
+    return other
+
+
+@operation(name="dropout")
+def _dropout(x: Array, key: Key, p: float, axis: Any, mode: str) -> Array:
+    return core.dropout(x, p, axis, True, mode, key)
+
+
+@operation(name="scale")
+def _scaled(x: Array, factor: Array) -> Array:
+    return (x * factor).astype(x.dtype)
+
+
+def dropout(
+    x: Tensor,
+    p: float = 0.5,
+    axis: int | Sequence[int] | None = None,
+    training: bool = True,
+    mode: str = "upscale_in_train",
+    name: str | None = None,
+) -> Tensor:
+    """Zero each value with probability p in training; along axes not in `axis` one draw is shared."""
+    p = float(p)
+    mode = "downscale_in_infer" if mode == "downgrade_in_infer" else mode
+    if mode not in ("upscale_in_train", "downscale_in_infer") or not 0 <= p <= 1:
+        raise ShapeError(
+            "dropout takes a probability and a mode",
+            where="paddle.nn.functional.dropout",
+            received=f"p={p}, mode={mode!r}",
+            allowed="0 to 1; upscale_in_train or downscale_in_infer",
+        )
+    if p == 0:
+        return x
+    if training:
+        return _dropout(x, p, axis, mode)
+    return _unchanged(x) if mode == "upscale_in_train" else _scaled(x, 1 - p)
+
+
+def _channel_dropout(x: Tensor, p: float, training: bool, data_format: str, rank: int, where: str) -> Tensor:
+    if len(x.shape) != rank:
+        raise ShapeError(f"{where} drops whole channels", received=x.shape, allowed=f"{rank} axes")
+    return dropout(x, p, [0, rank - 1] if is_last(data_format) else [0, 1], training)
+
+
+def dropout2d(
+    x: Tensor, p: float = 0.5, training: bool = True, data_format: str = "NCHW", name: str | None = None
+) -> Tensor:
+    """Zero whole channels of [N, C, H, W]."""
+    return _channel_dropout(x, p, training, data_format, 4, "dropout2d")
+
+
+def dropout3d(
+    x: Tensor, p: float = 0.5, training: bool = True, data_format: str = "NCDHW", name: str | None = None
+) -> Tensor:
+    """Zero whole channels of [N, C, D, H, W]."""
+    return _channel_dropout(x, p, training, data_format, 5, "dropout3d")
+
+
+@operation(name="alpha_dropout")
+def _alpha_dropout(x: Array, key: Key, p: float) -> Array:
+    return core.alpha_dropout(x, p, True, key)
+
+
+def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = True, name: str | None = None) -> Tensor:
+    """Dropout that keeps mean 0 and variance 1 of what a SELU gives."""
+    if not 0 <= p <= 1:
+        raise ShapeError("alpha_dropout: p is a probability", received=p, allowed="0 to 1")
+    return _alpha_dropout(x, float(p)) if training and p else _unchanged(x)
+
+
+# Padding and windows
+
+
+@operation
+def pad(
+    x: Array,
+    pad: Any,
+    mode: str = "constant",
+    value: float = 0.0,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Array:
+    """Pad spatial axes, two numbers each, the last axis first; or all axes, two numbers each, the first one first."""
+    data_format = data_format.upper()
+    given = [pad] * (2 * (x.ndim - 2)) if isinstance(pad, int) else [int(p) for p in pad]
+    if mode == "constant" and len(given) == 2 * x.ndim:
+        return core.pad(x, given, mode, value)
+    return from_last(core.pad(to_last(x, data_format), given, mode, value), data_format)
+
+
+def zeropad2d(x: Tensor, padding: Any, data_format: str = "NCHW", name: str | None = None) -> Tensor:
+    """Zeros around the images: left, right, top, bottom."""
+    return pad(x, padding, "constant", 0.0, data_format)
+
+
+@operation
+def unfold(
+    x: Array,
+    kernel_sizes: Any,
+    strides: Any = 1,
+    paddings: Any = 0,
+    dilations: Any = 1,
+    name: str | None = None,
+) -> Array:
+    """The windows of [N, C, H, W] as columns [N, C * kh * kw, windows]."""
+    return jnp.swapaxes(core.unfold(to_last(x, "NCHW"), kernel_sizes, strides, paddings, dilations), 1, 2)
+
+
+@operation
+def fold(
+    x: Array,
+    output_sizes: Any,
+    kernel_sizes: Any,
+    strides: Any = 1,
+    paddings: Any = 0,
+    dilations: Any = 1,
+    name: str | None = None,
+) -> Array:
+    """Sum columns [N, C * kh * kw, windows] into [N, C, H, W]."""
+    windows = core.fold(jnp.swapaxes(x, 1, 2), output_sizes, kernel_sizes, strides, paddings, dilations)
+    return from_last(windows, "NCHW")
+
+
+# Resizing
+
+
+@operation(name="interpolate")
+def _interpolate(
+    x: Array, size: Any, scale_factor: Any, mode: str, align_corners: bool, align_mode: int, data_format: str
+) -> Array:
+    images = to_last(x, data_format)
+    last = {3: "NLC", 4: "NHWC", 5: "NDHWC"}.get(x.ndim, "NHWC")
+    out = core.interpolate(images, size, scale_factor, mode, align_corners, align_mode, last)
+    return from_last(out, data_format)
+
+
+def interpolate(
+    x: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool = False,
+    align_mode: int = 0,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Tensor:
+    """Resize the spatial axes to `size` or by `scale_factor`; no antialiasing."""
+    axes = len(x.shape) - 2
+    if data_format == "NCHW" and axes != 2:
+        data_format = "NCL" if axes == 1 else "NCDHW"
+    if size is None and scale_factor is None:
+        raise ValueError("interpolate: one of size and scale_factor has to be given")
+    if size is not None:
+        if isinstance(size, Tensor):
+            size = size.tolist()
+        if not isinstance(size, int):
+            size = [int(n) for n in size]
+        return _interpolate(x, size, None, mode, align_corners, align_mode, data_format)
+    if isinstance(scale_factor, Tensor):
+        scale_factor = scale_factor.tolist()
+    if isinstance(scale_factor, list | tuple):
+        scale_factor = [float(s) for s in scale_factor]
+        scale_factor = scale_factor * axes if len(scale_factor) == 1 else scale_factor
+    return _interpolate(x, None, scale_factor, mode, align_corners, align_mode, data_format)
+
+
+def upsample(
+    x: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool = False,
+    align_mode: int = 0,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Tensor:
+    """`interpolate` by another name."""
+    return interpolate(x, size, scale_factor, mode, align_corners, align_mode, data_format)
+
+
+# Similarity and labels
+
+
+@operation
+def cosine_similarity(x1: Array, x2: Array, axis: int = 1, eps: float = 1e-8) -> Array:
+    """x1 . x2 / max(|x1| |x2|, eps) along the axis, with broadcasting."""
+    return core.cosine_similarity(x1, x2, axis, eps)
+
+
+@operation
+def label_smooth(
+    label: Array, prior_dist: Array | None = None, epsilon: float = 0.1, name: str | None = None
+) -> Array:
+    """(1 - epsilon) * label + epsilon * prior; the prior is uniform unless given."""
+    return core.label_smooth(label, prior_dist, epsilon).astype(label.dtype)
+
+
+@operation
+def pairwise_distance(
+    x: Array,
+    y: Array,
+    p: float = 2.0,
+    epsilon: float = 1e-6,
+    keepdim: bool = False,
+    name: str | None = None,
+) -> Array:
+    """The p-norm of x - y + epsilon over the last axis."""
+    return core.pairwise_distance(x, y, p, epsilon, keepdim)
+
+
+@operation
+def normalize(
+    x: Array, p: float = 2, axis: int = 1, epsilon: float = 1e-12, name: str | None = None
+) -> Array:
+    """x / max(|x|_p, epsilon) along the axis."""
+    return core.normalize(x, p, 0 if x.ndim == 1 else axis, epsilon)
+
+
+@operation(name="sequence_mask", differentiable=False)
+def _sequence_mask(x: Array, maxlen: int, dtype: Any) -> Array:
+    places = lax.iota(x.dtype, maxlen)
+    return (places < x[..., None]).astype(to_numpy(dtype))
+
+
+def sequence_mask(
+    x: Tensor, maxlen: int | None = None, dtype: Any = "int64", name: str | None = None
+) -> Tensor:
+    """1 where a place is below the length: [...] -> [..., maxlen]; maxlen is by default the largest length."""
+    if maxlen is None:
+        lengths = x.numpy()
+        maxlen = int(lengths.max()) if lengths.size else 0
+    return _sequence_mask(x, int(maxlen), dtype)
+
+
+@operation(differentiable=False)
+def gather_tree(ids: Array, parents: Array) -> Array:
+    """The sequences of a beam search, walked from their ends: ids and parents [T, N, beams]."""
+    return core.gather_tree(ids, parents)
+
+
+def class_center_sample(
+    label: Tensor, num_classes: int, num_samples: int, group: Any = None
+) -> tuple[Tensor, Tensor]:
+    """(labels renumbered, classes sampled): all classes that occur, filled up with random others to `num_samples`."""
+    values = label.numpy()
+    positive = np.unique(values)
+    if num_samples > num_classes:
+        raise ValueError(f"class_center_sample: {num_samples} samples of {num_classes} classes")
+    others = np.setdiff1d(np.arange(num_classes), positive)
+    extra = max(num_samples - len(positive), 0)
+    chosen = np.sort(host_rng().choice(others, extra, replace=False)) if extra else others[:0]
+    sampled = np.concatenate([positive, chosen]).astype(values.dtype)
+    return Tensor(np.searchsorted(positive, values).astype(values.dtype)), Tensor(sampled)

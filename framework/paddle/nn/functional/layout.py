@@ -1,0 +1,91 @@
+"""Channels-first data over the core's channels-last functions, and Paddle's ways to write windows and padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from framework.core.errors import ShapeError
+
+_FIRST = ("NCL", "NCW", "NCHW", "NCDHW", "NC")
+_LAST = ("NLC", "NWC", "NHWC", "NDHWC")
+
+Size = int | Sequence[int]
+
+
+def is_last(data_format: str, where: str = "data_format") -> bool:
+    """Whether channels are the last axis.
+
+    Raises:
+        ShapeError: there is no such format.
+    """
+    if data_format in _FIRST:
+        return False
+    if data_format not in _LAST:
+        raise ShapeError(
+            "unknown data format", where=where, received=repr(data_format), allowed=", ".join(_FIRST + _LAST)
+        )
+    return True
+
+
+def to_last(x: jax.Array, data_format: str) -> jax.Array:
+    """Data of this format with channels last."""
+    return x if is_last(data_format) or x.ndim < 3 else jnp.moveaxis(x, 1, -1)
+
+
+def from_last(x: jax.Array, data_format: str) -> jax.Array:
+    """Channels-last data in this format."""
+    return x if is_last(data_format) or x.ndim < 3 else jnp.moveaxis(x, -1, 1)
+
+
+def numbers(value: Size, axes: int, name: str) -> tuple[int, ...]:
+    """One number for each spatial axis, from one for all, from a list of one or of as many."""
+    if isinstance(value, int):
+        return (value,) * axes
+    given = tuple(int(v) for v in value)
+    if len(given) == 1:
+        return given * axes
+    if len(given) != axes:
+        raise ShapeError(
+            f"{name} takes one number, or one for each spatial axis",
+            received=list(given),
+            allowed=f"1 or {axes} numbers",
+        )
+    return given
+
+
+def edges(padding: Any, axes: int, data_format: str) -> str | tuple[int, ...]:
+    """Padding as SAME, VALID, or two numbers for each spatial axis in a row, from any form that Paddle takes: a number,
+    one or two for each axis, pairs for each spatial axis or for all axes of the data."""
+    if isinstance(padding, str):
+        return padding.upper()
+    if isinstance(padding, int):
+        return (padding,) * (2 * axes)
+    given = list(padding)
+    if given and isinstance(given[0], Sequence):
+        if len(given) == axes + 2:
+            given = given[1:-1] if is_last(data_format) else given[2:]
+        given = [number for pair in given for number in pair]
+    if len(given) == 1:
+        given *= 2 * axes
+    elif len(given) == axes:
+        given = [number for number in given for _ in range(2)]
+    if len(given) != 2 * axes:
+        raise ShapeError(
+            "padding does not fit the spatial axes",
+            received=padding,
+            allowed=f"p, {axes} or {2 * axes} numbers, {axes} or {axes + 2} pairs, 'SAME', 'VALID'",
+        )
+    return tuple(int(number) for number in given)
+
+
+def same_edges(size: Sequence[int], kernel: Sequence[int], stride: Sequence[int]) -> tuple[int, ...]:
+    """The numbers behind SAME: ceil(size / stride) windows fit, the odd pixel behind."""
+    out: list[int] = []
+    for n, k, s in zip(size, kernel, stride, strict=True):
+        total = max((-(-n // s) - 1) * s + k - n, 0)
+        out += [total // 2, total - total // 2]
+    return tuple(out)

@@ -1,0 +1,282 @@
+"""Losses of labels and logits: cross entropy and its kin, sequence losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from framework.core.errors import ShapeError
+from framework.nn import functional as core
+from framework.nn.functional.losses import LabelError
+from framework.paddle.dispatch import Array, operation
+from framework.paddle.mode import mode
+from framework.paddle.tensor import Tensor
+
+# So many labels are looked at before a program runs; more, or those of another device, would make it wait. A label that
+# is no class gives NaN there.
+_LABELS_CHECKED = 8192
+
+
+def _check_labels(where: str, label: object, classes: int, ignored: int) -> None:
+    """Raises: LabelError for labels that are neither a class nor `ignored`, where looking costs nothing."""
+    if not isinstance(label, Tensor) or mode.routed:
+        return
+    value = label._value
+    if (
+        isinstance(value, Tracer)
+        or value.dtype.kind not in "iu"
+        or not 0 < value.size <= _LABELS_CHECKED
+        or jax.default_backend() != "cpu"
+    ):
+        return
+    numbers = np.asarray(value)
+    if numbers.max() < classes and numbers.min() >= 0:
+        return
+    wrong = ((numbers < 0) | (numbers >= classes)) & (numbers != ignored)
+    if wrong.any():
+        raise LabelError(where, numbers, wrong, classes, ignored)
+
+
+@operation(name="cross_entropy")
+def _cross_entropy(
+    input: Array,
+    label: Array,
+    weight: Array | None,
+    ignore_index: int,
+    reduction: str,
+    soft_label: bool,
+    axis: int,
+    use_softmax: bool,
+    label_smoothing: float,
+) -> Array:
+    loss = core.cross_entropy(
+        input, label, weight, ignore_index, reduction, soft_label, axis, use_softmax, label_smoothing
+    )
+    if label_smoothing and reduction == "none" and loss.ndim < input.ndim:
+        loss = jnp.expand_dims(loss, axis)  # smoothed labels are soft ones
+    return loss.astype(input.dtype)
+
+
+def cross_entropy(
+    input: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    soft_label: bool = False,
+    axis: int = -1,
+    use_softmax: bool = True,
+    label_smoothing: float = 0.0,
+    name: str | None = None,
+) -> Tensor:
+    """-log p(label) of logits [..., C], or of probabilities without `use_softmax`.
+
+    label: [...] or [..., 1] classes, or [..., C] probabilities with `soft_label`. The mean divides by the weights of
+    the labels that are not `ignore_index`.
+
+    Raises:
+        LabelError: a label is no class (up to 8192 labels on a CPU; else the loss is NaN).
+    """
+    if not soft_label:
+        _check_labels("paddle.nn.functional.cross_entropy", label, input.shape[axis], ignore_index)
+    return _cross_entropy(
+        input, label, weight, ignore_index, reduction, soft_label, axis, use_softmax, label_smoothing
+    )
+
+
+@operation(name="softmax_with_cross_entropy")
+def _softmax_with_cross_entropy(
+    logits: Array, label: Array, soft_label: bool, ignore_index: int, return_softmax: bool, axis: int
+) -> Any:
+    return core.softmax_with_cross_entropy(
+        logits, label, soft_label, ignore_index, True, return_softmax, axis
+    )
+
+
+def softmax_with_cross_entropy(
+    logits: Tensor,
+    label: Tensor,
+    soft_label: bool = False,
+    ignore_index: int = -100,
+    numeric_stable_mode: bool = True,
+    return_softmax: bool = False,
+    axis: int = -1,
+) -> Any:
+    """The unreduced cross entropy with the class axis kept as 1; with `return_softmax` also the probabilities."""
+    if not soft_label:
+        _check_labels(
+            "paddle.nn.functional.softmax_with_cross_entropy", label, logits.shape[axis], ignore_index
+        )
+    return _softmax_with_cross_entropy(logits, label, soft_label, ignore_index, return_softmax, axis)
+
+
+@operation(name="nll_loss")
+def _nll_loss(input: Array, label: Array, weight: Array | None, ignore_index: int, reduction: str) -> Array:
+    if label.ndim == input.ndim and label.shape[1] == 1:
+        label = label[:, 0]
+    return core.nll_loss(jnp.moveaxis(input, 1, -1), label, weight, ignore_index, reduction)
+
+
+def nll_loss(
+    input: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    name: str | None = None,
+) -> Tensor:
+    """-input[label] of log-probabilities [N, C, ...] with labels [N, ...]."""
+    if len(input.shape) < 2:
+        raise ValueError(f"nll_loss takes [N, C, ...], received {input.shape}")
+    _check_labels("paddle.nn.functional.nll_loss", label, input.shape[1], ignore_index)
+    return _nll_loss(input, label, weight, ignore_index, reduction)
+
+
+@operation
+def binary_cross_entropy(
+    input: Array, label: Array, weight: Array | None = None, reduction: str = "mean", name: str | None = None
+) -> Array:
+    """-(y log p + (1 - y) log(1 - p)) of probabilities."""
+    return core.binary_cross_entropy(input, label, weight, reduction)
+
+
+@operation
+def binary_cross_entropy_with_logits(
+    logit: Array,
+    label: Array,
+    weight: Array | None = None,
+    reduction: str = "mean",
+    pos_weight: Array | None = None,
+    name: str | None = None,
+) -> Array:
+    """Binary cross entropy of sigmoid(logit); `pos_weight` multiplies the term of the positive labels."""
+    return core.binary_cross_entropy_with_logits(logit, label, weight, reduction, pos_weight)
+
+
+@operation
+def sigmoid_focal_loss(
+    logit: Array,
+    label: Array,
+    normalizer: Array | None = None,
+    alpha: float = 0.25,
+    gamma: float = 2.0,
+    reduction: str = "sum",
+    name: str | None = None,
+) -> Array:
+    """alpha_t (1 - p_t)^gamma times binary cross entropy, divided by `normalizer`."""
+    return core.sigmoid_focal_loss(logit, label, normalizer, alpha, gamma, reduction)
+
+
+@operation
+def log_loss(input: Array, label: Array, epsilon: float = 0.0001, name: str | None = None) -> Array:
+    """Binary cross entropy of probabilities with `epsilon` inside the logarithms, unreduced."""
+    return core.log_loss(input, label, epsilon)
+
+
+@operation
+def dice_loss(input: Array, label: Array, epsilon: float = 0.00001, name: str | None = None) -> Array:
+    """1 - 2 |p y| / (|p| + |y|), the mean over samples; input [N, ..., C], label [N, ..., 1]."""
+    return core.dice_loss(input, label, epsilon)
+
+
+@operation
+def ctc_loss(
+    log_probs: Array,
+    labels: Array,
+    input_lengths: Array,
+    label_lengths: Array,
+    blank: int = 0,
+    reduction: str = "mean",
+    norm_by_times: bool = False,
+) -> Array:
+    """-log p(labels) of logits [T, N, C]; labels [N, L], lengths [N]. The mean divides by the labels' lengths first."""
+    input_lengths, label_lengths = input_lengths.reshape(-1), label_lengths.reshape(-1)
+    lengths = (input_lengths, label_lengths)
+    loss = core.ctc_loss(log_probs, labels, *lengths, blank, reduction, norm_by_times)
+    return loss.astype(log_probs.dtype)
+
+
+@operation
+def rnnt_loss(
+    input: Array,
+    label: Array,
+    input_lengths: Array,
+    label_lengths: Array,
+    blank: int = 0,
+    fastemit_lambda: float = 0.001,
+    reduction: str = "mean",
+    name: str | None = None,
+) -> Array:
+    """-log p(label) of a transducer's logits [N, T, U + 1, V]; label [N, U], lengths [N]."""
+    loss = core.rnnt_loss(input, label, input_lengths, label_lengths, blank, fastemit_lambda, reduction)
+    return loss.astype(input.dtype)
+
+
+@operation(name="hsigmoid_loss")
+def _hsigmoid_loss(
+    input: Array,
+    label: Array,
+    weight: Array,
+    bias: Array | None,
+    path_table: Array | None,
+    path_code: Array | None,
+    num_classes: int,
+) -> Array:
+    loss = core.hsigmoid_loss(input, label, num_classes, weight, bias, path_table, path_code)
+    # Paddle counts log 2 for every step that a path is shorter than the longest.
+    if path_table is not None:
+        missing = (path_table < 0).sum(1, keepdims=True)
+    else:
+        nodes = label.reshape(-1, 1) + num_classes
+        steps = jnp.floor(jnp.log2(nodes.astype(jnp.float32) + 0.5)).astype(jnp.int32)
+        missing = (2 * num_classes - 1).bit_length() - 1 - steps
+    return loss + missing.astype(loss.dtype) * float(np.log(2.0))
+
+
+def hsigmoid_loss(
+    input: Tensor,
+    label: Tensor,
+    num_classes: int,
+    weight: Tensor | None,
+    bias: Tensor | None = None,
+    path_table: Tensor | None = None,
+    path_code: Tensor | None = None,
+    is_sparse: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """-log p(label) [N, 1], the sigmoids along the label's path through a binary tree of classes."""
+    if num_classes < 2:
+        raise ValueError(f"hsigmoid_loss takes 2 or more classes, received {num_classes}")
+    return _hsigmoid_loss(input, label, weight, bias, path_table, path_code, num_classes)
+
+
+@operation
+def margin_cross_entropy(
+    logits: Array,
+    label: Array,
+    margin1: float = 1.0,
+    margin2: float = 0.5,
+    margin3: float = 0.0,
+    scale: float = 64.0,
+    group: Any = None,
+    return_softmax: bool = False,
+    reduction: str | None = "mean",
+) -> Any:
+    """Cross entropy of scale * cos with a margin at the label: cos(margin1 * angle + margin2) - margin3."""
+    if group not in (None, False):
+        raise ShapeError(
+            "margin_cross_entropy runs on one device", received=f"group={group!r}", allowed="None"
+        )
+    return core.margin_cross_entropy(
+        logits, label, margin1, margin2, margin3, scale, return_softmax, reduction
+    )
+
+
+@operation
+def npair_loss(anchor: Array, positive: Array, labels: Array, l2_reg: float = 0.002) -> Array:
+    """Cross entropy of the similarities of embeddings [N, D], with equal labels [N] as targets."""
+    return core.npair_loss(anchor, positive, labels, l2_reg)

@@ -1,0 +1,149 @@
+"""Normalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from framework.core.errors import ShapeError
+from framework.nn import functional as core
+from framework.paddle.dispatch import Array, operation
+from framework.paddle.nn.functional.layout import from_last, to_last
+from framework.paddle.tensor import Tensor
+
+
+@operation(name="batch_norm")
+def _batch_norm(
+    x: Array,
+    running_mean: Array,
+    running_var: Array,
+    weight: Array | None,
+    bias: Array | None,
+    training: bool,
+    momentum: float,
+    epsilon: float,
+    data_format: str,
+) -> tuple[Array, Array, Array]:
+    images = to_last(x, data_format)
+    y, mean, variance = core.batch_norm(
+        images, running_mean, running_var, weight, bias, training, momentum, epsilon
+    )
+    return from_last(y, data_format), mean, variance
+
+
+@operation(name="batch_norm")
+def _batch_norm_inference(
+    x: Array,
+    running_mean: Array,
+    running_var: Array,
+    weight: Array | None,
+    bias: Array | None,
+    epsilon: float,
+    data_format: str,
+) -> Array:
+    images = to_last(x, data_format)
+    y, _, _ = core.batch_norm(images, running_mean, running_var, weight, bias, False, 0.9, epsilon)
+    return from_last(y, data_format)
+
+
+def batch_norm(
+    x: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.9,
+    epsilon: float = 1e-05,
+    data_format: str = "NCHW",
+    use_global_stats: bool | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Normalise each channel over the batch, and move the running statistics in place; `momentum` weighs the old ones.
+
+    Without `training`, or with `use_global_stats`, the running statistics are used and stay.
+    """
+    if use_global_stats is None:
+        use_global_stats = not training
+    if use_global_stats or not training:
+        return _batch_norm_inference(x, running_mean, running_var, weight, bias, float(epsilon), data_format)
+    y, mean, variance = _batch_norm(
+        x, running_mean, running_var, weight, bias, True, float(momentum), float(epsilon), data_format
+    )
+    running_mean._value, running_var._value = mean._value, variance._value
+    return y
+
+
+@operation(name="layer_norm")
+def _layer_norm(
+    x: Array, weight: Array | None, bias: Array | None, normalized_shape: Any, epsilon: float
+) -> Array:
+    return core.layer_norm(x, normalized_shape, weight, bias, epsilon)
+
+
+def layer_norm(
+    x: Tensor,
+    normalized_shape: int | Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    epsilon: float = 1e-05,
+    name: str | None = None,
+) -> Tensor:
+    """Normalise the trailing axes `normalized_shape`; weight and bias have as many values."""
+    shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+    return _layer_norm(x, weight, bias, shape, epsilon)
+
+
+@operation(name="instance_norm")
+def _instance_norm(x: Array, weight: Array | None, bias: Array | None, eps: float, data_format: str) -> Array:
+    return from_last(
+        core.instance_norm(to_last(x, data_format), None, None, weight, bias, eps=eps), data_format
+    )
+
+
+def instance_norm(
+    x: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.9,
+    eps: float = 1e-05,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Tensor:
+    """Normalise each channel of each sample over its pixels; running statistics change nothing, as in Paddle."""
+    return _instance_norm(x, weight, bias, float(eps), data_format)
+
+
+@operation(name="group_norm")
+def group_norm(
+    x: Array, weight: Array | None, bias: Array | None, num_groups: int, epsilon: float, data_format: str
+) -> Array:
+    """Normalise each of `num_groups` runs of channels over all pixels of a sample."""
+    return from_last(core.group_norm(to_last(x, data_format), num_groups, epsilon, weight, bias), data_format)
+
+
+@operation
+def local_response_norm(
+    x: Array,
+    size: int,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
+    k: float = 1.0,
+    data_format: str = "NCHW",
+    name: str | None = None,
+) -> Array:
+    """x / (k + alpha * the mean square over `size` neighbouring channels) ** beta."""
+    if x.ndim < 3:
+        raise ShapeError("local_response_norm takes 3 or more axes", received=x.shape, allowed="[N, C, ...]")
+    return from_last(core.local_response_norm(to_last(x, data_format), size, alpha, beta, k), data_format)
+
+
+@operation
+def spectral_norm(
+    weight: Array, u: Array, v: Array, dim: int = 0, power_iters: int = 1, eps: float = 1e-12
+) -> tuple[Array, Array, Array]:
+    """(weight / sigma, u, v) after `power_iters` steps of power iteration."""
+    return core.spectral_norm(weight, u, v, dim, power_iters, eps)

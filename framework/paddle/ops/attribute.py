@@ -1,0 +1,78 @@
+"""What a Tensor is: its type, shape, parts; and changing its type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from framework.paddle.dispatch import Array, operation
+from framework.paddle.dtypes import to_numpy
+from framework.paddle.tensor import Tensor, as_array, wrap
+
+__all__ = [
+    "cast",
+    "imag",
+    "is_complex",
+    "is_floating_point",
+    "is_integer",
+    "numel",
+    "rank",
+    "real",
+    "shape",
+]
+
+
+@operation(name="cast")
+def _cast(x: Array, dtype: Any) -> Array:
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        x = x.real
+    return x.astype(dtype)
+
+
+def cast(x: Tensor, dtype: object) -> Tensor:
+    """`x` in another type; fractions are cut off towards 0."""
+    return _cast(x, to_numpy(dtype))
+
+
+@operation
+def real(x: Array, name: str | None = None) -> Array:
+    """The real part."""
+    return jnp.real(x)
+
+
+@operation
+def imag(x: Array, name: str | None = None) -> Array:
+    """The imaginary part."""
+    return jnp.imag(x)
+
+
+def rank(input: Tensor) -> Tensor:
+    """int32 []: the number of dimensions."""
+    return wrap(as_array(np.int32(input.ndim)))
+
+
+def shape(input: Tensor) -> Tensor:
+    """int32 [ndim]: the sizes."""
+    return wrap(as_array(np.array(input.shape, np.int32)))
+
+
+def numel(x: Tensor, name: str | None = None) -> Tensor:
+    """int64 []: the number of elements."""
+    return wrap(as_array(np.int64(x.size)))
+
+
+def is_complex(x: Tensor) -> bool:
+    """Whether the type is a complex one."""
+    return x._value.dtype.kind == "c"
+
+
+def is_floating_point(x: Tensor) -> bool:
+    """Whether the type is a floating-point one."""
+    return bool(jnp.issubdtype(x._value.dtype, jnp.floating))
+
+
+def is_integer(x: Tensor) -> bool:
+    """Whether the type is a whole-number one; bool is none."""
+    return x._value.dtype.kind in "iu"

@@ -1,0 +1,326 @@
+"""Tensors from numbers, and from the sizes and values of other Tensors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from framework.core.errors import ShapeError
+from framework.paddle.dispatch import Array, Arrays, freeze, operation
+from framework.paddle.dtypes import default_numpy, to_numpy, to_numpy_or
+from framework.paddle.ops.promotion import as_float, axis_of, pair
+from framework.paddle.tensor import Tensor, as_array, wrap
+from framework.paddle.x64 import x64
+
+__all__ = [
+    "arange",
+    "assign",
+    "clone",
+    "complex",
+    "create_tensor",
+    "diag",
+    "diag_embed",
+    "diagflat",
+    "empty",
+    "empty_like",
+    "eye",
+    "full",
+    "full_like",
+    "linspace",
+    "logspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "polar",
+    "to_tensor",
+    "tril",
+    "tril_indices",
+    "triu",
+    "triu_indices",
+    "zeros",
+    "zeros_like",
+]
+
+Sizes = Sequence[int | Tensor] | Tensor | int
+_SMALL = (
+    1 << 14
+)  # elements; below, handing over numpy's array is faster than compiling a program for the shape
+
+
+def to_tensor(data: object, dtype: object = None, place: object = None, stop_gradient: bool = True) -> Tensor:
+    """A Tensor of numbers, nested lists, a numpy or jax array, or another Tensor (a copy without history).
+
+    Python's integers become int64, its floats the default type; arrays keep their type. `place` is accepted and has no
+    effect: jax decides where arrays are.
+    """
+    return Tensor(data, dtype, place, stop_gradient)
+
+
+def sizes_of(shape: Sizes) -> tuple[int, ...]:
+    """A shape as integers.
+
+    Raises:
+        ShapeError: a size is negative.
+    """
+    frozen = freeze(shape)
+    sizes = tuple(int(s) for s in frozen) if isinstance(frozen, tuple) else (int(frozen),)
+    if any(size < 0 for size in sizes):
+        raise ShapeError("a shape has no negative sizes", where="paddle", received=str(list(sizes)))
+    return sizes
+
+
+def filled(shape: tuple[int, ...], value: Any, kind: np.dtype) -> Tensor:
+    """A Tensor of one number everywhere."""
+    with x64():
+        if math.prod(shape) <= _SMALL:
+            return wrap(jnp.asarray(np.full(shape, value, kind)))
+        return wrap(jax.lax.full(shape, np.asarray(value).astype(kind), kind))
+
+
+@operation
+def _spread(value: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    return jnp.broadcast_to(jnp.asarray(value).reshape(()).astype(dtype), shape)
+
+
+def full(shape: Sizes, fill_value: Any, dtype: object = None, name: str | None = None) -> Tensor:
+    """`fill_value` everywhere, in the default floating type unless `dtype` names another."""
+    kind = to_numpy_or(dtype, default_numpy())
+    if isinstance(fill_value, Tensor):
+        return _spread(fill_value, sizes_of(shape), kind)
+    return filled(sizes_of(shape), _number(fill_value), kind)
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, str) else value
+
+
+def zeros(shape: Sizes, dtype: object = None, name: str | None = None) -> Tensor:
+    """0 everywhere."""
+    return filled(sizes_of(shape), 0, to_numpy_or(dtype, default_numpy()))
+
+
+def ones(shape: Sizes, dtype: object = None, name: str | None = None) -> Tensor:
+    """1 everywhere."""
+    return filled(sizes_of(shape), 1, to_numpy_or(dtype, default_numpy()))
+
+
+def empty(shape: Sizes, dtype: object = None, name: str | None = None) -> Tensor:
+    """A Tensor whose values say nothing (they are zeros here)."""
+    return zeros(shape, dtype)
+
+
+def _like(x: Tensor, value: Any, dtype: object) -> Tensor:
+    kind = to_numpy_or(dtype, x._value.dtype)
+    if isinstance(value, Tensor):
+        return _spread(value, tuple(x.shape), kind)
+    return filled(tuple(x._value.shape), _number(value), kind)
+
+
+def full_like(x: Tensor, fill_value: Any, dtype: object = None, name: str | None = None) -> Tensor:
+    """`fill_value` in the shape and, unless `dtype` says otherwise, the type of `x`."""
+    return _like(x, fill_value, dtype)
+
+
+def zeros_like(x: Tensor, dtype: object = None, name: str | None = None) -> Tensor:
+    """0 in the shape and type of `x`."""
+    return _like(x, 0, dtype)
+
+
+def ones_like(x: Tensor, dtype: object = None, name: str | None = None) -> Tensor:
+    """1 in the shape and type of `x`."""
+    return _like(x, 1, dtype)
+
+
+def empty_like(x: Tensor, dtype: object = None, name: str | None = None) -> Tensor:
+    """A Tensor like `x` whose values say nothing."""
+    return _like(x, 0, dtype)
+
+
+def arange(
+    start: Any = 0, end: Any = None, step: Any = 1, dtype: object = None, name: str | None = None
+) -> Tensor:
+    """start, start + step, … below `end` (above, for a negative step); `arange(n)` counts from 0.
+
+    int64 when all numbers are whole ones, else the default floating type; the type of Tensors is kept.
+    """
+    if end is None:
+        start, end = 0, start
+    kind = to_numpy(dtype) if dtype is not None else _type_of_range(start, end, step)
+    first, last, by = freeze(start), freeze(end), freeze(step)
+    first, last, by = (part[0] if isinstance(part, tuple) else part for part in (first, last, by))
+    if by == 0:
+        raise ShapeError(
+            "a range with step 0 has no end", where="paddle.arange", received=f"{first}, {last}, 0"
+        )
+    count = max(math.ceil((last - first) / by), 0)
+    exact = np.arange(count, dtype=np.int64 if kind.kind in "iu" else np.float64)
+    return wrap(as_array((first + exact * by).astype(kind)))
+
+
+def _type_of_range(*ends: Any) -> np.dtype:
+    for end in ends:
+        if isinstance(end, Tensor | np.generic | np.ndarray) and not isinstance(end, float):
+            return end._value.dtype if isinstance(end, Tensor) else np.dtype(end.dtype)
+        if isinstance(end, float):
+            return default_numpy()
+    return np.dtype(np.int64)
+
+
+@operation(differentiable=False)
+def _linspace(start: Array, stop: Array, num: int, dtype: Any) -> Array:
+    wide = jnp.float32 if dtype in (np.float16, jnp.bfloat16) else jnp.float64
+    first, last = jnp.asarray(start, wide).reshape(()), jnp.asarray(stop, wide).reshape(())
+    return jnp.linspace(first, last, num).astype(dtype)
+
+
+def linspace(
+    start: Any, stop: Any, num: int | Tensor, dtype: object = None, name: str | None = None
+) -> Tensor:
+    """`num` evenly spaced numbers from `start` to `stop`, both included."""
+    return _linspace(start, stop, _count(num), to_numpy_or(dtype, default_numpy()))
+
+
+@operation(differentiable=False)
+def _logspace(start: Array, stop: Array, base: Array, num: int, dtype: Any) -> Array:
+    first, last = (jnp.asarray(end, jnp.float64).reshape(()) for end in (start, stop))
+    powers = jnp.power(jnp.asarray(base, jnp.float64).reshape(()), jnp.linspace(first, last, num))
+    return powers.astype(dtype)
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int | Tensor,
+    base: Any = 10.0,
+    dtype: object = None,
+    name: str | None = None,
+) -> Tensor:
+    """`num` numbers from base^start to base^stop whose logarithms are evenly spaced."""
+    return _logspace(start, stop, base, _count(num), to_numpy_or(dtype, default_numpy()))
+
+
+def _count(num: int | Tensor) -> int:
+    count = freeze(num)
+    return int(count[0] if isinstance(count, tuple) else count)
+
+
+def eye(
+    num_rows: int, num_columns: int | None = None, dtype: object = None, name: str | None = None
+) -> Tensor:
+    """1 on the diagonal of a matrix, 0 elsewhere."""
+    columns = num_rows if num_columns is None else num_columns
+    return wrap(
+        as_array(np.eye(_count(num_rows), _count(columns), dtype=to_numpy_or(dtype, default_numpy())))
+    )
+
+
+@operation(name="assign")
+def _assign(x: Array) -> Array:
+    return jnp.asarray(x)
+
+
+def assign(x: Any, output: Tensor | None = None) -> Tensor:
+    """A copy of a Tensor, an array or numbers; into `output` if one is given. Gradients flow through."""
+    copy = _assign(x if isinstance(x, Tensor) else Tensor(x))
+    if output is None:
+        return copy
+    output._value, output._version = copy._value, output._version + 1
+    output._node, output._index = copy._node, copy._index
+    if copy._node is not None:
+        output.stop_gradient = False
+    return output
+
+
+def clone(x: Tensor, name: str | None = None) -> Tensor:
+    """A copy of `x`; gradients flow through."""
+    return _assign(x)
+
+
+def create_tensor(dtype: object, name: str | None = None, persistable: bool = False) -> Tensor:
+    """A Tensor without elements, to be assigned to."""
+    tensor = filled((0,), 0, to_numpy(dtype))
+    tensor.persistable = persistable
+    if name is not None:
+        tensor.name = name
+    return tensor
+
+
+@operation
+def diag(x: Array, offset: int = 0, padding_value: Array | float = 0, name: str | None = None) -> Array:
+    """A matrix with the vector `x` on a diagonal and `padding_value` elsewhere, or a diagonal of the matrix `x`."""
+    if x.ndim != 1:
+        return jnp.diagonal(x, offset)
+    padding = jnp.asarray(padding_value).astype(x.dtype)
+    size = x.shape[0] + abs(offset)
+    rows = jnp.arange(x.shape[0]) + max(-offset, 0)
+    return jnp.full((size, size), padding).at[rows, rows + offset].set(x)
+
+
+@operation
+def diagflat(x: Array, offset: int = 0, name: str | None = None) -> Array:
+    """A matrix with the elements of `x` on a diagonal."""
+    return jnp.diagflat(x, offset)
+
+
+@operation
+def diag_embed(input: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Array:
+    """Matrices over the axes `dim1` and `dim2` with the last axis of `input` on a diagonal."""
+    count = input.shape[-1]
+    size = count + abs(offset)
+    rows = jnp.arange(count) + max(-offset, 0)
+    out = jnp.zeros((*input.shape[:-1], size, size), input.dtype)
+    out = out.at[..., rows, rows + offset].set(input)
+    first = axis_of(dim1, input.ndim + 1, "paddle.diag_embed")
+    second = axis_of(dim2, input.ndim + 1, "paddle.diag_embed")
+    return jnp.moveaxis(out, (-2, -1), (first, second))
+
+
+@operation
+def tril(x: Array, diagonal: int = 0, name: str | None = None) -> Array:
+    """`x` with zeros above a diagonal of its last two axes."""
+    return jnp.tril(x, diagonal)
+
+
+@operation
+def triu(x: Array, diagonal: int = 0, name: str | None = None) -> Array:
+    """`x` with zeros below a diagonal of its last two axes."""
+    return jnp.triu(x, diagonal)
+
+
+def tril_indices(row: int, col: int | None = None, offset: int = 0, dtype: object = "int64") -> Tensor:
+    """[2, N]: rows and columns of the elements on and below a diagonal of a row x col matrix."""
+    return wrap(as_array(np.stack(np.tril_indices(row, offset, row if col is None else col)), dtype))
+
+
+def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: object = "int64") -> Tensor:
+    """[2, N]: rows and columns of the elements on and above a diagonal of a row x col matrix."""
+    return wrap(as_array(np.stack(np.triu_indices(row, offset, row if col is None else col)), dtype))
+
+
+@operation
+def _meshgrid(inputs: Arrays) -> tuple[Array, ...]:
+    return tuple(jnp.meshgrid(*[x.reshape(-1) for x in inputs], indexing="ij"))
+
+
+def meshgrid(*args: Tensor | Sequence[Tensor], **kwargs: Any) -> list[Tensor]:
+    """The coordinates of a grid: the i-th result has the i-th vector along its i-th axis."""
+    inputs = args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args
+    return list(_meshgrid(list(inputs)))
+
+
+@operation
+def complex(real: Array, imag: Array, name: str | None = None) -> Array:
+    """real + i imag."""
+    return jax.lax.complex(*jnp.broadcast_arrays(*pair(as_float(real), as_float(imag))))
+
+
+@operation
+def polar(abs: Array, angle: Array, name: str | None = None) -> Array:
+    """The complex number of this absolute value and this angle in radians."""
+    size, turn = jnp.broadcast_arrays(*pair(as_float(abs), as_float(angle)))
+    return jax.lax.complex(size * jnp.cos(turn), size * jnp.sin(turn))

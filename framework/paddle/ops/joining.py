@@ -1,0 +1,198 @@
+"""Operations that put Tensors together and take them apart."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from framework.core.errors import ShapeError
+from framework.paddle.dispatch import Array, Arrays, freeze, operation
+from framework.paddle.ops.indexing import getitem
+from framework.paddle.ops.promotion import axis_of
+from framework.paddle.ops.shaping import whole_number, whole_numbers
+from framework.paddle.tensor import Tensor
+
+__all__ = [
+    "chunk",
+    "concat",
+    "crop",
+    "multiplex",
+    "slice",
+    "split",
+    "stack",
+    "strided_slice",
+    "unbind",
+    "unstack",
+    "vsplit",
+]
+
+
+def _one_type(x: Arrays, where: str) -> None:
+    kinds = [str(part.dtype) for part in x]
+    if len(set(kinds)) > 1:
+        raise ShapeError(
+            "the Tensors have different types", where=where, received=", ".join(kinds), fix="cast them to one"
+        )
+
+
+@operation
+def concat(x: Arrays, axis: int = 0, name: str | None = None) -> Array:
+    """One after the other along an axis that exists."""
+    _one_type(x, "paddle.concat")
+    kept = [part for part in x if part.shape != (0,)] or x  # an empty Tensor [0] goes with every shape
+    ndim = kept[0].ndim
+    place = axis_of(whole_number(axis), ndim, "paddle.concat")
+    shapes = [list(part.shape) for part in kept]
+    if ndim == 0 or any(
+        len(s) != ndim or s[:place] + s[place + 1 :] != shapes[0][:place] + shapes[0][place + 1 :]
+        for s in shapes
+    ):
+        raise ShapeError(
+            "all sizes but that of the axis must be equal",
+            where="paddle.concat",
+            received=f"shapes {shapes}, axis {axis}",
+            fix="use stack for a new axis" if ndim == 0 else None,
+        )
+    return jnp.concatenate(kept, place)
+
+
+@operation
+def stack(x: Arrays, axis: int = 0, name: str | None = None) -> Array:
+    """Side by side along a new axis."""
+    _one_type(x, "paddle.stack")
+    shapes = [list(part.shape) for part in x]
+    if any(s != shapes[0] for s in shapes):
+        raise ShapeError("all shapes must be equal", where="paddle.stack", received=f"shapes {shapes}")
+    return jnp.stack(x, axis_of(whole_number(axis), x[0].ndim, "paddle.stack", last=1))
+
+
+@operation
+def _split(x: Array, ends: Sequence[int], axis: int) -> tuple[Array, ...]:
+    return tuple(jnp.split(x, list(ends), axis))
+
+
+def _parts(x: Tensor, num_or_sections: Any, axis: Any, where: str) -> list[Tensor]:
+    axis = axis_of(whole_number(axis), x.ndim, where)
+    size = x.shape[axis] if x.ndim else 0
+    if isinstance(num_or_sections, int | np.integer):
+        count = int(num_or_sections)
+        if count < 1 or size % count or not x.ndim:
+            raise ShapeError(
+                "the axis cannot be split into equal parts",
+                where=where,
+                received=f"{count} parts of axis {axis} with {size} elements",
+                fix=None if where == "paddle.chunk" else "give the sizes of the parts",
+            )
+        sizes = [size // count] * count
+    else:
+        sizes = list(whole_numbers(freeze(num_or_sections)))
+        if sizes.count(-1) == 1:
+            sizes[sizes.index(-1)] = size - sum(sizes) - 1
+        if sum(sizes) != size or min(sizes) < 0:
+            raise ShapeError(
+                "the sizes do not add up to the axis",
+                where=where,
+                received=f"{num_or_sections} for axis {axis} with {size} elements",
+                allowed="sizes that add up, one of them -1 at most",
+            )
+    return list(_split(x, tuple(int(end) for end in np.cumsum(sizes)[:-1]), axis))
+
+
+def split(x: Tensor, num_or_sections: Any, axis: Any = 0, name: str | None = None) -> list[Tensor]:
+    """So many equal parts along an axis, or parts of these sizes, of which one may be -1."""
+    return _parts(x, num_or_sections, axis, "paddle.split")
+
+
+def vsplit(x: Tensor, num_or_sections: Any, name: str | None = None) -> list[Tensor]:
+    """`split` along the first of two or more axes."""
+    if x.ndim < 2:
+        raise ShapeError("two dimensions at least", where="paddle.vsplit", received=f"shape {x.shape}")
+    return _parts(x, num_or_sections, 0, "paddle.vsplit")
+
+
+def chunk(x: Tensor, chunks: int, axis: Any = 0, name: str | None = None) -> list[Tensor]:
+    """So many equal parts along an axis."""
+    return _parts(x, whole_number(chunks), axis, "paddle.chunk")
+
+
+@operation
+def _unbind(x: Array, axis: int) -> tuple[Array, ...]:
+    return tuple(jnp.moveaxis(x, axis, 0)[i] for i in range(x.shape[axis]))
+
+
+def unbind(input: Tensor, axis: int = 0) -> list[Tensor]:
+    """The parts along an axis, without it."""
+    axis = axis_of(whole_number(axis), input.ndim, "paddle.unbind")
+    if not input.ndim:
+        raise ShapeError("a Tensor of no dimensions has no parts", where="paddle.unbind", received="shape []")
+    return list(_unbind(input, axis))
+
+
+def unstack(x: Tensor, axis: int = 0, num: int | None = None) -> list[Tensor]:
+    """The parts along an axis, without it; `num` says how many are expected."""
+    parts = unbind(x, axis)
+    if num is not None and num != len(parts):
+        raise ShapeError(
+            "the axis has another size", where="paddle.unstack", received=f"num={num} for {len(parts)} parts"
+        )
+    return parts
+
+
+def _of_axes(
+    x: Tensor, axes: Sequence[int], starts: Any, ends: Any, strides: Any, where: str
+) -> tuple[Any, ...]:
+    chosen: list[Any] = [builtins.slice(None)] * x.ndim
+    for axis, start, end, stride in zip(
+        axes, *(whole_numbers(freeze(part)) for part in (starts, ends, strides)), strict=True
+    ):
+        chosen[axis_of(axis, x.ndim, where)] = builtins.slice(start, end, stride)
+    return tuple(chosen)
+
+
+def slice(input: Tensor, axes: Sequence[int], starts: Any, ends: Any) -> Tensor:
+    """From starts[i] to before ends[i] along axes[i]; negative numbers count from the end, ends may lie beyond it."""
+    return getitem(input, _of_axes(input, axes, starts, ends, [1] * len(axes), "paddle.slice"))
+
+
+def strided_slice(
+    x: Tensor, axes: Sequence[int], starts: Any, ends: Any, strides: Any, name: str | None = None
+) -> Tensor:
+    """`slice` with a step, which may be negative."""
+    return getitem(x, _of_axes(x, axes, starts, ends, strides, "paddle.strided_slice"))
+
+
+def crop(x: Tensor, shape: Any = None, offsets: Any = None, name: str | None = None) -> Tensor:
+    """The part of this shape that begins at `offsets`; -1 as a size means: to the end."""
+    sizes = x.shape if shape is None else whole_numbers(freeze(shape))
+    starts = [0] * x.ndim if offsets is None else whole_numbers(freeze(offsets))
+    if len(sizes) != x.ndim or len(starts) != x.ndim:
+        raise ShapeError(
+            "a size and an offset are needed for each axis",
+            where="paddle.crop",
+            received=f"shape {list(sizes)}, offsets {list(starts)} for an input of shape {x.shape}",
+        )
+    ends = [
+        old if size == -1 else start + size for start, size, old in zip(starts, sizes, x.shape, strict=True)
+    ]
+    if any(start < 0 or end > old for start, end, old in zip(starts, ends, x.shape, strict=True)):
+        raise ShapeError(
+            "the part lies outside the input",
+            where="paddle.crop",
+            received=f"shape {list(sizes)}, offsets {list(starts)} for an input of shape {x.shape}",
+        )
+    return getitem(x, tuple(builtins.slice(start, end) for start, end in zip(starts, ends, strict=True)))
+
+
+@operation
+def _multiplex(inputs: Arrays, index: Array) -> Array:
+    rows = jnp.arange(inputs[0].shape[0])
+    return jnp.stack(inputs)[index.reshape(-1)[: inputs[0].shape[0]], rows]
+
+
+def multiplex(inputs: Sequence[Tensor], index: Tensor, name: str | None = None) -> Tensor:
+    """Row i of the result is row i of inputs[index[i]]."""
+    return _multiplex(inputs, index)

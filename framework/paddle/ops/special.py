@@ -1,0 +1,111 @@
+"""Special functions: of the gamma family, Bessel functions, the error function."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax.scipy import special
+
+from framework.paddle.dispatch import Array, operation
+from framework.paddle.methods import in_place
+from framework.paddle.ops.promotion import as_float
+
+__all__ = [
+    "digamma",
+    "erf",
+    "erf_",
+    "erfinv",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "lgamma",
+    "multigammaln",
+    "polygamma",
+]
+
+
+@operation
+def erf(x: Array, name: str | None = None) -> Array:
+    """The error function."""
+    return special.erf(as_float(x))
+
+
+@operation
+def erfinv(x: Array, name: str | None = None) -> Array:
+    """The inverse of the error function."""
+    return special.erfinv(as_float(x))
+
+
+@operation
+def lgamma(x: Array, name: str | None = None) -> Array:
+    """The logarithm of |gamma(x)|."""
+    return special.gammaln(as_float(x))
+
+
+@operation
+def digamma(x: Array, name: str | None = None) -> Array:
+    """The derivative of lgamma."""
+    return special.digamma(as_float(x))
+
+
+@operation
+def polygamma(x: Array, n: int, name: str | None = None) -> Array:
+    """The n-th derivative of digamma."""
+    x = as_float(x)
+    if n == 0:
+        return special.digamma(x)
+    # n! zeta(n + 1, x) with the sign of (-1)^(n + 1)
+    factor = jnp.exp(special.gammaln(jnp.asarray(n + 1.0, x.dtype)))
+    return (-1) ** (n + 1) * factor * _zeta(n, x)
+
+
+def _zeta(n: int, x: Array) -> Array:
+    """zeta(n + 1, x), whose derivative for x is -(n + 1) zeta(n + 2, x)."""
+
+    @jax.custom_jvp
+    def zeta(x: Array) -> Array:
+        return special.zeta(jnp.asarray(n + 1.0, x.dtype), x)
+
+    @zeta.defjvp
+    def _slope(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+        (x,), (tangent,) = primals, tangents
+        return zeta(x), -(n + 1.0) * _zeta(n + 1, x) * tangent
+
+    return zeta(x)
+
+
+@operation
+def multigammaln(x: Array, p: int, name: str | None = None) -> Array:
+    """The logarithm of the gamma function of p dimensions."""
+    x = as_float(x)
+    shifts = jnp.arange(p, dtype=x.dtype) / 2
+    constant = p * (p - 1) / 4 * jnp.log(jnp.pi).astype(x.dtype)
+    return constant + special.gammaln(x[..., None] - shifts).sum(-1)
+
+
+@operation
+def i0(x: Array, name: str | None = None) -> Array:
+    """The modified Bessel function of order 0."""
+    return special.i0(as_float(x))
+
+
+@operation
+def i0e(x: Array, name: str | None = None) -> Array:
+    """exp(-|x|) i0(x)."""
+    return special.i0e(as_float(x))
+
+
+@operation
+def i1(x: Array, name: str | None = None) -> Array:
+    """The modified Bessel function of order 1."""
+    return special.i1(as_float(x))
+
+
+@operation
+def i1e(x: Array, name: str | None = None) -> Array:
+    """exp(-|x|) i1(x)."""
+    return special.i1e(as_float(x))
+
+
+erf_ = in_place(erf, "erf_")

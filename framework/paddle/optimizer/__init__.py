@@ -1,0 +1,28 @@
+"""paddle.optimizer: optimizers that hold parameters; learning rate schedules are in `lr`."""
+
+from framework.paddle.optimizer import lr as lr
+from framework.paddle.optimizer.base import Optimizer
+from framework.paddle.optimizer.optimizers import (
+    SGD,
+    Adadelta,
+    Adagrad,
+    Adam,
+    Adamax,
+    AdamW,
+    Lamb,
+    Momentum,
+    RMSProp,
+)
+
+__all__ = [
+    "SGD",
+    "Adadelta",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Lamb",
+    "Momentum",
+    "Optimizer",
+    "RMSProp",
+]

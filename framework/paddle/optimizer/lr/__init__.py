@@ -1,0 +1,44 @@
+"""paddle.optimizer.lr: learning rates that the user's program moves on by `scheduler.step()`."""
+
+from framework.paddle.optimizer.lr.base import LRScheduler, ReduceOnPlateau
+from framework.paddle.optimizer.lr.cycle import (
+    CosineAnnealingDecay,
+    CosineAnnealingWarmRestarts,
+    CyclicLR,
+    LinearLR,
+    LinearWarmup,
+    OneCycleLR,
+)
+from framework.paddle.optimizer.lr.decay import (
+    ExponentialDecay,
+    InverseTimeDecay,
+    LambdaDecay,
+    MultiplicativeDecay,
+    MultiStepDecay,
+    NaturalExpDecay,
+    NoamDecay,
+    PiecewiseDecay,
+    PolynomialDecay,
+    StepDecay,
+)
+
+__all__ = [
+    "CosineAnnealingDecay",
+    "CosineAnnealingWarmRestarts",
+    "CyclicLR",
+    "ExponentialDecay",
+    "InverseTimeDecay",
+    "LRScheduler",
+    "LambdaDecay",
+    "LinearLR",
+    "LinearWarmup",
+    "MultiStepDecay",
+    "MultiplicativeDecay",
+    "NaturalExpDecay",
+    "NoamDecay",
+    "OneCycleLR",
+    "PiecewiseDecay",
+    "PolynomialDecay",
+    "ReduceOnPlateau",
+    "StepDecay",
+]

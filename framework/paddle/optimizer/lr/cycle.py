@@ -1,0 +1,284 @@
+"""Schedules that rise or come back: warmup, lines, cosines and cycles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from framework.paddle.optimizer.lr.base import LRScheduler, number, positive
+
+
+class LinearWarmup(LRScheduler):
+    """From `start_lr` to `end_lr` within `warmup_steps`, then `learning_rate`: a number, or a schedule that starts
+    there."""
+
+    def __init__(
+        self,
+        learning_rate: float | LRScheduler,
+        warmup_steps: int,
+        start_lr: float,
+        end_lr: float,
+        last_epoch: int = -1,
+        verbose: bool = False,
+    ) -> None:
+        if not isinstance(learning_rate, float | int | LRScheduler):
+            raise TypeError(
+                f"LinearWarmup: learning_rate is a number or a schedule, received {type(learning_rate).__name__}"
+            )
+        positive(warmup_steps, "warmup_steps", "LinearWarmup")
+        assert end_lr > start_lr, f"LinearWarmup: end_lr {end_lr} must be above start_lr {start_lr}"
+        self.learning_rate, self.warmup_steps = learning_rate, warmup_steps
+        self.start_lr, self.end_lr = start_lr, end_lr
+        super().__init__(start_lr, last_epoch, verbose)
+
+    def state_dict(self) -> dict[str, Any]:
+        state = super().state_dict()
+        if isinstance(self.learning_rate, LRScheduler):
+            state["LinearWarmup_LR"] = self.learning_rate.state_dict()
+        return state
+
+    def set_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        super().set_state_dict({k: v for k, v in state_dict.items() if k != "LinearWarmup_LR"})
+        if isinstance(self.learning_rate, LRScheduler):
+            self.learning_rate.set_state_dict(state_dict["LinearWarmup_LR"])
+
+    set_dict = set_state_dict
+
+    def get_lr(self) -> float:
+        if self.last_epoch < self.warmup_steps:
+            return (self.end_lr - self.start_lr) * self.last_epoch / self.warmup_steps + self.start_lr
+        if isinstance(self.learning_rate, LRScheduler):
+            self.learning_rate.step(self.last_epoch - self.warmup_steps)
+            return self.learning_rate()
+        return self.learning_rate
+
+
+class LinearLR(LRScheduler):
+    """From `lr * start_factor` to `lr * end_factor` in a line of `total_steps`, then constant."""
+
+    def __init__(
+        self,
+        learning_rate: float,
+        total_steps: int,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        last_epoch: int = -1,
+        verbose: bool = False,
+    ) -> None:
+        if not 0 < start_factor <= 1.0:
+            raise ValueError(f"LinearLR: start_factor must be above 0 and up to 1, received {start_factor}")
+        if not 0 <= end_factor <= 1.0:
+            raise ValueError(f"LinearLR: end_factor must be from 0 to 1, received {end_factor}")
+        if total_steps <= 0:
+            raise ValueError(f"LinearLR: total_steps must be above 0, received {total_steps}")
+        self.total_steps, self.start_factor, self.end_factor = total_steps, start_factor, end_factor
+        super().__init__(learning_rate, last_epoch, verbose)
+
+    def get_lr(self) -> float:
+        if self.last_epoch == 0:
+            return self.base_lr * self.start_factor
+        if self.last_epoch > self.total_steps:
+            return self.last_lr
+        rise = self.end_factor - self.start_factor
+        before = self.total_steps * self.start_factor + (self.last_epoch - 1) * rise
+        return self.last_lr * (1.0 + rise / before)
+
+
+class CosineAnnealingDecay(LRScheduler):
+    """Half a cosine from lr to `eta_min` within `T_max` steps, and up again as long after it. Each rate goes on from
+    the one before, so a rate that was changed by hand is kept."""
+
+    def __init__(
+        self,
+        learning_rate: float,
+        T_max: int,
+        eta_min: float = 0,
+        last_epoch: int = -1,
+        verbose: bool = False,
+    ) -> None:
+        if not isinstance(T_max, int):
+            raise TypeError(f"CosineAnnealingDecay: T_max is an int, received {type(T_max).__name__}")
+        if not isinstance(eta_min, float | int):
+            raise TypeError(f"CosineAnnealingDecay: eta_min is a number, received {type(eta_min).__name__}")
+        positive(T_max, "T_max", "CosineAnnealingDecay")
+        self.T_max, self.eta_min = T_max, float(eta_min)
+        super().__init__(learning_rate, last_epoch, verbose)
+
+    def _height(self, epoch: int) -> float:
+        return 1 + math.cos(math.pi * epoch / self.T_max)
+
+    def get_lr(self) -> float:
+        if self.last_epoch == 0:
+            return self.base_lr
+        if (self.last_epoch - 1 - self.T_max) % (
+            2 * self.T_max
+        ) == 0:  # it was at the bottom: nothing to go on from
+            return self.last_lr + (self.base_lr - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2
+        ratio = self._height(self.last_epoch) / self._height(self.last_epoch - 1)
+        return ratio * (self.last_lr - self.eta_min) + self.eta_min
+
+    def _get_closed_form_lr(self) -> float:
+        return self.eta_min + (self.base_lr - self.eta_min) * self._height(self.last_epoch) / 2
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Half a cosine from lr to `eta_min` within `T_0` steps, then again within `T_0 * T_mult`, and so on."""
+
+    def __init__(
+        self,
+        learning_rate: float,
+        T_0: int,
+        T_mult: int = 1,
+        eta_min: float = 0,
+        last_epoch: int = -1,
+        verbose: bool = False,
+    ) -> None:
+        if T_0 <= 0 or not isinstance(T_0, int):
+            raise ValueError(f"CosineAnnealingWarmRestarts: T_0 is a positive integer, received {T_0!r}")
+        if T_mult < 1 or not isinstance(T_mult, int):
+            raise ValueError(
+                f"CosineAnnealingWarmRestarts: T_mult is a positive integer, received {T_mult!r}"
+            )
+        self.T_0, self.T_i, self.T_mult, self.eta_min = T_0, T_0, T_mult, eta_min
+        self.T_cur: float = last_epoch
+        super().__init__(learning_rate, last_epoch, verbose)
+
+    def get_lr(self) -> float:
+        height = 1 + math.cos(math.pi * self.T_cur / self.T_i)
+        return self.eta_min + (self.base_lr - self.eta_min) * height / 2
+
+    def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
+        """Go on to the next rate, or to that of `epoch`, which may be a part of one: `epoch + batch / batches`."""
+        if epoch is None and self.last_epoch < 0:
+            epoch = 0
+        if epoch is None:
+            epoch = self.last_epoch + 1
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur -= self.T_i
+                self.T_i *= self.T_mult
+        elif epoch < 0:
+            raise ValueError(
+                f"CosineAnnealingWarmRestarts.step: epoch must not be negative, received {epoch}"
+            )
+        elif epoch < self.T_0:
+            self.T_cur, self.T_i = epoch, self.T_0
+        elif self.T_mult == 1:
+            self.T_cur = epoch % self.T_0
+        else:
+            restarts = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
+            self.T_cur = epoch - self.T_0 * (self.T_mult**restarts - 1) / (self.T_mult - 1)
+            self.T_i = self.T_0 * self.T_mult**restarts
+        self.last_epoch = math.floor(epoch)
+        self.last_lr = self.get_lr()
+        self._say()
+
+
+class OneCycleLR(LRScheduler):
+    """Up from `max_learning_rate / divide_factor` within `phase_pct` of the steps and down to `end_learning_rate`;
+    with `three_phase` first down to the initial rate as fast as it rose."""
+
+    def __init__(
+        self,
+        max_learning_rate: float,
+        total_steps: int,
+        divide_factor: float = 25.0,
+        end_learning_rate: float = 0.0001,
+        phase_pct: float = 0.3,
+        anneal_strategy: str = "cos",
+        three_phase: bool = False,
+        last_epoch: int = -1,
+        verbose: bool = False,
+    ) -> None:
+        top = number(max_learning_rate, "max_learning_rate", "OneCycleLR")
+        end = number(end_learning_rate, "end_learning_rate", "OneCycleLR")
+        if not isinstance(total_steps, int):
+            raise TypeError(f"OneCycleLR: total_steps is an int, received {type(total_steps).__name__}")
+        if total_steps <= 0:
+            raise ValueError(f"OneCycleLR: total_steps must be above 0, received {total_steps}")
+        if not isinstance(phase_pct, float):
+            raise TypeError(f"OneCycleLR: phase_pct is a float, received {type(phase_pct).__name__}")
+        if not 0 <= phase_pct <= 1:
+            raise ValueError(f"OneCycleLR: phase_pct must be from 0 to 1, received {phase_pct}")
+        if not isinstance(divide_factor, float | int):
+            raise TypeError(f"OneCycleLR: divide_factor is a number, received {type(divide_factor).__name__}")
+        if three_phase and phase_pct >= 0.5:
+            raise ValueError(
+                f"OneCycleLR: phase_pct must be below 0.5 with three phases, received {phase_pct}"
+            )
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"OneCycleLR: anneal_strategy is cos or linear, received {anneal_strategy!r}")
+        low, first, last = top / float(divide_factor), phase_pct * total_steps - 1, total_steps - 1
+        self.total_steps, self.anneal_strategy = total_steps, anneal_strategy
+        self._rates = [low, top, low, end] if three_phase else [low, top, end]
+        self._ends = [0, first, 2 * first, last] if three_phase else [0, first, last]
+        super().__init__(low, last_epoch, verbose)
+
+    def get_lr(self) -> float:
+        step, ends, rates = self.last_epoch, self._ends, self._rates
+        if step > self.total_steps:
+            raise ValueError(f"OneCycleLR: step {step} of a schedule of {self.total_steps} steps")
+        phase = next((i for i in range(len(ends) - 2) if step <= ends[i + 1]), len(ends) - 2)
+        start, end = rates[phase], rates[phase + 1]
+        share = (step - ends[phase]) / (ends[phase + 1] - ends[phase])
+        if self.anneal_strategy == "cos":
+            return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
+        return (end - start) * share + start
+
+
+class CyclicLR(LRScheduler):
+    """Up and down between two rates, in `step_size_up` and `step_size_down` steps (as many by default).
+
+    `triangular2` halves the height with each cycle, `exp_range` multiplies it by `exp_gamma**step`. `scale_fn` takes
+    the place of `mode`: it gets the number of the cycle from 1, or the step when `scale_mode` is "iterations".
+    """
+
+    def __init__(
+        self,
+        base_learning_rate: float,
+        max_learning_rate: float,
+        step_size_up: int,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        exp_gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        last_epoch: int = -1,
+        verbose: bool = False,
+    ) -> None:
+        top = number(max_learning_rate, "max_learning_rate", "CyclicLR")
+        for name, size in (("step_size_up", step_size_up), ("step_size_down", step_size_down)):
+            if size is not None and not isinstance(size, int):
+                raise TypeError(f"CyclicLR: {name} is an int, received {type(size).__name__}")
+            if size is not None and size <= 0:
+                raise ValueError(f"CyclicLR: {name} must be above 0, received {size}")
+        if not isinstance(exp_gamma, float):
+            raise TypeError(f"CyclicLR: exp_gamma is a float, received {type(exp_gamma).__name__}")
+        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
+            raise ValueError(
+                f"CyclicLR: mode is triangular, triangular2 or exp_range, or give scale_fn; received {mode!r}"
+            )
+        if scale_mode not in ("cycle", "iterations"):
+            raise ValueError(f"CyclicLR: scale_mode is cycle or iterations, received {scale_mode!r}")
+        up = float(step_size_up)
+        self.cycle_size = up + (up if step_size_down is None else float(step_size_down))
+        self.step_up_pct = up / self.cycle_size
+        self.max_lr = top
+        self.amplitude = top - base_learning_rate
+        self.mode, self.gamma, self.scale_fn, self.scale_mode = mode, exp_gamma, scale_fn, scale_mode
+        super().__init__(base_learning_rate, last_epoch, verbose)
+
+    def get_lr(self) -> float:
+        cycle = 1 + self.last_epoch // self.cycle_size
+        place = 1.0 + self.last_epoch / self.cycle_size - cycle
+        rising = place <= self.step_up_pct
+        height = place / self.step_up_pct if rising else (1 - place) / (1 - self.step_up_pct)
+        return self.base_lr + self.amplitude * height * self._scale(cycle)
+
+    def _scale(self, cycle: float) -> float:
+        if self.scale_fn is not None:
+            return self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        if self.mode == "triangular2":
+            return 1 / 2.0 ** (cycle - 1)
+        return self.gamma**self.last_epoch if self.mode == "exp_range" else 1.0

@@ -1,0 +1,48 @@
+"""paddle.regularizer: what a parameter adds to its own gradient."""
+
+from __future__ import annotations
+
+from framework.optimizer.regularizer import WeightDecay
+from framework.paddle.tensor import Tensor, wrap
+
+
+class WeightDecayRegularizer:
+    """Base of the two: a coefficient, and the core's value of the decay."""
+
+    decay: WeightDecay
+
+    def __init__(self, coeff: float = 0.0) -> None:
+        self._coeff = float(coeff)
+
+    @property
+    def coeff(self) -> float:
+        return self._coeff
+
+    def __call__(self, param: Tensor, grad: Tensor, block: object = None) -> Tensor:
+        """The term that is added to the gradient."""
+        return wrap(self.decay.add_to(grad._value * 0, param._value))
+
+
+class L1Decay(WeightDecayRegularizer):
+    """Adds `coeff * sign(parameter)` to the gradient, the gradient of `coeff * sum(|parameter|)`."""
+
+    def __init__(self, coeff: float = 0.0) -> None:
+        super().__init__(coeff)
+        self.decay = WeightDecay(l1=self._coeff)
+
+    def __str__(self) -> str:
+        return f"L1Decay, coeff={self._coeff:f}"
+
+
+class L2Decay(WeightDecayRegularizer):
+    """Adds `coeff * parameter` to the gradient, the gradient of `coeff / 2 * sum(parameter**2)`."""
+
+    def __init__(self, coeff: float = 0.0) -> None:
+        super().__init__(coeff)
+        self.decay = WeightDecay(l2=self._coeff)
+
+    def __str__(self) -> str:
+        return f"L2Decay, coeff={self._coeff:f}"
+
+
+__all__ = ["L1Decay", "L2Decay"]

@@ -1,0 +1,13 @@
+"""paddle.sysconfig: folders that C++ extensions of Paddle would look into. There are no headers or libraries here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def get_include() -> str:
+    return str(Path(__file__).parent / "include")
+
+
+def get_lib() -> str:
+    return str(Path(__file__).parent / "libs")
