@@ -7,7 +7,10 @@ from typing import Any
 from framework.core.errors import ShapeError
 from framework.paddle.tensor import Tensor
 
-METHODS_ONLY = (*("coalesce", "cols", "crows", "indices", "nnz"), "to_sparse_coo", "to_sparse_csr", "values")
+METHODS_ONLY = (
+    *("coalesce", "cols", "crows", "indices", "nnz", "to_dense"),
+    *("to_sparse_coo", "to_sparse_csr", "values"),
+)
 
 
 def to_sparse_coo(x: Tensor, sparse_dim: int) -> Any:
@@ -38,6 +41,6 @@ def _of_sparse_only(name: str) -> Any:
     return refuse
 
 
-coalesce, cols, crows, indices, nnz, values = map(
-    _of_sparse_only, ("coalesce", "cols", "crows", "indices", "nnz", "values")
+coalesce, cols, crows, indices, nnz, to_dense, values = map(
+    _of_sparse_only, ("coalesce", "cols", "crows", "indices", "nnz", "to_dense", "values")
 )

@@ -133,9 +133,8 @@ class SparseCooTensor(SparseTensor):
     def flat(self) -> np.ndarray:
         """The positions as numbers in the order of the sparse axes."""
         sizes = self._shape[: len(self.positions)]
-        return (
-            np.ravel_multi_index(tuple(self.positions), tuple(sizes)) if self.nnz() else np.zeros(0, np.int64)
-        )
+        strides = np.cumprod([1, *sizes[:0:-1]])[::-1]
+        return (self.positions * strides[:, None]).sum(0)
 
     def coalesce(self, name: str | None = None) -> SparseCooTensor:
         """Positions in order, each once: values at equal positions are added."""
