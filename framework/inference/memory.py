@@ -7,6 +7,7 @@ import ctypes
 import sys
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+_keeping = False  # keep_memory took effect
 
 
 def keep_memory() -> bool:
@@ -17,6 +18,7 @@ def keep_memory() -> bool:
     once used is not returned to the system, so a library call does not do it: `oar infer` and the benchmarks do.
     Call it before the first model is made. Returns whether it took effect; without glibc it does nothing.
     """
+    global _keeping
     if sys.platform != "linux":
         return False
     try:
@@ -24,7 +26,8 @@ def keep_memory() -> bool:
     except (OSError, AttributeError):
         return False
     settings = ((_M_MMAP_THRESHOLD, 1 << 30), (_M_TRIM_THRESHOLD, 2**31 - 1), (_M_ARENA_MAX, 1))
-    return all([bool(mallopt(name, value)) for name, value in settings])
+    _keeping = all([bool(mallopt(name, value)) for name, value in settings])
+    return _keeping
 
 
 def release_memory() -> None:
@@ -35,3 +38,12 @@ def release_memory() -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
+
+
+def release_after_item() -> None:
+    """As `release_memory`, after each page of many: 3 ms, and resident memory does not creep up with their sizes.
+
+    Does nothing after `keep_memory`, which wants freed memory for the next page.
+    """
+    if not _keeping:
+        release_memory()

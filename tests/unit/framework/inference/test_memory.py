@@ -40,6 +40,7 @@ def test_every_setting_is_made_and_must_be_taken(answers, expected, monkeypatch:
 
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(ctypes, "CDLL", Library)
+    monkeypatch.setattr(memory, "_keeping", False)  # is put back after the test
     assert memory.keep_memory() is expected
     assert made == [(-3, 1 << 30), (-1, 2**31 - 1), (-8, 1)]  # glibc's malloc.h
 
@@ -50,3 +51,13 @@ def test_elsewhere_it_does_nothing(monkeypatch: pytest.MonkeyPatch):
     assert memory.keep_memory() is False
     monkeypatch.setattr(sys, "platform", "darwin")
     assert memory.keep_memory() is False
+
+
+def test_memory_is_released_after_an_item_unless_it_is_kept(monkeypatch: pytest.MonkeyPatch):
+    released = []
+    monkeypatch.setattr(memory, "release_memory", lambda: released.append(1))
+    monkeypatch.setattr(memory, "_keeping", False)
+    memory.release_after_item()
+    monkeypatch.setattr(memory, "_keeping", True)
+    memory.release_after_item()
+    assert released == [1]
