@@ -84,9 +84,10 @@ def normalize(
     data_format: str = "CHW",
     to_rgb: bool = False,
 ) -> Any:
-    """(img - mean) / std; `data_format` says where the channels of an array or a Tensor are."""
+    """(img - mean) / std; `data_format` says where the channels of an array or a Tensor are. `to_rgb` reads the last
+    axis of an array backwards, and does nothing to a Tensor."""
     if isinstance(img, Tensor):
-        return wrap(as_array(core.normalize(img.numpy(), mean, std, data_format, to_rgb)))
+        return wrap(as_array(core.normalize(img.numpy(), mean, std, data_format)))
     return core.normalize(img, mean, std, data_format, to_rgb)
 
 
