@@ -11,7 +11,7 @@ import pytest
 from framework import paddle
 from framework.core.errors import ShapeError
 
-nn, I = paddle.nn, paddle.nn.initializer
+nn, init = paddle.nn, paddle.nn.initializer
 
 
 @pytest.fixture(autouse=True)
@@ -80,14 +80,14 @@ def test_layer_dict_is_a_dict() -> None:
 @pytest.mark.parametrize(
     ("initializer", "mean", "std", "bound"),
     [
-        (I.Normal(1.0, 2.0), 1.0, 2.0, math.inf),
-        (I.TruncatedNormal(1.0, 2.0), 1.0, 2.0 * 0.8796, 5.0),
-        (I.Uniform(-2.0, 4.0), 1.0, 6 / math.sqrt(12), 4.0),
-        (I.XavierUniform(), 0.0, math.sqrt(2 / 500), math.sqrt(6 / 500)),
-        (I.XavierNormal(fan_in=100, fan_out=100), 0.0, 0.1, math.inf),
-        (I.KaimingNormal(), 0.0, math.sqrt(2 / 200), math.inf),
-        (I.KaimingUniform(fan_in=50), 0.0, math.sqrt(2 / 50), math.sqrt(6 / 50)),
-        (I.Constant(3), 3.0, 0.0, 3.0),
+        (init.Normal(1.0, 2.0), 1.0, 2.0, math.inf),
+        (init.TruncatedNormal(1.0, 2.0), 1.0, 2.0 * 0.8796, 5.0),
+        (init.Uniform(-2.0, 4.0), 1.0, 6 / math.sqrt(12), 4.0),
+        (init.XavierUniform(), 0.0, math.sqrt(2 / 500), math.sqrt(6 / 500)),
+        (init.XavierNormal(fan_in=100, fan_out=100), 0.0, 0.1, math.inf),
+        (init.KaimingNormal(), 0.0, math.sqrt(2 / 200), math.inf),
+        (init.KaimingUniform(fan_in=50), 0.0, math.sqrt(2 / 50), math.sqrt(6 / 50)),
+        (init.Constant(3), 3.0, 0.0, 3.0),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -101,30 +101,34 @@ def test_initializers_have_their_moments(initializer: Any, mean: float, std: flo
 
 
 def test_structured_initializers() -> None:
-    square = paddle.create_parameter([4, 6], "float64", default_initializer=I.Orthogonal(2.0)).numpy()
+    square = paddle.create_parameter([4, 6], "float64", default_initializer=init.Orthogonal(2.0)).numpy()
     np.testing.assert_allclose(square @ square.T, 4 * np.eye(4), atol=1e-5)
-    weight = paddle.create_parameter([2, 2, 3], "float32", default_initializer=I.Dirac()).numpy()
+    weight = paddle.create_parameter([2, 2, 3], "float32", default_initializer=init.Dirac()).numpy()
     np.testing.assert_array_equal(weight[:, :, 1], np.eye(2))
-    taken = paddle.create_parameter([9], "float32", default_initializer=I.Assign([1, 2])).numpy()
+    taken = paddle.create_parameter([9], "float32", default_initializer=init.Assign([1, 2])).numpy()
     np.testing.assert_array_equal(taken, [1, 2])
-    for initializer, shape in ((I.Orthogonal(), [3]), (I.Dirac(), [3, 3]), (I.Bilinear(), [1, 1, 2, 3])):
+    for initializer, shape in (
+        (init.Orthogonal(), [3]),
+        (init.Dirac(), [3, 3]),
+        (init.Bilinear(), [1, 1, 2, 3]),
+    ):
         with pytest.raises(ShapeError):
             paddle.create_parameter(shape, "float32", default_initializer=initializer)
 
 
 def test_the_global_initializer_is_for_what_says_nothing() -> None:
-    I.set_global_initializer(I.Constant(2.0), I.Constant(5.0))
+    init.set_global_initializer(init.Constant(2.0), init.Constant(5.0))
     try:
         one = nn.Linear(1, 1)
-        other = nn.Linear(1, 1, weight_attr=I.Constant(7.0), bias_attr=False)
+        other = nn.Linear(1, 1, weight_attr=init.Constant(7.0), bias_attr=False)
     finally:
-        I.set_global_initializer(None)
+        init.set_global_initializer(None)
     assert (one.weight.item(), one.bias.item(), other.weight.item(), other.bias) == (2, 5, 7, None)
 
 
 def test_lazy_parameters_begin_when_they_are_told() -> None:
     with paddle.LazyGuard():
-        layer = nn.Linear(2, 2, weight_attr=I.Constant(3.0))
+        layer = nn.Linear(2, 2, weight_attr=init.Constant(3.0))
     assert layer.weight.shape == [2, 2]
     for parameter in layer.parameters():
         parameter.initialize()
