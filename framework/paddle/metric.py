@@ -85,11 +85,11 @@ class Accuracy(Metric):
         self._name = [f"{base}_top{k}" for k in topk] if self.maxk != 1 else [base]
         self.reset()
 
-    def compute(self, pred: Tensor, label: Tensor, *args: Any) -> Tensor:
+    def compute(self, pred: Tensor, label: Tensor, *args: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """[…, maxk] float32: whether the i-th best class of `pred` is the label ([N], [N, 1], or one-hot)."""
         return _correct(pred, label, self.maxk)
 
-    def update(self, correct: Tensor | np.ndarray, *args: Any) -> float | list[float]:
+    def update(self, correct: Any, *args: Any) -> float | list[float]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Take in what `compute` gave; returns the accuracies of this batch."""
         hits = np.asarray(correct)
         rows = int(np.prod(hits.shape[:-1]))
@@ -124,7 +124,7 @@ class _Counted(Metric):
         super().__init__()
         self._core, self._name = counts, name
 
-    def update(self, preds: Tensor | np.ndarray, labels: Tensor | np.ndarray) -> None:
+    def update(self, preds: Any, labels: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Take in predictions and labels of a batch."""
         for what, value in (("preds", preds), ("labels", labels)):
             if not isinstance(value, Tensor | np.ndarray | np.generic):
