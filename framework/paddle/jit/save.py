@@ -18,7 +18,7 @@ from framework.core.errors import InputError, OarError
 from framework.export import Artifact, TensorSpec, load_artifact
 from framework.export.program import lower_program
 from framework.paddle import dtypes as types
-from framework.paddle.dispatch import Compiled, execute
+from framework.paddle.dispatch import Compiled, run
 from framework.paddle.jit.program import _Result, _Run, trace
 from framework.paddle.jit.recording import Slot
 from framework.paddle.jit.spec import InputSpec
@@ -124,15 +124,15 @@ def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) 
 
         def function(values: Sequence[Any], inputs: Sequence[Any]) -> Any:
             placeholders = [wrap(v) for v in inputs]
-            run = _Run(lambda: call(*placeholders), slots, placeholders, layers)
-            made = run(list(values), np.zeros(2, np.uint32), [])
-            function.result, function.count = run.result, run.count  # type: ignore[attr-defined]
-            return made[: run.count], run
+            traced = _Run(lambda: call(*placeholders), slots, placeholders, layers)
+            made = traced(list(values), np.zeros(2, np.uint32), [])
+            function.result, function.count = traced.result, traced.count  # type: ignore[attr-defined]
+            return made[: traced.count], traced
 
         def lowered(named: Named, inputs: Named, narrow: bool) -> Named:
             given = [inputs[n].astype(s.dtype.numpy) for n, s in zip(names, specs, strict=True)]
-            made, run = function([named[n].astype(weights[n].dtype) for n in weights], given)
-            arrays = _arrays(run.result, made, slots, [named[n] for n in weights], given)
+            made, traced = function([named[n].astype(weights[n].dtype) for n in weights], given)
+            arrays = _arrays(traced.result, made, slots, [named[n] for n in weights], given)
             function.types = [str(a.dtype) for a in arrays]  # type: ignore[attr-defined]
             if narrow:
                 arrays = [a.astype(_NARROW.get(str(a.dtype), a.dtype)) for a in arrays]
@@ -259,7 +259,7 @@ class TranslatedLayer(Layer):
             )
         state = [self._parameters.get(name, self._buffers.get(name)) for name in self._names]
         given = [x if isinstance(x, Tensor) else Tensor(x) for x in inputs]
-        made = execute(self._compiled, [*given, *state])
+        made = run(self._compiled, [*given, *state])
         return _rebuilt(self._description["outputs"], iter(made))
 
     def program(self, method_name: str = "forward") -> Any:
