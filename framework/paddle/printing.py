@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from jax.core import Tracer
 
-from framework.paddle.places import place_of
 from framework.paddle.tensor import Parameter, Tensor
 
 
@@ -111,7 +110,7 @@ def tensor_text(tensor: Tensor) -> str:
     """What `repr` and `str` of a Tensor give."""
     value = tensor._value
     head = (
-        f"Tensor(shape={tensor.shape}, dtype={tensor.dtype.name}, place={place_of(value)}, "
+        f"Tensor(shape={tensor.shape}, dtype={tensor.dtype.name}, place={tensor.place}, "
         f"stop_gradient={tensor.stop_gradient},\n       "
     )
     if isinstance(tensor, Parameter):

@@ -75,17 +75,17 @@ def outlines(rng: np.random.Generator) -> None:
     cells(rng)
     coco = json.loads(Path("cells/cells.json").read_text(encoding="utf-8"))
     names = {one["id"]: one["name"] for one in coco["categories"]}
-    for picture in coco["images"]:
+    for photo in coco["images"]:
         shapes = []
         for one in coco["annotations"]:
-            if one["image_id"] == picture["id"]:
+            if one["image_id"] == photo["id"]:
                 x, y, side, _ = one["bbox"]
                 points = [[x, y], [x + side, y + side]]
                 if one["category_id"] == 1:
                     points = [[x, y], [x + side, y], [x + side, y + side], [x, y + side]]
                 kind = "polygon" if len(points) == 4 else "rectangle"
                 shapes.append({"label": names[one["category_id"]], "points": points, "shape_type": kind})
-        stem = Path(picture["file_name"]).stem
+        stem = Path(photo["file_name"]).stem
         write(f"outlines/{stem}.jpg", image.read(f"cells/images/{stem}.jpg"))
         write_text(f"outlines/{stem}.json", json.dumps({"shapes": shapes, "imagePath": f"{stem}.jpg"}))
 

@@ -448,7 +448,7 @@ class StaticNode(Node):
 
     def _tensors(self) -> list[Any]:
         """The inputs as they were, with their histories."""
-        edges, inputs = iter(self.edges), list(self.values)
+        edges, inputs = iter(self.edges), [*self.values[:-1], wrap(self.values[-1])]
         for index, wanted in enumerate(self.program.mask):
             if wanted:
                 edge, tensor = next(edges), wrap(inputs[index])

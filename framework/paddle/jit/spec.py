@@ -56,7 +56,8 @@ class InputSpec:
         return self
 
     def __repr__(self) -> str:
-        return f"InputSpec(shape={self.shape}, dtype={self.dtype!r}, name={self.name}, stop_gradient={self.stop_gradient})"
+        parts = f"shape={self.shape}, dtype={self.dtype!r}, name={self.name}"
+        return f"InputSpec({parts}, stop_gradient={self.stop_gradient})"
 
     def __hash__(self) -> int:
         return hash((self.shape, self.dtype.name, self.name, self.stop_gradient))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
@@ -128,12 +129,29 @@ class StaticFunction:
         arguments, named = with_tensors((args, kwargs), tensors)
         layers = list(layers_of(self._owner, self.dygraph_function, args, kwargs))
         known = programs[-1].slots if programs else ()
-        with explained(self.__name__):
+        with explained(self.__name__), _converted_layers(layers if self._convert else ()):
             return trace(lambda: self.python_function(*arguments, **named), tensors, layers, known)
 
     def concrete_programs(self) -> list[StaticProgram]:
         """All programs that were compiled."""
         return [program for programs in self._programs.values() for program in programs]
+
+
+@contextlib.contextmanager
+def _converted_layers(layers: Iterable[Layer]) -> Iterator[None]:
+    """Within the block the user's own layers run with their control flow converted, in containers too."""
+    changed: list[Layer] = []
+    for layer in layers:
+        if "forward" not in layer.__dict__:
+            made = transformed(layer.forward)
+            if made is not layer.forward and getattr(made, "__func__", None) is not type(layer).forward:
+                object.__setattr__(layer, "forward", made)
+                changed.append(layer)
+    try:
+        yield
+    finally:
+        for layer in changed:
+            layer.__dict__.pop("forward", None)
 
 
 class explained:

@@ -3,3 +3,4 @@
 from __future__ import annotations
 
 from framework.paddle.vision import models as models
+from framework.paddle.vision import ops as ops

@@ -87,7 +87,9 @@ class GoogLeNet(nn.Layer):
             x = getattr(self, f"_pool_o{number}")(x)
         if self.num_classes > 0:
             x = getattr(self, f"_conv_o{number}")(x).flatten(1)
-            x = getattr(self, f"_drop_o{number}")(F.relu(getattr(self, f"_fc_o{number}")(x)))
+            x = getattr(self, f"_fc_o{number}")(x)
+            # Paddle's second head has no activation, and its weights are trained so.
+            x = getattr(self, f"_drop_o{number}")(F.relu(x) if number == 1 else x)
             x = getattr(self, f"_out{number}")(x)
         return x
 

@@ -73,7 +73,9 @@ def test_polygons_and_rectangles(tmp_path: Path) -> None:
 def test_shapes_of_one_group_are_one_object(tmp_path: Path) -> None:
     halves = [shape("leaf", [[x, 0], [x + 10, 0], [x + 10, 10], [x, 10]], group_id=3) for x in (0, 5)]
     annotate(tmp_path / "in/a.json", *halves, shape("bud", halves[0]["points"], group_id=3), BOX, BOX)
-    data = json.loads(convert_labelme(tmp_path / "in", tmp_path / "out").annotations.read_text())
+    data = json.loads(
+        convert_labelme(tmp_path / "in", tmp_path / "out").annotations.read_text(encoding="utf-8")
+    )
     leaf, *others = data["annotations"]
     assert len(leaf["segmentation"]) == 2 and leaf["bbox"] == [0, 0, 15, 10]
     assert leaf["area"] == 150  # what both cover counts once
@@ -82,20 +84,19 @@ def test_shapes_of_one_group_are_one_object(tmp_path: Path) -> None:
 
 def test_the_image_may_be_elsewhere_or_inside(tmp_path: Path) -> None:
     file = annotate(tmp_path / "in/a.json", BOX, imagePath="..\\photos\\one.png")
-    picture = file.with_suffix(".png").rename(tmp_path / "one.png")
-    inside = base64.b64encode(picture.read_bytes()).decode()
+    photo = file.with_suffix(".png").rename(tmp_path / "one.png")
+    inside = base64.b64encode(photo.read_bytes()).decode()
     with pytest.raises(InputError, match=r"a\.json, imagePath: the image of an annotation is not there"):
         convert_labelme(tmp_path / "in", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     (tmp_path / "photos").mkdir()
-    (tmp_path / "photos/one.png").write_bytes(picture.read_bytes())
+    (tmp_path / "photos/one.png").write_bytes(photo.read_bytes())
     convert_labelme(tmp_path / "in", tmp_path / "beside")
-    file.write_text(
-        json.dumps({**json.loads(file.read_text()), "imageData": inside, "imagePath": "gone.png"})
-    )
+    data = {**json.loads(file.read_text(encoding="utf-8")), "imageData": inside, "imagePath": "gone.png"}
+    file.write_text(json.dumps(data), encoding="utf-8")
     convert_labelme(tmp_path / "in", tmp_path / "inside")
     for name in ("beside", "inside"):
-        assert (tmp_path / name / "images/a.png").read_bytes() == picture.read_bytes()
+        assert (tmp_path / name / "images/a.png").read_bytes() == photo.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -132,7 +133,11 @@ def test_errors_name_file_and_field(tmp_path: Path, more: dict[str, Any], said: 
 
 
 @pytest.mark.parametrize(
-    "spoil", [lambda path: path.write_text('{"images": []}'), lambda path: path.write_text("[1]")]
+    "spoil",
+    [
+        lambda path: path.write_text('{"images": []}', encoding="utf-8"),
+        lambda path: path.write_text("[1]", encoding="utf-8"),
+    ],
 )
 def test_other_json_files_are_named(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
     spoil(annotate(tmp_path / "in/a.json", BOX))
