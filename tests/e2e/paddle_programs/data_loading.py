@@ -82,7 +82,7 @@ for workers in (0, 2):
 report("batch0", images[1])
 
 order = BatchSampler(sampler=EveryOther(squares), batch_size=5, drop_last=False)
-for images, labels in DataLoader(squares, batch_sampler=order):
+for _, labels in DataLoader(squares, batch_sampler=order):
     report("sampled", labels)
 for rows in DataLoader(Numbers(7), batch_size=3):
     rows = rows[0] if isinstance(rows, (list, tuple)) else rows
