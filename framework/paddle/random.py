@@ -80,17 +80,17 @@ def get_rng_state() -> list[tuple[int, int]]:
 
 
 def set_rng_state(state_list: list[tuple[int, int]]) -> None:
-    """Go back to a random state."""
+    """Go on from a state that `get_rng_state` returned."""
     default_generator.set_state(state_list[0])
 
 
 def get_cuda_rng_state() -> list[tuple[int, int]]:
-    """The random state: all devices share it."""
+    """`get_rng_state`: all devices have one stream here."""
     return get_rng_state()
 
 
 def set_cuda_rng_state(state_list: list[tuple[int, int]]) -> None:
-    """Go back to a random state: all devices share it."""
+    """`set_rng_state`: all devices have one stream here."""
     set_rng_state(state_list)
 
 
