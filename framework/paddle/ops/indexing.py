@@ -25,9 +25,11 @@ from framework.paddle.tensor import Tensor
 __all__: list[str] = []
 
 # The parts of a plan. AT: a position, data. FROM: a slice of fixed length, its start is data. CUT: a slice with fixed
-# ends. NEW: a new axis. PICK: an array of positions, data. FLAG: a mask of no dimensions, fixed.
+# ends. NEW: a new axis. PICK: an array of positions, data; a short list of n numbers as n numbers, which reach the device
+# sooner than an array. FLAG: a mask of no dimensions, fixed.
 AT, FROM, CUT, NEW, PICK, FLAG = range(6)
 _WHOLE = (CUT, None, None, None)
+_SHORT = 16
 Part = tuple[Any, ...]
 Plan = tuple[Part, ...]
 
@@ -83,6 +85,12 @@ def _add_slice(part: slice, size: int, parts: list[Part], data: list[Any]) -> No
 def _add_array(x: Tensor, item: Any, part: Any, axis: int, parts: list[Part], data: list[Any]) -> int:
     """Put a Tensor, an array, a list or a number into the plan; returns how many axes it takes."""
     sizes = x._value.shape
+    if part.__class__ is list and 0 < len(part) <= _SHORT and all(p.__class__ is int for p in part):
+        if axis >= len(sizes) or min(part) < -sizes[axis] or max(part) >= sizes[axis]:
+            raise _outside(x, item, axis)
+        parts.append((PICK, 1, len(part)))
+        data.extend(part)
+        return 1
     values = part._value if isinstance(part, Tensor) else part
     if not isinstance(values, jax.Array):
         if not isinstance(values, np.ndarray | np.generic):
@@ -102,7 +110,7 @@ def _add_array(x: Tensor, item: Any, part: Any, axis: int, parts: list[Part], da
             )
         mask = part.numpy() if isinstance(part, Tensor) else np.asarray(values)
         for positions in np.nonzero(mask):
-            parts.append((PICK, 1))
+            parts.append((PICK, 1, 0))
             data.append(positions)
         return values.ndim
     if values.dtype.kind not in "iu" or axis >= len(sizes):
@@ -111,7 +119,7 @@ def _add_array(x: Tensor, item: Any, part: Any, axis: int, parts: list[Part], da
         lowest, highest = values.min(), values.max()
         if lowest < -sizes[axis] or highest >= sizes[axis]:
             raise _outside(x, item, axis)
-    parts.append((PICK, values.ndim) if values.ndim else (AT,))
+    parts.append((PICK, values.ndim, 0) if values.ndim else (AT,))
     data.append(values)
     return 1
 
@@ -174,7 +182,10 @@ def _cut(x: jax.Array, plan: Plan, data: list[Any]) -> tuple[list[Any], list[Any
             windows.append((0, size, slice(*part[1:])))
         else:
             windows.append((0, size, slice(None)))
-            picks.append(next(values))
+            count = part[2]
+            picks.append(
+                jnp.stack([jnp.asarray(next(values)) for _ in range(count)]) if count else next(values)
+            )
     windows.extend((0, size, slice(None)) for size in x.shape[len(windows) :])
     return windows, picks
 
