@@ -25,7 +25,7 @@ from framework.paddle.tensor import Tensor
 __all__: list[str] = []
 
 # The parts of a plan. AT: a position, data. FROM: a slice of fixed length, its start is data. CUT: a slice with fixed
-# ends. NEW: a new axis. PICK: an array of positions, data; a short list of n numbers as n numbers, which reach the device
+# ends. NEW: a new axis. PICK: an array of positions, data; a short list as that many numbers, which reach the device
 # sooner than an array. FLAG: a mask of no dimensions, fixed.
 AT, FROM, CUT, NEW, PICK, FLAG = range(6)
 _WHOLE = (CUT, None, None, None)
