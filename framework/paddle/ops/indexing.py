@@ -43,12 +43,12 @@ def _plan(x: Tensor, item: Any) -> tuple[Plan, list[Any]]:
     items = item if isinstance(item, tuple) else (item,)
     parts: list[Part] = []
     data: list[Any] = []
-    sizes = x._value.shape
+    sizes = _sizes(x)
     axis = 0
     for position, part in enumerate(items):
         kind = part.__class__
         if kind is int:
-            if axis >= len(sizes) or not -sizes[axis] <= part < sizes[axis]:
+            if axis >= len(sizes) or _exceeds(part, part, sizes[axis]):
                 raise _outside(x, item, axis)
             parts.append((AT,))
             data.append(part)
@@ -71,6 +71,15 @@ def _plan(x: Tensor, item: Any) -> tuple[Plan, list[Any]]:
     return tuple(parts), data
 
 
+def _sizes(x: Tensor) -> tuple[int, ...]:
+    """The shape; -1 for a size that is not known before a static program runs."""
+    return x._value.shape if isinstance(x._value, jax.Array) else tuple(x.shape)
+
+
+def _exceeds(lowest: int, highest: int, size: int) -> bool:
+    return size != -1 and (lowest < -size or highest >= size)
+
+
 def _add_slice(part: slice, size: int, parts: list[Part], data: list[Any]) -> None:
     start, stop, step = (None if p is None else int(p) for p in (part.start, part.stop, part.step))
     if step == 0:
@@ -84,20 +93,19 @@ def _add_slice(part: slice, size: int, parts: list[Part], data: list[Any]) -> No
 
 def _add_array(x: Tensor, item: Any, part: Any, axis: int, parts: list[Part], data: list[Any]) -> int:
     """Put a Tensor, an array, a list or a number into the plan; returns how many axes it takes."""
-    sizes = x._value.shape
+    sizes = _sizes(x)
     if part.__class__ is list and 0 < len(part) <= _SHORT and all(p.__class__ is int for p in part):
-        if axis >= len(sizes) or min(part) < -sizes[axis] or max(part) >= sizes[axis]:
+        if axis >= len(sizes) or _exceeds(min(part), max(part), sizes[axis]):
             raise _outside(x, item, axis)
         parts.append((PICK, 1, len(part)))
         data.extend(part)
         return 1
-    values = part._value if isinstance(part, Tensor) else part
-    if not isinstance(values, jax.Array):
+    values: Any = part._value if isinstance(part, Tensor) else part
+    if not isinstance(part, Tensor | jax.Array):
         if not isinstance(values, np.ndarray | np.generic):
-            values = _listed(x, item, values)
-        values = (
-            values.astype(np.int64) if values.size == 0 and values.dtype.kind == "f" else np.asarray(values)
-        )
+            values = _listed(x, values)
+        # A copy: the array may change before the gradient is asked for.
+        values = np.array(values, np.int64 if values.size == 0 and values.dtype.kind == "f" else None)
     if values.dtype == np.bool_:
         if values.ndim == 0:
             parts.append((FLAG, bool(values if isinstance(values, np.ndarray) else part)))
@@ -115,16 +123,15 @@ def _add_array(x: Tensor, item: Any, part: Any, axis: int, parts: list[Part], da
         return values.ndim
     if values.dtype.kind not in "iu" or axis >= len(sizes):
         raise _outside(x, item, axis) if values.dtype.kind in "iu" else _no_index(x, part)
-    if isinstance(values, np.ndarray) and values.size:
-        lowest, highest = values.min(), values.max()
-        if lowest < -sizes[axis] or highest >= sizes[axis]:
-            raise _outside(x, item, axis)
+    known = isinstance(values, np.ndarray) and values.size > 0
+    if known and _exceeds(int(values.min()), int(values.max()), sizes[axis]):
+        raise _outside(x, item, axis)
     parts.append((PICK, values.ndim, 0) if values.ndim else (AT,))
-    data.append(values)
+    data.append(part if isinstance(part, Tensor) else values)
     return 1
 
 
-def _listed(x: Tensor, item: Any, values: Any) -> np.ndarray:
+def _listed(x: Tensor, values: Any) -> np.ndarray:
     if isinstance(values, list | tuple | range):
         return np.asarray([v.numpy() if isinstance(v, Tensor) else v for v in values])
     if isinstance(values, bool | int):
