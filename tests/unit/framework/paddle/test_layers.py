@@ -145,7 +145,7 @@ def _pairs() -> list[tuple[Any, Any]]:
     values = ([3.0, 4.0], [0.0, -12.0], [100.0])
     parameters = [paddle.create_parameter([len(v)], "float32") for v in values]
     parameters[2].need_clip = False
-    return [(p, paddle.Tensor(np.float32(v))) for p, v in zip(parameters, values, strict=True)]
+    return [(p, paddle.to_tensor(v)) for p, v in zip(parameters, values, strict=True)]
 
 
 @pytest.mark.parametrize(
