@@ -18,6 +18,7 @@ from framework.paddle.dtypes import INEXACT, default_numpy
 from framework.paddle.jit.recording import Recording, abstract
 from framework.paddle.mode import mode, recorder_scope
 from framework.paddle.random import TracedKeys, default_generator
+from framework.paddle.symbol import Symbol
 from framework.paddle.tape import Cotangent, Node, attach, edge_of
 from framework.paddle.tensor import Tensor, wrap
 from framework.paddle.watch import watching
@@ -56,8 +57,13 @@ class NoGradient(TraceError):
 def is_traced(value: object) -> bool:
     """Whether this is a Tensor whose value is not known yet."""
     if isinstance(value, Tensor):
-        return isinstance(value.__dict__["_value"], Tracer)
+        return isinstance(value.__dict__["_value"], (Tracer, Symbol))
     return isinstance(value, Tracer)
+
+
+def _is_recorded(value: object) -> bool:
+    """Whether this is a variable of a static program."""
+    return isinstance(value, Tensor) and isinstance(value.__dict__["_value"], Symbol)
 
 
 def _leaves(value: Any) -> tuple[list[Any], Any]:
@@ -211,6 +217,10 @@ def cond(
     """`true_fn()` where `pred` is true, else `false_fn()`; both are traced, one runs. `names`: of the results."""
     if not is_traced(pred):
         return true_fn() if bool(pred) else false_fn()
+    if _is_recorded(pred):
+        from framework.paddle.static.control import record_cond
+
+        return record_cond(pred, true_fn, false_fn)
     first, second = _Body(true_fn, (), "an if"), _Body(false_fn, (), "an if")
     if first.tree != second.tree:
         raise TraceError(
@@ -300,6 +310,10 @@ def while_loop(
     """`loop_vars = body(*loop_vars)` as long as `test(*loop_vars)` is true. Numbers become Tensors; a variable without
     a value before the loop has none after it; everything else must stay the same."""
     start = list(loop_vars)
+    if mode.recorder is not None and any(_is_recorded(v) for v in start):
+        from framework.paddle.static.control import record_loop
+
+        return record_loop(test, body, start)
     carried = [i for i, v in enumerate(start) if isinstance(v, (Tensor, *_NUMBERS))]
     tensors = [v if isinstance(v, Tensor) else _constant(v) for v in (start[i] for i in carried)]
     for _ in range(4):

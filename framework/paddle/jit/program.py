@@ -259,6 +259,7 @@ class StaticProgram:
         self.slots = [run.slots[i] for i in used]
         tensors = [run.tensors[i] for i in used]
         self.avals = [shape_and_type(t._value) for t in tensors if t is not None]
+        self.argument_avals = [shape_and_type(t._value) for t in run.args]
         self.flags = [t is not None and t.stop_gradient for t in tensors]
         self.guards = run.guards()
         self.layers = list(run.layers)

@@ -11,11 +11,10 @@ from typing import Any
 
 from framework.core.errors import OarError, TraceError
 from framework.core.trace import explain_trace_errors, user_line
-from framework.paddle.dtypes import INEXACT
 from framework.paddle.jit.ast_transform import transformed
 from framework.paddle.jit.program import StaticProgram, trace
 from framework.paddle.jit.recording import shape_and_type
-from framework.paddle.jit.spec import InputSpec, check
+from framework.paddle.jit.spec import check
 from framework.paddle.jit.structure import flatten_arguments, with_tensors
 from framework.paddle.mode import mode
 from framework.paddle.nn.layer import Layer
@@ -129,7 +128,7 @@ class StaticFunction:
         arguments, named = with_tensors((args, kwargs), tensors)
         layers = list(layers_of(self._owner, self.dygraph_function, args, kwargs))
         known = programs[-1].slots if programs else ()
-        with explained(self.__name__), _converted_layers(layers if self._convert else ()):
+        with explained(self.__name__), converted_layers(layers if self._convert else ()):
             return trace(lambda: self.python_function(*arguments, **named), tensors, layers, known)
 
     def concrete_programs(self) -> list[StaticProgram]:
@@ -138,7 +137,7 @@ class StaticFunction:
 
 
 @contextlib.contextmanager
-def _converted_layers(layers: Iterable[Layer]) -> Iterator[None]:
+def converted_layers(layers: Iterable[Layer]) -> Iterator[None]:
     """Within the block the user's own layers run with their control flow converted, in containers too."""
     changed: list[Layer] = []
     for layer in layers:
@@ -263,10 +262,3 @@ def not_to_static(func: Any = None) -> Any:
         return not_to_static
     func.__not_to_static__ = True
     return func
-
-
-def wants_gradient(tensor: Tensor) -> bool:
-    return not tensor.stop_gradient and tensor._value.dtype in INEXACT
-
-
-__all__ = ["InputSpec", "StaticFunction", "enable_to_static", "layers_of", "not_to_static", "to_static"]
