@@ -133,6 +133,11 @@ def test_lazy_parameters_begin_when_they_are_told() -> None:
     for parameter in layer.parameters():
         parameter.initialize()
     np.testing.assert_array_equal(layer(_ones(1, 2)).numpy(), [[6.0, 6.0]])
+    with paddle.LazyGuard():
+        other = nn.Linear(2, 2)
+    other.set_state_dict(layer.state_dict())
+    other.weight.initialize()
+    np.testing.assert_array_equal(other.weight.numpy(), layer.weight.numpy())
 
 
 def test_a_name_is_given_once() -> None:
