@@ -6,8 +6,9 @@ import os
 import re
 import string
 import tarfile
+import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,6 +32,16 @@ _IMIKOLOV = RemoteFile(
     "https://dataset.bj.bcebos.com/imikolov%2Fsimple-examples.tgz",
     "30177ea32e27c525793142b6bf2c8e2d",
 )
+_WMT14 = RemoteFile(
+    "wmt14", "http://paddlemodels.bj.bcebos.com/wmt/wmt14.tgz", "0791583d57d5beb693b9414c5b36798c"
+)
+_WMT16 = RemoteFile(
+    "wmt16", "http://paddlemodels.bj.bcebos.com/wmt/wmt16.tar.gz", "0c38be43600334966403524a40dcd81e"
+)
+_MOVIELENS = RemoteFile(
+    "movielens", "https://dataset.bj.bcebos.com/movielens%2Fml-1m.zip", "c4d9eecfca2ab87c1945afe126590906"
+)
+_UNKNOWN = 2  # the number of <unk>
 PathLike = str | os.PathLike[str]
 
 
@@ -178,20 +189,202 @@ class Imikolov(Dataset):
         return len(self.data)
 
 
-def _absent(name: str) -> Callable[..., NoReturn]:
-    def make(*args: Any, **kwargs: Any) -> NoReturn:
-        raise HubError(
-            "this data set is not read yet",
-            where=f"paddle.text.datasets.{name}",
-            received="a call",
-            allowed="UCIHousing, Imdb, Imikolov",
-            fix="read its files with a paddle.io.Dataset of your own",
-        )
+class _Pairs(Dataset):
+    """Sentences of two languages: (source, target, target one word on), each [T] int64."""
 
-    return make
+    data: list[tuple[list[int], list[int], list[int]]]
+
+    def _add(self, source: list[int], target: list[int], marks: tuple[int, int]) -> None:
+        start, end = marks
+        self.data.append(([start, *source, end], [start, *target], [*target, end]))
+
+    def __getitem__(self, idx: int) -> tuple[np.ndarray, ...]:
+        return tuple(np.array(part) for part in self.data[idx])
+
+    def __len__(self) -> int:
+        return len(self.data)
 
 
-Conll05st = _absent("Conll05st")
-Movielens = _absent("Movielens")
-WMT14 = _absent("WMT14")
-WMT16 = _absent("WMT16")
+def _only(archive: Path, pattern: str) -> bytes:
+    found = next(_members(archive, pattern), None)
+    if found is None:
+        raise FormatError("the archive has not the file", where=str(archive), received=pattern)
+    return found
+
+
+class WMT14(_Pairs):
+    """English to French: pairs of sentences up to 80 words, with the dictionaries of the archive.
+
+    Args:
+        dict_size: so many words of each dictionary.
+
+    Raises:
+        HubError: the archive is not here. FormatError: it is damaged.
+    """
+
+    def __init__(
+        self,
+        data_file: PathLike | None = None,
+        mode: str = "train",
+        dict_size: int = -1,
+        download: bool = True,
+    ) -> None:
+        self.mode = check_mode(mode, ("train", "test", "gen"), "WMT14")
+        if dict_size <= 0:
+            raise FormatError("the dictionaries have a size", where="WMT14.dict_size", received=dict_size)
+        self.dict_size = dict_size
+        self.data_file = find_file(data_file, _WMT14, download, "WMT14.data_file")
+        self.src_dict, self.trg_dict = (self._words(name) for name in ("src", "trg"))
+        self.data = []
+        marks = self.trg_dict[b"<s>"], self.trg_dict[b"<e>"]
+        for content in _members(self.data_file, rf".*{self.mode}/{self.mode}$"):
+            for line in content.splitlines():
+                parts = line.strip().split(b"\t")
+                if len(parts) != 2:
+                    continue
+                source = [self.src_dict.get(word, _UNKNOWN) for word in parts[0].split()]
+                target = [self.trg_dict.get(word, _UNKNOWN) for word in parts[1].split()]
+                if len(source) <= 78 and len(target) <= 80:  # the source has two marks
+                    self._add(source, target, marks)
+
+    def _words(self, name: str) -> dict[bytes, int]:
+        lines = _only(self.data_file, rf".*{name}\.dict$").splitlines()[: self.dict_size]
+        return {word.strip(): number for number, word in enumerate(lines)}
+
+    def get_dict(self, reverse: bool = False) -> tuple[dict[Any, Any], dict[Any, Any]]:
+        """The two dictionaries: word -> number, or back."""
+        if not reverse:
+            return self.src_dict, self.trg_dict
+        src, trg = ({number: word for word, number in d.items()} for d in (self.src_dict, self.trg_dict))
+        return src, trg
+
+
+class WMT16(_Pairs):
+    """English and German of Multi30K; the dictionaries are the most frequent words of the training part.
+
+    Args:
+        src_dict_size, trg_dict_size: with the three marks <s>, <e> and <unk>.
+        lang: language of the source, "en" or "de".
+
+    Raises:
+        HubError: the archive is not here. FormatError: it is damaged.
+    """
+
+    def __init__(
+        self,
+        data_file: PathLike | None = None,
+        mode: str = "train",
+        src_dict_size: int = -1,
+        trg_dict_size: int = -1,
+        lang: str = "en",
+        download: bool = True,
+    ) -> None:
+        self.mode = check_mode(mode, ("train", "test", "val"), "WMT16")
+        self.lang = check_mode(lang, ("en", "de"), "WMT16.lang")
+        if min(src_dict_size, trg_dict_size) <= 0:
+            raise FormatError(
+                "the dictionaries have a size", where="WMT16", received=f"{src_dict_size}, {trg_dict_size}"
+            )
+        self.data_file = find_file(data_file, _WMT16, download, "WMT16.data_file")
+        self._column = 0 if self.lang == "en" else 1
+        self.src_dict = self._words(self._column, src_dict_size)
+        self.trg_dict = self._words(1 - self._column, trg_dict_size)
+        self.data = []
+        for parts in self._lines(self.mode):
+            source = [self.src_dict.get(word, 2) for word in parts[self._column].split()]
+            target = [self.trg_dict.get(word, 2) for word in parts[1 - self._column].split()]
+            self._add(source, target, (0, 1))
+
+    def _lines(self, mode: str) -> Iterator[list[str]]:
+        for line in _only(self.data_file, rf"(\./)?wmt16/{mode}$").decode().splitlines():
+            parts = line.strip().split("\t")
+            if len(parts) == 2:
+                yield parts
+
+    def _words(self, column: int, size: int) -> dict[str, int]:
+        counts = Counter(word for parts in self._lines("train") for word in parts[column].split())
+        words = ["<s>", "<e>", "<unk>", *(word for word, _ in counts.most_common(max(size - 3, 0)))]
+        return {word: number for number, word in enumerate(words)}
+
+    def get_dict(self, lang: str, reverse: bool = False) -> dict[Any, Any]:
+        """The dictionary of a language: word -> number, or back."""
+        words = self.src_dict if lang == self.lang else self.trg_dict
+        return {number: word for word, number in words.items()} if reverse else words
+
+
+_AGES = (1, 18, 25, 35, 45, 50, 56)
+
+
+class Movielens(Dataset):
+    """Ratings of films: user, sex (0 male), age group, job, film, categories, words of the title, rating (-3 to 5).
+
+    Args:
+        test_ratio: share of the ratings that are for testing, drawn with `rand_seed`.
+
+    Raises:
+        HubError: the archive is not here. FormatError: it is damaged.
+    """
+
+    def __init__(
+        self,
+        data_file: PathLike | None = None,
+        mode: str = "train",
+        test_ratio: float = 0.1,
+        rand_seed: int = 0,
+        download: bool = True,
+    ) -> None:
+        self.mode = check_mode(mode, ("train", "test"), "Movielens")
+        self.data_file = find_file(data_file, _MOVIELENS, download, "Movielens.data_file")
+        try:
+            with zipfile.ZipFile(self.data_file) as archive:
+                read = {
+                    name: [
+                        line.split("::")
+                        for line in archive.read(f"ml-1m/{name}.dat").decode("latin-1").splitlines()
+                    ]
+                    for name in ("movies", "users", "ratings")
+                }
+        except (zipfile.BadZipFile, KeyError) as error:
+            raise FormatError(
+                "this is no archive of ml-1m", where=str(self.data_file), received=str(error)
+            ) from None
+        films = {
+            row[0]: (re.sub(r"\s*\(\d+\)$", "", row[1]).lower().split(), row[2].split("|"))
+            for row in read["movies"]
+        }
+        words = sorted({word for title, _ in films.values() for word in title})
+        kinds = sorted({kind for _, own in films.values() for kind in own})
+        self.movie_title_dict = {word: number for number, word in enumerate(words)}
+        self.categories_dict = {kind: number for number, kind in enumerate(kinds)}
+        users = {
+            row[0]: [[int(row[0])], [int(row[1] != "M")], [_AGES.index(int(row[2]))], [int(row[3])]]
+            for row in read["users"]
+        }
+        drawn = np.random.RandomState(rand_seed).random_sample(len(read["ratings"])) < test_ratio
+        self.data = []
+        for is_test, (user, film, rating, _) in zip(drawn, read["ratings"], strict=True):
+            if is_test == (self.mode == "test"):
+                title, own = films[film]
+                parts = [[int(film)], [self.categories_dict[k] for k in own]]
+                parts.append([self.movie_title_dict[word] for word in title])
+                self.data.append([*users[user], *parts, [float(rating) * 2 - 5.0]])
+
+    def __getitem__(self, idx: int) -> tuple[np.ndarray, ...]:
+        return tuple(np.array(part) for part in self.data[idx])
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
+def Conll05st(*args: Any, **kwargs: Any) -> NoReturn:
+    """Semantic roles of CoNLL 2005.
+
+    Raises:
+        HubError: always: they are not read yet.
+    """
+    raise HubError(
+        "this data set is not read yet",
+        where="paddle.text.datasets.Conll05st",
+        received="a call",
+        fix="read its files with a paddle.io.Dataset of your own",
+    )

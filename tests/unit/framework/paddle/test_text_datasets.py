@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -67,9 +68,35 @@ def test_sentences_become_windows_or_sequences(tmp_path: Path) -> None:
     assert [part.tolist() for part in pairs[0]] == [[1, 2, 4], [2, 4, 0]]
 
 
+def test_pairs_of_sentences(tmp_path: Path) -> None:
+    words = b"<s>\n<e>\n<unk>\na\nb\n"
+    path = _archive(
+        tmp_path / "wmt14.tgz",
+        {"wmt14/src.dict": words, "wmt14/trg.dict": words, "wmt14/test/test": b"a b\tb zz\nonly one part\n"},
+    )
+    pairs = paddle.text.WMT14(path, "test", dict_size=5)
+    assert [[part.tolist() for part in sample] for sample in pairs] == [[[0, 3, 4, 1], [0, 4, 2], [4, 2, 1]]]
+    assert pairs.get_dict(reverse=True)[0][3] == b"a"
+    path = _archive(tmp_path / "wmt16.tgz", {"wmt16/train": b"a b a\tx y\n", "wmt16/val": b"b q\tx\n"})
+    pairs = paddle.text.WMT16(path, "val", 5, 4, lang="de")
+    assert pairs.get_dict("de") == {"<s>": 0, "<e>": 1, "<unk>": 2, "x": 3, "y": 4}
+    assert [part.tolist() for part in pairs[0]] == [[0, 3, 1], [0, 2, 2], [2, 2, 1]]
+
+
+def test_ratings_of_films(tmp_path: Path) -> None:
+    path = tmp_path / "ml-1m.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("ml-1m/movies.dat", "7::Blue Velvet (1986)::Drama|Crime\n")
+        archive.writestr("ml-1m/users.dat", "3::F::25::15::55117\n")
+        archive.writestr("ml-1m/ratings.dat", "3::7::4::978300760\n" * 20)
+    train, test = (paddle.text.Movielens(path, mode, test_ratio=0.5) for mode in ("train", "test"))
+    assert len(train) + len(test) == 20 and len(train) and len(test)
+    assert [part.tolist() for part in train[0]] == [[3], [1], [2], [15], [7], [1, 0], [0, 1], [3.0]]
+
+
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
     with pytest.raises(HubError, match="not read yet"):
-        paddle.text.WMT14()
+        paddle.text.Conll05st()
     with pytest.raises(HubError, match="not on this machine"):
         paddle.text.Imdb(download=False)
 
