@@ -266,9 +266,9 @@ class Parameter(Tensor):
 
     def initialize(self) -> None:
         """The first values of a parameter that was made in a `paddle.LazyGuard`; nothing for others."""
-        if self._begin is not None:
+        if self._begin is not None and isinstance(self._value, jax.ShapeDtypeStruct):  # no state was loaded
             self._begin()
-            self._begin = None
+        self._begin = None
 
     @property
     def trainable(self) -> bool:
