@@ -23,6 +23,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 
 from detection.data.keypoints import COCO_KEYPOINTS, sigmas
+from detection.keypoint_details import keypoint_table
 from framework.config.registry import register
 from framework.core.errors import ConfigError, InputError, MissingExtraError
 from framework.engine.details import ClassTable, Details
@@ -112,7 +113,7 @@ class CocoKeypoints:
                 allowed="a number above 0 for each keypoint, such as 0.05",
                 fix="-o task.metric.sigmas=[...]",
             )
-        return KeypointCollector(found)
+        return KeypointCollector(found, class_names)
 
 
 @register("metric")
@@ -288,9 +289,9 @@ class KeypointCollector:
 
     higher_is_better = True
 
-    def __init__(self, sigmas: Sequence[float]) -> None:
+    def __init__(self, sigmas: Sequence[float], names: Sequence[str] = ()) -> None:
         _coco_eval()
-        self._sigmas = tuple(sigmas)
+        self._sigmas, self._names = tuple(sigmas), tuple(names)
         self._images: dict[tuple[int, ...], int] = {}
         self._truths: list[_Entry] = []
         self._found: list[_Entry] = []
@@ -328,6 +329,13 @@ class KeypointCollector:
         )
         names = ("AP", "AP50", "AP75", "AP_medium", "AP_large", "AR", "AR50", "AR75", "AR_medium", "AR_large")
         return _name_scores(names, evaluation.stats)
+
+    def details(self) -> Details:
+        """A row for each keypoint; by number where they have no name."""
+        count = len(self._sigmas)
+        known = self._names or (COCO_KEYPOINTS if count == len(COCO_KEYPOINTS) else ())
+        names = known if len(known) == count else tuple(map(str, range(count)))
+        return Details(keypoint_table(names, self._sigmas, self._truths, self._found))
 
 
 class VocCollector(_BoxCollector):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from framework import metric as metric
     from framework import nn as nn
     from framework import optimizer as optimizer
+    from framework import paddle as paddle
     from framework import vision as vision
     from framework.core.device import device_list as device_list
     from framework.core.device import get_device as get_device
@@ -46,6 +47,7 @@ _PACKAGES = (
     "metric",
     "nn",
     "optimizer",
+    "paddle",
     "vision",
 )
 _WHERE = {

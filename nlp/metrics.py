@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -10,8 +11,9 @@ import numpy as np
 
 from framework.config import register
 from framework.core.errors import MissingExtraError
+from framework.engine.details import ClassReport, Details, class_table
 from framework.text.transforms import load_tokenizer
-from nlp.spans import spans
+from nlp.spans import Span, spans
 
 
 @register("metric")
@@ -20,22 +22,28 @@ class TagAccuracy:
     """The share of tokens whose tag is right: {"accuracy"}."""
 
     def start(self, labels: tuple[str, ...]) -> _TagAccuracy:
-        return _TagAccuracy()
+        return _TagAccuracy(labels)
 
 
 class _TagAccuracy:
     higher_is_better = True
 
-    def __init__(self) -> None:
+    def __init__(self, labels: tuple[str, ...]) -> None:
         self.right = self.count = 0
+        self._report = ClassReport(labels)
 
     def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
         known = batch["mask"] & (batch["tags"] >= 0)
         self.right += int((outputs["tags"] == batch["tags"])[known].sum())
         self.count += int(known.sum())
+        self._report.count(batch["tags"][known], outputs["tags"][known])
 
     def result(self) -> dict[str, float]:
         return {"accuracy": self.right / max(1, self.count)}
+
+    def details(self) -> Details:
+        """Of each tag, in tokens."""
+        return self._report.details()
 
 
 @register("metric")
@@ -82,33 +90,59 @@ class SpanF1:
     labelled: bool = True
 
     def start(self, labels: tuple[str, ...]) -> _SpanF1:
-        return _SpanF1(labels, self.labelled)
+        return _LabelledSpanF1(labels) if self.labelled else _SpanF1(labels)
 
 
 class _SpanF1:
-    higher_is_better = True
+    """Where spans begin and end; their labels do not count."""
 
-    def __init__(self, labels: tuple[str, ...], labelled: bool) -> None:
-        self.labels, self.labelled = labels, labelled
-        self.right = self.found = self.wanted = 0
+    higher_is_better = True
+    prefix = "span_"
+
+    def __init__(self, labels: tuple[str, ...]) -> None:
+        self.labels = labels
+        self.right: Counter[str] = Counter()  # by label
+        self.found: Counter[str] = Counter()
+        self.wanted: Counter[str] = Counter()
 
     def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
         known = batch["mask"] & (batch["tags"] >= 0)
         for tags, truth, real in zip(outputs["tags"], batch["tags"], known):
             found, wanted = self._spans(tags[real]), self._spans(truth[real])
-            self.right += len(found & wanted)
-            self.found += len(found)
-            self.wanted += len(wanted)
+            self.right.update(label for *_, label in found & wanted)
+            self.found.update(label for *_, label in found)
+            self.wanted.update(label for *_, label in wanted)
 
-    def _spans(self, tags: np.ndarray) -> set[tuple[int, int, str]]:
-        marked = spans([self.labels[tag] for tag in tags])
-        return {(start, end, label if self.labelled else "") for start, end, label in marked}
+    def _spans(self, tags: np.ndarray) -> set[Span]:
+        return {(start, end, "") for start, end, _ in spans([self.labels[tag] for tag in tags])}
 
     def result(self) -> dict[str, float]:
-        precision, recall = self.right / max(1, self.found), self.right / max(1, self.wanted)
+        right, found, wanted = self.right.total(), self.found.total(), self.wanted.total()
+        precision, recall = right / max(1, found), right / max(1, wanted)
         f1 = 2 * precision * recall / max(1e-12, precision + recall)
-        kind = "" if self.labelled else "span_"
-        return {f"{kind}f1": f1, f"{kind}precision": precision, f"{kind}recall": recall}
+        return {
+            f"{self.prefix}f1": f1,
+            f"{self.prefix}precision": precision,
+            f"{self.prefix}recall": recall,
+        }
+
+
+class _LabelledSpanF1(_SpanF1):
+    """A span is right where its label is, too."""
+
+    prefix = ""
+
+    def _spans(self, tags: np.ndarray) -> set[Span]:
+        return set(spans([self.labels[tag] for tag in tags]))
+
+    def details(self) -> Details:
+        """Of each label, in spans."""
+        names = list(dict.fromkeys(tag.partition("-")[2] for tag in self.labels if tag != "O"))
+        right, found, wanted = (
+            np.array([counts[name] for name in names], np.int64)
+            for counts in (self.right, self.found, self.wanted)
+        )
+        return Details(class_table([name or "span" for name in names], right, wanted, found))
 
 
 class LabelCollector:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from framework.core.device import cpu_count
+from framework.inference.memory import release_after_item
 from framework.vision.image import rotate90
 from framework.workflow import ImageItem
 from ocr.char_boxes import char_spans, text_quads, upright_quads
@@ -93,7 +94,9 @@ class OCRPipeline:
             except Exception as error:  # raised once the pages before it are out
                 failure = error
             if waiting is not None:
-                yield self._recognize(*waiting[0].result(), waiting[1])
+                page = self._recognize(*waiting[0].result(), waiting[1])
+                release_after_item()
+                yield page
             waiting = coming
             if waiting is None:
                 break

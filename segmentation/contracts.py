@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
+import numpy as np
 
 from framework.engine.task import Metric
 
@@ -20,6 +21,15 @@ class Embedded(NamedTuple):
 
 
 Output = jax.Array | Embedded
+
+
+@runtime_checkable
+class CountedPixels(Protocol):
+    """A data set that can say how often each class is in its masks."""
+
+    def count_pixels(self) -> np.ndarray:
+        """[num_classes] int64: the pixels of each class in all masks as they are stored, before any transform."""
+        ...
 
 
 class Segmenter(Protocol):

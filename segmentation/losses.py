@@ -11,7 +11,8 @@ Raises, each when it is called:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import jax
@@ -20,6 +21,7 @@ from jax import lax
 
 from framework.config import Kind, register
 from framework.core.errors import ConfigError, ShapeError
+from framework.engine.class_weights import ClassWeights, check_class_weights, weight_array
 from framework.nn import functional as F
 from segmentation.contracts import Loss, Output
 
@@ -32,26 +34,28 @@ class CrossEntropy:
     With `hardest` below 1 only that share of all pixels counts, the ones that cost most.
 
     Attributes:
-        weight: One weight a class; None stands for equal ones.
+        weight: One weight a class, or balanced, by how many pixels of the training masks each class has; None stands
+            for equal ones.
         hardest: A share above 0, up to 1; upstream's `top_k_percent_pixels`.
 
     Raises:
-        ConfigError: `hardest` is out of range.
+        ConfigError: `hardest` is out of range, or these are no weights.
     """
 
     ignore_index: int = 255
-    weight: tuple[float, ...] | None = None
+    weight: ClassWeights = None
     hardest: float = 1.0
 
     def __post_init__(self) -> None:
+        check_class_weights(self.weight, "CrossEntropy.weight")
         _check_range(0 < self.hardest <= 1, "CrossEntropy.hardest", self.hardest, "above 0, up to 1")
 
     def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
         logits, valid = _check_shapes(output, labels, self.ignore_index)
         losses = _entropies(logits, labels, self.ignore_index)
         weights = jnp.ones_like(losses)
-        if self.weight is not None:
-            weight = _check_weights(self.weight, logits, "CrossEntropy.weight")
+        weight = weight_array(self.weight, logits.shape[-1], "CrossEntropy.weight")
+        if weight is not None:
             # That of an ignored pixel only `hardest` can see.
             weights = weight[jnp.where(valid > 0, labels, 0)]
         losses, kept = losses * weights, valid
@@ -123,14 +127,18 @@ class Focal:
 class Dice:
     """1 - 2 |A B| / (|A| + |B|) of probabilities and labels, by image and class, `smooth` added above and below.
 
-    The mean over the images and all classes, those without a pixel too; `weight` scales the classes before the mean.
+    The mean over the images and all classes, those without a pixel too; `weight`, as that of CrossEntropy, scales the
+    classes before the mean.
 
     Source: Milletari et al. 2016, https://arxiv.org/abs/1606.04797
     """
 
     ignore_index: int = 255
-    weight: tuple[float, ...] | None = None
+    weight: ClassWeights = None
     smooth: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_class_weights(self.weight, "Dice.weight")
 
     def __call__(self, output: Output, labels: jax.Array) -> jax.Array:
         logits, valid = _check_shapes(output, labels, self.ignore_index)
@@ -138,9 +146,8 @@ class Dice:
         truth = _one_hot(logits, labels) * valid[..., None]
         common, total = (scores * truth).sum((1, 2)), (scores + truth).sum((1, 2))
         losses = 1 - (2 * common + self.smooth) / (total + self.smooth + 1e-8)
-        if self.weight is not None:
-            losses = losses * _check_weights(self.weight, logits, "Dice.weight")
-        return losses.mean()
+        weight = weight_array(self.weight, logits.shape[-1], "Dice.weight")
+        return (losses if weight is None else losses * weight).mean()
 
 
 @register("loss")
@@ -190,6 +197,15 @@ class Mixed:
         return jnp.stack(terms).sum()
 
 
+def balance_loss(loss: Loss, weights: Callable[[], tuple[float, ...]]) -> Loss:
+    """The loss with `weights()` in place of each "balanced" in it; asked for only where there is one."""
+    if isinstance(loss, Mixed):
+        return replace(loss, losses=tuple(balance_loss(one, weights) for one in loss.losses))
+    if isinstance(loss, (CrossEntropy, Dice)) and loss.weight == "balanced":
+        return replace(loss, weight=weights())
+    return loss
+
+
 def _check_range(holds: bool, where: str, received: float, allowed: str) -> None:
     if not holds:
         raise ConfigError("this is out of range", where=where, received=received, allowed=allowed)
@@ -216,17 +232,6 @@ def _entropies(logits: jax.Array, labels: jax.Array, ignore_index: int) -> jax.A
 
 def _one_hot(logits: jax.Array, labels: jax.Array) -> jax.Array:
     return (labels[..., None] == jnp.arange(logits.shape[-1])).astype(jnp.float32)
-
-
-def _check_weights(weight: tuple[float, ...], logits: jax.Array, where: str) -> jax.Array:
-    if len(weight) != logits.shape[-1]:
-        raise ConfigError(
-            "weights do not fit the classes",
-            where=where,
-            received=f"{len(weight)} weights",
-            allowed=f"one for each of the {logits.shape[-1]} classes",
-        )
-    return jnp.asarray(weight, jnp.float32)
 
 
 def _kth_largest(values: jax.Array, k: int) -> jax.Array:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar
 
 import jax
@@ -12,13 +14,17 @@ import numpy as np
 
 from framework.config import Kind, register
 from framework.core.errors import ConfigError, InputError
+from framework.engine.class_weights import balance_classes
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn.layer import Layer
 from framework.vision import draw
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
-from segmentation.contracts import Loss, MetricConfig
+from segmentation.contracts import CountedPixels, Loss, MetricConfig
+from segmentation.losses import balance_loss
 from segmentation.test_time_augmentation import TestTimeAugmentation
+
+log = logging.getLogger("oar")
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,13 @@ class SemanticSegmentation(Task):
     losses: tuple[WeightedLoss, ...] = ()
     inference: TestTimeAugmentation = field(default_factory=TestTimeAugmentation)
     metric: Annotated[MetricConfig, Kind("metric")] | None = None
+
+    def adapt(self, dataset: object) -> SemanticSegmentation:
+        """With the weights of classes that losses leave to the training masks, which are read for them."""
+        weights = functools.cache(lambda: _balance(dataset))
+        return replace(
+            self, losses=tuple(replace(one, loss=balance_loss(one.loss, weights)) for one in self.losses)
+        )
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
         if sample.mask is None or sample.mask.ndim != 2:
@@ -93,3 +106,18 @@ class SemanticSegmentation(Task):
     ) -> np.ndarray:
         """The first image of a batch under the classes that were found, [H, W, 3] uint8 RGB."""
         return draw.classes(batch["image"][0], outputs["labels"][0], ignore=None)
+
+
+def _balance(dataset: object) -> tuple[float, ...]:
+    """Raises: ConfigError, where the data set does not know its pixels."""
+    if not isinstance(dataset, CountedPixels):
+        raise ConfigError(
+            "this data set does not know how many pixels its classes have",
+            where="task.losses, weight",
+            received=f"balanced, for {type(dataset).__name__}",
+            allowed="a number for each class; or a data set with `count_pixels()`, such as MaskFolder",
+        )
+    log.info("counting the pixels of each class in %s, for weight: balanced", type(dataset).__name__)
+    weights = balance_classes(dataset.count_pixels())
+    log.info("weights of the classes: %s", ", ".join(f"{weight:.3g}" for weight in weights))
+    return weights

@@ -1,5 +1,6 @@
-"""Split a data set, draw its samples, measure them.
+"""Convert a data set, split it, draw its samples, measure them.
 
+oar data labelme boxes data/boxes
 oar data split photos data/photos
 oar data show -c pp_lcnet_x0_25_clothing --data data/photos
 """
@@ -17,7 +18,7 @@ from framework.config.arguments import OUTPUT, add_config, add_data, add_setting
 def parser() -> argparse.ArgumentParser:
     """The arguments of `oar data`."""
     made = argparse.ArgumentParser(
-        prog="oar data", description="Split a data set, draw its samples, measure them."
+        prog="oar data", description="Convert a data set, split it, draw its samples, measure them."
     )
     commands = made.add_subparsers(dest="command", required=True)
     split = commands.add_parser("split", help="divide data into a part to train on and one to evaluate")
@@ -28,6 +29,9 @@ def parser() -> argparse.ArgumentParser:
     split.add_argument(
         "--header", action="store_true", help="the first line names columns, and stays in both parts"
     )
+    labelme = commands.add_parser("labelme", help="put annotations of labelme into COCO's format")
+    labelme.add_argument("source", help="a folder of images, each with a .json of labelme")
+    labelme.add_argument("output", help="the folder to write: annotations.json and images")
     show = commands.add_parser("show", help="draw samples with their labels, after all transforms")
     show.add_argument("--count", type=int, default=8, help="how many (default 8)")
     show.add_argument(*OUTPUT, default="output/samples", help="default: output/samples")
@@ -45,6 +49,11 @@ def _data(args: argparse.Namespace) -> int:
 
     if args.command == "split":
         print(split_data(args.source, args.output, args.share, args.seed, args.header))
+        return 0
+    if args.command == "labelme":
+        from framework.workflow.labelme import convert_labelme
+
+        print(convert_labelme(args.source, args.output))
         return 0
     given = read_overrides(args)
     changes = (*given, *data_settings(args, given))

@@ -18,7 +18,7 @@ Hints = Mapping[str, str]
 STEP = "loss, grads = nn.value_and_grad(layer, loss_fn)(x, y); optimizer.step(layer, grads)"
 NO_TAPE = (
     f"the core records no gradients; write {STEP}. "
-    "Paddle programs with loss.backward() will run unchanged with framework.paddle, which is not in this version"
+    "Programs with loss.backward() run as they are with `from framework import paddle`: docs/paddle.md"
 )
 _NEW_GRADS = "leave it out: nn.value_and_grad returns new gradients at each call and keeps none"
 _O2 = 'parameters stay float32; write with framework.amp.auto_cast(level="O2", dtype="bfloat16"): …'
@@ -241,7 +241,6 @@ TOP: Hints = {
         "enable_static disable_static in_dynamic_mode",
         "leave it out: framework.jit.to_static compiles a layer",
     ),
-    "paddle": "framework.paddle, which runs Paddle programs unchanged, is not in this version: write import framework",
 }
 
 # Arguments of constructors that Paddle or torch has and ours has not.

@@ -12,7 +12,8 @@ from framework.core.errors import ConfigError
 from framework.io.weighting import LabelledDataset
 
 ClassWeights = tuple[float, ...] | Literal["balanced"] | None
-"""A number a class; "balanced" is samples / (classes * samples of the class), so that each class counts alike."""
+"""A number a class; "balanced" is samples / (classes * samples of the class), so that each class counts alike. Of
+masks the samples are pixels."""
 
 
 def check_class_weights(weight: ClassWeights, where: str) -> None:
@@ -44,7 +45,11 @@ def resolve_class_weights(weight: ClassWeights, dataset: object, where: str) -> 
     labels = np.concatenate(
         [np.zeros(0, np.int64), *(np.asarray(some).reshape(-1) for some in dataset.read_labels())]
     )
-    counts = np.bincount(labels[labels >= 0], minlength=len(dataset.class_names))
+    return balance_classes(np.bincount(labels[labels >= 0], minlength=len(dataset.class_names)))
+
+
+def balance_classes(counts: np.ndarray) -> tuple[float, ...]:
+    """The numbers that "balanced" stands for, where `counts` [C] says how often each class is there; 1 for none."""
     there = counts > 0
     weights = np.where(there, counts.sum() / (max(1, there.sum()) * np.maximum(counts, 1)), 1.0)
     return tuple(weights.tolist())

@@ -86,8 +86,13 @@ class ClassReport:
 
     def update(self, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray]) -> None:
         scores = np.asarray(outputs["scores"])
-        pairs = np.stack([np.asarray(batch["label"]).reshape(-1), scores.argmax(-1).reshape(-1)], 1)
-        self._size = max(self._size, scores.shape[-1], int(pairs.max(initial=-1)) + 1)
+        self._size = max(self._size, scores.shape[-1])
+        self.count(batch["label"], scores.argmax(-1))
+
+    def count(self, labels: np.ndarray, predictions: np.ndarray) -> None:
+        """Class indices of equal shapes; what has a negative label is left out."""
+        pairs = np.stack([np.asarray(labels).reshape(-1), np.asarray(predictions).reshape(-1)], 1)
+        self._size = max(self._size, int(pairs.max(initial=-1)) + 1)
         for pair, count in zip(*np.unique(pairs[pairs[:, 0] >= 0], axis=0, return_counts=True)):
             key = (int(pair[0]), int(pair[1]))
             self._counts[key] = self._counts.get(key, 0) + int(count)

@@ -28,6 +28,7 @@ from framework.paddle.dtypes import int32 as int32
 from framework.paddle.dtypes import int64 as int64
 from framework.paddle.dtypes import set_default_dtype as set_default_dtype
 from framework.paddle.dtypes import uint8 as uint8
+from framework.paddle.missing import reason
 from framework.paddle.printing import set_printoptions as set_printoptions
 from framework.paddle.random import get_cuda_rng_state as get_cuda_rng_state
 from framework.paddle.random import get_rng_state as get_rng_state
@@ -104,12 +105,15 @@ else:
 
     def __getattr__(name: str) -> object:
         if name in _PACKAGES:
-            return importlib.import_module(f"framework.paddle.{name}")
-        if name in _WHERE:
+            try:
+                return importlib.import_module(f"framework.paddle.{name}")
+            except ModuleNotFoundError as error:
+                if error.name != f"framework.paddle.{name}":
+                    raise
+        elif name in _WHERE:
             return getattr(importlib.import_module(f"framework.paddle.{_WHERE[name]}"), name)
-        raise AttributeError(
-            f"paddle.{name} is not there yet: docs/paddle.md lists what is, and what to write instead"
-        )
+        why = reason(f"paddle.{name}") or "no such name; docs/paddle.md lists all that are here"
+        raise AttributeError(f"paddle.{name}: {why}")
 
 
 def __dir__() -> list[str]:

@@ -94,6 +94,7 @@ def to_numpy(kind: object) -> np.dtype:
 
 
 def to_numpy_or(kind: object, default: np.dtype) -> np.dtype:
+    """`to_numpy`, or the default for None."""
     return default if kind is None else to_numpy(kind)
 
 

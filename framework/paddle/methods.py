@@ -128,6 +128,7 @@ def _equality(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def install_operators() -> None:
+    """Give Tensor its operators."""
     for name, function in _OPERATORS.items():
         setattr(Tensor, name, _operator(function))
     for name, function in _REFLECTED.items():

@@ -11,19 +11,22 @@ if TYPE_CHECKING:
     import jax
 
     from framework.paddle.dispatch import Compiled
+    from framework.paddle.watch import Watcher
 
 Route = Callable[["Compiled", Sequence[object]], object]
 
 
 class Mode(threading.local):
     """The switches of a thread. `routed` is true where an operation does not simply run: then `amp` may change its
-    inputs, and `recorder` takes it instead of running it. `keys` gives the random keys of a traced function."""
+    inputs, and `recorder` takes it instead of running it. `keys` gives the random keys of a traced function, and
+    `watcher` is told of every Tensor whose value is read or set (framework/paddle/watch.py)."""
 
     grad_enabled: bool = True
     routed: bool = False
     amp: Callable[[Compiled, Sequence[object]], Sequence[object]] | None = None
     recorder: Route | None = None
     keys: Callable[[], jax.Array] | None = None
+    watcher: Watcher | None = None
     default_dtype: str = "float32"
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from jax.core import Tracer
 
-from framework.paddle.places import place_of
 from framework.paddle.tensor import Parameter, Tensor
 
 
 @dataclass
-class PrintOptions:
+class PrintSettings:
     """`precision` digits after the point; more than `threshold` elements are summarised to `edgeitems` at each end of
     an axis; `linewidth` columns; `sci_mode` writes 1.5e+00."""
 
@@ -24,7 +23,7 @@ class PrintOptions:
     linewidth: int = 80
 
 
-options = PrintOptions()
+options = PrintSettings()
 
 
 def set_printoptions(
@@ -111,7 +110,7 @@ def tensor_text(tensor: Tensor) -> str:
     """What `repr` and `str` of a Tensor give."""
     value = tensor._value
     head = (
-        f"Tensor(shape={tensor.shape}, dtype={tensor.dtype.name}, place={place_of(value)}, "
+        f"Tensor(shape={tensor.shape}, dtype={tensor.dtype.name}, place={tensor.place}, "
         f"stop_gradient={tensor.stop_gradient},\n       "
     )
     if isinstance(tensor, Parameter):

@@ -75,18 +75,22 @@ def seed(seed: int) -> Generator:
 
 
 def get_rng_state() -> list[tuple[int, int]]:
+    """The random state, for `set_rng_state`."""
     return [default_generator.get_state()]
 
 
 def set_rng_state(state_list: list[tuple[int, int]]) -> None:
+    """Go on from a state that `get_rng_state` returned."""
     default_generator.set_state(state_list[0])
 
 
 def get_cuda_rng_state() -> list[tuple[int, int]]:
+    """`get_rng_state`: all devices have one stream here."""
     return get_rng_state()
 
 
 def set_cuda_rng_state(state_list: list[tuple[int, int]]) -> None:
+    """`set_rng_state`: all devices have one stream here."""
     set_rng_state(state_list)
 
 

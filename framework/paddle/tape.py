@@ -165,8 +165,7 @@ def _walk(
 def _accumulate(tensor: Tensor, gradient: Cotangent, create_graph: bool) -> None:
     if tensor._grad is None:
         tensor._grad = gradient if isinstance(gradient, Tensor) else wrap(gradient)
-        if not create_graph:
-            tensor._grad.name = f"{tensor.name}@GRAD"
+        tensor._grad.stop_gradient = False  # as in Paddle, where it can be differentiated further
     elif create_graph:
         tensor._grad = tensor._grad + gradient
     else:
@@ -390,6 +389,7 @@ class set_grad_enabled(_Switch):
 
 
 def is_grad_enabled() -> bool:
+    """Whether operations of this thread are recorded."""
     return mode.grad_enabled
 
 

@@ -7,7 +7,7 @@ become methods of this class in framework/paddle/methods.py.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -76,6 +76,7 @@ class Tensor:
         def __ge__(self, other: object) -> Tensor: ...
         def __getitem__(self, item: object) -> Tensor: ...
         def __setitem__(self, item: object, value: object) -> None: ...
+        def __iter__(self) -> Iterator[Tensor]: ...
 
     @property
     def value(self) -> jax.Array:

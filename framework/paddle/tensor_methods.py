@@ -8,15 +8,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from framework.core.errors import ShapeError
 from framework.paddle import dtypes as types
 from framework.paddle import tensor as tensor_module
+from framework.paddle.device.places import Place, default_device, place_of
 from framework.paddle.dispatch import Array, operation
 from framework.paddle.methods import replace_value
 from framework.paddle.ops.attribute import cast
 from framework.paddle.ops.creation import full_like
-from framework.paddle.places import Place, place_of
 from framework.paddle.tensor import Tensor, as_array, wrap
 
 
@@ -79,9 +80,15 @@ def _is_type(name: str) -> bool:
     return any(kind.name == name.removeprefix("paddle.") for kind in types.ALL)
 
 
+def place(x: Tensor) -> Place:
+    """Where the array is; in a compiled function, where it will be."""
+    value = x._value
+    return place_of(default_device() if isinstance(value, Tracer) else next(iter(value.devices())))
+
+
 def cpu(x: Tensor) -> Tensor:
     """The Tensor in the memory of the host."""
-    if place_of(x._value).is_cpu_place():
+    if place(x).is_cpu_place():
         return x
     copy = wrap(jax.device_put(x._value, jax.devices("cpu")[0]))
     copy.stop_gradient, copy._node, copy._index = x.stop_gradient, x._node, x._index
@@ -220,7 +227,7 @@ PROPERTIES = {
     "grad_fn": property(lambda x: x._node),
     "layout": property(lambda x: "NCHW"),
     "offset": property(lambda x: 0),
-    "place": property(lambda x: place_of(x._value)),
+    "place": property(place),
     "strides": property(get_strides),
     "type": property(lambda x: "VarType.LOD_TENSOR"),
     "__array_ufunc__": None,  # numpy leaves `array + Tensor` to the Tensor

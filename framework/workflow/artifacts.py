@@ -49,7 +49,9 @@ def find_artifact(model: Model, settings: Sequence[str] = (), domain: str | None
         _check_domain(name, domain, model)
         owner = find_domain(name)
         in_program, after = owner.split_settings(settings)
-        return Found(owner.apply_settings(_from_config(config, in_program, owner), after), owner)
+        if after:  # which leave no trace in what is kept
+            tree = load(config, in_program)
+        return Found(owner.apply_settings(_from_config(config, tree, in_program, owner), after), owner)
     in_program, after = found.domain.split_settings(settings)
     if in_program:
         raise ConfigError(
@@ -115,15 +117,15 @@ def domain_of(tree: Tree, where: object) -> str:
     return str(tree.value["domain"].value)
 
 
-def _from_config(config: Path, settings: Sequence[str], owner: Domain[Any]) -> Artifact:
-    """The artifact of a configuration: from OAR_HOME if it was made before, else exported now and kept there."""
+def _from_config(config: Path, tree: Tree, settings: Sequence[str], owner: Domain[Any]) -> Artifact:
+    """The artifact of a configuration, which is `tree` with the settings: from OAR_HOME if it was made before, else
+    exported now and kept there."""
 
     def make() -> Artifact:
         from framework.workflow.export import export_config
 
         return export_config(config, settings)
 
-    tree = load(config, settings)
     plain = tree.plain()
     files = [*_weight_files(plain, config), *_named_files(plain), *_imported_files(plain)]
     return keep_artifact(config_name(config), resolved(tree), files, owner.packages, make)

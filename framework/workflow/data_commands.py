@@ -194,9 +194,9 @@ def _split_folder(source: Path, output: Path, share: float, seed: int) -> SplitR
             "there are no class folders", where=source, allowed="<class>/<image>, one folder a class"
         )
     targets = tuple(output / part for part in _PARTS)
-    _check_new(targets)
+    check_new(targets)
     counts = [0, 0]
-    with _write_whole(targets):
+    with write_whole(targets):
         for folder in classes:
             paths = _list_files(folder)
             held_out = _choose([_hash_file(path) for path in paths], share, seed, folder)
@@ -210,7 +210,7 @@ def _split_pairs(
     source: Path, images: Path, labels: Path, output: Path, share: float, seed: int
 ) -> SplitReport:
     targets = tuple(output / part for part in _PARTS)
-    _check_new(targets)
+    check_new(targets)
     of_name = {path.relative_to(labels).with_suffix("").as_posix(): path for path in _list_files(labels)}
     paths = _list_files(images)
     names = [path.relative_to(images).with_suffix("").as_posix() for path in paths]
@@ -223,7 +223,7 @@ def _split_pairs(
         )
     counts = [0, 0]
     held_out = _choose([_hash_file(path) for path in paths], share, seed, images)
-    with _write_whole(targets):
+    with write_whole(targets):
         for path, name, place in zip(paths, names, held_out):
             for one in (path, of_name[name]):
                 _copy(one, targets[place] / one.relative_to(source))
@@ -249,7 +249,7 @@ def _split_coco(source: Path, output: Path, share: float, seed: int) -> SplitRep
     if not isinstance(data, dict):
         raise FormatError("the file is not in COCO's format", where=source, allowed='{"images": [...], ...}')
     targets = tuple(output / f"{part}.json" for part in _PARTS)
-    _check_new(targets)
+    check_new(targets)
     images = read_list(data, "images", source)
     annotations = read_list(data, "annotations", source, [])
     if wrong := [one for one in (*images, *annotations) if not isinstance(one, dict)]:
@@ -272,7 +272,7 @@ def _split_lines(source: Path, output: Path, share: float, seed: int, header: bo
     head, lines = ([first], rest) if header else ([], [first, *rest])
     lines = [line for line in lines if line.strip()]
     targets = tuple(output / f"{part}{source.suffix}" for part in _PARTS)
-    _check_new(targets)
+    check_new(targets)
     held_out = _choose([line.encode("utf-8", "surrogatepass") for line in lines], share, seed, source)
     counts, texts = [], []
     for place in range(len(targets)):
@@ -307,7 +307,7 @@ def _choose(contents: Sequence[bytes], share: float, seed: int, where: Path) -> 
 
 
 @contextmanager
-def _write_whole(targets: Sequence[Path]) -> Iterator[None]:
+def write_whole(targets: Sequence[Path]) -> Iterator[None]:
     """What the block writes to the targets, which are new, stays whole or not at all. Raises: DiskError."""
     try:
         with disk_errors(targets[0].parent):
@@ -323,12 +323,13 @@ def _write_whole(targets: Sequence[Path]) -> Iterator[None]:
 
 
 def _write_texts(targets: Sequence[Path], texts: Sequence[str]) -> None:
-    with _write_whole(targets):
+    with write_whole(targets):
         for target, text in zip(targets, texts):
             write_file(target, text.encode("utf-8"))
 
 
-def _check_new(targets: Iterable[Path]) -> None:
+def check_new(targets: Iterable[Path]) -> None:
+    """Raises: InputError, where one of the targets is there."""
     if there := [str(path) for path in targets if path.exists()]:
         raise InputError(
             "the output is there already", where=there[0], fix="name another folder, or move it away"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from framework.core.device import cpu_count
 from framework.core.errors import InputError
 from framework.io.dataset import LazyDataset
 from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines
@@ -42,6 +44,29 @@ class SegmentationDataset(LazyDataset):
 
     @abstractmethod
     def __getitem__(self, index: int) -> Sample: ...
+
+    def read_mask(self, index: int) -> np.ndarray:
+        """[H, W] class indices and `ignore_index` of the sample at `index`."""
+        mask = self[index].mask
+        assert mask is not None
+        return mask
+
+    def count_pixels(self) -> np.ndarray:
+        """[num_classes] int64: the pixels of each class in all masks, all of which are read.
+
+        Raises:
+            InputError: a mask cannot be read, or has values that stand for no class.
+        """
+        size = max(len(self.class_names), self.ignore_index + 1)
+
+        def count(index: int) -> np.ndarray:
+            return np.bincount(self.read_mask(index).reshape(-1), minlength=size)[: len(self.class_names)]
+
+        total = np.zeros(len(self.class_names), np.int64)
+        with ThreadPoolExecutor(cpu_count()) as pool:
+            for counts in pool.map(count, range(len(self))):
+                total += counts
+        return total
 
 
 class MaskDataset(SegmentationDataset):
@@ -76,9 +101,12 @@ class MaskDataset(SegmentationDataset):
         return len(self.pairs)
 
     def __getitem__(self, index: int) -> Sample:
-        image, mask = self.pairs[index]
-        label_map = self.find_label_map(mask)
-        return make_sample(read_image(image, image, self.channels), label_map.read(mask), self.pairs[index])
+        pair = self.pairs[index]
+        return make_sample(read_image(pair.image, pair.image, self.channels), self.read_mask(index), pair)
+
+    def read_mask(self, index: int) -> np.ndarray:
+        mask = self.pairs[index].mask
+        return self.find_label_map(mask).read(mask)
 
 
 class BenchmarkDataset(MaskDataset):

@@ -32,6 +32,7 @@ COMMANDS = {
 WRITTEN = {
     "Images with a class": "output/photos_named/*.json",
     "Objects, annotated in COCO's format": "output/cells_found/*.json",
+    "Objects, annotated with labelme": "data/outlines/split/val.json",
     "Objects, annotated in VOC's format": "output/cells_voc/config.yml",
     "A class for every pixel": "output/tissue_found/*_label.png",
     "Texts with a class": "output/requests_answered/results.jsonl",
@@ -69,6 +70,26 @@ def cells(rng: np.random.Generator) -> None:
     write_text("cells/cells.json", json.dumps(data))
 
 
+def outlines(rng: np.random.Generator) -> None:
+    """The same squares, told by labelme: rectangles and polygons."""
+    cells(rng)
+    coco = json.loads(Path("cells/cells.json").read_text(encoding="utf-8"))
+    names = {one["id"]: one["name"] for one in coco["categories"]}
+    for photo in coco["images"]:
+        shapes = []
+        for one in coco["annotations"]:
+            if one["image_id"] == photo["id"]:
+                x, y, side, _ = one["bbox"]
+                points = [[x, y], [x + side, y + side]]
+                if one["category_id"] == 1:
+                    points = [[x, y], [x + side, y], [x + side, y + side], [x, y + side]]
+                kind = "polygon" if len(points) == 4 else "rectangle"
+                shapes.append({"label": names[one["category_id"]], "points": points, "shape_type": kind})
+        stem = Path(photo["file_name"]).stem
+        write(f"outlines/{stem}.jpg", image.read(f"cells/images/{stem}.jpg"))
+        write_text(f"outlines/{stem}.json", json.dumps({"shapes": shapes, "imagePath": f"{stem}.jpg"}))
+
+
 def tissue(rng: np.random.Generator) -> None:
     """Bright squares on dark ground; their masks hold 0 and 255."""
     for number in range(10):
@@ -92,6 +113,7 @@ def scans(rng: np.random.Generator) -> None:
 DATA: dict[str, Callable[[np.random.Generator], None]] = {
     "Images with a class": photos,
     "Objects, annotated in COCO's format": cells,
+    "Objects, annotated with labelme": outlines,
     "Objects, annotated in VOC's format": cells,
     "A class for every pixel": tissue,
     "Texts with a class": requests,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import io
 import json
 import shutil
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -387,6 +389,26 @@ def _coco(folder: Path) -> Path:
     return _saved("coco.json", json.dumps(_COCO))(folder)
 
 
+def _labelme(folder: Path) -> Path:
+    _scene(folder)
+    buffer = io.BytesIO()
+    Image.fromarray(_pixels()).save(buffer, "PNG")
+    shapes = [
+        {"label": "cat", "points": [[2, 3], [12, 3], [12, 12]], "group_id": 1, "shape_type": "polygon"},
+        {"label": "cat", "points": [[2, 3], [9, 9]], "group_id": 1, "shape_type": "rectangle"},
+    ]
+    size = {"imageHeight": 24, "imageWidth": 31}
+    data = {"shapes": shapes, "imagePath": "a.png", "imageData": base64.b64encode(buffer.getvalue()).decode()}
+    return _saved("a.json", json.dumps({**data, **size}))(folder)
+
+
+def _read_labelme(path: Path) -> object:
+    from framework.workflow.labelme import convert_labelme
+
+    with tempfile.TemporaryDirectory() as output:
+        return convert_labelme(path.parent, output)
+
+
 def _voc(folder: Path) -> Path:
     _scene(folder)
     return _saved("a.xml", _VOC)(folder)
@@ -459,6 +481,7 @@ def _in_artifact(name: str) -> Callable[[Path], Path]:
 READERS: dict[str, Reader] = {
     "coco": Reader(_coco, _read_coco, values=True),
     "coco pose": Reader(_coco, _read_pose, values=True),
+    "labelme": Reader(_labelme, _read_labelme, values=True),
     "voc": Reader(_voc, _read_voc),
     "squad": Reader(_saved("squad.json", json.dumps(_SQUAD)), _read_squad, values=True),
     "classes.tsv": Reader(_saved("classes.tsv", "good\tyes\nbad\tno\n"), _read_classes),

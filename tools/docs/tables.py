@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import api_names
+import paddle_table
 
 from framework import hub
 from framework.config import available, build, find, load
@@ -128,6 +129,9 @@ TABLES = {
     "example_config": example_config,
     "api_names": api_names.names_table,
     "api_words": api_names.words_table,
+    "paddle_counts": paddle_table.counts_table,
+    "paddle_missing": paddle_table.missing_table,
+    "paddle_differences": paddle_table.differences_table,
 }
 
 

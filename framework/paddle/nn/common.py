@@ -32,6 +32,7 @@ class Linear(Layer):
     ) -> None:
         super().__init__(dtype=get_default_dtype())
         self._weight_attr, self._bias_attr, self.name = weight_attr, bias_attr, name
+        self._sizes = (in_features, out_features)
         self.weight = self.create_parameter([in_features, out_features], weight_attr)
         self.bias = self.create_parameter([out_features], bias_attr, is_bias=True)
 
@@ -39,7 +40,7 @@ class Linear(Layer):
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        rows, columns = self.weight.shape
+        rows, columns = self._sizes
         text = f"in_features={rows}, out_features={columns}, dtype={self._dtype}"
         return text + (f", name={self.name}" if self.name else "")
 

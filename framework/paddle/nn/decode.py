@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -70,7 +71,7 @@ def _of_beams(x: Array, beams: Array) -> Array:
     return jax.vmap(lambda rows, chosen: rows[chosen])(x, beams)
 
 
-@operation(name="beam_search_step", differentiable=False)
+@operation(name="beam_search_step")
 def _search(
     logits: Array, log_probs: Array, finished: Array, lengths: Array, end_token: int
 ) -> tuple[Array, ...]:
@@ -213,10 +214,8 @@ def dynamic_decode(
     if not collected:
         return (None, states, lengths) if return_length else (None, states)
     results = map_structure(lambda *parts: paddle.stack(list(parts), 0), *collected)
-    try:
+    with contextlib.suppress(NotImplementedError):  # a decoder without an end of its own
         results, states = decoder.finalize(results, states, lengths)
-    except NotImplementedError:  # a decoder without an end of its own
-        pass
     if not output_time_major:
         results = map_structure(_swapped, results)
     return (results, states, lengths) if return_length else (results, states)

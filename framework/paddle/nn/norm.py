@@ -158,9 +158,6 @@ class SyncBatchNorm(_BatchNorm):
         super().__init__()
         self._build(num_features, momentum, epsilon, weight_attr, bias_attr, data_format, None, name)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(x)
-
     @classmethod
     def convert_sync_batchnorm(cls, layer: Layer) -> Layer:
         """The layer with a SyncBatchNorm, which has the same parameters, in place of each batch norm inside."""

@@ -13,10 +13,12 @@ Number = bool | int | float | complex
 
 
 def is_float(x: jax.Array) -> bool:
+    """Whether the type is a floating-point one."""
     return jnp.issubdtype(x.dtype, jnp.floating)
 
 
 def is_inexact(x: jax.Array) -> bool:
+    """Whether the type is a floating-point or a complex one."""
     return jnp.issubdtype(x.dtype, jnp.inexact)
 
 
@@ -31,6 +33,7 @@ def float_type(x: jax.Array) -> np.dtype:
 
 
 def as_float(x: jax.Array) -> jax.Array:
+    """`x` in `float_type(x)`."""
     return jnp.asarray(x).astype(float_type(jnp.asarray(x)))
 
 

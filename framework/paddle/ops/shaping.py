@@ -40,6 +40,7 @@ __all__ = [
     "squeeze",
     "t",
     "tile",
+    "tolist",
     "transpose",
     "unflatten",
     "unfold",
@@ -116,6 +117,11 @@ def view(x: Tensor, shape_or_dtype: Any, name: str | None = None) -> Tensor:
     if isinstance(shape_or_dtype, str | Dtype | np.dtype | type):
         return _bitcast(x, to_numpy(shape_or_dtype).name)
     return reshape(x, shape_or_dtype)
+
+
+def tolist(x: Tensor) -> Any:
+    """The values as nested Python lists."""
+    return x.tolist()
 
 
 def view_as(x: Tensor, other: Tensor, name: str | None = None) -> Tensor:

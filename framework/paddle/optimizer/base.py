@@ -20,6 +20,7 @@ from framework.paddle.optimizer.lr import LRScheduler
 from framework.paddle.optimizer.program import Clipping, Part, Plan, update
 from framework.paddle.optimizer.rules import Rule, Slot
 from framework.paddle.regularizer import L2Decay, WeightDecayRegularizer
+from framework.paddle.symbol import Symbol
 from framework.paddle.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.utils import unique_name
 from framework.paddle.x64 import enter_x64, leave_x64, x64
@@ -299,6 +300,10 @@ class Optimizer:
         callbacks: object = None,
     ) -> list[Pair]:
         """The parameters that have a gradient, with it; `loss.backward()` is the caller's."""
+        if isinstance(loss._value, Symbol):
+            from framework.paddle.static import backward as static
+
+            return static.append_backward(loss, parameters or static.own_parameters(self), no_grad_set)
         return with_gradients(list(parameters) if parameters else self._all_parameters())
 
     def minimize(
@@ -311,6 +316,10 @@ class Optimizer:
         """`step()` after the caller's `loss.backward()`; returns ([], [(parameter, gradient), …])."""
         if not isinstance(loss, Tensor):
             raise AssertionError(f"minimize takes the loss, a Tensor, received {type(loss).__name__}")
+        if isinstance(loss._value, Symbol):
+            from framework.paddle.static import backward as static
+
+            return static.minimize(self, loss, parameters, no_grad_set)
         pairs = self.backward(loss, startup_program, parameters, no_grad_set)
         chosen = {id(parameter) for parameter, _ in pairs}
         groups = self._groups()
@@ -321,6 +330,11 @@ class Optimizer:
 
     def apply_gradients(self, params_grads: Iterable[Pair]) -> list[object]:
         """Clip, regularize and apply these gradients."""
+        params_grads = list(params_grads)
+        if any(isinstance(grad._value, Symbol) for _, grad in params_grads if grad is not None):
+            from framework.paddle.static import backward as static
+
+            return [static.append_step(self, params_grads)]
         self._apply(
             [({"params": [], "grad_clip": self._grad_clip}, [p for p in params_grads if p[1] is not None])]
         )

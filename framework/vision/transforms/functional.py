@@ -161,34 +161,38 @@ def vflip(img: ImageLike) -> ImageLike:
     return pil.vflip(img) if isinstance(img, Image.Image) else arrays.vflip(img)
 
 
+class _ColourBackend(Protocol):
+    """A module that changes the colours of one kind of image."""
+
+    def adjust_brightness(self, img: Any, factor: float, /) -> Any: ...
+    def adjust_contrast(self, img: Any, factor: float, /) -> Any: ...
+    def adjust_saturation(self, img: Any, factor: float, /) -> Any: ...
+    def adjust_hue(self, img: Any, factor: float, /) -> Any: ...
+
+
+def _colour_backend(img: ImageLike) -> _ColourBackend:
+    """Paddle has rules of its own for PIL images, for bytes and for floats."""
+    if isinstance(img, Image.Image):
+        return pil
+    return floats if img.dtype.kind == "f" else arrays
+
+
 def adjust_brightness(img: ImageLike, brightness_factor: float) -> ImageLike:
     """Blended with black: 0 is black, 1 the image."""
     img = check_image(img, "adjust_brightness")
-    if isinstance(img, Image.Image):
-        return pil.adjust_brightness(img, brightness_factor)
-    if img.dtype.kind == "f":
-        return floats.adjust_brightness(img, brightness_factor)
-    return arrays.adjust_brightness(img, brightness_factor)
+    return _colour_backend(img).adjust_brightness(img, brightness_factor)
 
 
 def adjust_contrast(img: ImageLike, contrast_factor: float) -> ImageLike:
     """Blended with a grey: 0 is grey, 1 the image. Of bytes it is the grey 74, of PIL images and floats their mean."""
     img = check_image(img, "adjust_contrast")
-    if isinstance(img, Image.Image):
-        return pil.adjust_contrast(img, contrast_factor)
-    if img.dtype.kind == "f":
-        return floats.adjust_contrast(img, contrast_factor)
-    return arrays.adjust_contrast(img, contrast_factor)
+    return _colour_backend(img).adjust_contrast(img, contrast_factor)
 
 
 def adjust_saturation(img: ImageLike, saturation_factor: float) -> ImageLike:
     """Blended with the grey image: 0 is without colours, 1 the image."""
     img = check_image(img, "adjust_saturation")
-    if isinstance(img, Image.Image):
-        return pil.adjust_saturation(img, saturation_factor)
-    if img.dtype.kind == "f":
-        return floats.adjust_saturation(img, saturation_factor)
-    return arrays.adjust_saturation(img, saturation_factor)
+    return _colour_backend(img).adjust_saturation(img, saturation_factor)
 
 
 def adjust_hue(img: ImageLike, hue_factor: float) -> ImageLike:
@@ -204,11 +208,7 @@ def adjust_hue(img: ImageLike, hue_factor: float) -> ImageLike:
             received=hue_factor,
             allowed="-0.5 to 0.5",
         )
-    if isinstance(img, Image.Image):
-        return pil.adjust_hue(img, hue_factor)
-    if img.dtype.kind == "f":
-        return floats.adjust_hue(img, hue_factor)
-    return arrays.adjust_hue(img, hue_factor)
+    return _colour_backend(img).adjust_hue(img, hue_factor)
 
 
 def affine(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from pathlib import Path
@@ -228,6 +229,45 @@ def test_keypoint_similarity_by_hand() -> None:
     assert found["AP50"] == pytest.approx(1) and found["AP75"] == 0
     assert found["AP"] == pytest.approx(0.4)  # right at 0.5, 0.55, 0.6 and 0.65
     assert list(found) == ["AP", "AP50", "AP75", "AP_medium", "AR", "AR50", "AR75", "AR_medium"]
+
+
+def test_the_table_of_keypoints_by_hand() -> None:
+    """As above: exp(-1) at the second point, which is therefore not found; the third is unlabelled."""
+    truth = points((100, 100, 2), (150, 150, 1), (0, 0, 0))
+    collector = CocoKeypoints((0.1, 0.1, 0.1)).start(("nose", "hand", "foot"))
+    assert isinstance(collector, DetailedMetric)
+    collector.update(*keypoint_batch(truth, points((100, 100, 1), (150, 170, 1), (400, 0, 1)), 5000))
+    table = collector.details().classes
+    assert table.columns == ("keypoint", "similarity", "recall", "labelled")
+    assert table.rows == (
+        ("nose", 1.0, 1.0, 1),
+        ("hand", pytest.approx(math.exp(-1)), 0.0, 1),
+        ("foot", None, None, 0),
+    )
+    far = points((300, 300, 1), (300, 300, 1), (300, 300, 1))  # a pose of nobody: the second person has none
+    collector.update(*keypoint_batch(truth, far, 5000, image_id=8))
+    assert [row[1:] for row in collector.details().classes.rows] == [
+        (1.0, 0.5, 2),
+        (pytest.approx(math.exp(-1)), 0.0, 2),
+        (None, None, 0),
+    ]
+    crowd, batch = keypoint_batch(truth, truth, 5000, image_id=9)
+    collector.update(crowd, batch | {"kinds": np.full((1, 1), 2, np.int8)})
+    assert [row[3] for row in collector.details().classes.rows] == [2, 2, 0]
+    unnamed = CocoKeypoints((0.1, 0.1)).start(()).details().classes.rows
+    assert [row[0] for row in unnamed] == ["0", "1"]
+
+
+def test_each_person_takes_one_pose() -> None:
+    """The surest pose takes the person that it is nearest to; a second one of the same person takes nobody."""
+    one, other = points((10, 10, 2), (90, 90, 2)), points((210, 210, 2), (290, 290, 2))
+    collector = CocoKeypoints((0.05, 0.05)).start(("a", "b"))
+    for guess in (one, one, other):
+        collector.update(*keypoint_batch(one if guess is one else other, guess, 6400, image_id=7))
+    rows = collector.details().classes.rows  # the person at 10 is annotated twice, and found twice
+    assert rows == (("a", 1.0, 1.0, 3), ("b", 1.0, 1.0, 3))
+    collector.update(*keypoint_batch(points((400, 10, 2), (480, 90, 2)), one, 6400, image_id=7))
+    assert [row[1:] for row in collector.details().classes.rows] == [(1.0, 0.75, 4)] * 2
 
 
 def test_parts_of_one_image_are_judged_together() -> None:

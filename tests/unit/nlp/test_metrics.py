@@ -8,6 +8,7 @@ import pytest
 from sacrebleu import corpus_bleu
 
 from framework.core.errors import InputError, MissingExtraError
+from framework.engine.details import DetailedMetric
 from framework.text.tokenizer import Tokenizer
 from nlp.metrics import BLEU, Perplexity, SpanF1, TagAccuracy, TextAccuracy
 
@@ -32,6 +33,37 @@ def test_spans_count_whole() -> None:
     metric.update({"tags": FOUND}, BATCH)
     assert metric.result() == {"span_f1": pytest.approx(1), "span_precision": 1, "span_recall": 1}
     assert SpanF1().start(LABELS).result()["f1"] == 0
+
+
+def test_the_table_of_spans_has_a_row_for_each_label() -> None:
+    metric = SpanF1().start(LABELS)
+    assert isinstance(metric, DetailedMetric)
+    metric.update({"tags": FOUND}, BATCH)
+    table = metric.details().classes
+    assert table.columns == ("class", "precision", "recall", "f1", "support")
+    # A: both are found, and a third that is a B; the B is found as an A.
+    assert table.rows == (("A", 2 / 3, 1.0, 4 / 5, 2), ("B", None, 0.0, 0.0, 1))
+    assert not isinstance(SpanF1(labelled=False).start(LABELS), DetailedMetric)  # it knows no labels
+    plain = SpanF1().start(("O", "B", "I"))
+    plain.update(
+        {"tags": np.array([[1, 2, 0]])}, {"tags": np.array([[1, 2, 0]]), "mask": np.ones((1, 3), bool)}
+    )
+    assert isinstance(plain, DetailedMetric)
+    assert plain.details().classes.rows == (("span", 1.0, 1.0, 1.0, 1),)
+
+
+def test_the_table_of_tags_counts_real_tokens() -> None:
+    metric = TagAccuracy().start(LABELS)
+    assert isinstance(metric, DetailedMetric)
+    metric.update({"tags": FOUND}, BATCH)
+    details = metric.details()
+    assert details.classes.rows == (
+        ("O", 1.0, 1.0, 1.0, 2),
+        ("B-A", 2 / 3, 1.0, 4 / 5, 2),
+        ("I-A", 1.0, 1.0, 1.0, 1),
+        ("B-B", None, 0.0, 0.0, 1),
+    )
+    assert details.confusion is not None and details.confusion[3].tolist() == [0, 1, 0, 0]
 
 
 def test_classes_of_texts() -> None:

@@ -250,6 +250,13 @@ def test_pages_keep_their_order(pipeline):
     assert list(pipeline().predict_stream([])) == []
 
 
+def test_memory_is_handed_back_after_each_page(pipeline, monkeypatch: pytest.MonkeyPatch):
+    released = []
+    monkeypatch.setattr("ocr.pipeline.release_after_item", lambda: released.append(1))
+    for number, _ in enumerate(pipeline().predict_stream(pages_of(1, 2, 3)), start=1):
+        assert len(released) == number
+
+
 def test_the_next_page_is_detected_while_this_one_is_read(pipeline):
     read = pipeline()
     second = threading.Event()

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from framework.config import Kind, bind
 from framework.core.errors import ConfigError, ShapeError
 from segmentation import losses
+from segmentation.contracts import Loss
 from segmentation.losses import CrossEntropy, Dice, Focal, LovaszSoftmax, Mixed, OhemCrossEntropy
 
+LOSS = Annotated[Loss, Kind("loss")]
 EVERY = [
     CrossEntropy(),
     CrossEntropy(weight=(1.0, 2.0), hardest=0.5),
@@ -167,6 +170,15 @@ def test_weights_that_do_not_fit_the_classes(loss: Any) -> None:
 def test_settings_out_of_range(make: Any) -> None:
     with pytest.raises(ConfigError, match="this is out of range"):
         make()
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy, Dice])
+def test_weights_are_checked(loss: Any) -> None:
+    for wrong in ((), (0.0, 0.0), (-1.0, 2.0)):
+        with pytest.raises(ConfigError, match=rf"{loss.__name__}\.weight: these are no weights of classes"):
+            loss(weight=wrong)
+    bound = bind({"type": loss.__name__, "weight": "balanced"}, LOSS, ("segmentation", "framework"))
+    assert bound.weight == "balanced"
 
 
 def test_mixed_wants_a_weight_for_each_loss() -> None:

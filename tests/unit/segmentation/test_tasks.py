@@ -10,6 +10,7 @@ from framework import nn
 from framework.core.errors import ConfigError, InputError
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
+from segmentation.losses import CrossEntropy, Dice, Mixed
 from segmentation.tasks import SemanticSegmentation, WeightedLoss
 from segmentation.test_time_augmentation import TestTimeAugmentation
 
@@ -61,6 +62,38 @@ def test_labels_of_pixels():
         Net().eval(), batch()
     )
     np.testing.assert_allclose(scores["scores"][0, 0, 0], [0, 1])
+
+
+class Counted:
+    """3 classes with 30, 10 and 0 pixels."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def count_pixels(self):
+        self.asked += 1
+        return np.array([30, 10, 0])
+
+
+def test_balanced_weights_come_from_the_training_masks():
+    """40 pixels of 2 classes that are there: 40 / (2 * 30) and 40 / (2 * 10)."""
+    both = Mixed((CrossEntropy(weight="balanced"), Dice(weight=(1.0, 2.0, 3.0)), Mean()), (1.0, 1.0, 1.0))
+    task = SemanticSegmentation(PLAIN, (WeightedLoss(both), WeightedLoss(Dice(weight="balanced"), 0.5)))
+    data = Counted()
+    first, second = task.adapt(data).losses
+    assert data.asked == 1 and second.weight == 0.5
+    assert first.loss.losses[0].weight == second.loss.weight == pytest.approx((2 / 3, 2.0, 1.0))
+    assert first.loss.losses[1:] == both.losses[1:]
+    plain = SemanticSegmentation(PLAIN, (WeightedLoss(CrossEntropy(weight=(1.0, 2.0))),))
+    assert plain.adapt(data) == plain and data.asked == 1  # masks are read only where a loss needs them
+
+
+def test_balanced_weights_need_masks_and_adapt():
+    task = SemanticSegmentation(PLAIN, (WeightedLoss(CrossEntropy(weight="balanced")),) * 2)
+    with pytest.raises(ConfigError, match=r"does not know how many pixels[\s\S]*balanced, for list"):
+        task.adapt([])
+    with pytest.raises(ConfigError, match=r"CrossEntropy\.weight[\s\S]*task\.adapt\(dataset\)"):
+        task.loss(Net().train(), batch())
 
 
 def test_samples_are_packed():

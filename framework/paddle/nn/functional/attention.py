@@ -73,4 +73,4 @@ def sparse_attention(
     if attn_mask is not None:
         mask = mask & (attn_mask != 0)
     heads = [jnp.swapaxes(a, 1, 2) for a in (query, key, value)]
-    return jnp.swapaxes(core.scaled_dot_product_attention(*heads, mask), 1, 2)
+    return jnp.swapaxes(core.scaled_dot_product_attention(*heads, attn_mask=mask), 1, 2)

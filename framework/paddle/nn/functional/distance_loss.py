@@ -23,7 +23,7 @@ def _alike(*arrays: jax.Array) -> list[jax.Array]:
 @operation
 def mse_loss(input: Array, label: Array, reduction: str = "mean", name: str | None = None) -> Array:
     """(input - label)^2."""
-    return core.mse_loss(*_alike(input, label), reduction)
+    return core.mse_loss(*_alike(input, label), reduction=reduction)
 
 
 @operation
@@ -35,7 +35,7 @@ def square_error_cost(input: Array, label: Array) -> Array:
 @operation
 def l1_loss(input: Array, label: Array, reduction: str = "mean", name: str | None = None) -> Array:
     """|input - label|."""
-    return core.l1_loss(*_alike(input, label), reduction)
+    return core.l1_loss(*_alike(input, label), reduction=reduction)
 
 
 @operation
@@ -43,7 +43,7 @@ def smooth_l1_loss(
     input: Array, label: Array, reduction: str = "mean", delta: float = 1.0, name: str | None = None
 ) -> Array:
     """d^2 / 2 up to `delta`, delta (d - delta / 2) beyond."""
-    return core.smooth_l1_loss(*_alike(input, label), reduction, delta)
+    return core.smooth_l1_loss(*_alike(input, label), reduction=reduction, delta=delta)
 
 
 @operation
@@ -63,7 +63,7 @@ def margin_ranking_loss(
     name: str | None = None,
 ) -> Array:
     """max(0, -label (input - other) + margin)."""
-    return core.margin_ranking_loss(*_alike(input, other, label), margin, reduction)
+    return core.margin_ranking_loss(*_alike(input, other, label), margin=margin, reduction=reduction)
 
 
 @operation
@@ -71,7 +71,7 @@ def hinge_embedding_loss(
     input: Array, label: Array, margin: float = 1.0, reduction: str = "mean", name: str | None = None
 ) -> Array:
     """input for label 1, max(0, margin - input) for label -1."""
-    return core.hinge_embedding_loss(*_alike(input, label), margin, reduction)
+    return core.hinge_embedding_loss(*_alike(input, label), margin=margin, reduction=reduction)
 
 
 @operation

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
@@ -26,7 +27,7 @@ def _check_labels(where: str, label: object, classes: int, ignored: int) -> None
         return
     value = label._value
     if (
-        isinstance(value, jax.core.Tracer)
+        isinstance(value, Tracer)
         or value.dtype.kind not in "iu"
         or not 0 < value.size <= _LABELS_CHECKED
         or jax.default_backend() != "cpu"
@@ -193,7 +194,8 @@ def ctc_loss(
     norm_by_times: bool = False,
 ) -> Array:
     """-log p(labels) of logits [T, N, C]; labels [N, L], lengths [N]. The mean divides by the labels' lengths first."""
-    lengths = [length.reshape(-1) for length in (input_lengths, label_lengths)]
+    input_lengths, label_lengths = input_lengths.reshape(-1), label_lengths.reshape(-1)
+    lengths = (input_lengths, label_lengths)
     loss = core.ctc_loss(log_probs, labels, *lengths, blank, reduction, norm_by_times)
     return loss.astype(log_probs.dtype)
 
@@ -239,7 +241,7 @@ def hsigmoid_loss(
     input: Tensor,
     label: Tensor,
     num_classes: int,
-    weight: Tensor,
+    weight: Tensor | None,
     bias: Tensor | None = None,
     path_table: Tensor | None = None,
     path_code: Tensor | None = None,

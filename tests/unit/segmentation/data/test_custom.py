@@ -40,6 +40,15 @@ def test_a_folder(root: Path) -> None:
     assert len(pickle.loads(pickle.dumps(data))) == 3
 
 
+def test_pixels_are_counted_from_the_masks_alone(root: Path) -> None:
+    data = MaskFolder(root, ("sky", "road", "car"))
+    (root / "images" / "a.png").write_bytes(b"no image")  # is not read
+    assert data.count_pixels().tolist() == [3 * 20, 4, 4]  # the 4 of value 255 have no class
+    save(root / "masks" / "b.png", [[0] * 5 + [7]] * 4)
+    with pytest.raises(InputError, match=r"b\.png[\s\S]*7: 4 pixels"):
+        MaskFolder(root, ("sky", "road", "car")).count_pixels()
+
+
 def test_masks_with_an_ending_of_their_own(tmp_path: Path) -> None:
     save(tmp_path / "a.jpg", np.zeros((2, 2, 3)))
     save(tmp_path / "labels" / "a_mask.png", [[0, 1], [1, 1]])

@@ -16,7 +16,7 @@ from framework.nn.functional.rnn import CellWeights
 from framework.paddle.dispatch import Array, Arrays, Key, operation
 from framework.paddle.nn.containers import LayerList
 from framework.paddle.nn.layer import Layer
-from framework.paddle.nn.rnn_cells import GRUCell, LSTMCell, SimpleRNNCell, _Cell, filled
+from framework.paddle.nn.layer.rnn_cells import GRUCell, LSTMCell, SimpleRNNCell, _Cell, filled
 from framework.paddle.tensor import Tensor
 from framework.paddle.utils.structure import map_structure
 

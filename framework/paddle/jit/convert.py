@@ -1,0 +1,238 @@
+"""What converted functions call instead of Python's `if`, `while`, `for`, `and`, `or`, `not`: the same for Python
+values, branches and loops of the compiled program for Tensors whose values are not known."""
+
+from __future__ import annotations
+
+import builtins
+import types
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import jax
+
+from framework.paddle.jit import control
+from framework.paddle.jit.control import Undefined as Undefined
+from framework.paddle.mode import mode
+from framework.paddle.tensor import Tensor
+
+Get = Callable[[], tuple[Any, ...]]
+Set = Callable[[tuple[Any, ...]], None]
+
+
+def if_(
+    test: Any, true_fn: Callable[[], None], false_fn: Callable[[], None], get: Get, set_: Set, names: Any
+) -> None:
+    """`if test`: the branches change variables, which `get` and `set_` hand over."""
+    if not control.is_traced(test):
+        (true_fn if test else false_fn)()
+        return
+    before = get()
+
+    def branch(function: Callable[[], None]) -> Callable[[], Any]:
+        def run() -> Any:
+            set_(before)
+            try:
+                function()
+                return get()
+            finally:
+                set_(before)
+
+        return run
+
+    set_(tuple(control.cond(test, branch(true_fn), branch(false_fn), _spread(names, before))))
+
+
+def _spread(names: Sequence[str], values: Sequence[Any]) -> list[str] | None:
+    """The names of the leaves of these variables, where each is one leaf."""
+    return None if any(isinstance(v, list | tuple | dict) for v in values) else list(names)
+
+
+def while_(
+    test: Callable[[], Any], body: Callable[[], None], get: Get, set_: Set, names: Sequence[str]
+) -> None:
+    """`while test(): body()`; a loop of the program from the first test that depends on a Tensor."""
+    while True:
+        result = test()
+        if control.is_traced(result):
+            break
+        if not result:
+            return
+        body()
+    before = get()
+
+    def tested(*values: Any) -> Any:
+        set_(values)
+        try:
+            return test()
+        finally:
+            set_(before)
+
+    def advanced(*values: Any) -> Any:
+        set_(values)
+        try:
+            body()
+            return list(get())
+        finally:
+            set_(before)
+
+    set_(tuple(control.while_loop(tested, advanced, before, names)))
+
+
+class TracedRange:
+    """A range whose ends are Tensors."""
+
+    def __init__(self, *ends: Any) -> None:
+        self.start, self.stop = (0, ends[0]) if len(ends) == 1 else ends[:2]
+        self.step = ends[2] if len(ends) > 2 else 1
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(range(self.start, self.stop, self.step))
+
+
+def range_(*ends: Any) -> Iterable[Any]:
+    """`range(...)`, also of Tensors."""
+    return TracedRange(*ends) if any(control.is_traced(end) for end in ends) else builtins.range(*ends)
+
+
+def for_(
+    values: Iterable[Any],
+    body: Callable[[Any], None],
+    get: Get,
+    set_: Set,
+    names: Sequence[str],
+    stopped: Callable[[], Any] | None,
+) -> None:
+    """`for value in values: body(value)`; `stopped` tells whether a `break` was met."""
+    if not isinstance(values, TracedRange):
+        for value in values:
+            done = False if stopped is None else stopped()
+            if control.is_traced(done):
+                if_(not_(done), lambda value=value: body(value), lambda: None, get, set_, names)
+                continue
+            if done:
+                return
+            body(value)
+        return
+    start, stop, step = values.start, values.stop, values.step
+    state = [start]
+
+    def test() -> Any:
+        below = state[0] < stop
+        more = below if _positive(step) is True else _either(step, state[0], stop, below)
+        return more if stopped is None else and_(lambda: more, lambda: not_(stopped()))
+
+    def step_body() -> None:
+        body(state[0])
+        state[0] = state[0] + step
+
+    def get_all() -> tuple[Any, ...]:
+        return (state[0], *get())
+
+    def set_all(given: tuple[Any, ...]) -> None:
+        state[0] = given[0]
+        set_(tuple(given[1:]))
+
+    while_(test, step_body, get_all, set_all, ("the counter", *names))
+
+
+def _positive(step: Any) -> bool | None:
+    return None if control.is_traced(step) else bool(step > 0)
+
+
+def _either(step: Any, counter: Any, stop: Any, below: Any) -> Any:
+    above = counter > stop
+    if _positive(step) is False:
+        return above
+    return or_(lambda: and_(lambda: step > 0, lambda: below), lambda: and_(lambda: step < 0, lambda: above))
+
+
+def and_(*parts: Callable[[], Any]) -> Any:
+    """`a and b and …`."""
+    value = parts[0]()
+    for part in parts[1:]:
+        if control.is_traced(value):
+            value = _logical("logical_and", value, part())
+        elif not value:
+            return value
+        else:
+            value = part()
+    return value
+
+
+def or_(*parts: Callable[[], Any]) -> Any:
+    """`a or b or …`."""
+    value = parts[0]()
+    for part in parts[1:]:
+        if control.is_traced(value):
+            value = _logical("logical_or", value, part())
+        elif value:
+            return value
+        else:
+            value = part()
+    return value
+
+
+def not_(value: Any) -> Any:
+    """`not a`."""
+    from framework import paddle
+
+    return paddle.logical_not(value) if control.is_traced(value) else not value
+
+
+def _logical(name: str, a: Any, b: Any) -> Any:
+    from framework import paddle
+
+    other = b if isinstance(b, Tensor) else paddle.to_tensor(bool(b))
+    return getattr(paddle, name)(a, other)
+
+
+def choose(test: Any, first: Callable[[], Any], second: Callable[[], Any]) -> Any:
+    """`a if test else b`."""
+    if control.is_traced(test):
+        return control.cond(test, first, second)
+    return first() if test else second()
+
+
+def assert_(test: Callable[[], Any], message: Callable[[], Any]) -> None:
+    """`assert`; what depends on a Tensor is not checked in a compiled program."""
+    value = test()
+    if not control.is_traced(value) and not value:
+        raise AssertionError(message())
+
+
+def int_(value: Any = 0, *args: Any) -> Any:
+    """`int(x)`: of a Tensor whose value is not known, the Tensor as int64."""
+    return value.astype("int64") if control.is_traced(value) else builtins.int(value, *args)
+
+
+def float_(value: Any = 0.0) -> Any:
+    """`float(x)`: of a Tensor whose value is not known, the Tensor as a floating-point one."""
+    return value.astype(mode.default_dtype) if control.is_traced(value) else builtins.float(value)
+
+
+def bool_(value: Any = False) -> Any:
+    """`bool(x)`: of a Tensor whose value is not known, the Tensor as bool."""
+    return value.astype("bool") if control.is_traced(value) else builtins.bool(value)
+
+
+def call(function: Any) -> Any:
+    """What is called in place of `function`: functions of the user are converted too."""
+    kind = function.__class__
+    if kind is types.FunctionType or kind is types.MethodType:
+        from framework.paddle.jit.ast_transform import transformed
+
+        return transformed(function)
+    replaced = _BUILTINS.get(function) if kind is type or kind is types.BuiltinFunctionType else None
+    return function if replaced is None else replaced
+
+
+def print_(*values: Any, **options: Any) -> None:
+    """`print`; Tensors whose values are not known are printed when the program runs."""
+    if any(control.is_traced(value) for value in values):
+        text = " ".join(["{}"] * len(values))
+        jax.debug.print(text, *[v._value if isinstance(v, Tensor) else v for v in values])
+    else:
+        builtins.print(*values, **options)
+
+
+_BUILTINS: dict[Any, Any] = {int: int_, float: float_, bool: bool_, range: range_, print: print_}

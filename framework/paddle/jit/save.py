@@ -1,0 +1,289 @@
+"""jit.save and jit.load: a layer or function as our artifact folder, and back as a layer that runs without its code.
+
+The folder holds the program for the engines (64-bit inputs come in as 32 bits there), the weights, and the same program
+with its gradient, so that a loaded layer can be trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+
+from framework.core.errors import InputError, OarError
+from framework.export import Artifact, TensorSpec, load_artifact
+from framework.export.program import lower_program
+from framework.paddle import dtypes as types
+from framework.paddle.dispatch import Compiled, run
+from framework.paddle.jit.program import _Result, _Run, trace
+from framework.paddle.jit.recording import Slot
+from framework.paddle.jit.spec import InputSpec
+from framework.paddle.jit.to_static import StaticFunction, converted_layers, explained, layers_of
+from framework.paddle.nn.layer import Layer
+from framework.paddle.tape import no_grad
+from framework.paddle.tensor import Parameter, Tensor, wrap
+from framework.paddle.x64 import x64
+
+_TRAINING = "with_gradient.jax"
+_NARROW = {"int64": "int32", "float64": "float32", "complex128": "complex64"}
+Named = dict[str, Any]
+
+
+def save(layer: Any, path: str | Path, input_spec: Sequence[Any] | None = None, **configs: Any) -> None:
+    """Write a Layer (in eval mode) or a function as an artifact folder at `path`.
+
+    Args:
+        input_spec: an InputSpec or Tensor for each input. Without it, the one given to to_static; without that the
+            inputs of the last call, with a free first size.
+
+    Raises:
+        InputError: nothing is known of the inputs. TraceError: the program hangs on values or on a free size.
+    """
+    function = layer.forward if isinstance(layer, Layer) else layer
+    specs, guessed = _specs(function, input_spec)
+    call = function.python_function if isinstance(function, StaticFunction) else function
+    modes = (
+        [(sub, sub.training) for sub in layer.sublayers(include_self=True)]
+        if isinstance(layer, Layer)
+        else []
+    )
+    for sub, _ in modes:
+        object.__setattr__(sub, "training", False)
+    try:
+        with no_grad():  # type: ignore[union-attr]
+            try:
+                artifact = _exported(layer, call, specs)
+            except OarError:
+                if not guessed:
+                    raise
+                artifact = _exported(layer, call, guessed)
+    finally:
+        for sub, training in modes:
+            object.__setattr__(sub, "training", training)
+    artifact.save(_folder(path))
+
+
+def _folder(path: str | Path) -> Path:
+    text = str(path)
+    for ending in (".pdmodel", ".pdiparams", ".json"):
+        text = text.removesuffix(ending)
+    return Path(text)
+
+
+def _specs(function: Any, given: Sequence[Any] | None) -> tuple[list[InputSpec], list[InputSpec] | None]:
+    """The inputs, and the exact ones to fall back on where the first sizes were only assumed to be free."""
+    if given is None and isinstance(function, StaticFunction):
+        given = function.input_spec
+    if given is not None:
+        flat = jax.tree_util.tree_leaves(list(given), is_leaf=lambda s: isinstance(s, InputSpec))
+        return [
+            s if isinstance(s, InputSpec) else InputSpec.from_tensor(s) for s in flat if s is not None
+        ], None
+    programs = function.concrete_programs() if isinstance(function, StaticFunction) else []
+    if not programs:
+        raise InputError(
+            "jit.save needs the shapes of the inputs",
+            allowed="input_spec=[paddle.static.InputSpec([None, 3, 32, 32])]",
+            fix="pass input_spec to jit.save or to to_static, or call the to_static function once before",
+        )
+    exact = [InputSpec(shape, dtype) for shape, dtype in programs[-1].argument_avals]
+    free = [InputSpec([None, *s.shape[1:]] if s.shape else [], s.dtype, s.name) for s in exact]
+    return free, exact
+
+
+def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) -> Artifact:
+    names = [spec.name or f"x{number}" for number, spec in enumerate(specs)]
+    if len(set(names)) < len(names):
+        raise InputError("two inputs have the same name", received=names, allowed="one name for each")
+    shapes = [
+        tuple(
+            ("n" if axis == 0 else f"d{number}_{axis}") if size == -1 else size
+            for axis, size in enumerate(s.shape)
+        )
+        for number, s in enumerate(specs)
+    ]
+    scope = export.SymbolicScope()
+    with x64():
+        tensors = [
+            wrap(
+                jax.ShapeDtypeStruct(
+                    export.symbolic_shape(",".join(map(str, shape)), scope=scope), s.dtype.numpy
+                )
+            )  # type: ignore[arg-type]
+            for shape, s in zip(shapes, specs, strict=True)
+        ]
+    layers = list(layers_of(layer))
+    name = type(layer).__name__ if isinstance(layer, Layer) else getattr(call, "__name__", "function")
+    with explained(name), converted_layers(layers):
+        program = trace(lambda: call(*tensors), tensors, layers)
+        weights, slots = _weights(layer, program.slots[len(tensors) :])
+
+        def function(values: Sequence[Any], inputs: Sequence[Any]) -> Any:
+            placeholders = [wrap(v) for v in inputs]
+            traced = _Run(lambda: call(*placeholders), slots, placeholders, layers)
+            made = traced(list(values), np.zeros(2, np.uint32), [])
+            function.result, function.count = traced.result, traced.count  # type: ignore[attr-defined]
+            return made[: traced.count], traced
+
+        def lowered(named: Named, inputs: Named, narrow: bool) -> Named:
+            given = [inputs[n].astype(s.dtype.numpy) for n, s in zip(names, specs, strict=True)]
+            made, traced = function([named[n].astype(weights[n].dtype) for n in weights], given)
+            arrays = _arrays(traced.result, made, slots, [named[n] for n in weights], given)
+            function.types = [str(a.dtype) for a in arrays]  # type: ignore[attr-defined]
+            if narrow:
+                arrays = [a.astype(_NARROW.get(str(a.dtype), a.dtype)) for a in arrays]
+            return {f"output{n}": a for n, a in enumerate(arrays)}
+
+        narrow_specs = {
+            n: TensorSpec(shape, _NARROW.get(s.dtype.name, s.dtype.name))
+            for n, shape, s in zip(names, shapes, specs, strict=True)
+        }
+        wide_specs = {
+            n: TensorSpec(shape, s.dtype.name) for n, shape, s in zip(names, shapes, specs, strict=True)
+        }
+        with x64():
+            narrow = lower_program(lambda w, i: lowered(w, i, True), weights, narrow_specs)
+            wide = lower_program(lambda w, i: lowered(w, i, False), weights, wide_specs)
+            training = bytes(wide.serialize(vjp_order=1))
+    config = {
+        "kind": "jit",
+        "model": name,
+        "inputs": names,
+        "paddle": {
+            "inputs": [[n, s.dtype.name, list(s.shape)] for n, s in zip(names, specs, strict=True)],
+            "outputs": _described(function.result),  # type: ignore[attr-defined]
+            "parameters": [n for n, slot in zip(weights, slots, strict=True) if _trained(slot)],
+        },
+    }
+    return Artifact(config, {"float32": narrow}, weights, files={_TRAINING: training})
+
+
+def _trained(slot: Slot) -> bool:
+    tensor = slot.find(())
+    return isinstance(tensor, Parameter) and not tensor.stop_gradient
+
+
+def _weights(layer: Any, slots: Sequence[Slot]) -> tuple[dict[str, np.ndarray], list[Slot]]:
+    """The Tensors that the program reads, by the names of the state where they have one."""
+    state = layer.to_static_state_dict() if isinstance(layer, Layer) else {}
+    known = {id(tensor): name for name, tensor in state.items()}
+    weights: dict[str, np.ndarray] = {}
+    for slot in slots:
+        tensor = slot.find(())
+        assert tensor is not None
+        weights[known.get(id(tensor), tensor.name)] = np.asarray(tensor._value)
+    return weights, list(slots)
+
+
+def _arrays(
+    result: Any, made: Sequence[Any], slots: Sequence[Slot], values: Sequence[Any], inputs: Sequence[Any]
+) -> list[Any]:
+    """The returned Tensors in order; one may be an input or a weight as it is."""
+    from framework.paddle.jit.recording import ArgumentSlot
+
+    found = []
+    for leaf in jax.tree_util.tree_leaves(result, is_leaf=lambda v: isinstance(v, _Result)):
+        if isinstance(leaf, _Result):
+            at = leaf.at
+            if isinstance(at, ArgumentSlot):
+                found.append(inputs[at.index])
+            elif isinstance(at, Slot):
+                place = next(i for i, slot in enumerate(slots) if slot.find(()) is at.find(()))
+                found.append(values[place])
+            else:
+                found.append(made[at])
+    return found
+
+
+def _described(result: Any) -> Any:
+    """The structure of a result for the config: [kind, parts…]; a Tensor is "tensor"."""
+    if isinstance(result, _Result):
+        return "tensor"
+    if isinstance(result, list | tuple):
+        return ["list" if isinstance(result, list) else "tuple", *[_described(part) for part in result]]
+    if isinstance(result, dict):
+        return ["dict", *[[str(name), _described(part)] for name, part in result.items()]]
+    return ["value", result if isinstance(result, bool | int | float | str | None) else str(result)]
+
+
+def _rebuilt(structure: Any, tensors: Any) -> Any:
+    if structure == "tensor":
+        return next(tensors)
+    kind, *parts = structure
+    if kind == "value":
+        return parts[0]
+    if kind == "dict":
+        return {name: _rebuilt(part, tensors) for name, part in parts}
+    made = [_rebuilt(part, tensors) for part in parts]
+    return made if kind == "list" else tuple(made)
+
+
+class TranslatedLayer(Layer):
+    """What `jit.load` returns: a layer whose forward is the saved program. Its parameters can be trained; dropout and
+    running statistics stay as in eval mode."""
+
+    def __init__(self, programs: Any, persistable_vars: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._program, self._description = programs
+        trained = set(self._description["parameters"])
+        for name, value in persistable_vars.items():
+            with x64():
+                array = jax.numpy.asarray(value)
+            if name in trained:
+                self._parameters[name] = Parameter(array, name=name)
+            else:
+                tensor = wrap(array)
+                tensor.name, tensor.persistable = name, True
+                self._buffers[name] = tensor
+        self._names = list(persistable_vars)
+        self._inputs = [(name, types.to_numpy(dtype)) for name, dtype, _ in self._description["inputs"]]
+        self._outputs = len(self._program.out_avals)
+        self._compiled = Compiled("translated", self._call)
+
+    def _call(self, *values: Any) -> Any:
+        count = len(self._inputs)
+        inputs = {name: v.astype(kind) for (name, kind), v in zip(self._inputs, values[:count], strict=True)}
+        out = self._program.call(dict(zip(self._names, values[count:], strict=True)), inputs)
+        return tuple(out[f"output{number}"] for number in range(self._outputs))
+
+    def forward(self, *inputs: Any) -> Any:
+        if len(inputs) != len(self._inputs):
+            raise InputError(
+                "wrong number of inputs",
+                received=len(inputs),
+                allowed=", ".join(name for name, _ in self._inputs),
+            )
+        state = [self._parameters.get(name, self._buffers.get(name)) for name in self._names]
+        given = [x if isinstance(x, Tensor) else Tensor(x) for x in inputs]
+        made = run(self._compiled, [*given, *state])
+        return _rebuilt(self._description["outputs"], iter(made))
+
+    def program(self, method_name: str = "forward") -> Any:
+        """The saved program: its text is StableHLO."""
+        return self._program
+
+    def input_spec(self) -> list[InputSpec]:
+        """The inputs as they were declared."""
+        return [InputSpec(shape, dtype, name) for name, dtype, shape in self._description["inputs"]]
+
+
+def load(path: str | Path, **configs: Any) -> TranslatedLayer:
+    """Load what `save` (or static.save_inference_model) wrote, as a layer.
+
+    Raises:
+        FormatError: no such artifact. InputError: an artifact that something else wrote.
+    """
+    folder = _folder(path)
+    artifact = load_artifact(folder)
+    if _TRAINING not in artifact.files or "paddle" not in artifact.config:
+        raise InputError(
+            "this artifact was not written by paddle.jit.save",
+            where=folder,
+            fix="framework.jit.load reads it, without gradients",
+        )
+    program = export.deserialize(bytearray(artifact.files[_TRAINING]))
+    return TranslatedLayer((program, artifact.config["paddle"]), artifact.weights)

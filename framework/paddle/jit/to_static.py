@@ -1,0 +1,264 @@
+"""to_static: functions, methods, layers and whole training steps as compiled programs."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from framework.core.errors import OarError, TraceError
+from framework.core.trace import explain_trace_errors, user_line
+from framework.paddle.jit.ast_transform import transformed
+from framework.paddle.jit.program import StaticProgram, trace
+from framework.paddle.jit.recording import shape_and_type
+from framework.paddle.jit.spec import check
+from framework.paddle.jit.structure import flatten_arguments, with_tensors
+from framework.paddle.mode import mode
+from framework.paddle.nn.layer import Layer
+from framework.paddle.tensor import Tensor
+
+_enabled = True
+
+
+def enable_to_static(enable_to_static_bool: bool) -> None:
+    """Whether to_static functions are compiled; False: they run as they are written."""
+    global _enabled
+    if not isinstance(enable_to_static_bool, bool):
+        raise TypeError(f"enable_to_static takes a bool, received {enable_to_static_bool!r}")
+    _enabled = enable_to_static_bool
+
+
+class StaticFunction:
+    """A function that is compiled once for each kind of arguments, and bound like a method where it is one.
+
+    Tensors and arrays among the arguments are data; everything else is a part of the program, which is compiled anew
+    for other values. Parameters, buffers, gradients and the optimizer's state are read and changed as in eager mode.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        input_spec: Sequence[Any] | None = None,
+        *,
+        owner: Any = None,
+        convert: bool = True,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.dygraph_function = function
+        self.input_spec = input_spec
+        self._owner = owner
+        self._convert = convert
+        self._bound: dict[int, tuple[Any, StaticFunction]] = {}
+        self._programs: dict[Any, list[StaticProgram]] = {}
+
+    def __get__(self, owner: Any, kind: type | None = None) -> StaticFunction:
+        if owner is None:
+            return self
+        known = self._bound.get(id(owner))
+        if known is None or known[0] is not owner:
+            bound = StaticFunction(self.dygraph_function, self.input_spec, owner=owner, convert=self._convert)
+            known = self._bound[id(owner)] = (owner, bound)
+        return known[1]
+
+    @functools.cached_property
+    def python_function(self) -> Callable[..., Any]:
+        """The function with control flow over Tensors converted, bound to its owner."""
+        function = transformed(self.dygraph_function) if self._convert else self.dygraph_function
+        return function if self._owner is None else types.MethodType(function, self._owner)
+
+    @property
+    def code(self) -> str:
+        """The source of the converted function."""
+        source = getattr(transformed(self.dygraph_function), "__converted_source__", None)
+        return source or inspect.getsource(self.dygraph_function)
+
+    @property
+    def class_instance(self) -> Any:
+        """The object whose method this is."""
+        return self._owner
+
+    def rollback(self) -> Callable[..., Any]:
+        """The function as it was written."""
+        function = self.dygraph_function
+        return function if self._owner is None else types.MethodType(function, self._owner)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not _enabled:
+            return self.rollback()(*args, **kwargs)
+        if mode.watcher is not None:  # inside of another program, which takes it in
+            return self.python_function(*args, **kwargs)
+        check(self.input_spec, args, self.__name__)
+        tensors: list[Tensor] = []
+        structure = flatten_arguments((args, kwargs), tensors)
+        places: dict[int, int] = {}
+        key = (
+            structure,
+            mode.grad_enabled,
+            mode.amp,
+            mode.default_dtype,
+            tuple(
+                [
+                    (*shape_and_type(t._value), t.stop_gradient, places.setdefault(id(t), len(places)))
+                    for t in tensors
+                ]
+            ),
+        )
+        programs = self._programs.setdefault(key, [])
+        for program in programs:
+            found = program.fits(tensors)
+            if found is not None:
+                return program(found, tensors)
+        program = self._trace(args, kwargs, tensors, programs)
+        programs.append(program)
+        found = program.fits(tensors)
+        if found is None:
+            raise TraceError(
+                "the Tensors that this function uses change while it is traced",
+                where=self.__name__,
+                fix="mark what changes them with @paddle.jit.not_to_static, or do it outside",
+            )
+        return program(found, tensors)
+
+    def _trace(
+        self, args: Any, kwargs: Any, tensors: Sequence[Tensor], programs: Sequence[StaticProgram]
+    ) -> StaticProgram:
+        arguments, named = with_tensors((args, kwargs), tensors)
+        layers = list(layers_of(self._owner, self.dygraph_function, args, kwargs))
+        known = programs[-1].slots if programs else ()
+        with explained(self.__name__), converted_layers(layers if self._convert else ()):
+            return trace(lambda: self.python_function(*arguments, **named), tensors, layers, known)
+
+    def concrete_programs(self) -> list[StaticProgram]:
+        """All programs that were compiled."""
+        return [program for programs in self._programs.values() for program in programs]
+
+
+@contextlib.contextmanager
+def converted_layers(layers: Iterable[Layer]) -> Iterator[None]:
+    """Within the block the user's own layers run with their control flow converted, in containers too."""
+    changed: list[Layer] = []
+    for layer in layers:
+        if "forward" not in layer.__dict__:
+            made = transformed(layer.forward)
+            if made is not layer.forward and getattr(made, "__func__", None) is not type(layer).forward:
+                object.__setattr__(layer, "forward", made)
+                changed.append(layer)
+    try:
+        yield
+    finally:
+        for layer in changed:
+            layer.__dict__.pop("forward", None)
+
+
+class explained:
+    """Errors of tracing inside the block say which line of the user asked."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._scope = explain_trace_errors()
+
+    def __enter__(self) -> None:
+        self._scope.__enter__()
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> bool | None:
+        if isinstance(error, TraceError) and error.where is None:
+            raise TraceError(
+                error.problem,
+                where=f"to_static({self.name}), {user_line(error)}",
+                received=error.received,
+                allowed=error.allowed,
+                fix=error.fix,
+            ) from error
+        if isinstance(error, OarError):
+            return None
+        return self._scope.__exit__(kind, error, traceback)
+
+
+def layers_of(*roots: Any) -> Iterator[Layer]:
+    """The layers that can be reached from these objects: a method's owner, a function's closure and globals,
+    arguments; each with all layers below."""
+    seen: set[int] = set()
+    for root in roots:
+        for layer in _reached(root, 3):
+            for below in layer.sublayers(include_self=True):
+                if id(below) not in seen:
+                    seen.add(id(below))
+                    yield below
+
+
+def _reached(value: Any, depth: int) -> Iterable[Layer]:
+    if isinstance(value, Layer):
+        yield value
+    elif depth == 0 or isinstance(value, Tensor | str | bytes | int | float | type | types.ModuleType):
+        return
+    elif isinstance(value, StaticFunction):
+        yield from _reached(value.class_instance, depth)
+        yield from _reached(value.dygraph_function, depth)
+    elif isinstance(value, types.MethodType):
+        yield from _reached(value.__self__, depth)
+    elif isinstance(value, types.FunctionType):
+        for cell in value.__closure__ or ():
+            try:
+                yield from _reached(cell.cell_contents, depth - 1)
+            except ValueError:  # a name that is not bound yet
+                continue
+        for name in value.__code__.co_names:
+            yield from _reached(value.__globals__.get(name), depth - 1)
+    elif isinstance(value, list | tuple | set):
+        for part in value:
+            yield from _reached(part, depth - 1)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _reached(part, depth - 1)
+    elif isinstance(getattr(value, "__dict__", None), dict):
+        for part in list(vars(value).values()):
+            yield from _reached(part, depth - 1)
+
+
+def to_static(
+    function: Any = None,
+    input_spec: Sequence[Any] | None = None,
+    build_strategy: object = None,
+    backend: object = None,
+    **kwargs: Any,
+) -> Any:
+    """Compile a function, a method or a Layer (its `forward`); also a decorator.
+
+    A whole training step can be one such function: `loss.backward()`, `opt.step()` and `opt.clear_grad()` inside become
+    a part of the program. `if`, `while` and `for` over Tensors are converted; `full_graph`, `build_strategy` and
+    `backend` are accepted and mean nothing here.
+    """
+
+    def decorate(target: Any) -> Any:
+        if isinstance(target, Layer):
+            if not isinstance(target.forward, StaticFunction):
+                forward = target.forward
+                plain = forward.__func__ if isinstance(forward, types.MethodType) else forward
+                owner = target if isinstance(forward, types.MethodType) else None
+                object.__setattr__(target, "forward", StaticFunction(plain, input_spec, owner=owner))
+            elif input_spec is not None:
+                target.forward.input_spec = input_spec
+            return target
+        if isinstance(target, StaticFunction):
+            return target
+        if isinstance(target, types.MethodType):
+            return StaticFunction(target.__func__, input_spec, owner=target.__self__)
+        if not callable(target):
+            raise TypeError(
+                f"to_static takes a function, a method or a Layer, received {type(target).__name__}"
+            )
+        return StaticFunction(target, input_spec)
+
+    return decorate if function is None else decorate(function)
+
+
+def not_to_static(func: Any = None) -> Any:
+    """Leave the control flow of this function as it is written when a to_static function calls it; also a
+    decorator."""
+    if func is None:
+        return not_to_static
+    func.__not_to_static__ = True
+    return func

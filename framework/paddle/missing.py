@@ -1,0 +1,47 @@
+"""Which names of Paddle are not here, why, and what to do instead: messages and the table of docs/paddle.md say it."""
+
+from __future__ import annotations
+
+import re
+
+# The first pattern that matches a full name (paddle.nn.Layer) counts.
+_REASONS: tuple[tuple[str, str], ...] = (
+    (r"paddle\.audio\b.*", "not yet: spectrograms and their data sets; paddle.signal.stft is there"),
+    (
+        r"paddle\.quantization\b.*",
+        "not yet: compression is a task of its own; oar export writes bfloat16 programs",
+    ),
+    (
+        r"paddle\.nn\.quant\b.*",
+        "not yet: compression is a task of its own; oar export writes bfloat16 programs",
+    ),
+    (
+        r"paddle\.hub\b.*",
+        "a hubconf.py runs code from the network: load its weights with paddle.load instead",
+    ),
+    (r"paddle\.onnx\b.*", "not yet: paddle.jit.save writes an artifact that runs here"),
+    (r"paddle\.sparse\b.*", "not yet: make it dense with to_dense(), or use scatter and gather"),
+    (
+        r"paddle\.incubate\.nn\b.*",
+        "kernels fused by hand for one GPU: use the layers of paddle.nn, XLA fuses them",
+    ),
+    (r"paddle\.incubate\b.*", "not yet: an experiment of Paddle's"),
+    (
+        r"paddle\.distributed\.(fleet\.)?(.*PS.*|.*Dataset|.*Entry|.*DataGenerator|.*RoleMaker.*|Role|UtilBase)(\..*)?",
+        "parameter servers: tables that do not fit into one machine come with the issue on many processes",
+    ),
+    (r"paddle\.distributed\b.*", "not yet: it comes with the issue on many processes"),
+    (
+        r"paddle\.static\.nn\.(sequence_.*|StaticRNN|row_conv|sparse_embedding|multi_box_head|nce)",
+        "works on LoD Tensors, which are gone from Paddle 3: pad the sequences and use paddle.nn",
+    ),
+    (
+        r"paddle\.static\.(Ipu.*|ipu_.*|npu_.*|mlu_.*|xpu_places|WeightNormParamAttr|ctr_metric_bundle|set_ipu_shard)",
+        "for a device or a service that XLA has not",
+    ),
+)
+
+
+def reason(full_name: str) -> str | None:
+    """Why a name of Paddle is not here, and what to do; None where nothing is known of it."""
+    return next((why for pattern, why in _REASONS if re.fullmatch(pattern, full_name)), None)

@@ -1,0 +1,185 @@
+"""paddle.static: programs that are recorded first and compiled when they run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import jax.numpy as jnp
+
+from framework.core.errors import OarError
+from framework.paddle.jit.spec import InputSpec as InputSpec
+from framework.paddle.nn.layer import create_parameter as _create_parameter
+from framework.paddle.static import nn as nn
+from framework.paddle.static.backward import append_backward as append_backward
+from framework.paddle.static.backward import gradients as gradients
+from framework.paddle.static.control import py_func as py_func
+from framework.paddle.static.executor import BuildStrategy as BuildStrategy
+from framework.paddle.static.executor import CompiledProgram as CompiledProgram
+from framework.paddle.static.executor import ExecutionStrategy as ExecutionStrategy
+from framework.paddle.static.executor import Executor as Executor
+from framework.paddle.static.io import load as load
+from framework.paddle.static.io import load_from_file as load_from_file
+from framework.paddle.static.io import load_inference_model as load_inference_model
+from framework.paddle.static.io import load_program_state as load_program_state
+from framework.paddle.static.io import normalize_program as normalize_program
+from framework.paddle.static.io import save as save
+from framework.paddle.static.io import save_inference_model as save_inference_model
+from framework.paddle.static.io import save_to_file as save_to_file
+from framework.paddle.static.io import set_program_state as set_program_state
+from framework.paddle.static.program import Program as Program
+from framework.paddle.static.program import Variable as Variable
+from framework.paddle.static.program import declare as _declare
+from framework.paddle.static.program import default_main_program as default_main_program
+from framework.paddle.static.program import default_startup_program as default_startup_program
+from framework.paddle.static.program import disable_static as disable_static
+from framework.paddle.static.program import enable_static as enable_static
+from framework.paddle.static.program import in_dynamic_mode as in_dynamic_mode
+from framework.paddle.static.program import program_guard as program_guard
+from framework.paddle.tensor import Tensor, as_array, wrap
+from framework.paddle.utils import unique_name
+
+
+def data(name: str, shape: Any, dtype: Any = None, lod_level: int = 0) -> Variable:
+    """A variable to feed; None and -1 are sizes that are known when the program runs."""
+    from framework.paddle.dtypes import get_default_dtype
+
+    if in_dynamic_mode():
+        raise OarError("paddle.static.data is for static mode", fix="call paddle.enable_static() before it")
+    return _declare(name, shape, dtype or get_default_dtype())
+
+
+def create_parameter(
+    shape: Any,
+    dtype: Any,
+    name: str | None = None,
+    attr: Any = None,
+    is_bias: bool = False,
+    default_initializer: Any = None,
+) -> Any:
+    """A parameter of the current program, with its first values."""
+    parameter = _create_parameter(shape, dtype, name, attr, is_bias, default_initializer)
+    if parameter is not None:
+        default_main_program().made[id(parameter)] = parameter
+    return parameter
+
+
+def create_global_var(
+    shape: Any,
+    value: float,
+    dtype: Any,
+    persistable: bool = False,
+    force_cpu: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """A Tensor of one value that stays between runs."""
+    from framework.paddle.dtypes import to_numpy
+    from framework.paddle.watch import unwatched
+
+    with unwatched():
+        tensor = wrap(as_array(jnp.full(tuple(shape), value), to_numpy(dtype)))
+    tensor.name, tensor.persistable = name or unique_name.generate("global_var"), persistable
+    default_main_program().made[id(tensor)] = tensor
+    return tensor
+
+
+@contextlib.contextmanager
+def name_scope(prefix: str | None = None) -> Iterator[None]:
+    """Groups entries in Paddle's drawings of a program; changes nothing here."""
+    yield
+
+
+@contextlib.contextmanager
+def device_guard(device: str | None = None) -> Iterator[None]:
+    """XLA places a program as a whole: accepted."""
+    yield
+
+
+class Scope:
+    """Finds the persistent Tensors of the current program by name."""
+
+    def find_var(self, name: str) -> _Found | None:
+        found = default_main_program().global_block().vars.get(name)
+        return None if found is None else _Found(found)
+
+    var = find_var
+
+
+class _Found:
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+
+    def get_tensor(self) -> Tensor:
+        return self._tensor
+
+
+_scope = Scope()
+
+
+def global_scope() -> Scope:
+    return _scope
+
+
+@contextlib.contextmanager
+def scope_guard(scope: Scope) -> Iterator[None]:
+    """Tensors hold their own values; a scope has nothing to keep apart."""
+    yield
+
+
+def cpu_places(device_count: int | None = None) -> list[Any]:
+    """Places for a list of devices; one by default."""
+    from framework import paddle
+
+    return [paddle.CPUPlace()] * (device_count or 1)
+
+
+def cuda_places(device_ids: Any = None) -> list[Any]:
+    from framework import paddle
+
+    ids = [0] if device_ids is None else [device_ids] if isinstance(device_ids, int) else device_ids
+    return [paddle.CUDAPlace(number) for number in ids]
+
+
+def accuracy(input: Tensor, label: Tensor, k: int = 1, correct: Any = None, total: Any = None) -> Tensor:
+    """The share of rows whose label is among the k greatest scores."""
+    from framework import paddle
+
+    return paddle.metric.accuracy(input, label, k, correct, total)
+
+
+def _get_value(tensor: Tensor, scope: object = None) -> Tensor:
+    """The Tensor itself, which holds its value."""
+    return tensor
+
+
+Tensor.get_value = _get_value  # type: ignore[attr-defined]
+
+
+def Print(
+    input: Tensor,
+    first_n: int = -1,
+    message: str | None = None,
+    summarize: int = 20,
+    print_tensor_name: bool = True,
+    print_tensor_type: bool = True,
+    print_tensor_shape: bool = True,
+    print_tensor_layout: bool = True,
+    print_tensor_lod: bool = True,
+    print_phase: str = "both",
+) -> Tensor:
+    """Print a variable whenever the program runs; returns it."""
+    from framework.paddle.static.printing import printed
+
+    return printed(input, message or "")
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith(("Ipu", "ipu", "xpu", "set_ipu")) or name in (
+        "ctr_metric_bundle",
+        "WeightNormParamAttr",
+    ):
+        raise OarError(
+            f"paddle.static.{name} is not there: it is for devices or servers that this toolkit has not"
+        )
+    raise AttributeError(f"paddle.static.{name} is not there")

@@ -1,0 +1,132 @@
+"""Gradients and training in static programs: entries that use the tape when the program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+
+from framework.paddle import tape
+from framework.paddle.static.program import (
+    Op,
+    StepOp,
+    Values,
+    Variable,
+    default_main_program,
+    new_variable,
+    value_of,
+)
+from framework.paddle.tensor import Parameter, Tensor, wrap
+from framework.paddle.utils import unique_name
+
+
+class GradientOp(Op):
+    """Gradients of `targets` by `sources`; zeros where there is none."""
+
+    type = "gradients"
+    trains = True
+
+    def __init__(
+        self, targets: Sequence[Tensor], sources: Sequence[Tensor], starts: Any, outputs: Any
+    ) -> None:
+        self.targets, self.sources, self.starts, self.outputs = targets, sources, starts, outputs
+        self.inputs = [*targets, *sources, *[s for s in starts or () if s is not None]]
+
+    def replay(self, values: Values, for_test: bool) -> None:
+        sources = [value_of(s, values) for s in self.sources]
+        starts = None if self.starts is None else [value_of(s, values) for s in self.starts]
+        targets = [value_of(t, values) for t in self.targets]
+        # The history is kept: other entries may ask for gradients of the same variables, or of these gradients.
+        found = tape.grad(targets, sources, starts, True, True, allow_unused=True)
+        for variable, source, gradient in zip(self.outputs, sources, found, strict=True):
+            if gradient is None:
+                gradient = wrap(jnp.zeros_like(source._value))
+            values[id(variable)] = gradient
+
+
+def _names(no_grad_set: Any) -> set[str]:
+    return {v.name if isinstance(v, Tensor) else v for v in no_grad_set or ()}
+
+
+def _gradient_variables(sources: Sequence[Tensor]) -> list[Variable]:
+    made = []
+    for source in sources:
+        value: Any = source._value
+        other = value.other if isinstance(source, Variable) else value.shape
+        name = f"{source.name}@GRAD"
+        if name in {o.name for op in default_main_program().ops for o in op.outputs}:
+            name = unique_name.generate(name)
+        made.append(new_variable(value.shape, other, value.dtype, name, False))
+    return made
+
+
+def append_backward(
+    loss: Tensor,
+    parameter_list: Any = None,
+    no_grad_set: Any = None,
+    callbacks: object = None,
+    checkpoints: object = None,
+    distop_context: object = None,
+) -> list[tuple[Parameter, Variable]]:
+    """Gradients of the loss by the parameters (all that are trained): [(parameter, gradient), …]."""
+    program = default_main_program()
+    if parameter_list:
+        block = program.global_block()
+        chosen: list[Any] = [block.var(p) if isinstance(p, str) else p for p in parameter_list]
+    else:
+        chosen = program.all_parameters()
+    barred = _names(no_grad_set)
+    chosen = [p for p in chosen if not p.stop_gradient and p.name not in barred and p in _below(loss)]
+    outputs = _gradient_variables(chosen)
+    program.ops.append(GradientOp([loss], chosen, None, outputs))
+    return list(zip(chosen, outputs, strict=True))
+
+
+class _below:
+    """The Tensors that a variable is computed from."""
+
+    def __init__(self, target: Tensor) -> None:
+        self.found = {id(target)}
+        for op in reversed(default_main_program().ops):
+            if any(id(o) in self.found for o in op.outputs):
+                self.found.update(id(t) for t in op.reads())
+
+    def __contains__(self, tensor: Tensor) -> bool:
+        return id(tensor) in self.found
+
+
+def gradients(
+    targets: Any, inputs: Any, target_gradients: Any = None, no_grad_set: Any = None
+) -> list[Variable]:
+    """Gradients of the sum of `targets` by `inputs`."""
+    goals = targets if isinstance(targets, list | tuple) else [targets]
+    sources = inputs if isinstance(inputs, list | tuple) else [inputs]
+    starts = target_gradients
+    if starts is not None and not isinstance(starts, list | tuple):
+        starts = [starts]
+    for source in sources:
+        source.stop_gradient = False
+    outputs = _gradient_variables(sources)
+    default_main_program().ops.append(GradientOp(list(goals), list(sources), starts, outputs))
+    return outputs
+
+
+def minimize(
+    optimizer: Any, loss: Tensor, parameters: Any = None, no_grad_set: Any = None
+) -> tuple[list[Op], list]:
+    """Append the gradients and the step of an optimizer; returns (entries, [(parameter, gradient), …])."""
+    pairs = append_backward(loss, parameters or own_parameters(optimizer), no_grad_set)
+    return [append_step(optimizer, pairs)], pairs
+
+
+def own_parameters(optimizer: Any) -> list[Parameter] | None:
+    return optimizer._all_parameters() or None
+
+
+def append_step(optimizer: Any, pairs: Sequence[tuple[Parameter, Variable]]) -> StepOp:
+    if not optimizer._param_groups:
+        optimizer._param_groups = [parameter for parameter, _ in pairs]
+    step = StepOp(optimizer, pairs)
+    default_main_program().ops.append(step)
+    return step

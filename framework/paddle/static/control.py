@@ -1,0 +1,250 @@
+"""Branches and loops of static programs: entries that hold the entries of their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from framework.core.errors import InputError
+from framework.paddle.jit import control
+from framework.paddle.static.program import (
+    Op,
+    Values,
+    Variable,
+    default_main_program,
+    new_variable,
+    recorded_apart,
+    value_of,
+)
+from framework.paddle.symbol import Symbol
+from framework.paddle.tensor import Tensor, as_array, wrap
+from framework.paddle.utils import unique_name
+
+
+class _Part:
+    """A recorded function: its entries, and the leaves of what it returns."""
+
+    def __init__(self, call: Callable[..., Any], inputs: Sequence[Variable] = ()) -> None:
+        self.inputs = inputs
+        with recorded_apart() as self.ops:
+            returned = call(*inputs)
+        self.leaves, self.tree = jax.tree_util.tree_flatten(returned, is_leaf=lambda v: v is None)
+
+    def reads(self) -> list[Tensor]:
+        """What it needs of the outside."""
+        own = {id(o) for op in self.ops for o in op.outputs} | {id(v) for v in self.inputs}
+        needed = [t for op in self.ops for t in op.reads()]
+        needed += [leaf for leaf in self.leaves if isinstance(leaf, Tensor)]
+        return [t for t in needed if id(t) not in own]
+
+    def replay(self, values: Values, for_test: bool, given: Sequence[Any] = ()) -> list[Any]:
+        inner = dict(values)
+        inner.update({id(v): g for v, g in zip(self.inputs, given, strict=True)})
+        for op in self.ops:
+            op.replay(inner, for_test)
+        return [value_of(leaf, inner) for leaf in self.leaves]
+
+
+def _like(leaf: Any, name: str) -> Any:
+    """A new variable of the shape and type of this one."""
+    if leaf is None:
+        return None
+    if not isinstance(leaf, Tensor):
+        leaf = wrap(as_array(leaf))
+    value: Any = leaf._value
+    other = value.other if isinstance(value, Symbol) else value.shape
+    return new_variable(
+        value.shape, other, value.dtype, unique_name.generate(f"{name}.tmp"), leaf.stop_gradient
+    )
+
+
+class CondOp(Op):
+    """One of two parts runs."""
+
+    type = "cond"
+
+    def __init__(self, pred: Tensor, first: _Part, second: _Part) -> None:
+        self.pred, self.first, self.second = pred, first, second
+        self.results = [_like(leaf, "cond") for leaf in first.leaves]
+        for result, a, b in zip(self.results, first.leaves, second.leaves, strict=True):
+            if result is not None and any(isinstance(x, Tensor) and not x.stop_gradient for x in (a, b)):
+                result.stop_gradient = False
+        self.outputs = [r for r in self.results if r is not None]
+        self.inputs = [pred, *first.reads(), *second.reads()]
+
+    def replay(self, values: Values, for_test: bool) -> None:
+        made = control.cond(
+            value_of(self.pred, values),
+            lambda: self.first.replay(values, for_test),
+            lambda: self.second.replay(values, for_test),
+        )
+        for variable, value in zip(self.results, made, strict=True):
+            if variable is not None:
+                values[id(variable)] = value if isinstance(value, Tensor) else wrap(as_array(value))
+
+
+def record_cond(pred: Tensor, true_fn: Callable[[], Any], false_fn: Callable[[], Any]) -> Any:
+    """Append a branch; returns variables in the structure that both parts return."""
+    first, second = _Part(true_fn), _Part(false_fn)
+    if first.tree != second.tree:
+        raise InputError(
+            "the branches of cond return different structures", received=f"{first.tree}, {second.tree}"
+        )
+    op = CondOp(pred, first, second)
+    default_main_program().ops.append(op)
+    return jax.tree_util.tree_unflatten(first.tree, op.results)
+
+
+class LoopOp(Op):
+    """A part runs as long as another says."""
+
+    type = "while"
+
+    def __init__(self, test: _Part, body: _Part, start: Sequence[Any], results: Sequence[Variable]) -> None:
+        self.test, self.body, self.start = test, body, start
+        self.outputs = results
+        self.inputs = [*[s for s in start if isinstance(s, Tensor)], *test.reads(), *body.reads()]
+
+    def replay(self, values: Values, for_test: bool) -> None:
+        made = control.while_loop(
+            lambda *now: self.test.replay(values, for_test, now)[0],
+            lambda *now: self.body.replay(values, for_test, now),
+            [value_of(s, values) for s in self.start],
+        )
+        for variable, value in zip(self.outputs, made, strict=True):
+            values[id(variable)] = value
+
+
+def record_loop(test: Callable[..., Any], body: Callable[..., Any], start: Sequence[Any]) -> list[Any]:
+    """Append a loop; returns its variables after it."""
+    inputs = [_like(s, "loop") for s in start]
+
+    def step(*given: Any) -> list[Any]:
+        made = body(*given)
+        return list(made) if isinstance(made, list | tuple) else [made]
+
+    tested, stepped = _Part(test, inputs), _Part(step, inputs)
+    results = [_like(s, "while") for s in start]
+    default_main_program().ops.append(LoopOp(tested, stepped, list(start), results))
+    return results
+
+
+def cond(
+    pred: Any,
+    true_fn: Callable[[], Any] | None = None,
+    false_fn: Callable[[], Any] | None = None,
+    name: str | None = None,
+    return_names: Any = None,
+) -> Any:
+    """`true_fn()` where `pred` is true, else `false_fn()`; both must return the same structure."""
+    return control.cond(pred, true_fn or _nothing, false_fn or _nothing, return_names)
+
+
+def _nothing() -> None:
+    return None
+
+
+def while_loop(
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    loop_vars: Any,
+    is_test: bool = False,
+    name: str | None = None,
+) -> list[Any]:
+    """`loop_vars = body(*loop_vars)` as long as `cond(*loop_vars)` is true."""
+    if not callable(cond) or not callable(body):
+        raise TypeError("while_loop takes two functions, cond and body")
+    if not isinstance(loop_vars, list | tuple) or not loop_vars:
+        raise ValueError("loop_vars of while_loop is a list with at least one Tensor")
+    values = list(loop_vars)
+    recorded = any(isinstance(v, Variable) for v in values)
+    more = None if recorded else cond(*values)
+    if not recorded and not control.is_traced(more):
+        while bool(more):
+            made = body(*values)
+            values = list(made) if isinstance(made, list | tuple) else [made]
+            more = cond(*values)
+        return values
+    return control.while_loop(cond, body, values)
+
+
+def case(pred_fn_pairs: Any, default: Callable[[], Any] | None = None, name: str | None = None) -> Any:
+    """The function of the first true predicate, else `default` (the last function)."""
+    pairs = list(pred_fn_pairs)
+    if default is None:
+        default = pairs.pop()[1]
+    chosen = default
+    for pred, function in reversed(pairs):
+        chosen = _either(pred, function, chosen)
+    return chosen()
+
+
+def _either(pred: Any, first: Callable[[], Any], second: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: control.cond(pred, first, second)
+
+
+def switch_case(
+    branch_index: Any, branch_fns: Any, default: Callable[[], Any] | None = None, name: str | None = None
+) -> Any:
+    """The function with this number, else `default` (the one of the greatest number)."""
+    if isinstance(branch_fns, dict):
+        pairs = list(branch_fns.items())
+    else:
+        pairs = [p if isinstance(p, tuple) else (number, p) for number, p in enumerate(branch_fns)]
+    pairs.sort(key=lambda pair: pair[0])
+    if default is None:
+        default = pairs[-1][1]
+    return case([(branch_index == number, function) for number, function in pairs], default)
+
+
+class PythonOp(Op):
+    """A function of numpy arrays."""
+
+    type = "py_func"
+
+    def __init__(
+        self, func: Callable[..., Any], inputs: Sequence[Tensor], outputs: Sequence[Variable]
+    ) -> None:
+        self.func, self.inputs, self.outputs = func, inputs, outputs
+
+    def replay(self, values: Values, for_test: bool) -> None:
+        given = [value_of(x, values) for x in self.inputs]
+        sizes = given[0]._value.shape if given else ()
+        shapes = []
+        for variable in self.outputs:
+            known = variable.shape
+            shape = tuple(n if n != -1 else sizes[axis] for axis, n in enumerate(known))
+            shapes.append(jax.ShapeDtypeStruct(shape, variable.dtype.numpy))
+
+        def call(*arrays: Any) -> list[np.ndarray]:
+            made = self.func(*[wrap(jax.numpy.asarray(a)) for a in arrays])
+            results = made if isinstance(made, list | tuple) else [made]
+            return [np.asarray(r, s.dtype).reshape(s.shape) for r, s in zip(results, shapes, strict=True)]
+
+        results = jax.pure_callback(call, shapes, *[jax.lax.stop_gradient(x._value) for x in given])
+        for variable, result in zip(self.outputs, results, strict=True):
+            values[id(variable)] = wrap(result)
+
+
+def py_func(
+    func: Callable[..., Any],
+    x: Any,
+    out: Any,
+    backward_func: Any = None,
+    skip_vars_in_backward_input: Any = None,
+) -> Any:
+    """Call a Python function of the values when the program runs; it has no gradient here."""
+    if backward_func is not None:
+        raise InputError(
+            "py_func with backward_func is not there",
+            fix="write the function as a paddle.autograd.PyLayer in dynamic mode",
+        )
+    inputs = list(x) if isinstance(x, list | tuple) else [x]
+    outputs = list(out) if isinstance(out, list | tuple) else [out]
+    for variable in outputs:
+        variable.stop_gradient = True
+    default_main_program().ops.append(PythonOp(func, inputs, outputs))
+    return out

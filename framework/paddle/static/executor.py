@@ -1,0 +1,160 @@
+"""Executor: compiles a recorded program for each feed signature and fetch list, and runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from framework.core.errors import InputError
+from framework.paddle.jit.program import trace
+from framework.paddle.jit.recording import shape_and_type
+from framework.paddle.jit.to_static import explained
+from framework.paddle.mode import mode, recorder_scope
+from framework.paddle.static.program import Program, Values, Variable, default_main_program, value_of
+from framework.paddle.tensor import Tensor, as_array, wrap
+
+
+class BuildStrategy:
+    """Accepted as it is: XLA decides on fusion and order."""
+
+    class ReduceStrategy:
+        AllReduce, Reduce, _NoReduce = 0, 1, 2
+
+    class GradientScaleStrategy:
+        CoeffNumDevice, One, Customized = 0, 1, 2
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return False
+
+
+class ExecutionStrategy(BuildStrategy):
+    """Accepted as it is."""
+
+
+class CompiledProgram:
+    """A program with a build strategy, which changes nothing: every program is compiled."""
+
+    def __init__(self, program_or_graph: Program, build_strategy: BuildStrategy | None = None) -> None:
+        self._program = program_or_graph
+
+    def with_data_parallel(self, *args: Any, **kwargs: Any) -> CompiledProgram:
+        return self
+
+
+class Executor:
+    """Runs programs; parameters, statistics and the optimizer's state live in their Tensors."""
+
+    def __init__(self, place: object = None) -> None:
+        self.place = place
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def run(
+        self,
+        program: Program | CompiledProgram | None = None,
+        feed: Any = None,
+        fetch_list: Any = None,
+        feed_var_name: str = "feed",
+        fetch_var_name: str = "fetch",
+        scope: object = None,
+        return_numpy: bool = True,
+        use_program_cache: bool = False,
+        use_prune: bool = False,
+    ) -> list[Any]:
+        """Run a program on the fed arrays; returns what is named in `fetch_list` (variables or names).
+
+        Raises:
+            InputError: a variable is fed that the program has not, or one is missing.
+        """
+        if isinstance(program, CompiledProgram):
+            program = program._program
+        program = default_main_program() if program is None else program
+        fetches = _fetched(program, fetch_list)
+        fed = _merged(feed)
+        unknown = sorted(set(fed) - set(program.data))
+        if unknown and program.ops:
+            raise InputError(
+                "the program has no such inputs", received=", ".join(unknown), allowed=", ".join(program.data)
+            )
+        names = [name for name in program.data if name in fed]
+        with recorder_scope(None):
+            tensors = [wrap(_given(program.data[name], fed[name])) for name in names]
+            for tensor, name in zip(tensors, names, strict=True):
+                tensor.stop_gradient = program.data[name].stop_gradient
+            found = _run(program, names, tensors, fetches)
+            return [np.asarray(t._value) if return_numpy else t for t in found]
+
+
+def _fetched(program: Program, fetch_list: Any) -> list[Tensor]:
+    if fetch_list is None:
+        return []
+    chosen = fetch_list if isinstance(fetch_list, list | tuple) else [fetch_list]
+    named = {t.name: t for t in program.list_vars()} if any(isinstance(v, str) for v in chosen) else {}
+    missing = [v for v in chosen if isinstance(v, str) and v not in named]
+    if missing:
+        raise InputError("the program has no such variables", received=", ".join(missing))
+    return [named[v] if isinstance(v, str) else v for v in chosen]
+
+
+def _merged(feed: Any) -> dict[str, Any]:
+    """The fed arrays by name; a DataLoader gives a list of one such dict."""
+    if isinstance(feed, list | tuple):
+        return {name: value for part in feed for name, value in part.items()}
+    return dict(feed) if isinstance(feed, Mapping) else {}
+
+
+def _given(variable: Variable, value: Any) -> Any:
+    array = as_array(value)
+    want = variable.shape
+    fits = len(want) == array.ndim and all(w in (-1, s) for w, s in zip(want, array.shape, strict=True))
+    if not fits:
+        raise InputError(
+            "a fed array does not fit its variable",
+            where=variable.name,
+            received=f"{array.dtype}{list(array.shape)}",
+            allowed=f"{variable.dtype.name}{want}",
+        )
+    return array if array.dtype == variable.dtype.numpy else as_array(array, variable.dtype)
+
+
+def _run(
+    program: Program, names: Sequence[str], tensors: list[Tensor], fetches: Sequence[Tensor]
+) -> list[Tensor]:
+    def call() -> list[Tensor]:
+        values: Values = {id(program.data[n]): t for n, t in zip(names, tensors, strict=True)}
+        program.replay(values)
+        return [_result(value_of(fetch, values)) for fetch in fetches]
+
+    key = (
+        len(program.ops),
+        tuple(names),
+        tuple([id(fetch) for fetch in fetches]),
+        tuple([(*shape_and_type(t._value), t.stop_gradient) for t in tensors]),
+    )
+    known = program.compiled.setdefault(key, [])
+    enabled, mode.grad_enabled = mode.grad_enabled, True
+    try:
+        for compiled in known:
+            found = compiled.fits(tensors)
+            if found is not None:
+                return compiled(found, tensors)
+        if not program.ops and not fetches:
+            return []
+        with explained("Executor.run"):
+            compiled = trace(call, tensors, (), known[-1].slots if known else ())
+        known.append(compiled)
+        found = compiled.fits(tensors)
+        assert found is not None
+        return compiled(found, tensors)
+    finally:
+        mode.grad_enabled = enabled
+
+
+def _result(tensor: Tensor) -> Tensor:
+    """Without a history: what is fetched is not gone back from."""
+    return wrap(tensor._value)

@@ -1,0 +1,127 @@
+"""Saving and loading static programs and their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from framework import paddle
+from framework.paddle.jit.save import TranslatedLayer, _exported, _folder
+from framework.paddle.jit.save import load as load_layer
+from framework.paddle.jit.spec import InputSpec
+from framework.paddle.mode import mode, recorder_scope
+from framework.paddle.static.program import (
+    Op,
+    Program,
+    Values,
+    Variable,
+    declare,
+    default_main_program,
+    program_guard,
+    value_of,
+)
+from framework.paddle.tensor import Tensor
+
+
+def _needed(program: Program, targets: Sequence[Tensor]) -> list[Op]:
+    """The entries that these variables are computed by, in order."""
+    wanted, kept = {id(t) for t in targets}, []
+    for op in reversed(program.ops):
+        if not op.trains and any(id(o) in wanted for o in op.outputs):
+            kept.append(op)
+            wanted.update(id(t) for t in op.reads())
+    return kept[::-1]
+
+
+def _as_list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def save_inference_model(
+    path_prefix: str, feed_vars: Any, fetch_vars: Any, executor: Any, **kwargs: Any
+) -> None:
+    """Write what computes `fetch_vars` from `feed_vars` as an artifact folder, as `paddle.jit.save` does."""
+    program = kwargs.get("program") or default_main_program()
+    feeds, fetches = _as_list(feed_vars), _as_list(fetch_vars)
+    ops = _needed(program, fetches)
+
+    def call(*tensors: Tensor) -> Any:
+        values: Values = {id(v): t for v, t in zip(feeds, tensors, strict=True)}
+        for op in ops:
+            op.replay(values, True)
+        found = [value_of(f, values) for f in fetches]
+        return found[0] if len(found) == 1 else found
+
+    specs = [InputSpec(v.shape, v.dtype, v.name) for v in feeds]
+    watcher, mode.watcher = mode.watcher, None
+    try:
+        with recorder_scope(None), paddle.no_grad():
+            _exported(call, call, specs).save(_folder(path_prefix))
+    finally:
+        mode.watcher = watcher
+
+
+def load_inference_model(path_prefix: str, executor: Any, **kwargs: Any) -> list[Any]:
+    """[program, names of the inputs, variables to fetch] of what `save_inference_model` or `jit.save` wrote."""
+    watcher, mode.watcher = mode.watcher, None
+    try:
+        with recorder_scope(None):
+            layer: TranslatedLayer = load_layer(path_prefix)
+    finally:
+        mode.watcher = watcher
+    program = Program()
+    specs = layer.input_spec()
+    with program_guard(program), _recording():
+        inputs: list[Variable] = [declare(str(s.name), s.shape, s.dtype) for s in specs]
+        out = layer(*inputs)
+    return [program, [str(s.name) for s in specs], [t for t in _as_list(out) if isinstance(t, Tensor)]]
+
+
+def _recording() -> Any:
+    from framework.paddle.static.program import record
+
+    return recorder_scope(record)
+
+
+def save(program: Program, model_path: str, protocol: int = 4, **configs: Any) -> None:
+    """Write the parameters (`.pdparams`) and the state of the optimizers (`.pdopt`)."""
+    Path(model_path).parent.mkdir(parents=True, exist_ok=True)
+    paddle.save(program.state_dict("param"), f"{model_path}.pdparams", protocol)
+    paddle.save(program.state_dict("opt"), f"{model_path}.pdopt", protocol)
+
+
+def load(program: Program, model_path: str, executor: Any = None, var_list: Any = None) -> None:
+    """Take parameters and the state of optimizers that `save` wrote."""
+    set_program_state(program, load_program_state(model_path, var_list))
+
+
+def load_program_state(model_path: str, var_list: Any = None) -> dict[str, Any]:
+    """Arrays by name."""
+    state: dict[str, Any] = {}
+    for ending in (".pdparams", ".pdopt"):
+        if Path(model_path + ending).exists():
+            state.update(paddle.load(model_path + ending, return_numpy=True))
+    names = None if var_list is None else {v.name for v in var_list}
+    return {n: v for n, v in state.items() if names is None or n in names}
+
+
+def set_program_state(program: Program, state_dict: Mapping[str, Any]) -> None:
+    """Set parameters and optimizer state by name."""
+    program.set_state_dict(state_dict)
+
+
+def normalize_program(program: Program, feed_vars: Any, fetch_vars: Any, **kwargs: Any) -> Program:
+    """The program with what computes `fetch_vars` alone."""
+    clone = program.clone(for_test=True)
+    clone.ops = _needed(clone, _as_list(fetch_vars))
+    clone.data = {v.name: v for v in _as_list(feed_vars)}
+    return clone
+
+
+def save_to_file(path: str, content: bytes) -> None:
+    Path(path).write_bytes(content)
+
+
+def load_from_file(path: str) -> bytes:
+    return Path(path).read_bytes()

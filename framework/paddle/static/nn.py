@@ -1,0 +1,378 @@
+"""paddle.static.nn: layers as functions that make their parameters, in static mode and outside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from framework import paddle
+from framework.core.errors import OarError
+from framework.paddle import nn
+from framework.paddle.nn import functional
+from framework.paddle.static.control import case as case
+from framework.paddle.static.control import cond as cond
+from framework.paddle.static.control import py_func as py_func
+from framework.paddle.static.control import switch_case as switch_case
+from framework.paddle.static.control import while_loop as while_loop
+from framework.paddle.tensor import Tensor
+from framework.paddle.utils import unique_name
+
+
+def _activated(x: Tensor, act: str | None) -> Tensor:
+    return x if act is None else getattr(functional, act)(x)
+
+
+def _parameter(
+    owner: str, shape: Sequence[int], attr: Any, dtype: Any, is_bias: bool = False, default: Any = None
+) -> Any:
+    from framework.paddle.nn.layer import new_parameter
+
+    return new_parameter(owner, list(shape), attr, dtype, is_bias, default)
+
+
+def _product(sizes: Sequence[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+def fc(
+    x: Any,
+    size: int,
+    num_flatten_dims: int = 1,
+    weight_attr: Any = None,
+    bias_attr: Any = None,
+    activation: str | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """x @ weight + bias over the axes from `num_flatten_dims` on, taken together: [..., size]. Several x are added."""
+    owner = unique_name.generate(name or "fc")
+    total: Any = None
+    inputs = list(x) if isinstance(x, list | tuple) else [x]
+    for part in inputs:
+        axes = num_flatten_dims % len(part.shape) if num_flatten_dims < 0 else num_flatten_dims
+        axes = axes + 1 if num_flatten_dims < 0 else axes
+        width = _product(part.shape[axes:])
+        if len(part.shape) != axes + 1:
+            part = paddle.flatten(part, axes, -1)
+        product = paddle.matmul(part, _parameter(owner, [width, size], weight_attr, part.dtype))
+        total = product if total is None else total + product
+    bias = _parameter(owner, [size], bias_attr, inputs[0].dtype, True)
+    return _activated(total if bias is None else total + bias, activation)
+
+
+def embedding(
+    input: Tensor,
+    size: Sequence[int],
+    is_sparse: bool = False,
+    is_distributed: bool = False,
+    padding_idx: int | None = None,
+    param_attr: Any = None,
+    dtype: Any = "float32",
+) -> Tensor:
+    """Rows of a table [size[0], size[1]]."""
+    weight = _parameter(unique_name.generate("embedding"), size, param_attr, dtype)
+    return functional.embedding(input, weight, padding_idx=padding_idx)
+
+
+def _convolution(
+    kind: Any, input: Tensor, filters: int, size: Any, act: str | None, attrs: Any, **options: Any
+) -> Tensor:
+    channels = input.shape[1 if options["data_format"].startswith("NC") else -1]
+    weight_attr, bias_attr = attrs
+    layer = kind(channels, filters, size, weight_attr=weight_attr, bias_attr=bias_attr, **options)
+    return _activated(layer(input), act)
+
+
+def conv2d(
+    input: Tensor,
+    num_filters: int,
+    filter_size: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int | None = None,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    use_cudnn: bool = True,
+    act: str | None = None,
+    name: str | None = None,
+    data_format: str = "NCHW",
+) -> Tensor:
+    """2-D convolution with its own kernel and bias."""
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups or 1}
+    attrs = (param_attr, bias_attr)
+    return _convolution(
+        nn.Conv2D, input, num_filters, filter_size, act, attrs, data_format=data_format, **options
+    )
+
+
+def conv3d(
+    input: Tensor,
+    num_filters: int,
+    filter_size: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int | None = None,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    use_cudnn: bool = True,
+    act: str | None = None,
+    name: str | None = None,
+    data_format: str = "NCDHW",
+) -> Tensor:
+    """3-D convolution with its own kernel and bias."""
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups or 1}
+    attrs = (param_attr, bias_attr)
+    return _convolution(
+        nn.Conv3D, input, num_filters, filter_size, act, attrs, data_format=data_format, **options
+    )
+
+
+def _transposed(
+    kind: Any, input: Tensor, filters: int, output_size: Any, size: Any, act: Any, attrs: Any, options: Any
+) -> Tensor:
+    if size is None:
+        raise OarError(
+            "a transposed convolution needs filter_size here",
+            received="output_size alone",
+            fix="give filter_size; output_size may be given with it",
+        )
+    channels = input.shape[1 if options["data_format"].startswith("NC") else -1]
+    layer = kind(channels, filters, size, weight_attr=attrs[0], bias_attr=attrs[1], **options)
+    return _activated(layer(input) if output_size is None else layer(input, output_size=output_size), act)
+
+
+def conv2d_transpose(
+    input: Tensor,
+    num_filters: int,
+    output_size: Any = None,
+    filter_size: Any = None,
+    padding: Any = 0,
+    stride: Any = 1,
+    dilation: Any = 1,
+    groups: int | None = None,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    use_cudnn: bool = True,
+    act: str | None = None,
+    name: str | None = None,
+    data_format: str = "NCHW",
+) -> Tensor:
+    """2-D transposed convolution with its own kernel and bias."""
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups or 1}
+    options["data_format"] = data_format
+    attrs = (param_attr, bias_attr)
+    return _transposed(nn.Conv2DTranspose, input, num_filters, output_size, filter_size, act, attrs, options)
+
+
+def conv3d_transpose(
+    input: Tensor,
+    num_filters: int,
+    output_size: Any = None,
+    filter_size: Any = None,
+    padding: Any = 0,
+    stride: Any = 1,
+    dilation: Any = 1,
+    groups: int | None = None,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    use_cudnn: bool = True,
+    act: str | None = None,
+    name: str | None = None,
+    data_format: str = "NCDHW",
+) -> Tensor:
+    """3-D transposed convolution with its own kernel and bias."""
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups or 1}
+    options["data_format"] = data_format
+    attrs = (param_attr, bias_attr)
+    return _transposed(nn.Conv3DTranspose, input, num_filters, output_size, filter_size, act, attrs, options)
+
+
+def batch_norm(
+    input: Tensor,
+    act: str | None = None,
+    is_test: bool = False,
+    momentum: float = 0.9,
+    epsilon: float = 1e-05,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    data_layout: str = "NCHW",
+    in_place: bool = False,
+    name: str | None = None,
+    moving_mean_name: str | None = None,
+    moving_variance_name: str | None = None,
+    do_model_average_for_mean_and_var: bool = True,
+    use_global_stats: bool = False,
+) -> Tensor:
+    """Normalise channels over the batch; the moving statistics are parameters that are not trained."""
+    owner = unique_name.generate("batch_norm")
+    count = [input.shape[1 if data_layout == "NCHW" or len(input.shape) == 2 else -1]]
+    one, zero = nn.initializer.Constant(1.0), nn.initializer.Constant(0.0)
+    scale = _parameter(owner, count, param_attr, "float32", False, one)
+    shift = _parameter(owner, count, bias_attr, "float32", True)
+    moving = [
+        _parameter(owner, count, nn.ParamAttr(name=given, initializer=start, trainable=False), "float32")
+        for given, start in ((moving_mean_name, zero), (moving_variance_name, one))
+    ]
+    out = functional.batch_norm(
+        input,
+        moving[0],
+        moving[1],
+        scale,
+        shift,
+        not is_test,
+        momentum,
+        epsilon,
+        data_layout,
+        use_global_stats or None,
+    )
+    return _activated(out, act)
+
+
+def layer_norm(
+    input: Tensor,
+    scale: bool = True,
+    shift: bool = True,
+    begin_norm_axis: int = 1,
+    epsilon: float = 1e-05,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    act: str | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Normalise the axes from `begin_norm_axis` on."""
+    owner = unique_name.generate("layer_norm")
+    shape = input.shape[begin_norm_axis:]
+    count = [_product(shape)]
+    weight = (
+        _parameter(owner, count, param_attr, input.dtype, False, nn.initializer.Constant(1.0))
+        if scale
+        else None
+    )
+    bias = _parameter(owner, count, bias_attr, input.dtype, True) if shift else None
+    flat = [None if part is None else paddle.reshape(part, shape) for part in (weight, bias)]
+    return _activated(functional.layer_norm(input, shape, flat[0], flat[1], epsilon), act)
+
+
+def group_norm(
+    input: Tensor,
+    groups: int,
+    epsilon: float = 1e-05,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    act: str | None = None,
+    data_layout: str = "NCHW",
+    name: str | None = None,
+) -> Tensor:
+    """Normalise groups of channels."""
+    channels = input.shape[1 if data_layout.startswith("NC") else -1]
+    layer = nn.GroupNorm(groups, channels, epsilon, param_attr, bias_attr, data_layout)
+    return _activated(layer(input), act)
+
+
+def instance_norm(
+    input: Tensor,
+    epsilon: float = 1e-05,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Normalise each channel of each sample."""
+    owner, count = unique_name.generate("instance_norm"), [input.shape[1]]
+    weight = _parameter(owner, count, param_attr, input.dtype, False, nn.initializer.Constant(1.0))
+    bias = _parameter(owner, count, bias_attr, input.dtype, True)
+    return functional.instance_norm(input, weight=weight, bias=bias, eps=epsilon)
+
+
+def prelu(
+    x: Tensor, mode: str, param_attr: Any = None, data_format: str = "NCHW", name: str | None = None
+) -> Tensor:
+    """x where it is positive, else weight * x; one weight for `all`, a `channel` or an `element`."""
+    if mode not in ("all", "channel", "element"):
+        raise ValueError(f"mode of prelu is all, channel or element, received {mode!r}")
+    shapes = {
+        "all": [1],
+        "channel": [x.shape[1 if data_format.startswith("NC") else -1]],
+        "element": x.shape[1:],
+    }
+    owner = unique_name.generate("prelu")
+    weight = _parameter(owner, shapes[mode], param_attr, x.dtype, False, nn.initializer.Constant(0.25))
+    if mode == "element":
+        return paddle.maximum(x, x * 0) + paddle.minimum(x, x * 0) * weight
+    return functional.prelu(x, weight, data_format)
+
+
+def bilinear_tensor_product(
+    x: Tensor,
+    y: Tensor,
+    size: int,
+    act: str | None = None,
+    name: str | None = None,
+    param_attr: Any = None,
+    bias_attr: Any = None,
+) -> Tensor:
+    """out[:, i] = x weight[i] y + bias[i]."""
+    owner = unique_name.generate("bilinear_tensor_product")
+    weight = _parameter(owner, [size, x.shape[1], y.shape[1]], param_attr, x.dtype)
+    bias = _parameter(owner, [1, size], bias_attr, x.dtype, True)
+    return _activated(functional.bilinear(x, y, weight, bias), act)
+
+
+def spectral_norm(
+    weight: Tensor, dim: int = 0, power_iters: int = 1, eps: float = 1e-12, name: str | None = None
+) -> Tensor:
+    """The weight divided by its greatest singular value."""
+    return nn.SpectralNorm(weight.shape, dim, power_iters, eps)(weight)
+
+
+def deform_conv2d(
+    x: Tensor,
+    offset: Tensor,
+    mask: Tensor | None,
+    num_filters: int,
+    filter_size: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    deformable_groups: int = 1,
+    im2col_step: int = 1,
+    weight_attr: Any = None,
+    bias_attr: Any = None,
+    name: str | None = None,
+) -> Tensor:
+    """Deformable convolution with its own kernel and bias."""
+    from framework.paddle.vision.ops import DeformConv2D
+
+    layer = DeformConv2D(
+        x.shape[1],
+        num_filters,
+        filter_size,
+        stride,
+        padding,
+        dilation,
+        deformable_groups,
+        groups,
+        weight_attr,
+        bias_attr,
+    )
+    return layer(x, offset, mask)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("sequence_") or name in (
+        "data_norm",
+        "nce",
+        "row_conv",
+        "sparse_embedding",
+        "static_pylayer",
+    ):
+        raise OarError(
+            f"paddle.static.nn.{name} is not there",
+            allowed="dense Tensors: LoD sequences and parameter servers have no counterpart",
+            fix="padded Tensors with lengths or masks; paddle.nn in dynamic mode",
+        )
+    raise AttributeError(name)

@@ -1,0 +1,481 @@
+"""Programs: operations recorded instead of run, on variables that have shapes but no values."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from framework.core.errors import ShapeError, TraceError
+from framework.paddle import dtypes as types
+from framework.paddle import watch
+from framework.paddle.dispatch import KEY, Compiled, execute
+from framework.paddle.dtypes import INEXACT
+from framework.paddle.mode import mode, set_recorder
+from framework.paddle.symbol import Symbol
+from framework.paddle.tape import Node
+from framework.paddle.tensor import Parameter, Tensor, as_array, wrap
+from framework.paddle.utils import unique_name
+from framework.paddle.x64 import x64
+
+_SIZES = (64, 96)  # what stands for an unknown size, two ways
+_KEY_DATA = jax.ShapeDtypeStruct((2,), np.uint32)
+_COMPUTED = Node((), 1)  # the history of computed variables, which in-place methods look at
+Values = dict[int, Tensor]  # id of a variable -> its value in this run
+
+
+class Variable(Tensor):
+    """A Tensor of a static program. It has no values before an Executor runs the program."""
+
+    lod_level = 0
+    is_data = False
+
+    @property
+    def shape(self) -> list[int]:
+        return self._value.known  # type: ignore[attr-defined]
+
+    @property
+    def ndim(self) -> int:
+        return self._value.ndim
+
+    @property
+    def size(self) -> int:
+        known = self._value.known  # type: ignore[attr-defined]
+        return -1 if -1 in known else int(np.prod(known))
+
+    @property
+    def block(self) -> Block:
+        return default_main_program().global_block()
+
+    def numpy(self) -> np.ndarray:
+        raise TraceError(
+            "a variable of a static program has no values",
+            received=f"the values of {self.name} {self.shape}",
+            fix="name it in fetch_list of Executor.run, or leave static mode by paddle.disable_static()",
+        )
+
+    def _scalar(self, use: str) -> Any:
+        return self.numpy()
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-D variable")
+        return self.shape[0]
+
+    def detach(self) -> Tensor:
+        from framework import paddle
+
+        result = paddle.assign(self)
+        result.stop_gradient = True
+        return result
+
+    def __repr__(self) -> str:
+        kind = f"shape={tuple(self.shape)}, dtype={self.dtype.name}"
+        return f"var {self.name} : {kind}, stop_gradient={self.stop_gradient}"
+
+    __str__ = __repr__
+
+
+def new_variable(
+    shape: Sequence[int], other: Sequence[int], dtype: Any, name: str, stop_gradient: bool
+) -> Variable:
+    variable = object.__new__(Variable)
+    variable.__dict__["_value"] = Symbol(tuple(shape), tuple(other), dtype, variable)
+    variable._name, variable.stop_gradient = name, stop_gradient
+    if not stop_gradient:
+        variable._node = _COMPUTED
+    return variable
+
+
+class Op:
+    """One entry of a program. `replay` computes its outputs from the values of its inputs."""
+
+    type = ""
+    inputs: Sequence[Any] = ()
+    outputs: Sequence[Variable] = ()
+    trains = False  # belongs to training: clone(for_test=True) leaves it out
+
+    def replay(self, values: Values, for_test: bool) -> None:
+        raise NotImplementedError
+
+    def reads(self) -> Iterable[Tensor]:
+        """The variables and Tensors that it needs."""
+        return [a for a in self.inputs if isinstance(a, Tensor)]
+
+
+def value_of(tensor: Any, values: Values) -> Any:
+    """What a variable is in this run; other things are themselves."""
+    if not isinstance(tensor, Variable):
+        return tensor
+    found = values.get(id(tensor))
+    if found is None:
+        raise ShapeError(
+            "a variable has no value in this run",
+            where="Executor.run",
+            received=tensor.name,
+            fix="feed it, or run the program that computes it",
+        )
+    return found
+
+
+class CallOp(Op):
+    """A compiled operation."""
+
+    def __init__(
+        self, compiled: Compiled, inputs: Sequence[Any], outputs: Sequence[Variable], recorded: bool
+    ) -> None:
+        self.compiled, self.inputs, self.outputs = compiled, tuple(inputs), outputs
+        self.type, self.recorded = compiled.name, recorded
+
+    def replay(self, values: Values, for_test: bool) -> None:
+        args = [value_of(a, values) for a in self.inputs]
+        form = _TEST_FORMS.get(self.type) if for_test else None
+        enabled, mode.grad_enabled = mode.grad_enabled, self.recorded
+        try:
+            made = execute(self.compiled, args) if form is None else form(self.compiled.settings, args)
+        finally:
+            mode.grad_enabled = enabled
+        results = made if isinstance(made, tuple) else (made,)
+        for variable, result in zip(self.outputs, results, strict=False):
+            if variable.stop_gradient and not result.stop_gradient:
+                result = result.detach()
+            values[id(variable)] = result
+
+
+def _dropout_for_test(settings: Mapping[str, Any], args: Sequence[Any]) -> Any:
+    kept = 1.0 - float(settings.get("p", 0.0))
+    return args[0] if settings.get("mode") != "downscale_in_infer" else args[0] * kept
+
+
+def _batch_norm_for_test(settings: Mapping[str, Any], args: Sequence[Any]) -> Any:
+    from framework.paddle.nn import functional
+
+    layout = settings["data_format"]
+    return functional.batch_norm(*args[:5], training=False, epsilon=settings["epsilon"], data_format=layout)
+
+
+_TEST_FORMS: dict[str, Callable[[Mapping[str, Any], Sequence[Any]], Any]] = {
+    "dropout": _dropout_for_test,
+    "alpha_dropout": lambda settings, args: args[0],
+    "batch_norm": _batch_norm_for_test,
+}
+
+
+class AssignOp(Op):
+    """A variable, or a Tensor of the outside, gets the value of a variable."""
+
+    type = "assign"
+
+    def __init__(self, target: Tensor, source: Variable) -> None:
+        self.target, self.inputs = target, (source,)
+        self.trains = not isinstance(target, Variable)
+        self.outputs = (target,) if isinstance(target, Variable) else ()
+
+    def replay(self, values: Values, for_test: bool) -> None:
+        value = value_of(self.inputs[0], values)
+        if isinstance(self.target, Variable):
+            values[id(self.target)] = value
+        else:
+            self.target._value = value._value
+
+
+class Block:
+    """The operations and variables of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.idx = 0
+
+    @property
+    def ops(self) -> list[Op]:
+        return self.program.ops
+
+    @property
+    def vars(self) -> dict[str, Tensor]:
+        return {tensor.name: tensor for tensor in self.program.list_vars()}
+
+    def var(self, name: str) -> Tensor:
+        """Raises: ValueError: there is no such variable."""
+        found = self.vars.get(name)
+        if found is None:
+            raise ValueError(f"var {name} not in this block")
+        return found
+
+    def has_var(self, name: str) -> bool:
+        return name in self.vars
+
+    def all_parameters(self) -> list[Parameter]:
+        return self.program.all_parameters()
+
+    def create_var(
+        self, name: str | None = None, shape: Any = (), dtype: Any = "float32", **options: Any
+    ) -> Variable:
+        return declare(name or unique_name.generate("_generated_var"), shape, dtype)
+
+
+class Program:
+    """Recorded operations. `Executor.run` compiles and runs them."""
+
+    def __init__(self) -> None:
+        self.ops: list[Op] = []
+        self.data: dict[str, Variable] = {}
+        self.made: dict[int, Tensor] = {}  # parameters and global variables that were created for it
+        self.random_seed = 0
+        self.for_test = False
+        self.compiled: dict[Any, list[Any]] = {}
+
+    def global_seed(self, seed: int = 0) -> None:
+        from framework.paddle.random import seed as set_seed
+
+        set_seed(seed)
+
+    def global_block(self) -> Block:
+        return Block(self)
+
+    def block(self, index: int) -> Block:
+        return Block(self)
+
+    current_block = global_block
+
+    @property
+    def blocks(self) -> list[Block]:
+        return [Block(self)]
+
+    @property
+    def num_blocks(self) -> int:
+        return 1
+
+    def _tensors(self) -> Iterator[Tensor]:
+        yield from self.data.values()
+        yield from self.made.values()
+        for op in self.ops:
+            yield from op.reads()
+            yield from op.outputs
+
+    def list_vars(self) -> Iterator[Tensor]:
+        """All variables and parameters, each once."""
+        yield from {id(t): t for t in self._tensors()}.values()
+
+    def all_parameters(self) -> list[Parameter]:
+        return [t for t in self.list_vars() if isinstance(t, Parameter)]
+
+    def optimizers(self) -> list[Any]:
+        """The optimizers that train by this program."""
+        return [op.optimizer for op in self.ops if isinstance(op, StepOp)]
+
+    def state_dict(self, mode: str = "all", scope: object = None) -> dict[str, Tensor]:
+        """Parameters and other persistent Tensors (`param`), the state of optimizers (`opt`), or both."""
+        if mode not in ("param", "opt", "all"):
+            raise ValueError(f"mode is param, opt or all, received {mode!r}")
+        state: dict[str, Tensor] = {}
+        if mode != "opt":
+            state.update(
+                {t.name: t for t in self.list_vars() if t.persistable and not isinstance(t, Variable)}
+            )
+        if mode != "param":
+            for optimizer in self.optimizers():
+                state.update({n: t for n, t in optimizer.state_dict().items() if isinstance(t, Tensor)})
+        return state
+
+    def set_state_dict(self, state_dict: Mapping[str, Any], scope: object = None) -> None:
+        """Take values by name."""
+        for name, tensor in self.state_dict().items():
+            if name in state_dict:
+                tensor._value = as_array(state_dict[name], tensor.dtype)
+
+    def clone(self, for_test: bool = False) -> Program:
+        """The same operations; `for_test` without training, dropout and moving statistics."""
+        program = copy.copy(self)
+        program.ops = [op for op in self.ops if not (for_test and op.trains)]
+        program.data, program.made, program.compiled = dict(self.data), dict(self.made), {}
+        program.for_test = self.for_test or for_test
+        return program
+
+    def to_string(self, throw_on_error: bool = True, with_details: bool = False) -> str:
+        lines = [f"  {', '.join(o.name for o in op.outputs)} = {op.type}({_names(op)})" for op in self.ops]
+        return "\n".join(["program {", *lines, "}"])
+
+    __str__ = __repr__ = to_string
+
+    def replay(self, values: Values) -> None:
+        """Run all operations on the tape."""
+        for op in self.ops:
+            op.replay(values, self.for_test)
+
+
+def _names(op: Op) -> str:
+    return ", ".join(a.name if isinstance(a, Tensor) else str(a)[:20] for a in op.inputs)
+
+
+class StepOp(Op):
+    """An optimizer moves its parameters."""
+
+    type = "optimizer"
+    trains = True
+
+    def __init__(self, optimizer: Any, pairs: Sequence[tuple[Parameter, Variable]]) -> None:
+        self.optimizer, self.pairs = optimizer, pairs
+        self.inputs = [part for pair in pairs for part in pair]
+
+    def replay(self, values: Values, for_test: bool) -> None:
+        for parameter, gradient in self.pairs:
+            parameter._grad = value_of(gradient, values)
+        self.optimizer.step()
+        for parameter, _ in self.pairs:
+            parameter._grad = None
+
+
+class _State:
+    def __init__(self) -> None:
+        self.main, self.startup = Program(), Program()
+        self.on = False
+
+
+_state = _State()
+
+
+def default_main_program() -> Program:
+    return _state.main
+
+
+def default_startup_program() -> Program:
+    """Parameters have their first values as soon as they are made: this program is empty."""
+    return _state.startup
+
+
+@contextlib.contextmanager
+def program_guard(main_program: Program, startup_program: Program | None = None) -> Iterator[None]:
+    """Record into this program within the block."""
+    if not isinstance(main_program, Program):
+        raise TypeError(f"program_guard takes a Program, received {type(main_program).__name__}")
+    before = _state.main, _state.startup
+    _state.main, _state.startup = main_program, startup_program or _state.startup
+    try:
+        yield
+    finally:
+        _state.main, _state.startup = before
+
+
+class _Watcher:
+    """Turns setting a Tensor's value to a variable into an entry of the program."""
+
+    def read_value(self, tensor: Tensor, value: Any) -> Any:
+        return value
+
+    def set_value(self, tensor: Tensor, value: Any, new: bool) -> bool:
+        if not isinstance(value, Symbol) or value.variable is tensor:
+            return True
+        if new:
+            raise TraceError(
+                "a variable of a static program cannot become another Tensor without an operation"
+            )
+        default_main_program().ops.append(AssignOp(tensor, value.variable))
+        if isinstance(tensor, Variable):
+            tensor.__dict__["_value"] = Symbol(value.shape, value.other, value.dtype, tensor)
+        return False
+
+    def touch_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
+        return
+
+    def touch_zero(self, tensor: Tensor) -> None:
+        return
+
+
+def record(compiled: Compiled, args: Sequence[object]) -> Any:
+    """What operations do in static mode: nothing but find the shapes of their results and append themselves."""
+    inputs: list[Any] = [
+        a
+        if a is None or a is KEY or isinstance(a, Tensor | bool | int | float | complex)
+        else wrap(as_array(a))
+        for a in args
+    ]
+    symbols = [a._value for a in inputs if isinstance(a, Variable)]
+    unknown = any(s.shape != s.other for s in symbols)  # type: ignore[attr-defined]
+    shapes, multiple = _shapes(compiled, inputs, other=False)
+    others = _shapes(compiled, inputs, other=True)[0] if unknown else shapes
+    wanted = mode.grad_enabled and compiled.differentiable
+    wanted = wanted and any(isinstance(a, Tensor) and not a.stop_gradient for a in inputs)
+    outputs = [
+        new_variable(
+            a.shape,
+            b.shape,
+            a.dtype,
+            f"{unique_name.generate(compiled.name)}.tmp_0",
+            not (wanted and a.dtype in INEXACT),
+        )
+        for a, b in zip(shapes, others, strict=True)
+    ]
+    default_main_program().ops.append(CallOp(compiled, inputs, outputs, mode.grad_enabled))
+    return tuple(outputs) if multiple else outputs[0]
+
+
+def _shapes(compiled: Compiled, inputs: Sequence[Any], other: bool) -> tuple[list[Any], bool]:
+    def of(value: Any) -> Any:
+        if value is KEY:
+            return _KEY_DATA
+        if isinstance(value, Variable):
+            symbol: Any = value._value
+            return jax.ShapeDtypeStruct(symbol.other if other else symbol.shape, symbol.dtype)
+        if isinstance(value, Tensor):
+            return jax.ShapeDtypeStruct(value._value.shape, value._value.dtype)
+        return value
+
+    try:
+        with x64():
+            out = jax.eval_shape(compiled.function, *[of(a) for a in inputs])
+    except (TypeError, ValueError) as error:
+        described = ", ".join(
+            f"{a.dtype.name}{a.shape}" if isinstance(a, Tensor) else repr(a) for a in inputs
+        )
+        raise ShapeError(
+            str(error).strip().splitlines()[0], where=f"paddle.{compiled.name}", received=described
+        ) from error
+    multiple = isinstance(out, tuple | list)
+    return (list(out) if multiple else [out]), multiple
+
+
+def declare(name: str, shape: Sequence[int | None], dtype: object) -> Variable:
+    """A variable that is fed; None and -1 are sizes that are known when the program runs."""
+    sizes = [tuple(n if s is None or s == -1 else int(s) for s in shape) for n in _SIZES]
+    variable = new_variable(sizes[0], sizes[1], types.to_numpy(dtype), name, True)
+    variable.is_data = True
+    default_main_program().data[name] = variable
+    return variable
+
+
+def enable_static() -> None:
+    """From here on operations are recorded into programs."""
+    if not _state.on:
+        _state.on = True
+        watch.install()
+        mode.watcher = _Watcher()
+        set_recorder(record)
+
+
+def disable_static(place: object = None) -> None:
+    """Back to running operations at once."""
+    if _state.on:
+        _state.on = False
+        set_recorder(None)
+        mode.watcher = None
+        watch.uninstall()
+
+
+def in_dynamic_mode() -> bool:
+    """Whether operations run at once."""
+    return not _state.on
+
+
+@contextlib.contextmanager
+def recorded_apart() -> Iterator[list[Op]]:
+    """Within the block operations go into a list of their own."""
+    program = default_main_program()
+    before, program.ops = program.ops, []
+    try:
+        yield program.ops
+    finally:
+        program.ops = before

@@ -1,0 +1,161 @@
+"""DenseNet. Source: Huang et al. 2017."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from framework import paddle
+from framework.core.errors import ShapeError
+from framework.paddle import nn
+from framework.paddle.tensor import Tensor
+from framework.paddle.vision.models.parts import with_weights
+
+# layers: first width, growth, layers of each block
+_FORMS = {
+    121: (64, 32, (6, 12, 24, 16)),
+    161: (96, 48, (6, 12, 36, 24)),
+    169: (64, 32, (6, 12, 32, 32)),
+    201: (64, 32, (6, 12, 48, 32)),
+    264: (64, 32, (6, 12, 64, 48)),
+}
+
+
+class _NormConv(nn.Layer):
+    """Norm, ReLU, convolution."""
+
+    def __init__(self, inputs: int, outputs: int, kernel: int) -> None:
+        super().__init__()
+        self._batch_norm = nn.BatchNorm(inputs, act="relu")
+        self._conv = nn.Conv2D(inputs, outputs, kernel, padding=kernel // 2, bias_attr=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._conv(self._batch_norm(x))
+
+
+class _ConvNorm(nn.Layer):
+    """Convolution, norm, ReLU."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self._conv = nn.Conv2D(inputs, outputs, 7, 2, 3, bias_attr=False)
+        self._batch_norm = nn.BatchNorm(outputs, act="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self._batch_norm(self._conv(x))
+
+
+class _DenseLayer(nn.Layer):
+    def __init__(self, inputs: int, growth: int, bn_size: int, dropout: float) -> None:
+        super().__init__()
+        self.bn_ac_func1 = _NormConv(inputs, bn_size * growth, 1)
+        self.bn_ac_func2 = _NormConv(bn_size * growth, growth, 3)
+        self.dropout = dropout
+        if dropout:
+            self.dropout_func = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        new = self.bn_ac_func2(self.bn_ac_func1(x))
+        return paddle.concat([x, self.dropout_func(new) if self.dropout else new], 1)
+
+
+class _DenseBlock(nn.Layer):
+    def __init__(
+        self, number: int, inputs: int, count: int, growth: int, bn_size: int, dropout: float
+    ) -> None:
+        super().__init__()
+        for index in range(count):
+            layer = _DenseLayer(inputs + index * growth, growth, bn_size, dropout)
+            self.add_sublayer(f"conv{number}_{index + 1}", layer)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.children():
+            x = layer(x)
+        return x
+
+
+class _Transition(nn.Layer):
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.conv_ac_func = _NormConv(inputs, outputs, 1)
+        self.pool2d_avg = nn.AvgPool2D(2, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.pool2d_avg(self.conv_ac_func(x))
+
+
+class DenseNet(nn.Layer):
+    """Blocks whose layers see all layers before them; images [N, 3, H, W] -> [N, num_classes].
+
+    Args:
+        layers: 121, 161, 169, 201 or 264.
+        bn_size: width of the 1x1 convolution, in growths.
+    """
+
+    def __init__(
+        self,
+        layers: int = 121,
+        bn_size: int = 4,
+        dropout: float = 0.0,
+        num_classes: int = 1000,
+        with_pool: bool = True,
+    ) -> None:
+        super().__init__()
+        if layers not in _FORMS:
+            raise ShapeError(
+                "there is no such depth", where="DenseNet", received=layers, allowed=str(list(_FORMS))
+            )
+        width, growth, counts = _FORMS[layers]
+        self.num_classes, self.with_pool = num_classes, with_pool
+        self.conv1_func = _ConvNorm(3, width)
+        self.pool2d_max = nn.MaxPool2D(3, 2, 1)
+        self._order: list[str] = []
+        for index, count in enumerate(counts):
+            number = index + 2
+            block = _DenseBlock(number, width, count, growth, bn_size, dropout)
+            self._append(f"db_conv_{number}", block)
+            width += count * growth
+            if index < len(counts) - 1:
+                self._append(f"tr_conv{number}_blk", _Transition(width, width // 2))
+                width //= 2
+        self.batch_norm = nn.BatchNorm(width, act="relu")
+        if with_pool:
+            self.pool2d_avg = nn.AdaptiveAvgPool2D(1)
+        if num_classes > 0:
+            self.out = nn.Linear(width, num_classes)
+
+    def _append(self, name: str, layer: nn.Layer) -> None:
+        self.add_sublayer(name, layer)
+        self._order.append(name)
+
+    def forward(self, input: Tensor) -> Tensor:
+        x = self.pool2d_max(self.conv1_func(input))
+        for name in self._order:
+            x = getattr(self, name)(x)
+        x = self.batch_norm(x)
+        if self.with_pool:
+            x = self.pool2d_avg(x)
+        return self.out(x.flatten(1)) if self.num_classes > 0 else x
+
+
+def _densenet(layers: int, pretrained: bool, kwargs: dict[str, Any]) -> DenseNet:
+    return with_weights(DenseNet(layers=layers, **kwargs), pretrained, f"densenet{layers}")
+
+
+def densenet121(pretrained: bool = False, **kwargs: Any) -> DenseNet:
+    return _densenet(121, pretrained, kwargs)
+
+
+def densenet161(pretrained: bool = False, **kwargs: Any) -> DenseNet:
+    return _densenet(161, pretrained, kwargs)
+
+
+def densenet169(pretrained: bool = False, **kwargs: Any) -> DenseNet:
+    return _densenet(169, pretrained, kwargs)
+
+
+def densenet201(pretrained: bool = False, **kwargs: Any) -> DenseNet:
+    return _densenet(201, pretrained, kwargs)
+
+
+def densenet264(pretrained: bool = False, **kwargs: Any) -> DenseNet:
+    return _densenet(264, pretrained, kwargs)
