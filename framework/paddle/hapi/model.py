@@ -380,8 +380,8 @@ class Model:
 
             if self._inferred and any(list(spec.shape) == [-1] for spec in self._inputs):
                 raise RuntimeError(
-                    "Model.save(training=False): the shapes of the inputs are not known: give InputSpecs to Model(network, "
-                    "inputs), or run a batch first"
+                    "Model.save(training=False): the shapes of the inputs are not known: give InputSpecs to "
+                    "Model(network, inputs), or run a batch first"
                 )
             jit.save(self.network, path, input_spec=self._inputs)
             return
