@@ -296,7 +296,7 @@ class Optimizer:
         parameters: Sequence[Parameter] | None = None,
         no_grad_set: object = None,
         callbacks: object = None,
-    ) -> list[Pair]:
+    ) -> list[Any]:
         """The parameters that have a gradient, with it; `loss.backward()` is the caller's."""
         if isinstance(loss._value, Symbol):
             from framework.paddle.static import backward as static
@@ -310,7 +310,7 @@ class Optimizer:
         startup_program: object = None,
         parameters: Sequence[Parameter] | None = None,
         no_grad_set: object = None,
-    ) -> tuple[list[object], list[Pair]]:
+    ) -> tuple[list[Any], list[Any]]:
         """`step()` after the caller's `loss.backward()`; returns ([], [(parameter, gradient), …])."""
         if not isinstance(loss, Tensor):
             raise AssertionError(f"minimize takes the loss, a Tensor, received {type(loss).__name__}")
@@ -326,7 +326,7 @@ class Optimizer:
         self._apply([(g, with_gradients([p for p in g["params"] if id(p) in chosen])) for g in groups])
         return [], pairs
 
-    def apply_gradients(self, params_grads: Iterable[Pair]) -> list[object]:
+    def apply_gradients(self, params_grads: Iterable[Any]) -> list[Any]:
         """Clip, regularize and apply these gradients."""
         params_grads = list(params_grads)
         if any(isinstance(grad._value, Symbol) for _, grad in params_grads if grad is not None):
