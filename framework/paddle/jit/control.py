@@ -70,7 +70,7 @@ def _leaves(value: Any) -> tuple[list[Any], Any]:
     return jax.tree_util.tree_flatten(value, is_leaf=lambda v: v is None)
 
 
-def _stopped(compiled: Compiled, args: Sequence[object]) -> Any:
+def stopped(compiled: Compiled, args: Sequence[object]) -> Any:
     """Run an operation so that jax's gradient stops where the tape's does."""
     return execute(compiled, [_stop(a) if isinstance(a, Tensor) else a for a in args])
 
@@ -103,7 +103,7 @@ class _Body:
             before, mode.keys = mode.keys, TracedKeys(root)
             self.keys = mode.keys
             try:
-                with watching(recording), recorder_scope(_stopped):
+                with watching(recording), recorder_scope(stopped):
                     for tensor, value in zip(self.captured, values, strict=True):
                         recording.snapshot(tensor)
                         tensor.__dict__["_value"] = value
