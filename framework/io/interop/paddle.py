@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from framework.io.interop.pickled import CONTAINERS, NUMPY, to_plain
+from framework.io.interop.pickled import CONTAINERS, NUMPY, NamedArray, to_plain
 from framework.io.interop.pickles import AllowList, PickleReader
 from framework.io.interop.program import TensorSpec
 from framework.io.interop.source import Source, bfloat16, float8_e4m3fn, float8_e5m2, read_source
@@ -47,7 +47,7 @@ class _NamedTensor:
 
     def finish(self) -> object:
         if type(self.value) is tuple and len(self.value) == 2 and type(self.value[0]) is str:
-            return self.value[1]
+            return NamedArray(self.value)
         return self.value
 
 
@@ -84,13 +84,7 @@ def read_pdparams(
     Raises FormatError for a damaged file and for a pickle that holds anything but a dict of data.
     """
     source = path if isinstance(path, Source) else read_source(path)
-    value, end = PickleReader(source, ALLOWED, fix=_RESAVE).run()
-    if end != len(source.data):
-        raise source.error(
-            "the file goes on behind its pickle", end, received=f"{len(source.data) - end} bytes"
-        )
-    convert = _to_bfloat16 if uint16_is_bfloat16 else lambda array: array
-    state = to_plain(source, value, convert)
+    state = without_names(read_pickle(source, uint16_is_bfloat16=uint16_is_bfloat16))
     if not isinstance(state, dict):
         raise source.error(
             "this pickle is not a state dict",
@@ -101,8 +95,32 @@ def read_pdparams(
     names = state.pop(NAME_TABLE, {})
     if not isinstance(names, dict) or not all(isinstance(text, str) for text in [*names, *names.values()]):
         raise source.error(f"{NAME_TABLE} is not a table of names", fix=_RESAVE)
-    _join_slices(source, state)
     return state, names
+
+
+def read_pickle(source: Source, *, uint16_is_bfloat16: bool = True) -> Any:
+    """What `paddle.save` wrote: plain data, with a `NamedArray` for each Tensor outside of a state dict.
+
+    Raises FormatError for a damaged file and for a pickle that holds anything but data.
+    """
+    value, end = PickleReader(source, ALLOWED, fix=_RESAVE).run()
+    if end != len(source.data):
+        raise source.error(
+            "the file goes on behind its pickle", end, received=f"{len(source.data) - end} bytes"
+        )
+    state = to_plain(source, value, _to_bfloat16 if uint16_is_bfloat16 else lambda array: array)
+    if isinstance(state, dict):
+        _join_slices(source, state)
+    return state
+
+
+def without_names(value: Any) -> Any:
+    """Plain data with the arrays alone where they have names."""
+    if isinstance(value, NamedArray):
+        return value.array
+    if isinstance(value, dict):
+        return {key: without_names(part) for key, part in value.items()}
+    return type(value)([without_names(part) for part in value]) if isinstance(value, list | tuple) else value
 
 
 def _to_bfloat16(array: np.ndarray) -> np.ndarray:

@@ -25,6 +25,20 @@ class StandIn(Protocol):
     def finish(self) -> object: ...
 
 
+class NamedArray(tuple[str, np.ndarray]):
+    """A Tensor with its variable's name, as `paddle.save` writes one outside of a state dict."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        return self[0]
+
+    @property
+    def array(self) -> np.ndarray:
+        return self[1]
+
+
 class _Dtype:
     def __init__(self, code: object, *_: object) -> None:
         if type(code) is not str or code not in _CODES:

@@ -8,6 +8,7 @@ an IterableDataset each, and a dataset's own errors reach the caller.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import numbers
 from collections import deque
@@ -151,7 +152,7 @@ class DataLoader:
             return iter(self.batch_sampler)
         return iter(range(len(self.dataset)))
 
-    def _make(self, job: Any, stream: Iterator[Any] | None) -> Any:
+    def _make(self, dataset: Any, job: Any, stream: Iterator[Any] | None) -> Any:
         data: Any
         if stream is not None and job is None:
             data = next(stream, _END)
@@ -160,9 +161,9 @@ class DataLoader:
             if not data or (self.drop_last and len(data) < job):
                 return _END
         elif self.batch_sampler is None:
-            data = self.dataset[job]
+            data = dataset[job]
         else:
-            data = [self.dataset[index] for index in job]
+            data = [dataset[index] for index in job]
         if data is _END:
             return data
         single = self.batch_sampler is None and (stream is None or job is None)
@@ -171,7 +172,7 @@ class DataLoader:
     def _made_here(self) -> Iterator[Any]:
         stream = iter(self.dataset) if isinstance(self.dataset, IterableDataset) else None
         for job in self._jobs():
-            batch = self._make(job, stream)
+            batch = self._make(self.dataset, job, stream)
             if batch is _END:
                 return
             yield batch
@@ -206,21 +207,22 @@ class DataLoader:
 
 
 class _Worker:
-    """A thread with, of an IterableDataset, an iterator of its own."""
+    """A thread with a shallow copy of the dataset, so that `worker_init_fn` can set this worker's part of the work; of
+    an IterableDataset with an iterator of its own."""
 
     def __init__(self, loader: DataLoader, number: int) -> None:
-        self.loader, self.number = loader, number
+        self.loader, self.number, self.dataset = loader, number, copy.copy(loader.dataset)
         self.stream: Iterator[Any] | None = None
         self.pool = ThreadPoolExecutor(1, f"paddle-io-{number}", self._start)
 
     def _start(self) -> None:
         loader = self.loader
-        enter_worker(self.number, loader.num_workers, loader.dataset, loader.worker_init_fn)
-        if isinstance(loader.dataset, IterableDataset):
-            self.stream = iter(loader.dataset)
+        enter_worker(self.number, loader.num_workers, self.dataset, loader.worker_init_fn)
+        if isinstance(self.dataset, IterableDataset):
+            self.stream = iter(self.dataset)
 
     def submit(self, job: Any) -> Future[Any]:
-        return self.pool.submit(lambda: self.loader._make(job, self.stream))
+        return self.pool.submit(lambda: self.loader._make(self.dataset, job, self.stream))
 
     def close(self) -> None:
         self.pool.shutdown(wait=False, cancel_futures=True)

@@ -7,12 +7,13 @@ integers), writing there does nothing. Where several positions are equal and one
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from framework.core.errors import ShapeError
 from framework.paddle.dispatch import Array, Arrays, operation
@@ -233,14 +234,27 @@ def take_along_axis(arr: Array, indices: Array, axis: int, broadcast: bool = Tru
 
 
 _REDUCERS = {
-    "assign": "set",
-    "add": "add",
-    "mul": "multiply",
-    "multiply": "multiply",
-    "amin": "min",
-    "amax": "max",
-    "mean": "add",
+    "mul": jnp.multiply,
+    "multiply": jnp.multiply,
+    "amin": jnp.minimum,
+    "amax": jnp.maximum,
 }
+_REDUCTIONS = ("assign", "add", "mean", *_REDUCERS)
+
+
+def _combined(
+    x: jax.Array, indices: jax.Array, values: jax.Array, place: int, combine: Callable[..., jax.Array]
+) -> jax.Array:
+    """One place along the axis after the other: jax has no gradient for scattering products and extremes at positions
+    that may be equal, and within one place they differ."""
+
+    def step(out: jax.Array, part: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
+        index, value = part
+        grid = _grid(jnp.expand_dims(index, place), place)
+        return out.at[grid].set(combine(out[grid], jnp.expand_dims(value, place))), None
+
+    parts = jnp.moveaxis(indices, place, 0), jnp.moveaxis(values, place, 0)
+    return lax.scan(step, x, parts)[0]
 
 
 def _neutral(reduce: str, x: jax.Array) -> Any:
@@ -267,18 +281,20 @@ def put_along_axis(
     `reduce` is 'assign', 'add', 'mul'/'multiply', 'amin', 'amax' or 'mean'; include_self=False leaves what is there
     out of the combination.
     """
-    if reduce not in _REDUCERS:
+    if reduce not in _REDUCTIONS:
         raise ShapeError(
             "unknown reduction",
             where="paddle.put_along_axis",
             received=repr(reduce),
-            allowed=", ".join(_REDUCERS),
+            allowed=", ".join(_REDUCTIONS),
         )
     indices, place = _along(arr, indices, axis, broadcast, "paddle.put_along_axis")
     grid = _grid(indices, place)
     values = jnp.broadcast_to(jnp.asarray(values).astype(arr.dtype), indices.shape)
     start = arr if include_self or reduce == "assign" else arr.at[grid].set(_neutral(reduce, arr))
-    out = getattr(start.at[grid], _REDUCERS[reduce])(values)
+    if reduce in _REDUCERS:
+        return _combined(start, indices, values, place, _REDUCERS[reduce])
+    out = start.at[grid].set(values) if reduce == "assign" else start.at[grid].add(values)
     if reduce != "mean":
         return out
     counts = jnp.zeros(arr.shape, arr.dtype).at[grid].add(1)

@@ -149,7 +149,8 @@ def _of_axes(
     for axis, start, end, stride in zip(
         axes, *(whole_numbers(freeze(part)) for part in (starts, ends, strides)), strict=True
     ):
-        chosen[axis_of(axis, x.ndim, where)] = builtins.slice(start, end, stride)
+        last = None if stride < 0 and end == -1 else end
+        chosen[axis_of(axis, x.ndim, where)] = builtins.slice(start, last, stride)
     return tuple(chosen)
 
 
@@ -161,8 +162,12 @@ def slice(input: Tensor, axes: Sequence[int], starts: Any, ends: Any) -> Tensor:
 def strided_slice(
     x: Tensor, axes: Sequence[int], starts: Any, ends: Any, strides: Any, name: str | None = None
 ) -> Tensor:
-    """`slice` with a step, which may be negative."""
-    return getitem(x, _of_axes(x, axes, starts, ends, strides, "paddle.strided_slice"))
+    """`slice` with a step, which may be negative: then an end of -1 means down to the first element."""
+    steps, stops = whole_numbers(freeze(strides)), list(whole_numbers(freeze(ends)))
+    for index, (axis, step, stop) in enumerate(zip(axes, steps, stops, strict=True)):
+        if step < 0 and stop < -1:  # -1 alone means: down to the first element
+            stops[index] = max(stop + x.shape[axis], 0)
+    return getitem(x, _of_axes(x, axes, starts, stops, steps, "paddle.strided_slice"))
 
 
 def crop(x: Tensor, shape: Any = None, offsets: Any = None, name: str | None = None) -> Tensor:

@@ -10,12 +10,13 @@ import numpy as np
 from jax import lax
 
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, operation
+from framework.paddle.dispatch import Array, Key, operation
 from framework.paddle.dtypes import to_numpy
 from framework.paddle.methods import replace_value
 from framework.paddle.ops.gathering import _take
 from framework.paddle.ops.promotion import axis_of, pair
 from framework.paddle.ops.shaping import broadcast_to, whole_number
+from framework.paddle.random import default_generator
 from framework.paddle.tensor import Tensor, wrap
 from framework.paddle.x64 import x64
 
@@ -36,6 +37,7 @@ __all__ = [
     "where",
     "where_",
 ]
+METHODS_ONLY = ("top_p_sampling",)
 
 
 def positions(values: np.ndarray) -> Tensor:
@@ -66,8 +68,10 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     return _where(condition, x, y)
 
 
-def where_(condition: Any, x: Tensor, y: Any, name: str | None = None) -> Tensor:
+def where_(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
     """`where` that replaces x."""
+    if x is None or y is None:
+        raise ShapeError("x and y are needed", where="paddle.where_", received="None")
     return replace_value(x, broadcast_to(_where(condition, x, y), x.shape))
 
 
@@ -215,6 +219,39 @@ def mode(x: Array, axis: int = -1, keepdim: bool = False, name: str | None = Non
     end = jnp.argmax(steps - first, -1, keepdims=True)
     chosen = jnp.moveaxis(jnp.take_along_axis(order, end, -1), -1, place)
     return _chosen(x, chosen, place, keepdim)
+
+
+@operation(differentiable=False)
+def _nucleus(x: Array, ps: Array, threshold: Array | None, key: Key) -> tuple[Array, Array]:
+    order = _order(x, -1, True)
+    chances = jnp.take_along_axis(x, order, -1)
+    before = jnp.cumsum(chances, -1) - chances
+    kept = before < ps.reshape(-1, 1)
+    if threshold is not None:
+        kept &= (chances >= threshold.reshape(-1, 1)) | (jnp.arange(x.shape[-1]) == 0)
+    chosen = jax.random.categorical(key, jnp.where(kept, jnp.log(chances), -jnp.inf))[:, None]
+    return jnp.take_along_axis(chances, chosen, -1), jnp.take_along_axis(order, chosen, -1)
+
+
+def top_p_sampling(
+    x: Tensor, ps: Tensor, threshold: Tensor | None = None, seed: int | None = None, name: str | None = None
+) -> tuple[Tensor, Tensor]:
+    """For each row of chances [batch, n] one of the greatest that together just pass ps [batch], drawn by its chance:
+    the chance and its position, each [batch, 1]. Chances below `threshold` [batch] are left out."""
+    if x.ndim != 2 or ps.size != x.shape[0]:
+        raise ShapeError(
+            "chances [batch, n] and a limit for each row",
+            where="Tensor.top_p_sampling",
+            received=f"shapes {x.shape} and {ps.shape}",
+        )
+    if seed is None or seed < 0:
+        return _nucleus(x, ps, threshold)
+    before = default_generator.get_state()
+    default_generator.manual_seed(seed)
+    try:
+        return _nucleus(x, ps, threshold)
+    finally:
+        default_generator.set_state(before)
 
 
 def _between(edges: jax.Array, values: jax.Array, out_int32: bool, right: bool) -> jax.Array:

@@ -90,7 +90,7 @@ class Optimizer:
     def __setattr__(self, name: str, value: Any) -> None:
         """Settings may be changed between steps: what was derived from them is forgotten."""
         object.__setattr__(self, name, value)
-        if name != "_rate":
+        if name not in ("_rate", "_found_inf"):
             self.__dict__["_plans"] = {}
 
     def _checked(self, parameters: Any) -> list[Any] | None:

@@ -1,6 +1,24 @@
-"""paddle.vision: models, transforms, datasets and operations on images, channels first."""
+"""paddle.vision: models, transforms, datasets and operations on images, channels first.
+
+What the first three hold can also be taken from here, as programs do: `paddle.vision.DatasetFolder`.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from framework.paddle.vision import datasets as datasets
 from framework.paddle.vision import models as models
 from framework.paddle.vision import ops as ops
+from framework.paddle.vision import transforms as transforms
+from framework.paddle.vision.images import get_image_backend as get_image_backend
+from framework.paddle.vision.images import image_load as image_load
+from framework.paddle.vision.images import set_image_backend as set_image_backend
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        for module in (datasets, models, transforms):
+            if name in vars(module):
+                return vars(module)[name]
+        raise AttributeError(f"paddle.vision.{name} is not there: docs/paddle.md lists what is")

@@ -246,7 +246,7 @@ def yolo_loss(
     name: str | None = None,
     scale_x_y: float = 1.0,
 ) -> Tensor:
-    """[N]: the loss of YOLOv3 at one scale. gt_box [N, B, 4] centre and size as shares, gt_label and gt_score [N, B]."""
+    """[N]: the loss of YOLOv3 at one scale. gt_box [N, B, 4] as shares, gt_label and gt_score [N, B]."""
     settings = (anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio, use_label_smooth, scale_x_y)
     return _yolo_loss(x, gt_box, gt_label, gt_score, *settings)
 

@@ -24,7 +24,7 @@ class Pole:
         return self.state.astype("float32")
 
     def step(self, action):
-        x, speed, angle, turn = self.state
+        _x, speed, angle, turn = self.state
         force, sin, cos = (10.0 if action else -10.0), math.sin(angle), math.cos(angle)
         push = (force + 0.05 * turn**2 * sin) / 1.1
         angular = (9.8 * sin - cos * push) / (0.5 * (4 / 3 - 0.1 * cos**2 / 1.1))
@@ -50,7 +50,7 @@ env, rng = Pole(0), np.random.RandomState(1)
 model = start(ActorCritic())
 optimizer = paddle.optimizer.Adam(parameters=model.parameters(), learning_rate=3e-3)
 state = env.reset()
-for step in range(STEPS):
+for _step in range(STEPS):
     log_probs, values, rewards, masks, entropies = [], [], [], [], []
     for _ in range(HORIZON):
         logits, value = model(paddle.to_tensor(state).unsqueeze(0))

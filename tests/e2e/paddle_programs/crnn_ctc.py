@@ -24,7 +24,8 @@ class Plates(Dataset):
             rows = [row for row in rows if len(row[1]) == LENGTH][:count]
             self.texts = [text for _, text in rows]
             self.images = [
-                cv2.resize(cv2.imread(str(folder / name), cv2.IMREAD_GRAYSCALE), (WIDTH, HEIGHT)) for name, _ in rows
+                cv2.resize(cv2.imread(str(folder / name), cv2.IMREAD_GRAYSCALE), (WIDTH, HEIGHT))
+                for name, _ in rows
             ]
         self.alphabet = sorted(set("".join(self.texts)))
 
@@ -49,7 +50,9 @@ class CRNN(nn.Layer):
                 nn.MaxPool2D(pool, stride=pool),
             )
 
-        self.backbone = nn.Sequential(block(1, 16, 2), block(16, 32, 2), block(32, 64, (2, 1)), block(64, 64, (4, 1)))
+        self.backbone = nn.Sequential(
+            block(1, 16, 2), block(16, 32, 2), block(32, 64, (2, 1)), block(64, 64, (4, 1))
+        )
         self.rnn = nn.LSTM(64, hidden, num_layers=2, direction="bidirectional")
         self.head = nn.Linear(2 * hidden, num_classes)
 

@@ -106,7 +106,9 @@ print(net)
 model = paddle.Model(net)
 rates = paddle.optimizer.lr.LambdaDecay(learning_rate=0.05, lr_lambda=lambda epoch: 0.9**epoch)
 model.prepare(
-    paddle.optimizer.Momentum(rates, parameters=net.parameters(), grad_clip=nn.ClipGradByNorm(1.0)), FocalLoss(), Precision()
+    paddle.optimizer.Momentum(rates, parameters=net.parameters(), grad_clip=nn.ClipGradByNorm(1.0)),
+    FocalLoss(),
+    Precision(),
 )
 model.fit(Rows(), batch_size=16, epochs=3, shuffle=False, verbose=0, callbacks=[Losses()])
 
@@ -121,9 +123,17 @@ class WarmRestarts(paddle.optimizer.lr.LRScheduler):
 
 
 schedule = WarmRestarts(0.1, 3)
-sgd = paddle.optimizer.SGD(schedule, parameters=[{"params": net[0].parameters()}, {"params": net[2].parameters(), "learning_rate": 0.1}])
+groups = [{"params": net[0].parameters()}, {"params": net[2].parameters(), "learning_rate": 0.1}]
+sgd = paddle.optimizer.SGD(schedule, parameters=groups)
 norms = []
-hook = net[0].weight.register_hook(lambda gradient: norms.append(float(gradient.norm())) or gradient * 2)
+
+
+def doubled(gradient):
+    norms.append(float(gradient.norm()))
+    return gradient * 2
+
+
+hook = net[0].weight.register_hook(doubled)
 for _ in range(5):
     loss = F.smooth_l1_loss(F.sigmoid(net(paddle.to_tensor(FEATURES))), paddle.to_tensor(TARGETS))
     loss.backward()

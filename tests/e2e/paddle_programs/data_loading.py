@@ -82,7 +82,7 @@ for workers in (0, 2):
 report("batch0", images[1])
 
 order = BatchSampler(sampler=EveryOther(squares), batch_size=5, drop_last=False)
-for images, labels in DataLoader(squares, batch_sampler=order):
+for _, labels in DataLoader(squares, batch_sampler=order):
     report("sampled", labels)
 for rows in DataLoader(Numbers(7), batch_size=3):
     rows = rows[0] if isinstance(rows, (list, tuple)) else rows
@@ -96,7 +96,10 @@ left, right = random_split(squares, [15, 6])
 assert len(left) == 15 and len(right) == 6 and sorted(left.indices + right.indices) == seen
 pairs = TensorDataset([paddle.arange(6, dtype="float32").reshape([3, 2]), paddle.to_tensor([1, 2, 3])])
 report("tensors", pairs[1][0])
-report("tensors", len(ConcatDataset([pairs, pairs])) + len(Subset(pairs, [0, 2])) + len(ComposeDataset([pairs, pairs])))
+report(
+    "tensors",
+    len(ConcatDataset([pairs, pairs])) + len(Subset(pairs, [0, 2])) + len(ComposeDataset([pairs, pairs])),
+)
 
 
 def pad(samples):

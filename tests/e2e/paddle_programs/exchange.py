@@ -2,6 +2,7 @@
 
 OAR_SHARED        the folder with data/<set>; without it the programs make data of their own
 PROGRAM_STEPS     training steps, 20
+PROGRAM_NOISE     change of the weights from numpy, relative: shows how chaotic a program is
 PROGRAM_WEIGHTS   a folder: <program>.<name>.pdparams is loaded from there, or written there first. Without it weights
                   come from numpy, the same in every run.
 """
@@ -37,10 +38,14 @@ def start(layer, name="model"):
             paddle.save(layer.state_dict(), str(file))
         layer.set_state_dict(paddle.load(str(file)))
         return layer
-    rng = np.random.RandomState(0)
-    for parameter in layer.parameters():
+    rng, noise = np.random.RandomState(0), float(os.environ.get("PROGRAM_NOISE", "0"))
+    for name, parameter in layer.named_parameters():
         shape = parameter.shape
+        values = rng.standard_normal(shape)
         if len(shape) > 1:  # [in, out] of Linear and Embedding, [out, in, ...] of convolutions
-            inputs = shape[0] if len(shape) == 2 else np.prod(shape[1:])
-            parameter.set_value(rng.standard_normal(shape).astype("float32") / np.float32(np.sqrt(inputs)))
+            values /= np.sqrt(shape[0] if len(shape) == 2 else np.prod(shape[1:]))
+        else:
+            values = 0.02 * values + (0.0 if "bias" in name else 1.0)
+        values *= 1 + noise * np.cos(np.arange(values.size)).reshape(shape)
+        parameter.set_value(values.astype("float32"))
     return layer

@@ -51,7 +51,7 @@ class Classifier(nn.Layer):
         self.fc = nn.Linear(2 * hidden, 2)
 
     def forward(self, tokens, lengths):
-        outputs, (hidden, cell) = self.lstm(self.dropout(self.embedding(tokens)), sequence_length=lengths)
+        _outputs, (hidden, _cell) = self.lstm(self.dropout(self.embedding(tokens)), sequence_length=lengths)
         last = paddle.concat((hidden[-2, :, :], hidden[-1, :, :]), axis=1)
         return self.fc(self.norm(last))
 

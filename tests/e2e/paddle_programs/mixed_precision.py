@@ -24,7 +24,9 @@ def train(name, level):
     optimizer = paddle.optimizer.SGD(learning_rate=0.05, parameters=net.parameters())
     scaler = paddle.amp.GradScaler(init_loss_scaling=1024, enable=level != "O0")
     for _ in range(10):
-        with paddle.amp.auto_cast(enable=level != "O0", level=level, dtype="bfloat16", custom_black_list={"mean"}):
+        with paddle.amp.auto_cast(
+            enable=level != "O0", level=level, dtype="bfloat16", custom_black_list={"mean"}
+        ):
             out = net(X)
             loss = nn.functional.mse_loss(out.astype("float32"), Y)
         scaled = scaler.scale(loss)

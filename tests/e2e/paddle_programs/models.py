@@ -1,5 +1,7 @@
 """Building networks: Layer, Sequential, LayerList, parameters, buffers, hooks, state, zoo models."""
 
+import itertools
+
 import numpy as np
 import paddle
 from exchange import report, start
@@ -9,7 +11,7 @@ from paddle import nn
 class Mlp(nn.Layer):
     def __init__(self, sizes, name=None):
         super().__init__(name)
-        self.layers = nn.LayerList([nn.Linear(a, b) for a, b in zip(sizes, sizes[1:])])
+        self.layers = nn.LayerList([nn.Linear(a, b) for a, b in itertools.pairwise(sizes)])
         self.scale = self.create_parameter([1], default_initializer=nn.initializer.Constant(2.0))
         self.add_parameter("shift", self.create_parameter([sizes[-1]], is_bias=True))
         self.register_buffer("calls", paddle.zeros([1], dtype="int64"))

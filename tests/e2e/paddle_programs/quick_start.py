@@ -24,7 +24,10 @@ if folder:
     )
 else:
     rng = np.random.RandomState(0)
-    digits = [(rng.randint(0, 255, (1, 28, 28)).astype("float32") / 127.5 - 1, np.array([i % 10])) for i in range(640)]
+    digits = [
+        (rng.randint(0, 255, (1, 28, 28)).astype("float32") / 127.5 - 1, np.array([i % 10]))
+        for i in range(640)
+    ]
     train = test = digits
 print(len(train), "images to train on,", len(test), "to test")
 

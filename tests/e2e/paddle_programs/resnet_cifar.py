@@ -19,14 +19,19 @@ class Cifar(paddle.io.Dataset):
         folder = data("cifar10_jpg")
         if folder is None:
             rng = np.random.RandomState(0)
-            self.samples = [(Image.fromarray(rng.randint(0, 255, (32, 32, 3), "uint8")), i % 10) for i in range(640)]
+            self.samples = [
+                (Image.fromarray(rng.randint(0, 255, (32, 32, 3), "uint8")), i % 10) for i in range(640)
+            ]
             return
         with zipfile.ZipFile(folder / "train.zip") as archive:
             names = sorted(name for name in archive.namelist() if name.endswith(".jpg"))
             classes = sorted({name.split("/")[-2] for name in names})
             order = np.random.RandomState(0).permutation(len(names))[:640]
             self.samples = [
-                (Image.open(io.BytesIO(archive.read(names[i]))).convert("RGB"), classes.index(names[i].split("/")[-2]))
+                (
+                    Image.open(io.BytesIO(archive.read(names[i]))).convert("RGB"),
+                    classes.index(names[i].split("/")[-2]),
+                )
                 for i in order
             ]
 
@@ -47,7 +52,8 @@ class BasicBlock(nn.Layer):
         self.bn2 = nn.BatchNorm2D(out_channels)
         if stride != 1 or in_channels != out_channels:
             self.shortcut = nn.Sequential(
-                nn.Conv2D(in_channels, out_channels, 1, stride=stride, bias_attr=False), nn.BatchNorm2D(out_channels)
+                nn.Conv2D(in_channels, out_channels, 1, stride=stride, bias_attr=False),
+                nn.BatchNorm2D(out_channels),
             )
         else:
             self.shortcut = nn.Identity()

@@ -52,7 +52,10 @@ def main(world, out, *names):
                 done[name] = json.loads(Path(folder, "results.json").read_text())
             else:
                 failed.append(name)
-        print(f"{name}: {'failed' if name in failed else 'ran'}, {time.perf_counter() - start:.1f} s", flush=True)
+        print(
+            f"{name}: {'failed' if name in failed else 'ran'}, {time.perf_counter() - start:.1f} s",
+            flush=True,
+        )
     Path(out).write_text(json.dumps(done), encoding="utf-8")
     sys.exit(f"failed: {' '.join(failed)}" if failed else 0)
 

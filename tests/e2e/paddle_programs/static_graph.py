@@ -12,7 +12,10 @@ with paddle.static.program_guard(main, startup):
     x = paddle.static.data(name="x", shape=[None, 8], dtype="float32")
     y = paddle.static.data(name="y", shape=[None, 1], dtype="int64")
     hidden = paddle.static.nn.fc(
-        x, 16, activation="relu", weight_attr=paddle.ParamAttr(initializer=constant(rng.standard_normal((8, 16)) * 0.3))
+        x,
+        16,
+        activation="relu",
+        weight_attr=paddle.ParamAttr(initializer=constant(rng.standard_normal((8, 16)) * 0.3)),
     )
     logits = paddle.static.nn.fc(
         hidden, 3, weight_attr=paddle.ParamAttr(initializer=constant(rng.standard_normal((16, 3)) * 0.3))
@@ -26,7 +29,7 @@ executor = paddle.static.Executor(paddle.CPUPlace())
 executor.run(startup)
 features = rng.standard_normal((40, 8)).astype("float32")
 labels = (features @ rng.standard_normal((8, 3))).argmax(1).reshape(-1, 1).astype("int64")
-for step in range(20):
+for _step in range(20):
     (value,) = executor.run(main, feed={"x": features, "y": labels}, fetch_list=[loss])
     report("loss", value)
 found, right = executor.run(test, feed={"x": features[:5], "y": labels[:5]}, fetch_list=[logits, accuracy])

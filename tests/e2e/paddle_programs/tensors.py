@@ -6,7 +6,9 @@ from exchange import report
 
 one = paddle.to_tensor([2.0, 3.0, 4.0])
 two = paddle.to_tensor([[1, 2, 3], [4, 5, 6]])
-three = paddle.to_tensor(np.arange(24, dtype="float32").reshape(2, 3, 4), place=paddle.CPUPlace(), stop_gradient=False)
+three = paddle.to_tensor(
+    np.arange(24, dtype="float32").reshape(2, 3, 4), place=paddle.CPUPlace(), stop_gradient=False
+)
 print(one, two, three.shape, three.ndim, three.size, three.dtype, three.place, three.stop_gradient)
 assert two.dtype == paddle.int64 and one.dtype == paddle.float32
 report("made", paddle.full([2, 3], 1.5) + paddle.zeros([2, 3]) + paddle.ones([3]))
@@ -80,7 +82,7 @@ z = paddle.tanh(x)
 report("gradient", g)
 report("gradient", h)
 w = paddle.rand([3, 2])
-assert w.shape == [3, 2] and 0 <= float(w.min()) and float(w.max()) < 1
+assert w.shape == [3, 2] and float(w.min()) >= 0 and float(w.max()) < 1
 for row in paddle.unbind(x, axis=0):
     report("rows", row.detach())
 print(len(x), [float(v) for v in x[0]], x.tolist(), np.asarray(x) + 1)

@@ -71,10 +71,14 @@ outputs = model.predict(Features(64, 96), batch_size=16, stack_outputs=True, ver
 assert outputs[0].shape == (32, 3)
 report("predicted", outputs[0][:2])
 
-stop = paddle.callbacks.EarlyStopping("loss", mode="min", patience=1, verbose=0, min_delta=10.0, save_best_model=False)
+stop = paddle.callbacks.EarlyStopping(
+    "loss", mode="min", patience=1, verbose=0, min_delta=10.0, save_best_model=False
+)
 reduce = paddle.callbacks.ReduceLROnPlateau("loss", factor=0.5, patience=1, verbose=0)
 model.prepare(
-    paddle.optimizer.SGD(learning_rate=0.01, parameters=model.parameters()), nn.CrossEntropyLoss(), paddle.metric.Accuracy()
+    paddle.optimizer.SGD(learning_rate=0.01, parameters=model.parameters()),
+    nn.CrossEntropyLoss(),
+    paddle.metric.Accuracy(),
 )
 model.fit(train, held, epochs=6, batch_size=32, shuffle=False, verbose=0, callbacks=[stop, reduce])
 report("stopped", model.stop_training)
@@ -83,7 +87,9 @@ model.save("files/model")
 model.save("files/deployed", training=False)
 again = paddle.Model(nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 3)))
 again.prepare(
-    paddle.optimizer.SGD(learning_rate=0.01, parameters=again.parameters()), nn.CrossEntropyLoss(), paddle.metric.Accuracy()
+    paddle.optimizer.SGD(learning_rate=0.01, parameters=again.parameters()),
+    nn.CrossEntropyLoss(),
+    paddle.metric.Accuracy(),
 )
 again.load("files/model")
 x, y = FEATURES[:8], LABELS[:8]

@@ -82,7 +82,10 @@ source, source_vocab = corpus("de")
 target, target_vocab = corpus("en")
 model = start(Translator(source_vocab, target_vocab))
 schedule = paddle.optimizer.lr.LinearWarmup(
-    paddle.optimizer.lr.PolynomialDecay(2e-3, decay_steps=100, end_lr=1e-4), warmup_steps=8, start_lr=0.0, end_lr=2e-3
+    paddle.optimizer.lr.PolynomialDecay(2e-3, decay_steps=100, end_lr=1e-4),
+    warmup_steps=8,
+    start_lr=0.0,
+    end_lr=2e-3,
 )
 optimizer = paddle.optimizer.AdamW(
     learning_rate=schedule,

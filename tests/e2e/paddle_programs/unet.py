@@ -1,5 +1,7 @@
 """A small U-Net finds cell membranes."""
 
+import itertools
+
 import cv2
 import numpy as np
 import paddle
@@ -65,7 +67,7 @@ class UNet(nn.Layer):
         super().__init__()
         widths = [width * 2**i for i in range(4)]
         self.stem = DoubleConv(1, width)
-        self.downs = nn.LayerList([DoubleConv(a, b) for a, b in zip(widths, widths[1:])])
+        self.downs = nn.LayerList([DoubleConv(a, b) for a, b in itertools.pairwise(widths)])
         self.pool = nn.MaxPool2D(2)
         self.ups = nn.LayerList(
             [Up(widths[3], widths[2], True), Up(widths[2], widths[1], False), Up(widths[1], widths[0], True)]

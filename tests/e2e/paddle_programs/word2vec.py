@@ -37,7 +37,7 @@ def pairs(text, rng):
 
 class SkipGram(Layer):
     def __init__(self, vocab, size):
-        super(SkipGram, self).__init__()
+        super(SkipGram, self).__init__()  # noqa: UP008
         init = paddle.nn.initializer.Uniform(-0.5 / size, 0.5 / size)
         attr = paddle.ParamAttr(name="centre_table", initializer=init)
         self.centre = Embedding(vocab, size, weight_attr=attr)

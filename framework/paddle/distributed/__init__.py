@@ -1,0 +1,115 @@
+"""paddle.distributed for a world of one process that uses all its devices.
+
+Ranks, groups and collectives give what one process has; sharding works over the devices of the process. What needs
+other processes, or Paddle's parameter servers, raises an error that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from framework.paddle.distributed import fleet as fleet
+from framework.paddle.distributed import sharding as sharding
+from framework.paddle.distributed.collective import Group as Group
+from framework.paddle.distributed.collective import ReduceOp as ReduceOp
+from framework.paddle.distributed.collective import all_gather as all_gather
+from framework.paddle.distributed.collective import all_gather_object as all_gather_object
+from framework.paddle.distributed.collective import all_reduce as all_reduce
+from framework.paddle.distributed.collective import alltoall as alltoall
+from framework.paddle.distributed.collective import alltoall_single as alltoall_single
+from framework.paddle.distributed.collective import barrier as barrier
+from framework.paddle.distributed.collective import broadcast as broadcast
+from framework.paddle.distributed.collective import broadcast_object_list as broadcast_object_list
+from framework.paddle.distributed.collective import gather as gather
+from framework.paddle.distributed.collective import get_backend as get_backend
+from framework.paddle.distributed.collective import get_group as get_group
+from framework.paddle.distributed.collective import gloo_barrier as gloo_barrier
+from framework.paddle.distributed.collective import gloo_init_parallel_env as gloo_init_parallel_env
+from framework.paddle.distributed.collective import gloo_release as gloo_release
+from framework.paddle.distributed.collective import irecv as irecv
+from framework.paddle.distributed.collective import isend as isend
+from framework.paddle.distributed.collective import new_group as new_group
+from framework.paddle.distributed.collective import recv as recv
+from framework.paddle.distributed.collective import reduce as reduce
+from framework.paddle.distributed.collective import reduce_scatter as reduce_scatter
+from framework.paddle.distributed.collective import scatter as scatter
+from framework.paddle.distributed.collective import scatter_object_list as scatter_object_list
+from framework.paddle.distributed.collective import send as send
+from framework.paddle.distributed.collective import wait as wait
+from framework.paddle.distributed.env import ParallelEnv as ParallelEnv
+from framework.paddle.distributed.env import destroy_process_group as destroy_process_group
+from framework.paddle.distributed.env import get_rank as get_rank
+from framework.paddle.distributed.env import get_world_size as get_world_size
+from framework.paddle.distributed.env import init_parallel_env as init_parallel_env
+from framework.paddle.distributed.env import is_available as is_available
+from framework.paddle.distributed.env import is_initialized as is_initialized
+from framework.paddle.distributed.env import refuse
+from framework.paddle.distributed.mesh import Partial as Partial
+from framework.paddle.distributed.mesh import Placement as Placement
+from framework.paddle.distributed.mesh import ProcessMesh as ProcessMesh
+from framework.paddle.distributed.mesh import ReduceType as ReduceType
+from framework.paddle.distributed.mesh import Replicate as Replicate
+from framework.paddle.distributed.mesh import Shard as Shard
+from framework.paddle.distributed.mesh import dtensor_from_fn as dtensor_from_fn
+from framework.paddle.distributed.mesh import reshard as reshard
+from framework.paddle.distributed.mesh import shard_layer as shard_layer
+from framework.paddle.distributed.mesh import shard_optimizer as shard_optimizer
+from framework.paddle.distributed.mesh import shard_tensor as shard_tensor
+from framework.paddle.distributed.parallel import DataParallel as DataParallel
+from framework.paddle.distributed.parallel import ParallelMode as ParallelMode
+from framework.paddle.distributed.parallel import launch as launch
+from framework.paddle.distributed.parallel import spawn as spawn
+
+_STATE_FILE = "0_0.distcp.pdparams"
+_SERVERS = (
+    *("CountFilterEntry", "InMemoryDataset", "ProbabilityEntry", "QueueDataset", "ShowClickEntry"),
+    "split",
+)
+_PROGRAMS = ("DistAttr", "Strategy", "to_static", "io")
+
+
+def save_state_dict(
+    state_dict: dict[str, Any], path: str, process_group: Any = None, coordinator_rank: int = 0
+) -> None:
+    """Write a state into a folder, whole: what is sharded is brought together."""
+    from framework import paddle
+
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    paddle.save(state_dict, str(folder / _STATE_FILE))
+
+
+def load_state_dict(
+    state_dict: dict[str, Any], path: str, process_group: Any = None, coordinator_rank: int = 0
+) -> None:
+    """Fill the Tensors of `state_dict` from what `save_state_dict` wrote; they stay sharded as they are."""
+    import jax
+
+    from framework import paddle
+
+    saved = paddle.load(str(Path(path) / _STATE_FILE))
+    for name, tensor in state_dict.items():
+        tensor._value = jax.device_put(paddle.to_tensor(saved[name])._value, tensor._value.sharding)
+
+
+def _refusing(name: str) -> Callable[..., Any]:
+    fix = (
+        "there are no parameter servers; paddle.io.DataLoader reads data, paddle.nn.Embedding holds tables"
+        if name in _SERVERS
+        else "shard_tensor and shard_layer place what paddle.jit.to_static compiles"
+    )
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        refuse(name, fix)
+
+    return call
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Callable[..., Any]:
+        if name in (*_SERVERS, *_PROGRAMS):
+            return _refusing(name)
+        raise AttributeError(f"paddle.distributed.{name} is not there: docs/paddle.md lists what is")

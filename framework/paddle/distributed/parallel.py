@@ -1,0 +1,116 @@
+"""DataParallel, spawn and launch for the world of one process."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from framework.core.errors import DeviceError
+from framework.paddle.distributed.env import alone, init_parallel_env
+from framework.paddle.nn.layer import Layer
+from framework.paddle.tensor import Tensor
+
+
+class ParallelMode:
+    """Ways of splitting work."""
+
+    DATA_PARALLEL = 0
+    TENSOR_PARALLEL = 1
+    PIPELINE_PARALLEL = 2
+    SHARDING_PARALLEL = 3
+    SEGMENT_PARALLEL = 4
+
+
+class DataParallel(Layer):
+    """A layer whose gradients are averaged over all processes; with one process there is nothing to average. State and
+    parameters are those of the layer, without a prefix of their own.
+
+    The other arguments steer buffers of the exchange and change nothing here.
+    """
+
+    def __init__(
+        self,
+        layers: Layer,
+        strategy: Any = None,
+        comm_buffer_size: int = 25,
+        last_comm_buffer_size: int = 1,
+        find_unused_parameters: bool = False,
+        group: Any = None,
+    ) -> None:
+        super().__init__(f"{layers.full_name()}_data_parallel")
+        alone("DataParallel")
+        self._layers = layers
+        self.find_unused_parameters, self.group = find_unused_parameters, group
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self._layers(*inputs, **kwargs)
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Within the block gradients are not exchanged."""
+        yield
+
+    def scale_loss(self, loss: Tensor) -> Tensor:
+        """The loss as it is."""
+        return loss
+
+    def apply_collective_grads(self) -> None:
+        """Nothing to exchange."""
+
+    def init_reducer(self) -> None:
+        """Nothing to set up."""
+
+    def state_dict(
+        self,
+        destination: Any = None,
+        include_sublayers: bool = True,
+        structured_name_prefix: str = "",
+        use_hook: bool = True,
+    ) -> Any:
+        return self._layers.state_dict(destination, include_sublayers, structured_name_prefix, use_hook)
+
+    def set_state_dict(
+        self, state_dict: Mapping[str, Any], use_structured_name: bool = True
+    ) -> tuple[list[str], list[str]]:
+        return self._layers.set_state_dict(state_dict, use_structured_name)
+
+    set_dict = load_dict = set_state_dict
+
+
+def spawn(
+    func: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = -1,
+    join: bool = True,
+    daemon: bool = False,
+    **options: Any,
+) -> None:
+    """Run `func(*args)` in this process, which uses all devices.
+
+    Raises:
+        DeviceError: more than one process is asked for.
+    """
+    if nprocs > 1:
+        raise DeviceError(
+            "a program of Paddle runs as one process here, which uses all devices",
+            where="paddle.distributed.spawn",
+            received=f"nprocs {nprocs}",
+            allowed="-1, 0 or 1",
+        )
+    init_parallel_env()
+    func(*args)
+
+
+def launch() -> None:
+    """`python -m paddle.distributed.launch` starts processes, which are one here.
+
+    Raises:
+        DeviceError: always.
+    """
+    raise DeviceError(
+        "processes are not started by this",
+        where="paddle.distributed.launch",
+        received="a call",
+        fix="run the script itself; one process uses all devices",
+    )

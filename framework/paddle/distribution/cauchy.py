@@ -1,0 +1,84 @@
+"""The Cauchy distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from framework.paddle.dispatch import Array, Key, operation
+from framework.paddle.distribution.distribution import Distribution, Sizes, parameters
+from framework.paddle.ops.shaping import broadcast_tensors
+from framework.paddle.tensor import Tensor
+
+
+@operation(name="cauchy_sample")
+def _draw(key: Key, loc: Array, scale: Array, shape: tuple[int, ...]) -> Array:
+    return loc + scale * jax.random.cauchy(key, shape, scale.dtype)
+
+
+@operation(name="cauchy_log_prob")
+def _log_prob(loc: Array, scale: Array, value: Array) -> Array:
+    z = (value - loc) / scale
+    return -jnp.log1p(z * z) - jnp.log(scale) - math.log(math.pi)
+
+
+@operation(name="cauchy_entropy")
+def _entropy(scale: Array) -> Array:
+    return jnp.log(scale) + math.log(4 * math.pi)
+
+
+@operation(name="cauchy_cdf")
+def _cdf(loc: Array, scale: Array, value: Array) -> Array:
+    return jnp.arctan((value - loc) / scale) / math.pi + 0.5
+
+
+@operation(name="cauchy_kl")
+def kl_cauchy(loc: Array, scale: Array, other_loc: Array, other_scale: Array) -> Array:
+    """KL of two Cauchy distributions."""
+    return jnp.log(((scale + other_scale) ** 2 + (loc - other_loc) ** 2) / (4 * scale * other_scale))
+
+
+class Cauchy(Distribution):
+    """Around `loc`, with half of the probability within `scale`; without a mean."""
+
+    loc: Tensor
+    scale: Tensor
+
+    def __init__(self, loc: Any, scale: Any, name: str | None = None) -> None:
+        self.loc, self.scale = broadcast_tensors(parameters(loc, scale))
+        self.name = name or "Cauchy"
+        super().__init__(self.loc.shape)
+
+    @property
+    def mean(self) -> Tensor:
+        """There is none: ValueError."""
+        raise ValueError("a Cauchy distribution has no mean; its median is `loc`")
+
+    @property
+    def variance(self) -> Tensor:
+        """There is none: ValueError."""
+        raise ValueError("a Cauchy distribution has no variance")
+
+    @property
+    def stddev(self) -> Tensor:
+        """There is none: ValueError."""
+        raise ValueError("a Cauchy distribution has no standard deviation")
+
+    def sample(self, shape: Sizes = (), name: str | None = None) -> Tensor:
+        return self.rsample(shape).detach()
+
+    def rsample(self, shape: Sizes = (), name: str | None = None) -> Tensor:
+        return _draw(self.loc, self.scale, self._extend_shape(shape))
+
+    def log_prob(self, value: Any) -> Tensor:
+        return _log_prob(self.loc, self.scale, value)
+
+    def cdf(self, value: Any) -> Tensor:
+        """The probability of less than `value`."""
+        return _cdf(self.loc, self.scale, value)
+
+    def entropy(self) -> Tensor:
+        return _entropy(self.scale)

@@ -1,0 +1,103 @@
+"""Distribution, the base of all, and what their parameters have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from framework.paddle.dispatch import Array, freeze, operation
+from framework.paddle.dtypes import default_numpy
+from framework.paddle.tensor import Tensor
+
+Sizes = Any  # a shape: integers, a list of them, a Tensor
+
+
+@operation(name="exp")
+def _exp(x: Array) -> Array:
+    return jnp.exp(x)
+
+
+class Distribution:
+    """A distribution over Tensors.
+
+    Attributes:
+        batch_shape: of independent distributions side by side.
+        event_shape: of one draw from one of them.
+    """
+
+    def __init__(self, batch_shape: Sizes = (), event_shape: Sizes = ()) -> None:
+        self._batch_shape, self._event_shape = sizes(batch_shape), sizes(event_shape)
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        return self._event_shape
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean, of batch_shape + event_shape."""
+        raise NotImplementedError(f"{type(self).__name__} has no mean here")
+
+    @property
+    def variance(self) -> Tensor:
+        """The variance, of batch_shape + event_shape."""
+        raise NotImplementedError(f"{type(self).__name__} has no variance here")
+
+    def sample(self, shape: Sizes = ()) -> Tensor:
+        """Draws of shape + batch_shape + event_shape, without gradient."""
+        return self.rsample(shape).detach()
+
+    def rsample(self, shape: Sizes = ()) -> Tensor:
+        """Draws that pass gradients to the parameters."""
+        raise NotImplementedError(f"{type(self).__name__} has no draws that can be differentiated")
+
+    def entropy(self) -> Tensor:
+        """The entropy in nats, of batch_shape."""
+        raise NotImplementedError(f"{type(self).__name__} has no entropy here")
+
+    def log_prob(self, value: Any) -> Tensor:
+        """The logarithm of the density or probability of `value`."""
+        raise NotImplementedError(f"{type(self).__name__} has no log_prob")
+
+    def prob(self, value: Any) -> Tensor:
+        """The density or probability of `value`."""
+        return _exp(self.log_prob(value))
+
+    def probs(self, value: Any) -> Tensor:
+        """`prob` by its old name."""
+        return self.prob(value)
+
+    def kl_divergence(self, other: Distribution) -> Tensor:
+        """The Kullback-Leibler divergence from this distribution to `other`, in nats."""
+        from framework.paddle.distribution.kl import kl_divergence
+
+        return kl_divergence(self, other)
+
+    def _extend_shape(self, sample_shape: Sizes) -> tuple[int, ...]:
+        return (*sizes(sample_shape), *self._batch_shape, *self._event_shape)
+
+
+def sizes(shape: Sizes) -> tuple[int, ...]:
+    """A shape as a tuple of integers."""
+    frozen = freeze(shape)
+    return tuple(int(s) for s in frozen) if isinstance(frozen, tuple) else (int(frozen),)
+
+
+def parameters(*values: Any) -> list[Tensor]:
+    """Parameters as floating-point Tensors: numbers and lists take the default type, Tensors and arrays keep theirs."""
+    return [_parameter(value) for value in values]
+
+
+def _parameter(value: Any) -> Tensor:
+    tensor = value if isinstance(value, Tensor) else Tensor(value)
+    return tensor if tensor._value.dtype.kind not in "iub" else tensor.astype(default_numpy())
+
+
+def broadcast(*tensors: Tensor) -> tuple[int, ...]:
+    """The shape of these Tensors together."""
+    return np.broadcast_shapes(*[tuple(t.shape) for t in tensors])

@@ -1,0 +1,43 @@
+"""ExponentialFamily: distributions that are known by natural parameters and a log-normalizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from framework.paddle.distribution.distribution import Distribution
+from framework.paddle.tape import enable_grad, grad
+from framework.paddle.tensor import Tensor
+
+
+class ExponentialFamily(Distribution):
+    """The base of distributions exp(<natural parameters, statistics> - log normalizer + carrier measure)."""
+
+    @property
+    def _natural_parameters(self) -> tuple[Tensor, ...]:
+        raise NotImplementedError(f"{type(self).__name__} has no natural parameters")
+
+    def _log_normalizer(self, *natural: Tensor) -> Tensor:
+        raise NotImplementedError(f"{type(self).__name__} has no log-normalizer")
+
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} has no mean of a carrier measure")
+
+    def entropy(self) -> Tensor:
+        """By the gradient of the log-normalizer, which is the mean of the statistics."""
+        normalizer, slopes, natural = normalizer_and_slopes(self)
+        total = normalizer - self._mean_carrier_measure
+        for parameter, slope in zip(natural, slopes, strict=True):
+            total = total - (parameter * slope).reshape([*total.shape, -1]).sum(-1)
+        return total
+
+
+def normalizer_and_slopes(p: ExponentialFamily) -> tuple[Tensor, list[Any], list[Tensor]]:
+    """(log-normalizer, its gradient for each natural parameter, these parameters)."""
+    with enable_grad():
+        natural = [parameter.detach() for parameter in p._natural_parameters]
+        for parameter in natural:
+            parameter.stop_gradient = False
+        normalizer = p._log_normalizer(*natural)
+        slopes = grad(normalizer.sum(), natural, create_graph=True)
+    return normalizer, slopes, natural

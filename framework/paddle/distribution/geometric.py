@@ -1,0 +1,82 @@
+"""The geometric distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from framework.paddle.dispatch import Array, Key, operation
+from framework.paddle.distribution.distribution import Distribution, Sizes, parameters
+from framework.paddle.tensor import Tensor
+
+
+@operation(name="geometric_sample")
+def _draw(key: Key, probs: Array, shape: tuple[int, ...]) -> Array:
+    draw = jax.random.uniform(key, shape, probs.dtype, minval=jnp.finfo(probs.dtype).tiny)
+    return jnp.floor(jnp.log(draw) / jnp.log1p(-probs))
+
+
+@operation(name="geometric_log_pmf")
+def _log_pmf(probs: Array, k: Array) -> Array:
+    return jax.scipy.special.xlog1py(k, -probs) + jnp.log(probs)
+
+
+@operation(name="geometric_cdf")
+def _cdf(probs: Array, k: Array) -> Array:
+    return 1 - jnp.power(1 - probs, k + 1)
+
+
+@operation(name="geometric_entropy")
+def _entropy(probs: Array) -> Array:
+    fail = 1 - probs
+    return -(jax.scipy.special.xlogy(fail, fail) + jax.scipy.special.xlogy(probs, probs)) / probs
+
+
+@operation(name="geometric_kl")
+def kl_geometric(probs: Array, other_probs: Array) -> Array:
+    """KL of two geometric distributions."""
+    p, q = probs, other_probs
+    return jnp.log(p / q) + (1 / p - 1) * jnp.log((1 - p) / (1 - q))
+
+
+class Geometric(Distribution):
+    """The number of failures before the first success, whose chance is `probs`."""
+
+    def __init__(self, probs: Any) -> None:
+        (self.probs,) = parameters(probs)  # type: ignore[method-assign, assignment]
+        super().__init__(self.probs.shape)
+
+    @property
+    def mean(self) -> Tensor:
+        return 1.0 / self.probs - 1.0  # type: ignore[operator]
+
+    @property
+    def variance(self) -> Tensor:
+        return self.mean / self.probs
+
+    @property
+    def stddev(self) -> Tensor:
+        return self.variance.sqrt()
+
+    def rsample(self, shape: Sizes = ()) -> Tensor:
+        return _draw(self.probs, self._extend_shape(shape))
+
+    def log_prob(self, value: Any) -> Tensor:
+        return self.log_pmf(value)
+
+    def log_pmf(self, k: Any) -> Tensor:
+        """The logarithm of the probability of `k` failures."""
+        return _log_pmf(self.probs, k)
+
+    def pmf(self, k: Any) -> Tensor:
+        """The probability of `k` failures."""
+        return self.log_pmf(k).exp()
+
+    def cdf(self, k: Any) -> Tensor:
+        """The probability of at most `k` failures."""
+        return _cdf(self.probs, k)
+
+    def entropy(self) -> Tensor:
+        return _entropy(self.probs)

@@ -1,0 +1,55 @@
+"""Independent: batch axes of a distribution as axes of its events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from framework.core.errors import ShapeError
+from framework.paddle.distribution.distribution import Distribution, Sizes
+from framework.paddle.tensor import Tensor
+
+
+class Independent(Distribution):
+    """`base` with its last `reinterpreted_batch_rank` batch axes taken as axes of one event.
+
+    Raises:
+        ShapeError: there are fewer batch axes.
+    """
+
+    def __init__(self, base: Distribution, reinterpreted_batch_rank: int) -> None:
+        rank, batch = reinterpreted_batch_rank, base.batch_shape
+        if not 0 < rank <= len(batch):
+            raise ShapeError(
+                "the distribution has fewer batch axes",
+                where="paddle.distribution.Independent",
+                received=f"reinterpreted_batch_rank {rank}, batch_shape {batch}",
+                allowed=f"1 to {len(batch)}",
+            )
+        self._base, self._rank = base, rank
+        kept = len(batch) - rank
+        super().__init__(batch[:kept], (*batch[kept:], *base.event_shape))
+
+    @property
+    def mean(self) -> Tensor:
+        return self._base.mean
+
+    @property
+    def variance(self) -> Tensor:
+        return self._base.variance
+
+    def sample(self, shape: Sizes = ()) -> Tensor:
+        return self._base.sample(shape)
+
+    def rsample(self, shape: Sizes = ()) -> Tensor:
+        return self._base.rsample(shape)
+
+    def log_prob(self, value: Any) -> Tensor:
+        return sum_last(self._base.log_prob(value), self._rank)
+
+    def entropy(self) -> Tensor:
+        return sum_last(self._base.entropy(), self._rank)
+
+
+def sum_last(x: Tensor, count: int) -> Tensor:
+    """The sum over the last `count` axes."""
+    return x.sum(list(range(-count, 0))) if count else x

@@ -1,0 +1,68 @@
+"""The uniform distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from framework.paddle.dispatch import Array, Key, operation
+from framework.paddle.distribution.distribution import Distribution, Sizes, broadcast, parameters
+from framework.paddle.tensor import Tensor
+
+
+@operation(name="uniform_sample")
+def _draw(key: Key, low: Array, high: Array, shape: tuple[int, ...], seed: int = 0) -> Array:
+    kind = jnp.result_type(low, high)
+    return low + (high - low) * jax.random.uniform(jax.random.key(seed) if seed else key, shape, kind)
+
+
+@operation(name="uniform_log_prob")
+def _log_prob(low: Array, high: Array, value: Array) -> Array:
+    inside = (low < value) & (value < high)
+    return jnp.where(inside, -jnp.log(high - low), -jnp.inf)
+
+
+@operation(name="uniform_entropy")
+def _entropy(low: Array, high: Array) -> Array:
+    return jnp.log(high - low)
+
+
+@operation(name="uniform_kl")
+def kl_uniform(low: Array, high: Array, other_low: Array, other_high: Array) -> Array:
+    """KL of two uniform distributions; infinite where the first reaches out of the second."""
+    inside = (other_low <= low) & (high <= other_high)
+    return jnp.where(inside, jnp.log((other_high - other_low) / (high - low)), jnp.inf)
+
+
+class Uniform(Distribution):
+    """Even over (low, high)."""
+
+    low: Tensor
+    high: Tensor
+
+    def __init__(self, low: Any, high: Any, name: str | None = None) -> None:
+        self.low, self.high = parameters(low, high)
+        self.name = name or "Uniform"
+        super().__init__(broadcast(self.low, self.high))
+
+    @property
+    def mean(self) -> Tensor:
+        return (self.low + self.high) / 2
+
+    @property
+    def variance(self) -> Tensor:
+        return (self.high - self.low) ** 2 / 12
+
+    def sample(self, shape: Sizes = (), seed: int = 0) -> Tensor:
+        return _draw(self.low, self.high, self._extend_shape(shape), seed).detach()
+
+    def rsample(self, shape: Sizes = ()) -> Tensor:
+        return _draw(self.low, self.high, self._extend_shape(shape))
+
+    def log_prob(self, value: Any) -> Tensor:
+        return _log_prob(self.low, self.high, value)
+
+    def entropy(self) -> Tensor:
+        return _entropy(self.low, self.high)

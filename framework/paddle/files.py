@@ -1,0 +1,205 @@
+"""paddle.save and paddle.load: the files of Paddle 2.6, both ways.
+
+A state dict of Tensors is written with a table of their names, anything else with a (name, array) pair for each Tensor,
+as Paddle does. What is read is data alone: a pickle that names other classes or functions is refused.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from framework.core.errors import FormatError
+from framework.io.interop.lod_tensor import tensor_record
+from framework.io.interop.paddle import NAME_TABLE, read_pickle, read_tensor
+from framework.io.interop.pdparams_writer import write_pickle
+from framework.io.interop.pickle_writer import check_plain, write_plain
+from framework.io.interop.pickled import NamedArray
+from framework.io.interop.source import Source, bfloat16, read_source
+from framework.paddle.nn.layer import Layer
+from framework.paddle.tensor import Tensor, as_array, wrap
+
+log = logging.getLogger("oar")
+_SAVE_OPTIONS = ("use_binary_format", "pickle_protocol")
+_LOAD_OPTIONS = ("model_filename", "params_filename", "keep_name_table", "return_numpy")
+_PICKLE = b"\x80"
+
+
+def save(obj: Any, path: str | os.PathLike[str] | BinaryIO, protocol: int = 4, **configs: Any) -> None:
+    """Write a Tensor, or dicts, lists and tuples of Tensors, arrays, numbers and text, to a file or a BytesIO.
+
+    The file appears whole or not at all. It is a pickle of protocol 4, which Paddle reads whatever `protocol` it was
+    asked for. `use_binary_format=True` writes one Tensor as Paddle's C++ side does.
+
+    Raises:
+        ValueError: a Layer is to be saved; a file name is empty; `protocol` is not 2, 3 or 4; an unknown option.
+        WeightError: a value is of another type. DiskError: the file cannot be written.
+    """
+    _check_options(configs, _SAVE_OPTIONS, "save")
+    if not isinstance(protocol, int) or not 2 <= protocol <= 4:
+        raise ValueError(f"paddle.save: protocol is 2, 3 or 4, received {protocol!r}")
+    if isinstance(path, str) and not os.path.basename(path):
+        raise ValueError(
+            f"paddle.save: {path!r} names a folder: give the file in it, such as {path}model.pdparams"
+        )
+    if configs.get("use_binary_format"):
+        if not isinstance(obj, Tensor):
+            raise NotImplementedError(
+                f"paddle.save: use_binary_format is for one Tensor, received {type(obj).__name__}"
+            )
+        data = tensor_record(obj.numpy())
+        if isinstance(path, str | os.PathLike):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_bytes(data)
+        else:
+            path.write(data)
+        return
+    plain = _saved(obj)
+    if isinstance(path, str | os.PathLike):
+        write_pickle(os.fspath(path), plain)
+    elif isinstance(path, io.IOBase):
+        check_plain(plain, "paddle.save")
+        write_plain(path, plain)
+    else:
+        raise ValueError(f"paddle.save writes to a path or a BytesIO, received {type(path).__name__}")
+
+
+def load(path: str | os.PathLike[str] | BinaryIO, **configs: Any) -> Any:
+    """What `paddle.save` wrote, here or in Paddle: Tensors, or arrays with `return_numpy=True`.
+
+    `keep_name_table=True` keeps the table of variable names that a state dict is saved with.
+
+    Raises:
+        ValueError: an unknown option, or there is no file of this name.
+        FormatError: the file is damaged, or a pickle that holds anything but data.
+    """
+    _check_options(configs, _LOAD_OPTIONS, "load")
+    if isinstance(path, io.IOBase):
+        source = Source("paddle.load", memoryview(path.read()))
+    elif isinstance(path, str | os.PathLike):
+        source = _file(os.fspath(path))
+    else:
+        raise ValueError(f"paddle.load reads a path or a BytesIO, received {type(path).__name__}")
+    as_numpy = bool(configs.get("return_numpy"))
+    if bytes(source.data[:1]) != _PICKLE:
+        array, end = read_tensor(source, 0)
+        if end != len(source.data):
+            raise source.error("this is no file that paddle.save writes", end)
+        return _array(array) if as_numpy else _tensor(array)
+    state = read_pickle(source, uint16_is_bfloat16=not as_numpy)
+    if isinstance(state, dict) and NAME_TABLE in state:
+        names = state[NAME_TABLE]
+        for key, name in names.items():
+            if isinstance(state.get(key), np.ndarray):
+                state[key] = _array(state[key]) if as_numpy else _tensor(state[key], name)
+        if not configs.get("keep_name_table"):
+            del state[NAME_TABLE]
+        return state
+    named = any(isinstance(part, NamedArray) for part in _parts(state))
+    return _loaded(state, as_numpy, named)
+
+
+def _check_options(given: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise ValueError(f"paddle.{where} has no option {unknown[0]!r}; it has {', '.join(known)}")
+
+
+def _file(path: str) -> Source:
+    if os.path.isfile(path):
+        return read_source(path)
+    beside = [
+        path + suffix for suffix in (".pdparams", ".pdopt", ".pdmodel") if os.path.exists(path + suffix)
+    ]
+    if beside and beside[0].endswith(".pdmodel"):
+        raise FormatError(
+            "this is an exported program, not a saved object",
+            where=path,
+            received=beside[0],
+            fix="paddle.jit.load(path) loads a program with its parameters",
+        )
+    hint = f"; there is {beside[0]}: give the whole name" if beside else ""
+    raise ValueError(f"paddle.load: there is no file {path}{hint}")
+
+
+def _saved(obj: Any) -> Any:
+    """Plain data with arrays for Tensors, as Paddle lays them out."""
+    if any(isinstance(part, Layer) for part in _parts(obj)):
+        raise ValueError(
+            "paddle.save does not save a Layer: save layer.state_dict() and load it into a new one by set_state_dict, "
+            "or export it by paddle.jit.save"
+        )
+    if _is_state_dict(obj):
+        names = {key: value.name for key, value in obj.items() if isinstance(value, Tensor)}
+        if not obj:
+            log.warning("paddle.save: the state dict is empty")
+        arrays = {key: value.numpy() if isinstance(value, Tensor) else value for key, value in obj.items()}
+        return {**arrays, NAME_TABLE: names}
+    return _with_names(obj)
+
+
+def _is_state_dict(obj: Any) -> bool:
+    """All values are Tensors, or dicts without Tensors such as the state of a schedule."""
+    return isinstance(obj, dict) and all(
+        isinstance(value, Tensor)
+        or (isinstance(value, dict) and not any(isinstance(part, Tensor | Layer) for part in _parts(value)))
+        for value in obj.values()
+    )
+
+
+def _parts(obj: Any) -> Iterator[Any]:
+    """An object and what it holds."""
+    yield obj
+    if isinstance(obj, dict):
+        obj = list(obj.values())
+    if isinstance(obj, list | tuple | set) and not isinstance(obj, NamedArray):
+        for part in obj:
+            yield from _parts(part)
+
+
+def _with_names(obj: Any) -> Any:
+    if isinstance(obj, Tensor):
+        return NamedArray((obj.name, obj.numpy()))
+    if isinstance(obj, dict):
+        return type(obj)((key, _with_names(value)) for key, value in obj.items())
+    if type(obj) in (list, tuple, set):
+        return type(obj)([_with_names(part) for part in obj])
+    if isinstance(obj, list | tuple | set) or not isinstance(
+        obj, bool | int | float | complex | str | bytes | np.ndarray | np.generic | None
+    ):
+        raise NotImplementedError(
+            f"paddle.save writes Tensors, arrays, numbers, text and dicts, lists and tuples of them, received "
+            f"{type(obj).__name__}"
+        )
+    return obj
+
+
+def _loaded(value: Any, as_numpy: bool, named: bool) -> Any:
+    """Tensors for named arrays; for all arrays where none has a name."""
+    if isinstance(value, NamedArray):
+        return _array(value.array) if as_numpy else _tensor(value.array, value.name)
+    if isinstance(value, np.ndarray):
+        return _array(value) if as_numpy or named else _tensor(value)
+    if isinstance(value, dict):
+        return {key: _loaded(part, as_numpy, named) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)([_loaded(part, as_numpy, named) for part in value])
+    return value
+
+
+def _array(array: np.ndarray) -> np.ndarray:
+    """An array that can be written to; of bfloat16 its bits, as Paddle gives them."""
+    return np.array(array.view(np.uint16) if array.dtype == bfloat16 else array)
+
+
+def _tensor(array: np.ndarray, name: str | None = None) -> Tensor:
+    tensor = wrap(as_array(np.array(array)))
+    if name is not None:
+        tensor.name = name
+    return tensor

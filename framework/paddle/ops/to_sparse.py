@@ -1,0 +1,46 @@
+"""Dense Tensors made sparse: methods that load `paddle.sparse` when they are first used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from framework.core.errors import ShapeError
+from framework.paddle.tensor import Tensor
+
+METHODS_ONLY = (
+    *("coalesce", "cols", "crows", "indices", "nnz", "to_dense"),
+    *("to_sparse_coo", "to_sparse_csr", "values"),
+)
+
+
+def to_sparse_coo(x: Tensor, sparse_dim: int) -> Any:
+    """The elements (or parts of the last axes) that are not zero, by coordinates of the first axes."""
+    from framework.paddle.sparse.tensor import to_sparse_coo
+
+    return to_sparse_coo(x, sparse_dim)
+
+
+def to_sparse_csr(x: Tensor) -> Any:
+    """The elements of a matrix or batch of matrices that are not zero, in compressed rows."""
+    from framework.paddle.sparse.tensor import to_sparse_csr
+
+    return to_sparse_csr(x)
+
+
+def _of_sparse_only(name: str) -> Any:
+    def refuse(x: Tensor) -> None:
+        raise ShapeError(
+            "only sparse Tensors have this",
+            where=f"Tensor.{name}",
+            received=f"a dense Tensor of shape {x.shape}",
+            fix="make it sparse by to_sparse_coo() or to_sparse_csr()",
+        )
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = "Of sparse Tensors alone."
+    return refuse
+
+
+coalesce, cols, crows, indices, nnz, to_dense, values = map(
+    _of_sparse_only, ("coalesce", "cols", "crows", "indices", "nnz", "to_dense", "values")
+)

@@ -1,0 +1,46 @@
+"""paddle.vision.transforms: on PIL images, arrays [H, W, C] and Tensors [C, H, W]. The numerics are the core's.
+
+What is random comes from the core's host stream: `paddle.seed(s)` makes it repeat.
+"""
+
+from __future__ import annotations
+
+from framework.paddle.vision.transforms import functional as functional
+from framework.paddle.vision.transforms.classes import BaseTransform as BaseTransform
+from framework.paddle.vision.transforms.classes import BrightnessTransform as BrightnessTransform
+from framework.paddle.vision.transforms.classes import CenterCrop as CenterCrop
+from framework.paddle.vision.transforms.classes import ColorJitter as ColorJitter
+from framework.paddle.vision.transforms.classes import Compose as Compose
+from framework.paddle.vision.transforms.classes import ContrastTransform as ContrastTransform
+from framework.paddle.vision.transforms.classes import Grayscale as Grayscale
+from framework.paddle.vision.transforms.classes import HueTransform as HueTransform
+from framework.paddle.vision.transforms.classes import Normalize as Normalize
+from framework.paddle.vision.transforms.classes import Pad as Pad
+from framework.paddle.vision.transforms.classes import RandomAffine as RandomAffine
+from framework.paddle.vision.transforms.classes import RandomCrop as RandomCrop
+from framework.paddle.vision.transforms.classes import RandomErasing as RandomErasing
+from framework.paddle.vision.transforms.classes import RandomHorizontalFlip as RandomHorizontalFlip
+from framework.paddle.vision.transforms.classes import RandomPerspective as RandomPerspective
+from framework.paddle.vision.transforms.classes import RandomResizedCrop as RandomResizedCrop
+from framework.paddle.vision.transforms.classes import RandomRotation as RandomRotation
+from framework.paddle.vision.transforms.classes import RandomVerticalFlip as RandomVerticalFlip
+from framework.paddle.vision.transforms.classes import Resize as Resize
+from framework.paddle.vision.transforms.classes import SaturationTransform as SaturationTransform
+from framework.paddle.vision.transforms.classes import ToTensor as ToTensor
+from framework.paddle.vision.transforms.classes import Transpose as Transpose
+from framework.paddle.vision.transforms.functional import adjust_brightness as adjust_brightness
+from framework.paddle.vision.transforms.functional import adjust_contrast as adjust_contrast
+from framework.paddle.vision.transforms.functional import adjust_hue as adjust_hue
+from framework.paddle.vision.transforms.functional import affine as affine
+from framework.paddle.vision.transforms.functional import center_crop as center_crop
+from framework.paddle.vision.transforms.functional import crop as crop
+from framework.paddle.vision.transforms.functional import erase as erase
+from framework.paddle.vision.transforms.functional import hflip as hflip
+from framework.paddle.vision.transforms.functional import normalize as normalize
+from framework.paddle.vision.transforms.functional import pad as pad
+from framework.paddle.vision.transforms.functional import perspective as perspective
+from framework.paddle.vision.transforms.functional import resize as resize
+from framework.paddle.vision.transforms.functional import rotate as rotate
+from framework.paddle.vision.transforms.functional import to_grayscale as to_grayscale
+from framework.paddle.vision.transforms.functional import to_tensor as to_tensor
+from framework.paddle.vision.transforms.functional import vflip as vflip

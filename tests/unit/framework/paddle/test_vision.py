@@ -1,0 +1,130 @@
+"""paddle.vision: layouts of transforms and operations, and what models are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from framework import paddle
+from framework.core.errors import HubError, ShapeError
+
+T, M, ops = paddle.vision.transforms, paddle.vision.models, paddle.vision.ops
+PIXELS = np.random.default_rng(0).integers(0, 256, (6, 8, 3), np.uint8)
+CHW = paddle.Tensor(np.moveaxis(PIXELS, -1, 0).astype(np.float32))
+
+
+def test_to_tensor_puts_channels_first() -> None:
+    made = T.Compose([T.Resize((3, 4)), T.ToTensor(), T.Normalize([0.5] * 3, [0.5] * 3)])(
+        Image.fromarray(PIXELS)
+    )
+    assert made.shape == [3, 3, 4] and made.dtype == paddle.float32
+    np.testing.assert_allclose(T.to_tensor(PIXELS).numpy(), np.moveaxis(PIXELS, -1, 0) / np.float32(255))
+    assert T.to_tensor(PIXELS, "HWC").shape == [6, 8, 3]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda image: T.crop(image, 1, 2, 3, 4),
+        lambda image: T.center_crop(image, (2, 4)),
+        T.hflip,
+        T.vflip,
+        lambda image: T.pad(image, (1, 2)),
+        lambda image: T.RandomHorizontalFlip(1.0)(image),
+        lambda image: T.erase(image, 1, 1, 2, 2, 0),
+        lambda image: T.rotate(image, 90),
+    ],
+)
+def test_a_tensor_is_changed_like_its_pixels(call: Any) -> None:
+    of_pixels = call(PIXELS.astype(np.float32))
+    np.testing.assert_allclose(call(CHW).numpy(), np.moveaxis(of_pixels, -1, 0), atol=1e-4)
+
+
+def test_erase_in_place_changes_the_tensor() -> None:
+    tensor = paddle.Tensor(np.ones((1, 3, 3), np.float32))
+    assert T.erase(tensor, 0, 0, 2, 2, paddle.Tensor(np.zeros((1, 1, 1), np.float32)), inplace=True) is tensor
+    assert tensor.numpy().sum() == 5
+
+
+def test_image_backends(tmp_path: Any) -> None:
+    path = tmp_path / "image.png"
+    Image.fromarray(PIXELS).save(path)
+    np.testing.assert_array_equal(paddle.vision.image_load(path, "cv2"), PIXELS[..., ::-1])
+    np.testing.assert_array_equal(np.asarray(paddle.vision.image_load(path)), PIXELS)
+    paddle.vision.set_image_backend("tensor")
+    try:
+        assert paddle.vision.image_load(path).shape == [3, 6, 8]
+    finally:
+        paddle.vision.set_image_backend("pil")
+    with pytest.raises(ValueError, match="backend"):
+        paddle.vision.set_image_backend("nope")
+
+
+def test_regions_are_pooled_channels_first() -> None:
+    x = paddle.Tensor(np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4))
+    x.stop_gradient = False
+    boxes, counts = paddle.Tensor(np.float32([[0, 0, 3, 3]])), paddle.Tensor(np.int32([1]))
+    pooled = ops.roi_pool(x, boxes, counts, 2)
+    np.testing.assert_array_equal(pooled.numpy(), [[[[5, 7], [13, 15]], [[21, 23], [29, 31]]]])
+    pooled.backward()
+    assert x.grad.numpy().sum() == 8
+    assert ops.RoIAlign(2)(x, boxes, counts).shape == [1, 2, 2, 2]
+
+
+def test_deformable_convolution_without_offsets_is_a_convolution() -> None:
+    layer = ops.DeformConv2D(2, 3, 3, padding=1)
+    x = paddle.Tensor(np.random.default_rng(0).standard_normal((1, 2, 5, 5)).astype(np.float32))
+    plain = paddle.nn.functional.conv2d(x, layer.weight, layer.bias, padding=1)
+    np.testing.assert_allclose(layer(x, paddle.zeros([1, 18, 5, 5])).numpy(), plain.numpy(), atol=1e-5)
+
+
+def test_nms_keeps_the_best_of_each_category() -> None:
+    boxes = paddle.Tensor(np.float32([[0, 0, 2, 2], [0, 0, 2, 2.1], [5, 5, 6, 6]]))
+    scores = paddle.Tensor(np.float32([0.5, 0.9, 0.1]))
+    assert ops.nms(boxes, 0.5, scores).numpy().tolist() == [1, 2]
+    labels = paddle.Tensor(np.array([0, 1, 1]))
+    kept = ops.nms(boxes, 0.5, scores, labels, [0, 1], top_k=2)
+    assert kept.numpy().tolist() == [1, 0] and kept.dtype == paddle.int64
+
+
+def test_proposals_go_to_levels_and_back() -> None:
+    sides = np.float32([[0, 0, 10, 10], [0, 0, 300, 300], [0, 0, 40, 40]])
+    levels, restore, numbers = ops.distribute_fpn_proposals(
+        paddle.Tensor(sides), 2, 5, 4, 224, rois_num=paddle.Tensor(np.int32([3]))
+    )
+    joined = np.concatenate([level.numpy() for level in levels])
+    np.testing.assert_array_equal(joined[restore.numpy()[:, 0]], sides)
+    assert [int(number.item()) for number in numbers] == [2, 0, 1, 0]
+
+
+# Numbers of parameters as published (torchvision's or the papers'), at 1000 classes.
+@pytest.mark.parametrize(
+    ("make", "count"),
+    [
+        (M.squeezenet1_1, 1_235_496),
+        (M.shufflenet_v2_x0_5, 1_366_792),
+        (M.mobilenet_v2, 3_504_872),
+        (M.densenet121, 7_978_856),
+        (M.resnet18, 11_689_512),
+    ],
+)
+def test_models_have_their_parameters(make: Any, count: int) -> None:
+    with paddle.LazyGuard():
+        model = make()
+    trained = [p for p in model.parameters() if not p.stop_gradient]
+    assert sum(int(np.prod(p.shape)) for p in trained) == count
+
+
+def test_a_model_trains_and_takes_another_head() -> None:
+    net = M.resnet18(num_classes=0)
+    assert "fc.weight" not in net.state_dict() and "layer4.1.bn2._variance" in net.state_dict()
+    with pytest.raises(HubError):
+        M.vgg11(pretrained=True)
+    with pytest.raises(ShapeError):
+        M.ShuffleNetV2(scale=3.0)
+    lenet = M.LeNet()
+    lenet(paddle.zeros([2, 1, 28, 28])).backward()
+    assert lenet.fc[2].bias.grad.numpy().tolist() == [2.0] * 10
