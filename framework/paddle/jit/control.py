@@ -15,7 +15,7 @@ from jax.extend.core import jaxpr_as_fun
 from framework.core.errors import TraceError
 from framework.paddle.dispatch import Compiled, execute
 from framework.paddle.dtypes import INEXACT, default_numpy
-from framework.paddle.jit.recording import Recording, abstract
+from framework.paddle.jit.recording import NoGradient, Recording, abstract
 from framework.paddle.mode import mode, recorder_scope
 from framework.paddle.random import TracedKeys, default_generator
 from framework.paddle.symbol import Symbol
@@ -48,10 +48,6 @@ class Undefined:
         if name.startswith("__"):
             raise AttributeError(name)
         return self._fail()
-
-
-class NoGradient(TraceError):
-    """A gradient was asked for where there is none."""
 
 
 def is_traced(value: object) -> bool:
