@@ -41,9 +41,9 @@ def softmax_mask_fuse_upper_triangle(x: Tensor) -> Tensor:
 
 def identity_loss(x: Tensor, reduction: Any = "none") -> Tensor:
     """x, its sum (0), its mean (1): the loss itself."""
-    kinds = {0: "sum", 1: "mean", 2: "none"}
-    kind = kinds.get(reduction, reduction)
-    if kind not in kinds.values():
+    kinds = ("sum", "mean", "none")
+    kind: Any = kinds[reduction] if reduction in (0, 1, 2) else reduction
+    if kind not in kinds:
         raise ShapeError(
             "identity_loss: no such reduction", received=repr(reduction), allowed="sum, mean, none, 0, 1, 2"
         )

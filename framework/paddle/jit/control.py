@@ -78,7 +78,20 @@ def _stop(tensor: Tensor) -> Tensor:
 
 
 class _Body:
-    """A branch or the body of a loop: traced until all Tensors that it reads are known (`captured`)."""
+    """A branch or the body of a loop: traced until all Tensors that it reads are known (`captured`).
+
+    Attributes:
+        leaves, tree, flags: what it returned, taken apart; whether each leaf wants no gradient.
+        written: Tensors of the outside that it changed.
+    """
+
+    leaves: list[Any]
+    tree: Any
+    flags: list[bool]
+    written: list[Tensor]
+    found: list[Tensor]
+    keys: TracedKeys
+    last: Recording
 
     def __init__(self, call: Callable[..., Any], operands: Sequence[Any], what: str) -> None:
         self.call, self.what = call, what
@@ -96,8 +109,8 @@ class _Body:
 
         def function(operands: Sequence[Any], values: Sequence[Any], root: Any) -> Any:
             recording = Recording({id(t): t for t in self.captured})
-            before, mode.keys = mode.keys, TracedKeys(root)
-            self.keys = mode.keys
+            self.keys = TracedKeys(root)
+            before, mode.keys = mode.keys, self.keys
             try:
                 with watching(recording), recorder_scope(stopped):
                     for tensor, value in zip(self.captured, values, strict=True):

@@ -93,8 +93,8 @@ class _Run:
         known = {id(t): t for t in self.tensors if t is not None}
         self.recording = recording = Recording(known)
         buffers = Buffers(self.layers)
-        keys_before, mode.keys = mode.keys, TracedKeys(root)
-        self.keys = mode.keys
+        self.keys = TracedKeys(root)
+        keys_before, mode.keys = mode.keys, self.keys
         start = Node((), 0).number
         try:
             with watching(recording):
@@ -437,8 +437,8 @@ class StaticNode(Node):
         self.program = program
         self.place = {index: place for place, index in enumerate(program.live)}
         self.kept: list[Any] | None = [values[index] for index in program.split.kept]
-        self.passed = passed
-        self.values = values
+        self.passed: Sequence[Any] = passed
+        self.values: Sequence[Any] = values
         self.outs: list[Any] = []
 
     def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
@@ -458,7 +458,8 @@ class StaticNode(Node):
 
     def _tensors(self) -> list[Any]:
         """The inputs as they were, with their histories."""
-        edges, inputs = iter(self.edges), [*self.values[:-1], wrap(self.values[-1])]
+        *values, key = self.values
+        edges, inputs = iter(self.edges), [*values, wrap(key)]
         for index, wanted in enumerate(self.program.mask):
             if wanted:
                 edge, tensor = next(edges), wrap(inputs[index])
@@ -471,7 +472,7 @@ class StaticNode(Node):
 
     def release(self) -> None:
         self.kept = None
-        self.passed = self.values = ()
+        self.passed, self.values = (), ()
 
     @property
     def released(self) -> bool:

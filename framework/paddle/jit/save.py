@@ -110,11 +110,7 @@ def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) 
     scope = export.SymbolicScope()
     with x64():
         tensors = [
-            wrap(
-                jax.ShapeDtypeStruct(
-                    export.symbolic_shape(",".join(map(str, shape)), scope=scope), s.dtype.numpy
-                )
-            )  # type: ignore[arg-type]
+            _placeholder(export.symbolic_shape(",".join(map(str, shape)), scope=scope), s)
             for shape, s in zip(shapes, specs, strict=True)
         ]
     layers = list(layers_of(layer))
@@ -161,6 +157,12 @@ def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) 
         },
     }
     return Artifact(config, {"float32": narrow}, weights, files={_TRAINING: training})
+
+
+def _placeholder(shape: Any, spec: InputSpec) -> Tensor:
+    """A Tensor without values, to trace with."""
+    value: Any = jax.ShapeDtypeStruct(shape, spec.dtype.numpy)
+    return wrap(value)
 
 
 def _trained(slot: Slot) -> bool:
