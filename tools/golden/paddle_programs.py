@@ -5,7 +5,7 @@ Run it from the root of the repository with the interpreter of an environment wi
 
     python tools/golden/paddle_programs.py [program ...]
 
-Of each program: `values`, {name: numbers}, and `spread`: how far Paddle's own numbers move when all weights at the start
+Of each program: `values`, {name: numbers}, and `spread`: how far Paddle's own numbers move when all first weights
 are changed by 1e-6 of themselves. A program with a large spread is chaotic, and another order of sums shows.
 """
 
