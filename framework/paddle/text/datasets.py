@@ -86,10 +86,15 @@ def _members(archive: Path, pattern: str) -> Iterator[bytes]:
         raise FormatError("this is no whole archive", where=str(archive), received=str(error)) from None
 
 
-def _numbered(counts: Counter[Any], least: int, unknown: Any) -> dict[Any, int]:
-    """Words that are more frequent than `least`, the most frequent first, and the unknown word last."""
-    kept = sorted((word for word, n in counts.items() if n > least), key=lambda word: (-counts[word], word))
-    return {word: number for number, word in enumerate([*kept, unknown])}
+def _numbered(counts: Counter[Any], least: int) -> dict[Any, int]:
+    """Words that are more frequent than `least`, the most frequent first, and "<unk>" last. As in Paddle words are
+    bytes and marks are texts."""
+
+    def order(word: bytes | str) -> tuple[int, bytes]:
+        return -counts[word], word.encode() if isinstance(word, str) else word
+
+    kept = sorted((word for word, n in counts.items() if n > least), key=order)
+    return {word: number for number, word in enumerate([*kept, "<unk>"])}
 
 
 class Imdb(Dataset):
@@ -108,8 +113,8 @@ class Imdb(Dataset):
         self.mode = check_mode(mode, ("train", "test"), "Imdb")
         self.data_file = find_file(data_file, _IMDB, download, "Imdb.data_file")
         words = Counter(word for text in self._texts("(train|test)/(pos|neg)") for word in text)
-        self.word_idx = _numbered(words, cutoff, b"<unk>")
-        unknown = self.word_idx[b"<unk>"]
+        self.word_idx = _numbered(words, cutoff)
+        unknown = self.word_idx["<unk>"]
         self.docs, self.labels = [], []
         for label, kind in enumerate(("pos", "neg")):
             for text in self._texts(f"{self.mode}/{kind}"):
@@ -153,18 +158,19 @@ class Imikolov(Dataset):
         if self.data_type == "NGRAM" and window_size < 1:
             raise FormatError("n-grams have a window", where="Imikolov.window_size", received=window_size)
         self.data_file = find_file(data_file, _IMIKOLOV, download, "Imikolov.data_file")
-        counts: Counter[bytes] = Counter()
+        counts: Counter[bytes | str] = Counter()
         for name in ("train", "valid"):
             counts = self.word_count(self._lines(name), counts)
-        counts.pop(b"<unk>", None)
-        self.word_idx = _numbered(counts, min_word_freq, b"<unk>")
+        self.word_idx = _numbered(counts, min_word_freq)
         self.data = list(self._samples())
 
-    def word_count(self, f: Iterable[bytes], word_freq: Counter[bytes] | None = None) -> Counter[bytes]:
+    def word_count(
+        self, f: Iterable[bytes], word_freq: Counter[bytes | str] | None = None
+    ) -> Counter[bytes | str]:
         """How often words stand in these lines; each line has a start mark <s> and an end mark <e>."""
         counts = Counter() if word_freq is None else word_freq
         for line in f:
-            counts.update([*line.split(), b"<s>", b"<e>"])
+            counts.update([*line.split(), "<s>", "<e>"])
         return counts
 
     def _lines(self, name: str) -> Iterator[bytes]:
@@ -172,9 +178,9 @@ class Imikolov(Dataset):
             yield from content.splitlines()
 
     def _samples(self) -> Iterator[tuple[Any, ...]]:
-        unknown = self.word_idx[b"<unk>"]
+        unknown = self.word_idx["<unk>"]
         for line in self._lines("train" if self.mode == "train" else "valid"):
-            words = [b"<s>", *line.split(), b"<e>"]
+            words = ["<s>", *line.split(), "<e>"]
             numbers = [self.word_idx.get(word, unknown) for word in words]
             if self.data_type == "NGRAM":
                 for end in range(self.window_size, len(numbers) + 1):

@@ -48,7 +48,7 @@ def test_reviews_become_word_numbers(tmp_path: Path) -> None:
         },
     )
     train = paddle.text.Imdb(path, cutoff=1)
-    assert train.word_idx == {b"film": 0, b"good": 1, b"<unk>": 2}
+    assert train.word_idx == {b"film": 0, b"good": 1, "<unk>": 2}
     assert [(words.tolist(), label.tolist()) for words, label in train] == [([1, 1, 0], [0]), ([2, 0], [1])]
 
 
@@ -62,7 +62,7 @@ def test_sentences_become_windows_or_sequences(tmp_path: Path) -> None:
     )
     grams = paddle.text.Imikolov(path, "NGRAM", 3, min_word_freq=1)
     # Three sentences have three marks each, a stands three times, b twice, c once.
-    assert grams.word_idx == {b"<e>": 0, b"<s>": 1, b"a": 2, b"b": 3, b"<unk>": 4}
+    assert grams.word_idx == {"<e>": 0, "<s>": 1, b"a": 2, b"b": 3, "<unk>": 4}
     assert [tuple(int(x) for x in sample) for sample in grams] == [(1, 2, 3), (2, 3, 2), (3, 2, 0), (1, 3, 0)]
     pairs = paddle.text.Imikolov(path, "SEQ", mode="test", min_word_freq=1)
     assert [part.tolist() for part in pairs[0]] == [[1, 2, 4], [2, 4, 0]]
