@@ -179,7 +179,7 @@ class Imikolov(Dataset):
 
     def _samples(self) -> Iterator[tuple[Any, ...]]:
         unknown = self.word_idx["<unk>"]
-        for line in self._lines("train" if self.mode == "train" else "valid"):
+        for line in self._lines(self.mode):
             words = ["<s>", *line.split(), "<e>"]
             numbers = [self.word_idx.get(word, unknown) for word in words]
             if self.data_type == "NGRAM":
@@ -242,10 +242,10 @@ class WMT14(_Pairs):
         self.data_file = find_file(data_file, _WMT14, download, "WMT14.data_file")
         self.src_dict, self.trg_dict = (self._words(name) for name in ("src", "trg"))
         self.data = []
-        marks = self.trg_dict[b"<s>"], self.trg_dict[b"<e>"]
+        marks = self.trg_dict["<s>"], self.trg_dict["<e>"]
         for content in _members(self.data_file, rf".*{self.mode}/{self.mode}$"):
-            for line in content.splitlines():
-                parts = line.strip().split(b"\t")
+            for line in content.decode().splitlines():
+                parts = line.strip().split("\t")
                 if len(parts) != 2:
                     continue
                 source = [self.src_dict.get(word, _UNKNOWN) for word in parts[0].split()]
@@ -253,8 +253,8 @@ class WMT14(_Pairs):
                 if len(source) <= 78 and len(target) <= 80:  # the source has two marks
                     self._add(source, target, marks)
 
-    def _words(self, name: str) -> dict[bytes, int]:
-        lines = _only(self.data_file, rf".*{name}\.dict$").splitlines()[: self.dict_size]
+    def _words(self, name: str) -> dict[str, int]:
+        lines = _only(self.data_file, rf".*{name}\.dict$").decode().splitlines()[: self.dict_size]
         return {word.strip(): number for number, word in enumerate(lines)}
 
     def get_dict(self, reverse: bool = False) -> tuple[dict[Any, Any], dict[Any, Any]]:
