@@ -46,7 +46,7 @@ PathLike = str | os.PathLike[str]
 
 
 class UCIHousing(Dataset):
-    """House prices of Boston: (13 features, price [1]), features relative to their mean and range. The first four
+    """Housing prices of Boston: (13 features, price [1]), features relative to their mean and range. The first four
     fifths are for training.
 
     Raises:
@@ -57,7 +57,7 @@ class UCIHousing(Dataset):
         self.mode = check_mode(mode, ("train", "test"), "UCIHousing")
         self.data_file = find_file(data_file, _HOUSING, download, "UCIHousing.data_file")
         try:
-            rows = np.fromstring(Path(self.data_file).read_text(), sep=" ").reshape(-1, 14)
+            rows = np.fromstring(Path(self.data_file).read_text(encoding="utf-8"), sep=" ").reshape(-1, 14)
         except (ValueError, UnicodeDecodeError):
             raise FormatError("the file has no rows of 14 numbers", where=str(self.data_file)) from None
         features = rows[:, :-1]

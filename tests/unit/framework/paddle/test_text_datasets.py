@@ -27,13 +27,13 @@ def _archive(path: Path, files: Mapping[str, bytes]) -> Path:
 def test_housing_is_split_and_scaled(tmp_path: Path) -> None:
     rows = np.arange(70, dtype=float).reshape(5, 14)
     path = tmp_path / "housing.data"
-    path.write_text("\n".join(" ".join(map(str, row)) for row in rows))
+    path.write_text("\n".join(" ".join(map(str, row)) for row in rows), encoding="utf-8")
     train, test = (paddle.text.UCIHousing(path, mode) for mode in ("train", "test"))
     assert (len(train), len(test)) == (4, 1)
     features, price = test[0]
     np.testing.assert_allclose(features, np.full(13, 0.5))
     assert price.tolist() == [69.0] and price.dtype == np.float32
-    path.write_text("1 2 3")
+    path.write_text("1 2 3", encoding="utf-8")
     with pytest.raises(FormatError):
         paddle.text.UCIHousing(path)
 
@@ -103,7 +103,9 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
 
 
 def test_hub_takes_entries_of_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "hubconf.py").write_text('def net(size=1):\n    "A net."\n    return size + 1\n')
+    (tmp_path / "hubconf.py").write_text(
+        'def net(size=1):\n    "A net."\n    return size + 1\n', encoding="utf-8"
+    )
     folder = str(tmp_path)
     assert paddle.hub.list(folder, source="local") == ["net"]
     assert paddle.hub.help(folder, "net", source="local") == "A net."
