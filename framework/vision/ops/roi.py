@@ -112,8 +112,8 @@ def _weights(start: jax.Array, bins: jax.Array, grid: jax.Array, size: int, out:
         weight = jnp.where(pixels == low[..., None], ((1 - part) * inside)[..., None], 0)
         return total + weight + jnp.where(pixels == high[..., None], (part * inside)[..., None], 0)
 
-    none = jnp.zeros((), grid.dtype)
-    return lax.fori_loop(none, grid.max(), add, jnp.zeros((len(start), out, size), bins.dtype))
+    zero = jnp.zeros((), grid.dtype)
+    return lax.fori_loop(zero, grid.max(), add, jnp.zeros((len(start), out, size), bins.dtype))
 
 
 def _neighbours(place: jax.Array, size: int) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
