@@ -309,7 +309,7 @@ def _results(
     axis: int | None,
     dtype: object,
 ) -> Any:
-    outs = [_take(x, first) if axis is None else _take(x, first, axis)]
+    outs = [_take(x.detach(), first, axis)]  # as in Paddle no gradient comes back
     outs.extend(
         Tensor(part.astype(to_numpy(dtype)).reshape(-1))
         for part in (index, inverse, counts)
