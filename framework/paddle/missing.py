@@ -15,10 +15,6 @@ _REASONS: tuple[tuple[str, str], ...] = (
         r"paddle\.nn\.quant\b.*",
         "not yet: compression is a task of its own; oar export writes bfloat16 programs",
     ),
-    (
-        r"paddle\.hub\b.*",
-        "a hubconf.py runs code from the network: load its weights with paddle.load instead",
-    ),
     (r"paddle\.onnx\b.*", "not yet: paddle.jit.save writes an artifact that runs here"),
     (r"paddle\.sparse\b.*", "not yet: make it dense with to_dense(), then use paddle.nn"),
     (
