@@ -219,9 +219,10 @@ class Optimizer:
         self._accumulators_holder = state
         for by_param in self._accumulators.values():
             for tensor in by_param.values():
-                if tensor.name not in state:
+                key = _entry(state, tensor.name)
+                if key is None:
                     raise AssertionError(f"the state of {type(self).__name__} has no entry {tensor.name}")
-                _load(tensor, state[tensor.name])
+                _load(tensor, state[key])
 
     set_dict = set_state_dict
 
@@ -244,13 +245,14 @@ class Optimizer:
         tensor.persistable = True
         self._opti_name_list.append(tensor.name)
         if self._accumulators_holder:
-            if tensor.name not in self._accumulators_holder:
+            key = _entry(self._accumulators_holder, tensor.name)
+            if key is None:
                 raise AssertionError(
                     f"{type(self).__name__}: the state that was loaded has no entry {tensor.name}; it has "
                     f"{list(self._accumulators_holder)[:5]}. Names count the layers made before in this process: "
                     "build the model in the same order, or within paddle.utils.unique_name.guard()"
                 )
-            _load(tensor, self._accumulators_holder.pop(tensor.name))
+            _load(tensor, self._accumulators_holder.pop(key))
         self._accumulators[name][owner.name] = tensor
         return tensor
 
@@ -476,6 +478,16 @@ def concrete(values: np.ndarray) -> jax.Array:
 
 def _regularizer(decay: Any) -> Any:
     return L2Decay(decay) if isinstance(decay, float | int) else decay
+
+
+def _entry(state: Mapping[str, Any], name: str) -> str | None:
+    """The key of an entry: its name, or the only one with another number at the end, which counts the optimizers that
+    the process has made for the parameter."""
+    if name in state:
+        return name
+    base = name.rpartition("_")[0]
+    found = [key for key in state if key.rpartition("_")[0] == base and key.rpartition("_")[2].isdigit()]
+    return found[0] if len(found) == 1 else None
 
 
 def _load(tensor: Tensor, value: Any) -> None:
