@@ -79,7 +79,7 @@ for workers in (0, 2):
     for images, labels in loader:
         assert images.shape == [4, 3, 28, 28] and labels.shape == [4, 1] and labels.dtype == paddle.int64
         report(f"batch{workers}", images.mean(axis=[0, 2, 3]))
-report("batch0", images[1])
+report("batch0", images[1, :, ::9, ::9])
 
 order = BatchSampler(sampler=EveryOther(squares), batch_size=5, drop_last=False)
 for _, labels in DataLoader(squares, batch_sampler=order):
