@@ -123,3 +123,10 @@ def test_metrics():
     assert auc.accumulate() == pytest.approx(0.5)
     with pytest.raises(ValueError):
         metric.Recall().update([1], [1])
+
+
+def test_a_tensor_does_not_follow_the_array_that_it_was_made_of():
+    values = np.zeros(100_000, np.float32)
+    tensor = paddle.to_tensor(values)
+    values[0] = 1
+    assert float(tensor[0]) == 0
