@@ -25,6 +25,11 @@ Precision = Literal["float32", "bfloat16"]
 _precision: contextvars.ContextVar[Precision] = contextvars.ContextVar("oar_precision", default="float32")
 
 
+def wide_type(dtype: np.dtype) -> np.dtype:
+    """The type in which sums over values of `dtype` are taken: float32, and float64 for float64."""
+    return dtype if dtype == np.float64 else np.dtype(np.float32)
+
+
 def precision() -> Precision:
     """The precision in which matrix products run here: set by `precision_scope`."""
     return _precision.get()

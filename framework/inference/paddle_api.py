@@ -104,6 +104,10 @@ class Config:
             InputError: the two are no files of one artifact, such as Paddle's own.
         """
         folder = Path(model_dir)
+        prefix = folder.with_suffix("")  # paddle.jit.save(layer, prefix) of framework.paddle writes a folder
+        if params is not None and folder.suffix in (".pdmodel", ".json") and (prefix / CONFIG).is_file():
+            self._folder = prefix
+            return
         if params is not None:
             if not (folder.parent / CONFIG).is_file() or folder.suffix not in ("", ".jaxexp"):
                 raise InputError(

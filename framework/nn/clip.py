@@ -62,7 +62,8 @@ class GradClip:
 
 def global_norm(arrays: Any) -> jax.Array:
     """The L2 norm of all numbers of a pytree of arrays together, []."""
-    return jnp.sqrt(sum((jnp.square(leaf).sum() for leaf in jax.tree.leaves(arrays)), jnp.zeros(())))
+    squares = [jnp.square(leaf).sum() for leaf in jax.tree.leaves(arrays)]
+    return jnp.sqrt(sum(squares[1:], squares[0])) if squares else jnp.zeros(())
 
 
 def _scale(grad: jax.Array, norm: jax.Array, limit: float) -> jax.Array:

@@ -55,6 +55,7 @@ _PACKAGES = (
         "framework",
         "geometric",
         "hapi",
+        "hub",
     ),
     *(
         "incubate",

@@ -15,12 +15,8 @@ _REASONS: tuple[tuple[str, str], ...] = (
         r"paddle\.nn\.quant\b.*",
         "not yet: compression is a task of its own; oar export writes bfloat16 programs",
     ),
-    (
-        r"paddle\.hub\b.*",
-        "a hubconf.py runs code from the network: load its weights with paddle.load instead",
-    ),
     (r"paddle\.onnx\b.*", "not yet: paddle.jit.save writes an artifact that runs here"),
-    (r"paddle\.sparse\b.*", "not yet: make it dense with to_dense(), or use scatter and gather"),
+    (r"paddle\.sparse\b.*", "not yet: make it dense with to_dense(), then use paddle.nn"),
     (
         r"paddle\.incubate\.nn\b.*",
         "kernels fused by hand for one GPU: use the layers of paddle.nn, XLA fuses them",

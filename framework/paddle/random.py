@@ -74,12 +74,12 @@ def seed(seed: int) -> Generator:
     return default_generator.manual_seed(seed)
 
 
-def get_rng_state() -> list[tuple[int, int]]:
+def get_rng_state(device: object = None) -> list[tuple[int, int]]:
     """The random state, for `set_rng_state`."""
     return [default_generator.get_state()]
 
 
-def set_rng_state(state_list: list[tuple[int, int]]) -> None:
+def set_rng_state(state_list: list[tuple[int, int]], device: object = None) -> None:
     """Go on from a state that `get_rng_state` returned."""
     default_generator.set_state(state_list[0])
 

@@ -266,9 +266,9 @@ class Parameter(Tensor):
 
     def initialize(self) -> None:
         """The first values of a parameter that was made in a `paddle.LazyGuard`; nothing for others."""
-        if self._begin is not None:
+        if self._begin is not None and isinstance(self._value, jax.ShapeDtypeStruct):  # no state was loaded
             self._begin()
-            self._begin = None
+        self._begin = None
 
     @property
     def trainable(self) -> bool:
@@ -303,7 +303,8 @@ def _host_array(value: object, kind: np.dtype | None) -> np.ndarray:
     """numpy's array of the values; `kind` is the type that they get afterwards, None: the type that Paddle gives."""
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)
-    if isinstance(value, list | tuple):
+    keeps_type = _holds_tensors(value)
+    if keeps_type:
         value = _without_tensors(value)
     try:
         values = np.asarray(value)
@@ -318,10 +319,10 @@ def _host_array(value: object, kind: np.dtype | None) -> np.ndarray:
             received=f"{type(value).__name__}: {str(value)[:60]}",
             allowed="numbers, nested lists of numbers, numpy and jax arrays, Tensors",
         )
-    if kind is None and isinstance(value, float | complex | list | tuple) and not _holds_numpy(value):
-        if values.dtype == np.float64:
+    if kind is None and not keeps_type:
+        if values.dtype.kind == "f":
             return values.astype(types.default_numpy())
-        if values.dtype == np.complex128:
+        if values.dtype.kind == "c":
             return values.astype(np.complex128 if types.get_default_dtype() == "float64" else np.complex64)
     return values
 
@@ -334,8 +335,8 @@ def _without_tensors(value: Any) -> Any:
     return value
 
 
-def _holds_numpy(value: Any) -> bool:
-    """Whether nested lists are made of numpy's arrays or numbers, whose type is kept."""
+def _holds_tensors(value: Any) -> bool:
+    """Whether nested lists have a Tensor among their first elements: its type is kept, those of numpy are not."""
     while isinstance(value, list | tuple) and value:
         value = value[0]
-    return isinstance(value, np.ndarray | np.generic)
+    return isinstance(value, Tensor)

@@ -30,7 +30,7 @@ class Watcher(Protocol):
         """`tensor._grad`, which is `grad`, is read, or about to be set."""
         ...
 
-    def touch_zero(self, tensor: Tensor) -> None:
+    def touch_zero(self, tensor: Tensor, reads: bool) -> None:
         """`tensor._zero_grad` is read, or about to be set."""
         ...
 
@@ -66,13 +66,13 @@ def _set_grad(self: Tensor, grad: Tensor | None) -> None:
 
 def _get_zero(self: Tensor) -> bool:
     if mode.watcher is not None:
-        mode.watcher.touch_zero(self)
+        mode.watcher.touch_zero(self, True)
     return self.__dict__.get("_zero_grad", False)
 
 
 def _set_zero(self: Tensor, zero: bool) -> None:
     if mode.watcher is not None:
-        mode.watcher.touch_zero(self)
+        mode.watcher.touch_zero(self, False)
     self.__dict__["_zero_grad"] = zero
 
 

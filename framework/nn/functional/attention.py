@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from framework.core.dtypes import precision
+from framework.core.dtypes import precision, wide_type
 from framework.core.errors import ShapeError
 from framework.nn.functional.common import dropout
 from framework.nn.functional.products import product
@@ -21,7 +21,7 @@ _HIDDEN = -1e9
 def additive_mask(mask: jax.Array) -> jax.Array:
     """A mask to add to scores: booleans and integers hide where they are false or 0, floats stay as they are."""
     if jnp.issubdtype(mask.dtype, jnp.floating):
-        return mask.astype(jnp.float32)
+        return mask.astype(wide_type(mask.dtype))
     return (mask.astype(jnp.float32) - 1) * -_HIDDEN
 
 
@@ -29,12 +29,12 @@ def additive_mask(mask: jax.Array) -> jax.Array:
 def _attention_weights(
     query: jax.Array, key: jax.Array, mask: jax.Array | None, is_causal: bool, low: bool
 ) -> jax.Array:
-    """softmax(q k' / sqrt(D) + mask) computed in float32, in the type of query. -> [N, H, Tq, Tk]."""
+    """softmax(q k' / sqrt(D) + mask) computed in the wide type, in the type of query. -> [N, H, Tq, Tk]."""
     out = query.dtype
     query = query * (1 / math.sqrt(query.shape[-1]))
-    scores = product("nqhd,nkhd->nhqk", query, key, low, jnp.float32)
+    scores = product("nqhd,nkhd->nhqk", query, key, low, wide_type(query.dtype))
     if mask is not None:
-        scores = scores + additive_mask(mask)
+        scores = scores + additive_mask(mask).astype(scores.dtype)
     if is_causal:
         shape = scores.shape[-2:]
         # Query i sees the keys up to i; with a cache the last query sees all keys.

@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 from jax.core import Tracer
 
+from framework.core.dtypes import wide_type
 from framework.core.errors import InputError, ShapeError
 from framework.nn.functional.lowering import jitted
 
@@ -145,18 +146,18 @@ def _cross_entropy(
         raise ShapeError(
             "cross_entropy: hard labels are integers", received=str(label.dtype), allowed="an integer array"
         )
-    smoothing = float(label_smoothing)
-    wide = input.astype(jnp.float32)
+    smoothing, kind = float(label_smoothing), wide_type(input.dtype)
+    wide = input.astype(kind)
     logs = jax.nn.log_softmax(wide, -1) if use_softmax else jnp.log(jnp.maximum(wide, 1e-38))
     if soft_label:
-        target = label.astype(jnp.float32)
+        target = label.astype(kind)
         if smoothing:
             target = (1 - smoothing) * target + smoothing / classes
-        kept = jnp.ones(logs.shape[:-1], jnp.float32)
+        kept = jnp.ones(logs.shape[:-1], kind)
         loss = -(target * logs).sum(-1)
-        weights = kept if weight is None else target @ weight.astype(jnp.float32)
+        weights = kept if weight is None else target @ weight.astype(kind)
     else:
-        kept = (label != ignore_index).astype(jnp.float32)
+        kept = (label != ignore_index).astype(kind)
         safe = jnp.where(label != ignore_index, label, 0)
         picked = _pick(logs, safe)
         loss = -((1 - smoothing) * picked + smoothing * logs.mean(-1)) if smoothing else -picked
@@ -164,7 +165,7 @@ def _cross_entropy(
         if weight is None:
             weights = kept
         else:
-            weight = weight.astype(jnp.float32)
+            weight = weight.astype(kind)
             weights = jnp.take(weight, safe, mode="clip")
             if smoothing:
                 weights = (1 - smoothing) * weights + smoothing * weight.mean()

@@ -1,4 +1,4 @@
-"""Normalisation on channels-last arrays with Paddle's numerics; statistics are always float32.
+"""Normalisation on channels-last arrays with Paddle's numerics; statistics are float32, or float64 of float64.
 
 BatchNorm's momentum weighs the old value, and its running variance takes the biased variance of the batch.
 """
@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from framework.core.dtypes import wide_type
 from framework.core.errors import ShapeError
 from framework.nn.functional import lowering
 from framework.nn.functional.common import check_data_format, transpose_hint
@@ -53,16 +54,16 @@ def _batch_normalise(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(y, mean, biased variance) with both sums taken in one pass over x; mean and variance carry no gradient."""
     rows = _rows(x)
-    count = math.prod(x.shape[:-1])
+    count, wide = math.prod(x.shape[:-1]), wide_type(x.dtype)
     # Sums around one pixel instead of zero: the difference of squares then keeps its digits when the mean is large.
-    pivot = lax.stop_gradient(rows[0, 0, 0]).astype(jnp.float32)
-    moved = rows.astype(jnp.float32) - pivot
+    pivot = lax.stop_gradient(rows[0, 0, 0]).astype(wide)
+    moved = rows.astype(wide) - pivot
     total, squares = channel_sums([moved, moved * moved])
     shift = total / count
     variance = jnp.maximum(squares / count - shift * shift, 0.0)
     mean = pivot + shift
     scale = lax.rsqrt(variance + epsilon) * weight
-    y = (x.astype(jnp.float32) - mean) * scale + bias
+    y = (x.astype(wide) - mean) * scale + bias
     return y.astype(x.dtype), mean, variance
 
 
@@ -77,9 +78,9 @@ def _batch_normalise_bwd(
     epsilon: float, saved: tuple[jax.Array, ...], cotangents: Moments
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     x, mean, inverse, weight, bias = saved
-    dy = cotangents[0].astype(jnp.float32)
+    dy = cotangents[0].astype(mean.dtype)
     count = math.prod(x.shape[:-1])
-    centred = x.astype(jnp.float32) - mean
+    centred = x.astype(mean.dtype) - mean
     dbias, products = channel_sums([_rows(dy), _rows(dy * centred)])
     dweight = products * inverse
     dx = (dy - dbias / count - centred * (inverse * dweight / count)) * (inverse * weight)
@@ -92,7 +93,7 @@ _batch_normalise.defvjp(_batch_normalise_fwd, _batch_normalise_bwd)
 def _plain_normalise(
     x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    wide = x.astype(jnp.float32)
+    wide = x.astype(wide_type(x.dtype))
     axes = tuple(range(x.ndim - 1))
     mean = wide.mean(axes)
     variance = jnp.square(wide - mean).mean(axes)
@@ -111,9 +112,9 @@ def _batch_norm_train(
     epsilon: float,
     on: Platform,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    channels = x.shape[-1]
-    weight = jnp.ones(channels, jnp.float32) if weight is None else weight.astype(jnp.float32)
-    bias = jnp.zeros(channels, jnp.float32) if bias is None else bias.astype(jnp.float32)
+    channels, wide = x.shape[-1], wide_type(x.dtype)
+    weight = jnp.ones(channels, wide) if weight is None else weight.astype(wide)
+    bias = jnp.zeros(channels, wide) if bias is None else bias.astype(wide)
     y, mean, variance = choose(
         on,
         lambda x, w, b: _batch_normalise(x, w, b, epsilon),
@@ -125,7 +126,7 @@ def _batch_norm_train(
     mean, variance = lax.stop_gradient(mean), lax.stop_gradient(variance)
 
     def average(running: jax.Array, batch: jax.Array) -> jax.Array:
-        return (running.astype(jnp.float32) * momentum + batch * (1 - momentum)).astype(running.dtype)
+        return (running.astype(wide) * momentum + batch * (1 - momentum)).astype(running.dtype)
 
     return y, average(running_mean, mean), average(running_var, variance)
 
@@ -139,11 +140,12 @@ def _batch_norm_eval(
     bias: jax.Array | None,
     epsilon: float,
 ) -> jax.Array:
-    scale = lax.rsqrt(running_var.astype(jnp.float32) + epsilon)
-    scale = scale if weight is None else scale * weight.astype(jnp.float32)
-    shift = -running_mean.astype(jnp.float32) * scale
-    shift = shift if bias is None else shift + bias.astype(jnp.float32)
-    return (x.astype(jnp.float32) * scale + shift).astype(x.dtype)
+    wide = wide_type(x.dtype)
+    scale = lax.rsqrt(running_var.astype(wide) + epsilon)
+    scale = scale if weight is None else scale * weight.astype(wide)
+    shift = -running_mean.astype(wide) * scale
+    shift = shift if bias is None else shift + bias.astype(wide)
+    return (x.astype(wide) * scale + shift).astype(x.dtype)
 
 
 def batch_norm(
@@ -175,8 +177,8 @@ def batch_norm(
 
 
 def _standardise(x: jax.Array, axes: tuple[int, ...], epsilon: float) -> jax.Array:
-    """x in float32 with mean 0 and biased variance 1 over `axes`."""
-    wide = x.astype(jnp.float32)
+    """x in its wide type with mean 0 and biased variance 1 over `axes`."""
+    wide = x.astype(wide_type(x.dtype))
     centred = wide - wide.mean(axes, keepdims=True)
     return centred * lax.rsqrt(jnp.square(centred).mean(axes, keepdims=True) + epsilon)
 
@@ -270,7 +272,7 @@ def instance_norm(
 
 @jitted("axes", "epsilon")
 def _rms_norm(x: jax.Array, weight: jax.Array | None, axes: tuple[int, ...], epsilon: float) -> jax.Array:
-    wide = x.astype(jnp.float32)
+    wide = x.astype(wide_type(x.dtype))
     y = wide * lax.rsqrt(jnp.square(wide).mean(axes, keepdims=True) + epsilon)
     return _affine(y, weight, None).astype(x.dtype)
 

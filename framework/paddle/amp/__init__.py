@@ -1,9 +1,9 @@
 """paddle.amp: computing in 16 bits."""
 
 from framework.paddle.amp import debugging as debugging
-from framework.paddle.amp.auto_cast import amp_decorate as amp_decorate
-from framework.paddle.amp.auto_cast import amp_guard as amp_guard
-from framework.paddle.amp.auto_cast import (
+from framework.paddle.amp.casting import amp_decorate as amp_decorate
+from framework.paddle.amp.casting import amp_guard as amp_guard
+from framework.paddle.amp.casting import (
     auto_cast,
     decorate,
     is_bfloat16_supported,

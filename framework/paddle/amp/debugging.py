@@ -202,8 +202,8 @@ def compare_accuracy(
 ) -> None:
     """Paddle compares the logs that its own CUDA kernels dump; operations here write none."""
     raise NotImplementedError(
-        "paddle.amp.debugging.compare_accuracy reads logs of Paddle's CUDA kernels, which are not written here: compare "
-        "the outputs of two runs, or use collect_operator_stats and enable_tensor_checker"
+        "paddle.amp.debugging.compare_accuracy reads logs of Paddle's CUDA kernels, which are not written here: "
+        "compare the outputs of two runs, or use collect_operator_stats and enable_tensor_checker"
     )
 
 

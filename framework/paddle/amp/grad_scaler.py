@@ -1,4 +1,4 @@
-"""GradScaler: scales the loss so that gradients of float16 do not vanish, and leaves out steps whose gradients overflow.
+"""GradScaler: scales the loss so that gradients of float16 do not vanish, and leaves out steps where they overflow.
 
 What it decides on is data, never read on the host: it works in a compiled step too.
 """
@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework.paddle.amp import auto_cast
+from framework.paddle.amp import casting
 from framework.paddle.optimizer.base import concrete, with_gradients
 from framework.paddle.tensor import Tensor, wrap
 from framework.paddle.x64 import x64
@@ -63,10 +63,10 @@ class GradScaler:
         decr_every_n_nan_or_inf: int = 1,
         use_dynamic_loss_scaling: bool = True,
     ) -> None:
-        self._enable = enable and auto_cast.available()
+        self._enable = enable and casting.available()
         self._use_dynamic_loss_scaling = use_dynamic_loss_scaling
         if enable and not self._enable:
-            auto_cast._say_unavailable()
+            casting._say_unavailable()
         self.set_incr_ratio(incr_ratio)
         self.set_decr_ratio(decr_ratio)
         self._incr_every_n_steps = incr_every_n_steps
@@ -80,7 +80,7 @@ class GradScaler:
         """The loss times the scale."""
         if not isinstance(var, Tensor):
             raise TypeError(f"GradScaler.scale takes a Tensor, received {type(var).__name__}")
-        if self._enable and auto_cast.State.dtype != "float16" and self._use_dynamic_loss_scaling:
+        if self._enable and casting.State.dtype != "float16" and self._use_dynamic_loss_scaling:
             self._enable = False  # bfloat16 has the range of float32
         return var * self._scale if self._enable else var
 

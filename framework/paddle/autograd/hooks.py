@@ -59,7 +59,8 @@ class _Packed(Sequence[Any]):
         self._unpack = unpack
         self._packed = [isinstance(arg, Tensor) for arg in args]
         self._kept = [
-            pack(wrap(value)) if packed else value for value, packed in zip(values, self._packed, strict=True)
+            pack(_copy(value, arg)) if isinstance(arg, Tensor) else value
+            for value, arg in zip(values, args, strict=True)
         ]
 
     def __len__(self) -> int:
@@ -71,3 +72,9 @@ class _Packed(Sequence[Any]):
     def __iter__(self) -> Iterator[Any]:
         for index in range(len(self)):
             yield self[index]
+
+
+def _copy(value: Any, like: Tensor) -> Tensor:
+    tensor = wrap(value)
+    tensor.stop_gradient = like.stop_gradient
+    return tensor

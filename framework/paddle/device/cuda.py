@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from framework.core.device import Device
 from framework.core.errors import DeviceError
 from framework.paddle.device.places import Place, device_of
 from framework.paddle.device.streams import Event as Event
@@ -25,7 +26,7 @@ class Properties(NamedTuple):
     multi_processor_count: int
 
 
-def _gpu(device: str | Place | int | None, where: str) -> jax.Device:
+def _gpu(device: str | Place | int | None, where: str) -> Device:
     """The GPU that is meant.
 
     Raises:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 
+from framework.core.device import Device
 from framework.core.errors import DeviceError
 
 _KINDS = {"cpu": "cpu", "gpu": "gpu", "cuda": "gpu", "rocm": "gpu", "tpu": "tpu"}
@@ -77,21 +78,21 @@ class CustomPlace(Place):
         self.kind = dev_type
 
 
-def place_of(device: jax.Device) -> Place:
+def place_of(device: Device) -> Place:
     """The place of a device of jax."""
-    kind = _KINDS.get(device.platform, device.platform)
+    kind: str = _KINDS.get(device.platform, device.platform)
     if kind == "cpu":
         return CPUPlace()
     return CUDAPlace(device.id) if kind == "gpu" else CustomPlace(kind, device.id)
 
 
-def default_device() -> jax.Device:
+def default_device() -> Device:
     """Where new Tensors go."""
-    chosen = jax.config.jax_default_device
-    return chosen if isinstance(chosen, jax.Device) else jax.devices(chosen)[0]
+    chosen = jax.config.jax_default_device  # type: ignore[attr-defined]
+    return chosen if isinstance(chosen, Device) else jax.devices(chosen)[0]
 
 
-def device_of(name: str | Place) -> jax.Device:
+def device_of(name: str | Place) -> Device:
     """The device of jax for "cpu", "gpu", "gpu:1", "tpu:0" or a place.
 
     Raises:

@@ -65,10 +65,11 @@ class Bernoulli(ExponentialFamily):
     """1 with the chance `probs`, else 0."""
 
     def __init__(self, probs: Any, name: str | None = None) -> None:
-        (self.probs,) = parameters(probs)  # type: ignore[method-assign, assignment]
+        (given,) = parameters(probs)
+        self.probs = given  # type: ignore[method-assign, assignment]
         self.logits = _logits(self.probs)
         self.name = name or "Bernoulli"
-        super().__init__(self.probs.shape)
+        super().__init__(given.shape)
 
     @property
     def mean(self) -> Tensor:

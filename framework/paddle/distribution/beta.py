@@ -8,16 +8,17 @@ import jax
 from jax.scipy.special import betaln, digamma, xlog1py, xlogy
 
 from framework.paddle.dispatch import Array, Key, operation
-from framework.paddle.distribution.distribution import Sizes, parameters
+from framework.paddle.distribution.distribution import Sizes, aligned, parameters
 from framework.paddle.distribution.exponential_family import ExponentialFamily
-from framework.paddle.ops.shaping import broadcast_tensors
 from framework.paddle.tensor import Tensor
 
 
 @operation(name="beta_sample")
 def _draw(key: Key, alpha: Array, beta: Array, shape: tuple[int, ...]) -> Array:
     first, second = jax.random.split(key)
-    logs = jax.random.loggamma(first, alpha, shape) - jax.random.loggamma(second, beta, shape)
+    logs = jax.random.loggamma(first, alpha, shape, alpha.dtype) - jax.random.loggamma(
+        second, beta, shape, alpha.dtype
+    )
     return jax.nn.sigmoid(logs)
 
 
@@ -55,7 +56,7 @@ class Beta(ExponentialFamily):
     beta: Tensor
 
     def __init__(self, alpha: Any, beta: Any) -> None:
-        self.alpha, self.beta = broadcast_tensors(parameters(alpha, beta))
+        self.alpha, self.beta = aligned(*parameters(alpha, beta))
         super().__init__(self.alpha.shape)
 
     @property

@@ -9,8 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from framework.paddle.dispatch import Array, Key, operation
-from framework.paddle.distribution.distribution import Distribution, Sizes, parameters
-from framework.paddle.ops.shaping import broadcast_tensors
+from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, parameters
 from framework.paddle.tensor import Tensor
 
 
@@ -48,7 +47,7 @@ class Cauchy(Distribution):
     scale: Tensor
 
     def __init__(self, loc: Any, scale: Any, name: str | None = None) -> None:
-        self.loc, self.scale = broadcast_tensors(parameters(loc, scale))
+        self.loc, self.scale = aligned(*parameters(loc, scale))
         self.name = name or "Cauchy"
         super().__init__(self.loc.shape)
 

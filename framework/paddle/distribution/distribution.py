@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 
 from framework.paddle.dispatch import Array, freeze, operation
 from framework.paddle.dtypes import default_numpy
+from framework.paddle.ops.shaping import broadcast_tensors
 from framework.paddle.tensor import Tensor
 
 Sizes = Any  # a shape: integers, a list of them, a Tensor
@@ -98,6 +99,7 @@ def _parameter(value: Any) -> Tensor:
     return tensor if tensor._value.dtype.kind not in "iub" else tensor.astype(default_numpy())
 
 
-def broadcast(*tensors: Tensor) -> tuple[int, ...]:
-    """The shape of these Tensors together."""
-    return np.broadcast_shapes(*[tuple(t.shape) for t in tensors])
+def aligned(*tensors: Tensor) -> Sequence[Tensor]:
+    """The Tensors in the shape that they have together."""
+    first = tensors[0].shape
+    return tensors if all(t.shape == first for t in tensors) else broadcast_tensors(list(tensors))

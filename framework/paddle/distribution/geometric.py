@@ -36,7 +36,7 @@ def _entropy(probs: Array) -> Array:
 
 @operation(name="geometric_kl")
 def kl_geometric(probs: Array, other_probs: Array) -> Array:
-    """KL of two geometric distributions."""
+    """KL of two geometric distributions. Paddle 2.6 returns `probs` times this, which is that of one trial."""
     p, q = probs, other_probs
     return jnp.log(p / q) + (1 / p - 1) * jnp.log((1 - p) / (1 - q))
 
@@ -45,8 +45,9 @@ class Geometric(Distribution):
     """The number of failures before the first success, whose chance is `probs`."""
 
     def __init__(self, probs: Any) -> None:
-        (self.probs,) = parameters(probs)  # type: ignore[method-assign, assignment]
-        super().__init__(self.probs.shape)
+        (given,) = parameters(probs)
+        self.probs = given  # type: ignore[method-assign, assignment]
+        super().__init__(given.shape)
 
     @property
     def mean(self) -> Tensor:

@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.paddle.dispatch import Array, Key, operation
-from framework.paddle.distribution.distribution import Distribution, Sizes, parameters
-from framework.paddle.ops.shaping import broadcast_tensors
+from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, parameters
 from framework.paddle.tensor import Tensor
 
 
@@ -43,7 +42,7 @@ class Gumbel(Distribution):
     scale: Tensor
 
     def __init__(self, loc: Any, scale: Any) -> None:
-        self.loc, self.scale = broadcast_tensors(parameters(loc, scale))
+        self.loc, self.scale = aligned(*parameters(loc, scale))
         super().__init__(self.loc.shape)
 
     @property

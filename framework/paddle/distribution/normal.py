@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from framework.paddle.dispatch import Array, Key, operation
-from framework.paddle.distribution.distribution import Distribution, Sizes, broadcast, parameters
+from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, parameters
 from framework.paddle.tensor import Tensor
 
 
@@ -26,10 +26,8 @@ def _log_prob(loc: Array, scale: Array, value: Array) -> Array:
 
 
 @operation(name="normal_entropy")
-def _entropy(loc: Array, scale: Array) -> Array:
-    return jnp.broadcast_to(
-        jnp.log(scale) + 0.5 + 0.5 * math.log(2 * math.pi), jnp.broadcast_shapes(loc.shape, scale.shape)
-    )
+def _entropy(scale: Array) -> Array:
+    return jnp.log(scale) + 0.5 + 0.5 * math.log(2 * math.pi)
 
 
 @operation(name="normal_kl")
@@ -46,9 +44,9 @@ class Normal(Distribution):
     scale: Tensor
 
     def __init__(self, loc: Any, scale: Any, name: str | None = None) -> None:
-        self.loc, self.scale = parameters(loc, scale)
+        self.loc, self.scale = aligned(*parameters(loc, scale))
         self.name = name or "Normal"
-        super().__init__(broadcast(self.loc, self.scale))
+        super().__init__(self.loc.shape)
 
     @property
     def mean(self) -> Tensor:
@@ -72,4 +70,4 @@ class Normal(Distribution):
         return _log_prob(self.loc, self.scale, value)
 
     def entropy(self) -> Tensor:
-        return _entropy(self.loc, self.scale)
+        return _entropy(self.scale)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from framework.paddle.dispatch import Array, Key, operation
-from framework.paddle.distribution.distribution import Distribution, Sizes, broadcast, parameters
+from framework.paddle.distribution.distribution import Distribution, Sizes, aligned, parameters
 from framework.paddle.tensor import Tensor
 
 
@@ -43,9 +43,9 @@ class Uniform(Distribution):
     high: Tensor
 
     def __init__(self, low: Any, high: Any, name: str | None = None) -> None:
-        self.low, self.high = parameters(low, high)
+        self.low, self.high = aligned(*parameters(low, high))
         self.name = name or "Uniform"
-        super().__init__(broadcast(self.low, self.high))
+        super().__init__(self.low.shape)
 
     @property
     def mean(self) -> Tensor:

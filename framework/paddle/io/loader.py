@@ -84,7 +84,8 @@ class DataLoader:
         prefetch_factor: how many batches of each worker are made ahead.
         timeout: seconds to wait for a batch of a worker; 0: as long as it takes.
         worker_init_fn: called in each worker with its number.
-        feed_list, places, return_list, use_buffer_reader, use_shared_memory, persistent_workers: change nothing.
+        feed_list: with `return_list=False` a batch is [{name of the variable: Tensor}], to feed to an Executor.
+        places, use_buffer_reader, use_shared_memory, persistent_workers: change nothing.
     """
 
     def __init__(
@@ -139,7 +140,11 @@ class DataLoader:
 
     def __iter__(self) -> Iterator[Any]:
         batches = self._made_here() if self.num_workers == 0 else self._made_ahead()
-        return map(_with_tensors, batches)
+        made = map(_with_tensors, batches)
+        if self.feed_list and not self.return_list:
+            names = [variable.name for variable in self.feed_list]
+            return ([dict(zip(names, batch, strict=True))] for batch in made)
+        return made
 
     def __call__(self) -> Iterator[Any]:
         return self.__iter__()

@@ -330,7 +330,7 @@ class _Transformer(ast.NodeTransformer):
     def _variables(self, statements: list[ast.stmt], more: list[str] | None = None) -> tuple[int, list[str]]:
         self.changed = True
         self.count += 1
-        names = sorted({*assigned_names(statements), *(more or [])})
+        names: list[str] = sorted(assigned_names(statements) | set(more or []))
         self.locals.update(names)
         return self.count, names
 

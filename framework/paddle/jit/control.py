@@ -15,7 +15,7 @@ from jax.extend.core import jaxpr_as_fun
 from framework.core.errors import TraceError
 from framework.paddle.dispatch import Compiled, execute
 from framework.paddle.dtypes import INEXACT, default_numpy
-from framework.paddle.jit.recording import Recording, abstract
+from framework.paddle.jit.recording import NoGradient, Recording, abstract
 from framework.paddle.mode import mode, recorder_scope
 from framework.paddle.random import TracedKeys, default_generator
 from framework.paddle.symbol import Symbol
@@ -50,10 +50,6 @@ class Undefined:
         return self._fail()
 
 
-class NoGradient(TraceError):
-    """A gradient was asked for where there is none."""
-
-
 def is_traced(value: object) -> bool:
     """Whether this is a Tensor whose value is not known yet."""
     if isinstance(value, Tensor):
@@ -70,7 +66,7 @@ def _leaves(value: Any) -> tuple[list[Any], Any]:
     return jax.tree_util.tree_flatten(value, is_leaf=lambda v: v is None)
 
 
-def _stopped(compiled: Compiled, args: Sequence[object]) -> Any:
+def stopped(compiled: Compiled, args: Sequence[object]) -> Any:
     """Run an operation so that jax's gradient stops where the tape's does."""
     return execute(compiled, [_stop(a) if isinstance(a, Tensor) else a for a in args])
 
@@ -82,7 +78,20 @@ def _stop(tensor: Tensor) -> Tensor:
 
 
 class _Body:
-    """A branch or the body of a loop: traced until all Tensors that it reads are known (`captured`)."""
+    """A branch or the body of a loop: traced until all Tensors that it reads are known (`captured`).
+
+    Attributes:
+        leaves, tree, flags: what it returned, taken apart; whether each leaf wants no gradient.
+        written: Tensors of the outside that it changed.
+    """
+
+    leaves: list[Any]
+    tree: Any
+    flags: list[bool]
+    written: list[Tensor]
+    found: list[Tensor]
+    keys: TracedKeys
+    last: Recording
 
     def __init__(self, call: Callable[..., Any], operands: Sequence[Any], what: str) -> None:
         self.call, self.what = call, what
@@ -100,10 +109,10 @@ class _Body:
 
         def function(operands: Sequence[Any], values: Sequence[Any], root: Any) -> Any:
             recording = Recording({id(t): t for t in self.captured})
-            before, mode.keys = mode.keys, TracedKeys(root)
-            self.keys = mode.keys
+            self.keys = TracedKeys(root)
+            before, mode.keys = mode.keys, self.keys
             try:
-                with watching(recording), recorder_scope(_stopped):
+                with watching(recording), recorder_scope(stopped):
                     for tensor, value in zip(self.captured, values, strict=True):
                         recording.snapshot(tensor)
                         tensor.__dict__["_value"] = value

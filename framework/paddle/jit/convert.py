@@ -114,12 +114,12 @@ def for_(
             body(value)
         return
     start, stop, step = values.start, values.stop, values.step
-    state = [start]
+    state, ended = [start], stopped or (lambda: False)
 
     def test() -> Any:
         below = state[0] < stop
         more = below if _positive(step) is True else _either(step, state[0], stop, below)
-        return more if stopped is None else and_(lambda: more, lambda: not_(stopped()))
+        return and_(lambda: more, lambda: not_(ended()))
 
     def step_body() -> None:
         body(state[0])

@@ -22,6 +22,7 @@ from framework.paddle.jit.recording import (
     Buffers,
     GradSlot,
     MemberSlot,
+    NoGradient,
     Recording,
     Slot,
     TensorSlot,
@@ -92,8 +93,8 @@ class _Run:
         known = {id(t): t for t in self.tensors if t is not None}
         self.recording = recording = Recording(known)
         buffers = Buffers(self.layers)
-        keys_before, mode.keys = mode.keys, TracedKeys(root)
-        self.keys = mode.keys
+        self.keys = TracedKeys(root)
+        keys_before, mode.keys = mode.keys, self.keys
         start = Node((), 0).number
         try:
             with watching(recording):
@@ -148,9 +149,7 @@ class _Run:
                 name = None if grad is None else grad._name
                 self.changes.append(Change(self.slot_of(owner), number, True, name))
         self.zeros = [
-            (self.slot_of(t), t.__dict__.get("_zero_grad", False))
-            for t in recording.zeros_read.values()
-            if t.__dict__.get("_zero_grad", False) != recording.before(t, "_zero_grad")
+            (self.slot_of(t), t.__dict__.get("_zero_grad", False)) for t in recording.zeros_set.values()
         ]
         return collected
 
@@ -229,27 +228,35 @@ def trace(
             seen.add(id(tensor))
             slots.append(slot)
     cotangents: list[jax.ShapeDtypeStruct] = []
+    failure: NoGradient | None = None
     while True:
         run = _Run(call, slots, args, layers)
         values = [abstract(t._value) for t in run.tensors if t is not None]
-        with x64(), watching(mode.watcher):
-            jaxpr = jax.make_jaxpr(run)(values, _KEY_DATA, cotangents)
+        try:
+            with x64(), watching(mode.watcher):
+                jaxpr = jax.make_jaxpr(run)(values, _KEY_DATA, cotangents)
+        except NoGradient as error:
+            if not cotangents:  # the function itself asked for the gradient
+                raise
+            failure, cotangents = error, []  # an error only for those who go back
+            continue
         run.recording.check_nothing_leaked()
         if run.recording.found:
             slots = [*slots, *[run.slot_of(t) for t in run.recording.found.values()]]
             cotangents = []
             continue
         live = [abstract(v) for v, output in zip(jaxpr.out_avals, run.outputs, strict=False) if output.live]
-        if len(live) != len(cotangents):
+        if len(live) != len(cotangents) and failure is None:
             cotangents = live
             continue
-        return StaticProgram(run, jaxpr, len(live))
+        return StaticProgram(run, jaxpr, len(cotangents), failure)
 
 
 class StaticProgram:
     """The compiled forms of a traced function."""
 
-    def __init__(self, run: _Run, jaxpr: ClosedJaxpr, live: int) -> None:
+    def __init__(self, run: _Run, jaxpr: ClosedJaxpr, live: int, failure: NoGradient | None) -> None:
+        self.failure = failure
         inner, count = jaxpr.jaxpr, len(run.tensors)
         read = {v for e in inner.eqns for v in e.invars if not isinstance(v, Literal)}
         read.update(v for v in inner.outvars if not isinstance(v, Literal))
@@ -322,6 +329,8 @@ class StaticProgram:
             attach(tensor, node, node.place[index])
         elif output.freed:
             attach(tensor, _FREED, 0)
+        elif output.live and self.failure is not None and mode.grad_enabled:
+            attach(tensor, _Failing(self.failure), 0)
         return tensor
 
     def _apply(self, results: Sequence[Tensor], args: Sequence[Tensor]) -> None:
@@ -428,8 +437,8 @@ class StaticNode(Node):
         self.program = program
         self.place = {index: place for place, index in enumerate(program.live)}
         self.kept: list[Any] | None = [values[index] for index in program.split.kept]
-        self.passed = passed
-        self.values = values
+        self.passed: Sequence[Any] = passed
+        self.values: Sequence[Any] = values
         self.outs: list[Any] = []
 
     def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
@@ -449,7 +458,8 @@ class StaticNode(Node):
 
     def _tensors(self) -> list[Any]:
         """The inputs as they were, with their histories."""
-        edges, inputs = iter(self.edges), [*self.values[:-1], wrap(self.values[-1])]
+        *values, key = self.values
+        edges, inputs = iter(self.edges), [*values, wrap(key)]
         for index, wanted in enumerate(self.program.mask):
             if wanted:
                 edge, tensor = next(edges), wrap(inputs[index])
@@ -462,7 +472,7 @@ class StaticNode(Node):
 
     def release(self) -> None:
         self.kept = None
-        self.passed = self.values = ()
+        self.passed, self.values = (), ()
 
     @property
     def released(self) -> bool:
@@ -480,3 +490,16 @@ class _Freed(Node):
 
 
 _FREED = _Freed((), 1)
+
+
+class _Failing(Node):
+    """The history of a result that has no gradient."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: NoGradient) -> None:
+        super().__init__((), 1)
+        self.error = error
+
+    def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
+        raise NoGradient(self.error.problem, received=self.error.received, fix=self.error.fix)

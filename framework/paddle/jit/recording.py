@@ -17,6 +17,10 @@ from framework.paddle.tape import Cotangent, Edge, Node, _key, edge_of
 from framework.paddle.tensor import Tensor
 
 
+class NoGradient(TraceError):
+    """A gradient was asked for where there is none."""
+
+
 class Slot:
     """How a Tensor of the outside is found again when the compiled program runs."""
 
@@ -102,6 +106,7 @@ class Recording:
         self.owners: dict[int, Tensor] = {}
         self.owner_of: dict[int, Tensor] = {}
         self.zeros_read: dict[int, Tensor] = {}
+        self.zeros_set: dict[int, Tensor] = {}
         self._before: dict[int, tuple[Tensor, dict[str, Any]]] = {}
         self._made: list[weakref.ref[Tensor]] = []
 
@@ -141,13 +146,16 @@ class Recording:
         if self.parent is not None:
             self.parent.touch_grad(tensor, grad)
 
-    def touch_zero(self, tensor: Tensor) -> None:
+    def touch_zero(self, tensor: Tensor, reads: bool) -> None:
         if tensor.__dict__.get("_made_by") is self:
             return
         self.snapshot(tensor)
-        self.zeros_read[id(tensor)] = tensor
+        if not reads:
+            self.zeros_set[id(tensor)] = tensor
+        elif id(tensor) not in self.zeros_set:
+            self.zeros_read[id(tensor)] = tensor
         if self.parent is not None:
-            self.parent.touch_zero(tensor)
+            self.parent.touch_zero(tensor, reads)
 
     # Before and after
 

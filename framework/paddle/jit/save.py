@@ -23,6 +23,7 @@ from framework.paddle.jit.program import _Result, _Run, trace
 from framework.paddle.jit.recording import Slot
 from framework.paddle.jit.spec import InputSpec
 from framework.paddle.jit.to_static import StaticFunction, converted_layers, explained, layers_of
+from framework.paddle.mode import mode
 from framework.paddle.nn.layer import Layer
 from framework.paddle.tape import no_grad
 from framework.paddle.tensor import Parameter, Tensor, wrap
@@ -109,11 +110,7 @@ def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) 
     scope = export.SymbolicScope()
     with x64():
         tensors = [
-            wrap(
-                jax.ShapeDtypeStruct(
-                    export.symbolic_shape(",".join(map(str, shape)), scope=scope), s.dtype.numpy
-                )
-            )  # type: ignore[arg-type]
+            _placeholder(export.symbolic_shape(",".join(map(str, shape)), scope=scope), s)
             for shape, s in zip(shapes, specs, strict=True)
         ]
     layers = list(layers_of(layer))
@@ -160,6 +157,12 @@ def _exported(layer: Any, call: Callable[..., Any], specs: Sequence[InputSpec]) 
         },
     }
     return Artifact(config, {"float32": narrow}, weights, files={_TRAINING: training})
+
+
+def _placeholder(shape: Any, spec: InputSpec) -> Tensor:
+    """A Tensor without values, to trace with."""
+    value: Any = jax.ShapeDtypeStruct(shape, spec.dtype.numpy)
+    return wrap(value)
 
 
 def _trained(slot: Slot) -> bool:
@@ -223,8 +226,8 @@ def _rebuilt(structure: Any, tensors: Any) -> Any:
 
 
 class TranslatedLayer(Layer):
-    """What `jit.load` returns: a layer whose forward is the saved program. Its parameters can be trained; dropout and
-    running statistics stay as in eval mode."""
+    """What `jit.load` returns: a layer whose forward is the saved program. After `train()` its parameters can be
+    trained; dropout and running statistics stay as in eval mode. After `eval()` its results have no history."""
 
     def __init__(self, programs: Any, persistable_vars: Mapping[str, Any]) -> None:
         super().__init__()
@@ -259,7 +262,11 @@ class TranslatedLayer(Layer):
             )
         state = [self._parameters.get(name, self._buffers.get(name)) for name in self._names]
         given = [x if isinstance(x, Tensor) else Tensor(x) for x in inputs]
-        made = run(self._compiled, [*given, *state])
+        enabled, mode.grad_enabled = mode.grad_enabled, mode.grad_enabled and self.training
+        try:
+            made = run(self._compiled, [*given, *state])
+        finally:
+            mode.grad_enabled = enabled
         return _rebuilt(self._description["outputs"], iter(made))
 
     def program(self, method_name: str = "forward") -> Any:

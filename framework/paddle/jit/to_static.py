@@ -47,6 +47,7 @@ class StaticFunction:
         convert: bool = True,
     ) -> None:
         functools.update_wrapper(self, function)
+        self.name = getattr(function, "__name__", type(function).__name__)
         self.dygraph_function = function
         self.input_spec = input_spec
         self._owner = owner
@@ -90,7 +91,7 @@ class StaticFunction:
             return self.rollback()(*args, **kwargs)
         if mode.watcher is not None:  # inside of another program, which takes it in
             return self.python_function(*args, **kwargs)
-        check(self.input_spec, args, self.__name__)
+        check(self.input_spec, args, self.name)
         tensors: list[Tensor] = []
         structure = flatten_arguments((args, kwargs), tensors)
         places: dict[int, int] = {}
@@ -117,7 +118,7 @@ class StaticFunction:
         if found is None:
             raise TraceError(
                 "the Tensors that this function uses change while it is traced",
-                where=self.__name__,
+                where=self.name,
                 fix="mark what changes them with @paddle.jit.not_to_static, or do it outside",
             )
         return program(found, tensors)
@@ -128,7 +129,7 @@ class StaticFunction:
         arguments, named = with_tensors((args, kwargs), tensors)
         layers = list(layers_of(self._owner, self.dygraph_function, args, kwargs))
         known = programs[-1].slots if programs else ()
-        with explained(self.__name__), converted_layers(layers if self._convert else ()):
+        with explained(self.name), converted_layers(layers if self._convert else ()):
             return trace(lambda: self.python_function(*arguments, **named), tensors, layers, known)
 
     def concrete_programs(self) -> list[StaticProgram]:

@@ -165,11 +165,11 @@ class LayerDict(Layer):
         Raises:
             ValueError: an entry is no pair.
         """
-        pairs = sublayers.items() if isinstance(sublayers, Mapping | LayerDict) else sublayers
+        pairs: Any = sublayers.items() if isinstance(sublayers, Mapping | LayerDict) else sublayers
         for pair in pairs:
             if len(pair) != 2:
                 raise ValueError(f"LayerDict takes (name, layer) pairs, received {pair!r}")
-            self.add_sublayer(*pair)
+            self.add_sublayer(pair[0], pair[1])
 
 
 class ParameterList(Layer):

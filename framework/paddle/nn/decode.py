@@ -129,7 +129,9 @@ class BeamSearchDecoder(Decoder):
         """[N, …] -> [N * beams, …], for what a cell reads besides its states, such as an encoder's output."""
         return _merge(_expand(x, beam_size))
 
-    def initialize(self, initial_cell_states: Any) -> tuple[Any, _State, Tensor]:
+    def initialize(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, initial_cell_states: Any
+    ) -> tuple[Any, _State, Tensor]:
         like = flatten(initial_cell_states)[0]
         tokens, log_probs, finished, lengths = _begin(like, self.beam_size, self.start_token)
         states = map_structure(lambda x: _expand(x, self.beam_size), initial_cell_states)

@@ -20,7 +20,7 @@ _lazy = False
 
 class Initializer:
     """Base of all: `initializer(parameter)` gives a parameter its first values. A class of one's own defines
-    `forward(param, block)`, or `values(shape)`."""
+    `forward(var, block)`, or `values(shape)`."""
 
     core: core.Initializer
 
@@ -28,9 +28,9 @@ class Initializer:
         """Values of this shape; the parameter casts them."""
         return self.core(next_initializer_rng(), shape)
 
-    def forward(self, param: Tensor, block: object = None) -> Tensor:
-        param._value = as_array(self.values(tuple(param.shape)), param.dtype)
-        return param
+    def forward(self, var: Tensor, block: object = None) -> Tensor:
+        var._value = as_array(self.values(tuple(var.shape)), var.dtype)
+        return var
 
     def __call__(self, param: Tensor, block: object = None) -> Tensor:
         self.forward(param, block)

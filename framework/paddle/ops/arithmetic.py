@@ -52,8 +52,10 @@ def multiply(x: Array, y: Array, name: str | None = None) -> Array:
 @operation(name="divide")
 def true_divide(x: Array, y: Array) -> Array:
     """x / y, as the operator: integers divide to the default floating type."""
-    x, y = pair(x, y)
-    return as_float(x) / as_float(y)
+    left, right = pair(x, y)
+    if is_integer(left):  # as fractions before they meet: a negative number is no uint8
+        left, right = as_float(x), as_float(y)
+    return left / right
 
 
 @operation

@@ -292,9 +292,9 @@ def triu(x: Array, diagonal: int = 0, name: str | None = None) -> Array:
     return jnp.triu(x, diagonal)
 
 
-def tril_indices(row: int, col: int | None = None, offset: int = 0, dtype: object = "int64") -> Tensor:
+def tril_indices(row: int, col: int, offset: int = 0, dtype: object = "int64") -> Tensor:
     """[2, N]: rows and columns of the elements on and below a diagonal of a row x col matrix."""
-    return wrap(as_array(np.stack(np.tril_indices(row, offset, row if col is None else col)), dtype))
+    return wrap(as_array(np.stack(np.tril_indices(row, offset, col)), dtype))
 
 
 def triu_indices(row: int, col: int | None = None, offset: int = 0, dtype: object = "int64") -> Tensor:

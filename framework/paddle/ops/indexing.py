@@ -25,9 +25,11 @@ from framework.paddle.tensor import Tensor
 __all__: list[str] = []
 
 # The parts of a plan. AT: a position, data. FROM: a slice of fixed length, its start is data. CUT: a slice with fixed
-# ends. NEW: a new axis. PICK: an array of positions, data. FLAG: a mask of no dimensions, fixed.
+# ends. NEW: a new axis. PICK: an array of positions, data; a short list as that many numbers, which reach the device
+# sooner than an array. FLAG: a mask of no dimensions, fixed.
 AT, FROM, CUT, NEW, PICK, FLAG = range(6)
 _WHOLE = (CUT, None, None, None)
+_SHORT = 16
 Part = tuple[Any, ...]
 Plan = tuple[Part, ...]
 
@@ -41,12 +43,12 @@ def _plan(x: Tensor, item: Any) -> tuple[Plan, list[Any]]:
     items = item if isinstance(item, tuple) else (item,)
     parts: list[Part] = []
     data: list[Any] = []
-    sizes = x._value.shape
+    sizes = _sizes(x)
     axis = 0
     for position, part in enumerate(items):
         kind = part.__class__
         if kind is int:
-            if axis >= len(sizes) or not -sizes[axis] <= part < sizes[axis]:
+            if axis >= len(sizes) or _exceeds(part, part, sizes[axis]):
                 raise _outside(x, item, axis)
             parts.append((AT,))
             data.append(part)
@@ -69,6 +71,15 @@ def _plan(x: Tensor, item: Any) -> tuple[Plan, list[Any]]:
     return tuple(parts), data
 
 
+def _sizes(x: Tensor) -> tuple[int, ...]:
+    """The shape; -1 for a size that is not known before a static program runs."""
+    return x._value.shape if isinstance(x._value, jax.Array) else tuple(x.shape)
+
+
+def _exceeds(lowest: int, highest: int, size: int) -> bool:
+    return size != -1 and (lowest < -size or highest >= size)
+
+
 def _add_slice(part: slice, size: int, parts: list[Part], data: list[Any]) -> None:
     start, stop, step = (None if p is None else int(p) for p in (part.start, part.stop, part.step))
     if step == 0:
@@ -82,14 +93,19 @@ def _add_slice(part: slice, size: int, parts: list[Part], data: list[Any]) -> No
 
 def _add_array(x: Tensor, item: Any, part: Any, axis: int, parts: list[Part], data: list[Any]) -> int:
     """Put a Tensor, an array, a list or a number into the plan; returns how many axes it takes."""
-    sizes = x._value.shape
-    values = part._value if isinstance(part, Tensor) else part
-    if not isinstance(values, jax.Array):
+    sizes = _sizes(x)
+    if part.__class__ is list and 0 < len(part) <= _SHORT and all(p.__class__ is int for p in part):
+        if axis >= len(sizes) or _exceeds(min(part), max(part), sizes[axis]):
+            raise _outside(x, item, axis)
+        parts.append((PICK, 1, len(part)))
+        data.extend(part)
+        return 1
+    values: Any = part._value if isinstance(part, Tensor) else part
+    if not isinstance(part, Tensor | jax.Array):
         if not isinstance(values, np.ndarray | np.generic):
-            values = _listed(x, item, values)
-        values = (
-            values.astype(np.int64) if values.size == 0 and values.dtype.kind == "f" else np.asarray(values)
-        )
+            values = _listed(x, values)
+        # A copy: the array may change before the gradient is asked for.
+        values = np.array(values, np.int64 if values.size == 0 and values.dtype.kind == "f" else None)
     if values.dtype == np.bool_:
         if values.ndim == 0:
             parts.append((FLAG, bool(values if isinstance(values, np.ndarray) else part)))
@@ -102,21 +118,20 @@ def _add_array(x: Tensor, item: Any, part: Any, axis: int, parts: list[Part], da
             )
         mask = part.numpy() if isinstance(part, Tensor) else np.asarray(values)
         for positions in np.nonzero(mask):
-            parts.append((PICK, 1))
+            parts.append((PICK, 1, 0))
             data.append(positions)
         return values.ndim
     if values.dtype.kind not in "iu" or axis >= len(sizes):
         raise _outside(x, item, axis) if values.dtype.kind in "iu" else _no_index(x, part)
-    if isinstance(values, np.ndarray) and values.size:
-        lowest, highest = values.min(), values.max()
-        if lowest < -sizes[axis] or highest >= sizes[axis]:
-            raise _outside(x, item, axis)
-    parts.append((PICK, values.ndim) if values.ndim else (AT,))
-    data.append(values)
+    known = isinstance(values, np.ndarray) and values.size > 0
+    if known and _exceeds(int(values.min()), int(values.max()), sizes[axis]):
+        raise _outside(x, item, axis)
+    parts.append((PICK, values.ndim, 0) if values.ndim else (AT,))
+    data.append(part if isinstance(part, Tensor) else values)
     return 1
 
 
-def _listed(x: Tensor, item: Any, values: Any) -> np.ndarray:
+def _listed(x: Tensor, values: Any) -> np.ndarray:
     if isinstance(values, list | tuple | range):
         return np.asarray([v.numpy() if isinstance(v, Tensor) else v for v in values])
     if isinstance(values, bool | int):
@@ -174,7 +189,10 @@ def _cut(x: jax.Array, plan: Plan, data: list[Any]) -> tuple[list[Any], list[Any
             windows.append((0, size, slice(*part[1:])))
         else:
             windows.append((0, size, slice(None)))
-            picks.append(next(values))
+            count = part[2]
+            picks.append(
+                jnp.stack([jnp.asarray(next(values)) for _ in range(count)]) if count else next(values)
+            )
     windows.extend((0, size, slice(None)) for size in x.shape[len(windows) :])
     return windows, picks
 

@@ -180,10 +180,11 @@ def crop(x: Tensor, shape: Any = None, offsets: Any = None, name: str | None = N
             where="paddle.crop",
             received=f"shape {list(sizes)}, offsets {list(starts)} for an input of shape {x.shape}",
         )
-    ends = [
-        old if size == -1 else start + size for start, size, old in zip(starts, sizes, x.shape, strict=True)
-    ]
-    if any(start < 0 or end > old for start, end, old in zip(starts, ends, x.shape, strict=True)):
+    ends = [None if size == -1 else start + size for start, size in zip(starts, sizes, strict=True)]
+    if any(
+        start < 0 or (end is not None and end > old != -1)
+        for start, end, old in zip(starts, ends, x.shape, strict=True)
+    ):
         raise ShapeError(
             "the part lies outside the input",
             where="paddle.crop",

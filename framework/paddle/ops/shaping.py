@@ -231,9 +231,15 @@ def expand(x: Array, shape: Whole, name: str | None = None) -> Array:
 broadcast_to = expand
 
 
+@operation
+def _expand_like(x: Array, y: Array) -> Array:
+    return jnp.broadcast_to(x, y.shape)
+
+
 def expand_as(x: Tensor, y: Tensor, name: str | None = None) -> Tensor:
     """`x` expanded to the shape of `y`."""
-    return expand(x, y.shape)
+    shape = y.shape
+    return expand(x, shape) if -1 not in shape else _expand_like(x, y)  # -1: known when a program runs
 
 
 @operation

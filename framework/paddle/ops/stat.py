@@ -88,10 +88,9 @@ def _quantile(x: Array, q: Array, axis: Axis, keepdim: bool, ignore_nan: bool, w
     ordered = jnp.sort(line, -1)
     known = jnp.sum(~jnp.isnan(line), -1, keepdims=True)
     count = known if ignore_nan else jnp.full_like(known, line.shape[-1])
-    at = levels.reshape(-1) * (jnp.maximum(count, 1) - 1)  # [..., Q]
-    low = jnp.floor(at).astype(jnp.int64)
-    high = jnp.ceil(at).astype(jnp.int64)
-    below, above = (jnp.take_along_axis(ordered, i, -1) for i in (low, high))
+    at = levels.reshape(-1) * (jnp.maximum(count, 1) - 1).astype(levels.dtype)  # [..., Q]
+    low, high = jnp.floor(at), jnp.ceil(at)
+    below, above = (jnp.take_along_axis(ordered, i.astype(jnp.int64), -1) for i in (low, high))
     values = below + (at - low) * (above - below)
     if not ignore_nan:
         values = jnp.where(known == line.shape[-1], values, jnp.asarray(jnp.nan, values.dtype))

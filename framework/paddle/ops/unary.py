@@ -273,7 +273,8 @@ def sgn(x: Array, name: str | None = None) -> Array:
 @operation
 def angle(x: Array, name: str | None = None) -> Array:
     """The angle of complex numbers, radians; of real ones 0 or pi."""
-    return jnp.angle(x if x.dtype.kind == "c" else as_float(x))
+    x = as_float(x)
+    return jnp.angle(x).astype(x.real.dtype)
 
 
 @operation
@@ -349,13 +350,12 @@ def scale(
     act: str | None = None,
     name: str | None = None,
 ) -> Array:
-    """scale x + bias, or scale (x + bias), in the type of x; `act` names an activation that follows."""
-    # Computed as fractions and then cast: an integer scaled by 0.5 is halved, not made 0.
-    wide = as_float(x)
-    factor, shift = (jnp.asarray(v).astype(wide.dtype) for v in (scale, bias))
+    """scale x + bias, or scale (x + bias), in the type of x, to which scale and bias are cast first; `act` names an
+    activation that follows."""
+    factor, shift = (jnp.asarray(v).astype(x.dtype) for v in (scale, bias))
     factor, shift = (v.reshape(()) if v.size == 1 else v for v in (factor, shift))
-    out = wide * factor + shift if bias_after_scale else (wide + shift) * factor
-    return (getattr(jax.nn, act)(out) if act else out).astype(x.dtype)
+    out = x * factor + shift if bias_after_scale else (x + shift) * factor
+    return getattr(jax.nn, act)(out) if act else out
 
 
 @operation

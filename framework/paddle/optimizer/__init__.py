@@ -2,6 +2,7 @@
 
 from framework.paddle.optimizer import lr as lr
 from framework.paddle.optimizer.base import Optimizer
+from framework.paddle.optimizer.lbfgs import LBFGS
 from framework.paddle.optimizer.optimizers import (
     SGD,
     Adadelta,
@@ -15,6 +16,7 @@ from framework.paddle.optimizer.optimizers import (
 )
 
 __all__ = [
+    "LBFGS",
     "SGD",
     "Adadelta",
     "Adagrad",

@@ -85,13 +85,18 @@ class Optimizer:
         self._learning_rate_tensor = wrap(concrete(np.zeros((), kind)))
         self._learning_rate_tensor.persistable = True
         self._rate = float("nan")
-        self._set_rate(learning_rate)
+        self._learning_rate = learning_rate
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Settings may be changed between steps: what was derived from them is forgotten."""
         object.__setattr__(self, name, value)
         if name not in ("_rate", "_found_inf"):
             self.__dict__["_plans"] = {}
+        if name == "_learning_rate" and "_learning_rate_tensor" in self.__dict__:
+            if isinstance(value, LRScheduler):
+                value._follow(self)
+            else:
+                self._rate_changed(float(value))
 
     def _checked(self, parameters: Any) -> list[Any] | None:
         where = type(self).__name__
@@ -146,13 +151,6 @@ class Optimizer:
 
     # The learning rate
 
-    def _set_rate(self, learning_rate: float | LRScheduler) -> None:
-        self._learning_rate = learning_rate
-        if isinstance(learning_rate, LRScheduler):
-            learning_rate._follow(self)
-        else:
-            self._rate_changed(learning_rate)
-
     def _rate_changed(self, rate: float) -> None:
         """Compiled steps read the rate from a Tensor, so that they see a new one."""
         if isinstance(self._learning_rate, LRScheduler) and self._learning_rate.last_lr != rate:
@@ -180,7 +178,7 @@ class Optimizer:
                 "set_lr: a schedule decides on the learning rate of this optimizer; replace it by set_lr_scheduler, or "
                 "give a float when the optimizer is made"
             )
-        self._set_rate(float(value))
+        self._learning_rate = float(value)
 
     def set_lr_scheduler(self, scheduler: LRScheduler) -> None:
         """Take the learning rate from this schedule from now on."""
@@ -188,7 +186,7 @@ class Optimizer:
             raise TypeError(
                 f"set_lr_scheduler takes a schedule of paddle.optimizer.lr, received {type(scheduler)}"
             )
-        self._set_rate(scheduler)
+        self._learning_rate = scheduler
 
     # State
 
@@ -298,7 +296,7 @@ class Optimizer:
         parameters: Sequence[Parameter] | None = None,
         no_grad_set: object = None,
         callbacks: object = None,
-    ) -> list[Pair]:
+    ) -> list[Any]:
         """The parameters that have a gradient, with it; `loss.backward()` is the caller's."""
         if isinstance(loss._value, Symbol):
             from framework.paddle.static import backward as static
@@ -312,7 +310,7 @@ class Optimizer:
         startup_program: object = None,
         parameters: Sequence[Parameter] | None = None,
         no_grad_set: object = None,
-    ) -> tuple[list[object], list[Pair]]:
+    ) -> tuple[list[Any], list[Any]]:
         """`step()` after the caller's `loss.backward()`; returns ([], [(parameter, gradient), …])."""
         if not isinstance(loss, Tensor):
             raise AssertionError(f"minimize takes the loss, a Tensor, received {type(loss).__name__}")
@@ -328,7 +326,7 @@ class Optimizer:
         self._apply([(g, with_gradients([p for p in g["params"] if id(p) in chosen])) for g in groups])
         return [], pairs
 
-    def apply_gradients(self, params_grads: Iterable[Pair]) -> list[object]:
+    def apply_gradients(self, params_grads: Iterable[Any]) -> list[Any]:
         """Clip, regularize and apply these gradients."""
         params_grads = list(params_grads)
         if any(isinstance(grad._value, Symbol) for _, grad in params_grads if grad is not None):

@@ -174,9 +174,7 @@ def while_loop(
 def case(pred_fn_pairs: Any, default: Callable[[], Any] | None = None, name: str | None = None) -> Any:
     """The function of the first true predicate, else `default` (the last function)."""
     pairs = list(pred_fn_pairs)
-    if default is None:
-        default = pairs.pop()[1]
-    chosen = default
+    chosen: Callable[[], Any] = pairs.pop()[1] if default is None else default
     for pred, function in reversed(pairs):
         chosen = _either(pred, function, chosen)
     return chosen()

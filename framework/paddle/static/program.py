@@ -381,7 +381,7 @@ class _Watcher:
     def touch_grad(self, tensor: Tensor, grad: Tensor | None) -> None:
         return
 
-    def touch_zero(self, tensor: Tensor) -> None:
+    def touch_zero(self, tensor: Tensor, reads: bool) -> None:
         return
 
 

@@ -38,6 +38,7 @@ class _Capsule:
 def from_dlpack(dlpack: Any) -> Tensor:
     """A Tensor of a DLPack capsule, or of an array of any library that has `__dlpack__`."""
     if type(dlpack).__name__ == "PyCapsule":
-        return wrap(as_array(np.from_dlpack(_Capsule(dlpack))))
+        capsule: Any = _Capsule(dlpack)
+        return wrap(as_array(np.from_dlpack(capsule)))
     with x64():
         return wrap(jax.dlpack.from_dlpack(dlpack))

@@ -251,12 +251,14 @@ def yolo_loss(
     return _yolo_loss(x, gt_box, gt_label, gt_score, *settings)
 
 
-def _array(x: Tensor | None) -> jax.Array | None:
+def _array(x: Tensor) -> jax.Array:
     """What the core takes outside of a compiled program: 32-bit integers."""
-    if x is None:
-        return None
     values = x.numpy()
     return jnp.asarray(values.astype(np.int32) if values.dtype == np.int64 else values)
+
+
+def _array_or_none(x: Tensor | None) -> jax.Array | None:
+    return None if x is None else _array(x)
 
 
 def _given(x: jax.Array | None, dtype: str | None = None) -> Tensor | None:
@@ -272,8 +274,10 @@ def nms(
     top_k: int | None = None,
 ) -> Tensor:
     """Indices [M] int64 of the boxes that stay, best first; within categories where they are given."""
-    kept = core.nms(_array(boxes), iou_threshold, _array(scores), _array(category_idxs), categories, top_k)
-    return _given(kept, "int64")  # type: ignore[return-value]
+    kept = core.nms(
+        _array(boxes), iou_threshold, _array_or_none(scores), _array_or_none(category_idxs), categories, top_k
+    )
+    return wrap(as_array(np.asarray(kept), "int64"))
 
 
 def matrix_nms(
@@ -321,7 +325,13 @@ def distribute_fpn_proposals(
 ) -> tuple[list[Tensor | None], Tensor | None, list[Tensor | None] | None]:
     """(proposals of each level of a pyramid, index [R, 1] back to their order, numbers of each level [N] or None)."""
     levels, restore, counts = core.distribute_fpn_proposals(
-        _array(fpn_rois), min_level, max_level, refer_level, refer_scale, pixel_offset, _array(rois_num)
+        _array(fpn_rois),
+        min_level,
+        max_level,
+        refer_level,
+        refer_scale,
+        pixel_offset,
+        _array_or_none(rois_num),
     )
     numbers = None if rois_num is None else [_given(count, "int32") for count in counts]
     return [_given(level) for level in levels], _given(restore.reshape(-1, 1), "int32"), numbers
@@ -345,12 +355,13 @@ def generate_proposals(
     """(boxes [R, 4], scores [R, 1], numbers of boxes [N] or None) of scores [N, A, H, W] and deltas [N, 4 A, H, W]."""
     count = scores.size // scores.shape[0]
     # Paddle reads as many anchors and variances as there are scores, whatever shape they stand in.
-    rows = [np.asarray(_array(x)).reshape(-1, 4)[:count] for x in (anchors, variances)]
+    rows = [jnp.asarray(np.asarray(_array(x)).reshape(-1, 4)[:count]) for x in (anchors, variances)]
     rois, probabilities, numbers = core.generate_proposals(
-        _last(_array(scores)),  # type: ignore[arg-type]
-        _last(_array(bbox_deltas)),  # type: ignore[arg-type]
+        _last(_array(scores)),
+        _last(_array(bbox_deltas)),
         _array(img_size),
-        *(jnp.asarray(part) for part in rows),
+        rows[0],
+        rows[1],
         pre_nms_top_n,
         post_nms_top_n,
         nms_thresh,

@@ -24,6 +24,8 @@ _DEGREES = ("dp_degree", "mp_degree", "pp_degree", "sharding_degree", "sep_degre
 class DistributedStrategy:
     """Switches and settings; what is set is kept. A world of one process spreads nothing."""
 
+    hybrid_configs: dict[str, Any]
+
     def __init__(self) -> None:
         state: dict[str, Any] = {
             **dict.fromkeys(_SWITCHES, False),

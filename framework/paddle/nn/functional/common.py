@@ -22,6 +22,9 @@ from framework.paddle.tensor import Tensor, wrap
 @operation
 def linear(x: Array, weight: Array, bias: Array | None = None, name: str | None = None) -> Array:
     """x [..., in] @ weight [in, out] + bias [out]."""
+    if weight.ndim == 1:  # one output, without an axis of its own
+        y = x @ weight
+        return y if bias is None else y + bias
     return core.linear(x, weight, bias)
 
 

@@ -48,9 +48,10 @@ def smooth_l1_loss(
 
 @operation
 def kl_div(input: Array, label: Array, reduction: str = "mean", name: str | None = None) -> Array:
-    """label (log label - input) of log-probabilities; batchmean divides the sum by the batch."""
+    """label (log label - input) of log-probabilities; batchmean divides the sum by the batch. As in Paddle the
+    labels get no gradient."""
     kind = jnp.promote_types(input.dtype, label.dtype)
-    return core.kl_div(input.astype(kind), label.astype(kind), reduction)
+    return core.kl_div(input.astype(kind), lax.stop_gradient(label.astype(kind)), reduction)
 
 
 @operation

@@ -53,6 +53,7 @@ def _cross_entropy(
     use_softmax: bool,
     label_smoothing: float,
 ) -> Array:
+    soft_label = soft_label or (label_smoothing > 0 and label.shape == input.shape)
     loss = core.cross_entropy(
         input, label, weight, ignore_index, reduction, soft_label, axis, use_softmax, label_smoothing
     )

@@ -19,14 +19,13 @@ def _batch_norm(
     running_var: Array,
     weight: Array | None,
     bias: Array | None,
-    training: bool,
     momentum: float,
     epsilon: float,
     data_format: str,
 ) -> tuple[Array, Array, Array]:
     images = to_last(x, data_format)
     y, mean, variance = core.batch_norm(
-        images, running_mean, running_var, weight, bias, training, momentum, epsilon
+        images, running_mean, running_var, weight, bias, True, momentum, epsilon
     )
     return from_last(y, data_format), mean, variance
 
@@ -61,14 +60,13 @@ def batch_norm(
 ) -> Tensor:
     """Normalise each channel over the batch, and move the running statistics in place; `momentum` weighs the old ones.
 
-    Without `training`, or with `use_global_stats`, the running statistics are used and stay.
+    Without `training` the running statistics are used and stay; `use_global_stats` says so itself, either way.
     """
-    if use_global_stats is None:
-        use_global_stats = not training
-    if use_global_stats or not training:
+    of_batch = training if use_global_stats is None else not use_global_stats
+    if not of_batch:
         return _batch_norm_inference(x, running_mean, running_var, weight, bias, float(epsilon), data_format)
     y, mean, variance = _batch_norm(
-        x, running_mean, running_var, weight, bias, True, float(momentum), float(epsilon), data_format
+        x, running_mean, running_var, weight, bias, float(momentum), float(epsilon), data_format
     )
     running_mean._value, running_var._value = mean._value, variance._value
     return y

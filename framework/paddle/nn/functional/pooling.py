@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
@@ -36,10 +37,14 @@ def _max_pool(
             received=f"data_format={data_format!r}, return_mask=True",
             allowed="NCL, NCHW, NCDHW",
         )
+    # As in Paddle, which has no ceil_mode where it looks for places.
+    ceil_mode = ceil_mode and not return_mask
     out = function(to_last(x, data_format), *windows, return_mask=return_mask, ceil_mode=ceil_mode)
-    if return_mask:
-        return tuple(from_last(part, data_format) for part in out)
-    return from_last(out, data_format)
+    return _with_places(out, data_format) if return_mask else from_last(out, data_format)
+
+
+def _with_places(out: tuple[jax.Array, jax.Array], data_format: str) -> tuple[jax.Array, jax.Array]:
+    return from_last(out[0], data_format), from_last(out[1].astype(np.int32), data_format)
 
 
 @operation
@@ -173,9 +178,7 @@ def _adaptive_max(
     function: Callable[..., Any], x: jax.Array, output_size: Any, return_mask: bool, data_format: str
 ) -> Any:
     out = function(to_last(x, data_format), output_size, return_mask)
-    if return_mask:
-        return tuple(from_last(part, data_format) for part in out)
-    return from_last(out, data_format)
+    return _with_places(out, data_format) if return_mask else from_last(out, data_format)
 
 
 @operation

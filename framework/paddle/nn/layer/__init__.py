@@ -371,12 +371,12 @@ class Layer:
         if isinstance(value, Parameter):
             if "_parameters" not in state:
                 raise ValueError(f"super().__init__() should be called before {name} is set")
-            self._forget(name)
+            self._forget(name, but="_parameters")
             state["_parameters"][name] = value
         elif isinstance(value, Layer):
             if "_sub_layers" not in state:
                 raise ValueError(f"super().__init__() should be called before {name} is set")
-            self._forget(name)
+            self._forget(name, but="_sub_layers")
             state["_sub_layers"][name] = value
         elif "_parameters" in state and name in state["_parameters"]:
             if value is not None:
@@ -402,11 +402,13 @@ class Layer:
         else:
             object.__setattr__(self, name, value)
 
-    def _forget(self, name: str) -> None:
-        """Drop what has this name, of whatever kind."""
+    def _forget(self, name: str, but: str | None = None) -> None:
+        """Drop what has this name, of whatever kind; one of the kind `but` stays, for what replaces it takes its place
+        in the order."""
         state = self.__dict__
         for kind in ("_parameters", "_sub_layers", "_buffers"):
-            state[kind].pop(name, None)
+            if kind != but:
+                state[kind].pop(name, None)
         state["_non_persistable_buffer_names_set"].discard(name)
         state.pop(name, None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from framework.paddle import nn
@@ -38,20 +39,28 @@ class VGG(nn.Layer):
         return self.classifier(x.flatten(1)) if self.num_classes > 0 else x
 
 
-def _vgg(depth: int, pretrained: bool, batch_norm: bool, kwargs: dict[str, Any]) -> VGG:
+def make_layers(cfg: Sequence[int | str], batch_norm: bool = False) -> nn.Sequential:
+    """Convolutions of these widths with ReLU, and a pooling for each "M"."""
     layers: list[nn.Layer] = []
     channels = 3
+    for width in cfg:
+        if isinstance(width, str):
+            layers.append(nn.MaxPool2D(2, 2))
+            continue
+        layers.append(nn.Conv2D(channels, width, 3, padding=1))
+        if batch_norm:
+            layers.append(nn.BatchNorm2D(width))
+        layers.append(nn.ReLU())
+        channels = width
+    return nn.Sequential(*layers)
+
+
+def _vgg(depth: int, pretrained: bool, batch_norm: bool, kwargs: dict[str, Any]) -> VGG:
+    cfg: list[int | str] = []
     for stage, count in enumerate(_STAGES[depth]):
-        width = min(64 << stage, 512)
-        for _ in range(count):
-            layers.append(nn.Conv2D(channels, width, 3, padding=1))
-            if batch_norm:
-                layers.append(nn.BatchNorm2D(width))
-            layers.append(nn.ReLU())
-            channels = width
-        layers.append(nn.MaxPool2D(2, 2))
+        cfg += [*[min(64 << stage, 512)] * count, "M"]
     name = f"vgg{depth}_bn" if batch_norm else f"vgg{depth}"
-    return with_weights(VGG(nn.Sequential(*layers), **kwargs), pretrained, name)
+    return with_weights(VGG(make_layers(cfg, batch_norm), **kwargs), pretrained, name)
 
 
 def vgg11(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:

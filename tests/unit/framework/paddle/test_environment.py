@@ -85,7 +85,7 @@ def test_versions_and_deprecation() -> None:
 
 
 def test_dlpack_goes_both_ways() -> None:
-    x = paddle.Tensor(np.float32([[0.2, 0.3]]))
+    x = paddle.to_tensor([[0.2, 0.3]])
     utils = paddle.utils.dlpack
     np.testing.assert_array_equal(utils.from_dlpack(utils.to_dlpack(x)).numpy(), x.numpy())
     np.testing.assert_array_equal(utils.from_dlpack(np.arange(3)).numpy(), [0, 1, 2])
@@ -93,7 +93,7 @@ def test_dlpack_goes_both_ways() -> None:
 
 def test_collectives_of_one_process() -> None:
     dist.init_parallel_env()
-    x, gathered = paddle.Tensor(np.float32([1, 2])), []
+    x, gathered = paddle.to_tensor([1.0, 2.0]), []
     dist.all_reduce(x)
     dist.all_gather(gathered, x)
     target = paddle.Tensor(np.zeros(2, np.float32))

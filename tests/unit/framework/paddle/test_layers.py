@@ -133,6 +133,11 @@ def test_lazy_parameters_begin_when_they_are_told() -> None:
     for parameter in layer.parameters():
         parameter.initialize()
     np.testing.assert_array_equal(layer(_ones(1, 2)).numpy(), [[6.0, 6.0]])
+    with paddle.LazyGuard():
+        other = nn.Linear(2, 2)
+    other.set_state_dict(layer.state_dict())
+    other.weight.initialize()
+    np.testing.assert_array_equal(other.weight.numpy(), layer.weight.numpy())
 
 
 def test_a_name_is_given_once() -> None:
@@ -145,7 +150,7 @@ def _pairs() -> list[tuple[Any, Any]]:
     values = ([3.0, 4.0], [0.0, -12.0], [100.0])
     parameters = [paddle.create_parameter([len(v)], "float32") for v in values]
     parameters[2].need_clip = False
-    return [(p, paddle.Tensor(np.float32(v))) for p, v in zip(parameters, values, strict=True)]
+    return [(p, paddle.to_tensor(v)) for p, v in zip(parameters, values, strict=True)]
 
 
 @pytest.mark.parametrize(

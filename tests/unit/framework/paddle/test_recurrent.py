@@ -52,6 +52,7 @@ def test_a_scan_equals_its_steps(kind: Any, reverse: bool) -> None:
         cell.clear_gradients()
         outputs, states = runner(x, None, lengths)
         (outputs * outputs).backward()
+        assert x.grad is not None
         results.append([outputs.numpy(), *_flat(states), x.grad.numpy(), cell.weight_hh.grad.numpy()])
     for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)

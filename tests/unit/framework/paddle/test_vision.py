@@ -66,11 +66,11 @@ def test_image_backends(tmp_path: Any) -> None:
 def test_regions_are_pooled_channels_first() -> None:
     x = paddle.Tensor(np.arange(32, dtype=np.float32).reshape(1, 2, 4, 4))
     x.stop_gradient = False
-    boxes, counts = paddle.Tensor(np.float32([[0, 0, 3, 3]])), paddle.Tensor(np.int32([1]))
+    boxes, counts = paddle.to_tensor([[0.0, 0, 3, 3]]), paddle.to_tensor([1])
     pooled = ops.roi_pool(x, boxes, counts, 2)
     np.testing.assert_array_equal(pooled.numpy(), [[[[5, 7], [13, 15]], [[21, 23], [29, 31]]]])
     pooled.backward()
-    assert x.grad.numpy().sum() == 8
+    assert x.grad is not None and x.grad.numpy().sum() == 8
     assert ops.RoIAlign(2)(x, boxes, counts).shape == [1, 2, 2, 2]
 
 
@@ -82,18 +82,18 @@ def test_deformable_convolution_without_offsets_is_a_convolution() -> None:
 
 
 def test_nms_keeps_the_best_of_each_category() -> None:
-    boxes = paddle.Tensor(np.float32([[0, 0, 2, 2], [0, 0, 2, 2.1], [5, 5, 6, 6]]))
-    scores = paddle.Tensor(np.float32([0.5, 0.9, 0.1]))
+    boxes = paddle.to_tensor([[0.0, 0, 2, 2], [0, 0, 2, 2.1], [5, 5, 6, 6]])
+    scores = paddle.to_tensor([0.5, 0.9, 0.1])
     assert ops.nms(boxes, 0.5, scores).numpy().tolist() == [1, 2]
-    labels = paddle.Tensor(np.array([0, 1, 1]))
+    labels = paddle.to_tensor([0, 1, 1])
     kept = ops.nms(boxes, 0.5, scores, labels, [0, 1], top_k=2)
     assert kept.numpy().tolist() == [1, 0] and kept.dtype == paddle.int64
 
 
 def test_proposals_go_to_levels_and_back() -> None:
-    sides = np.float32([[0, 0, 10, 10], [0, 0, 300, 300], [0, 0, 40, 40]])
+    sides = np.array([[0, 0, 10, 10], [0, 0, 300, 300], [0, 0, 40, 40]], np.float32)
     levels, restore, numbers = ops.distribute_fpn_proposals(
-        paddle.Tensor(sides), 2, 5, 4, 224, rois_num=paddle.Tensor(np.int32([3]))
+        paddle.Tensor(sides), 2, 5, 4, 224, rois_num=paddle.to_tensor([3])
     )
     joined = np.concatenate([level.numpy() for level in levels])
     np.testing.assert_array_equal(joined[restore.numpy()[:, 0]], sides)

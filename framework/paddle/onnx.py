@@ -1,0 +1,17 @@
+"""paddle.onnx: what to do instead of exporting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from framework.core.errors import OarError
+
+
+def export(layer: Any, path: str, input_spec: Any = None, opset_version: int = 9, **configs: Any) -> None:
+    """Raises: OarError: programs are StableHLO here, for which there is no way to ONNX."""
+    raise OarError(
+        "there is no export to ONNX",
+        where=f"paddle.onnx.export({path!r})",
+        allowed="StableHLO: paddle.jit.save writes a folder that runs on CPU, GPU and TPU without the model's code",
+        fix="paddle.jit.save(layer, path, input_spec) and paddle.inference or `oar predict`",
+    )

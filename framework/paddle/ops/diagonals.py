@@ -1,0 +1,51 @@
+"""Diagonals, and Tensors built from the powers, choices or norms of another's elements."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax.numpy as jnp
+import numpy as np
+
+from framework.paddle.dispatch import Array, operation
+from framework.paddle.ops.promotion import as_float, axis_of
+
+__all__ = ["combinations", "diagonal", "renorm", "trace", "vander"]
+
+
+@operation
+def diagonal(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Array:
+    """The diagonals over two axes, as a new last axis."""
+    return jnp.diagonal(x, offset, axis1, axis2)
+
+
+@operation
+def trace(x: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, name: str | None = None) -> Array:
+    """The sum of `diagonal`."""
+    return jnp.diagonal(x, offset, axis1, axis2).sum(-1, dtype=x.dtype)
+
+
+@operation
+def vander(x: Array, n: int | None = None, increasing: bool = False, name: str | None = None) -> Array:
+    """[N, n]: the powers of each element of x [N], n - 1 to 0, or 0 to n - 1."""
+    count = x.shape[0] if n is None else n
+    powers = jnp.arange(count) if increasing else jnp.arange(count - 1, -1, -1)
+    return jnp.power(x[:, None], powers)
+
+
+@operation
+def combinations(x: Array, r: int = 2, with_replacement: bool = False, name: str | None = None) -> Array:
+    """[M, r]: all choices of r elements of x [N], in the order of x."""
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    chosen = np.array(list(choose(range(x.shape[0]), r)), np.int64).reshape(-1, r)
+    return x[chosen]
+
+
+@operation
+def renorm(x: Array, p: float, axis: int, max_norm: float) -> Array:
+    """x with the slices along `axis` whose p-norm is above `max_norm` scaled down to it."""
+    x = as_float(x)
+    along = axis_of(axis, x.ndim, "paddle.renorm")
+    others = tuple(a for a in range(x.ndim) if a != along)
+    norms = jnp.power(jnp.sum(jnp.power(jnp.abs(x), p), others, keepdims=True), 1 / p)
+    return x * jnp.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0).astype(x.dtype)

@@ -1,0 +1,159 @@
+"""Control flow over Tensors in to_static functions: the same results as eager, for every branch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from framework import paddle
+from framework.core.errors import TraceError
+from framework.paddle.jit import to_static
+
+
+def early_return(x):
+    if x > 3:
+        return x * 2
+    return x + 1
+
+
+def counted(x):
+    i = 0
+    while x < 100.0:
+        x = x * 2
+        i += 1
+    return x, i
+
+
+def broken(x):
+    y = x
+    for i in range(5):
+        if y > 10.0:
+            break
+        if i == 1:
+            continue
+        y = y * 2
+    return y
+
+
+def logic(x):
+    if (x > 0 and x < 5) or not x > -3:
+        y = x * 2
+    elif x > 100:
+        z = x + 1
+        y = z * z
+    else:
+        y = -x
+    return y
+
+
+def chained(x):
+    if 0 < x < 2:
+        if x > 1:
+            return x * 10
+        y = x * 3
+    else:
+        y = x
+    y = y + 1
+    if y > 5:
+        return y
+    return y * 7
+
+
+def helper(x):
+    if x > 2:
+        return x * x
+    return x
+
+
+def called(x):
+    return helper(x) + (x if x > 1 else -x)
+
+
+def endless(x):
+    while True:
+        x = x * 2
+        if x.abs() > 50.0:
+            break
+    return x
+
+
+def ranged(x):
+    total = x * 0
+    for i in range(paddle.cast(x.abs(), "int64")):
+        total = total + i
+    return total
+
+
+def nested(x):
+    k = x * 0
+    while k < 3:
+        j = k * 0
+        while j < x:
+            j = j + 1
+            x = x - 0.25
+        k = k + 1
+    return x, k
+
+
+@pytest.mark.parametrize(
+    "function", [early_return, counted, broken, logic, chained, called, endless, ranged, nested]
+)
+def test_converted_functions_do_what_they_did(function):
+    static = to_static(function)
+    for value in (0.5, 1.5, 4.0, 7.0):
+        expected, found = function(paddle.to_tensor(value)), static(paddle.to_tensor(value))
+        for a, b in zip(np.atleast_1d(expected), np.atleast_1d(found), strict=True):
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)
+
+
+def test_gradients_take_the_branch_that_ran():
+    static = to_static(early_return)
+    for value, expected in ((4.0, 2.0), (1.0, 1.0)):
+        x = paddle.to_tensor(value, stop_gradient=False)
+        static(x).backward()
+        assert float(x.grad) == expected
+
+
+def test_a_loop_of_unknown_length_has_no_gradient_and_says_so():
+    x = paddle.to_tensor(1.0, stop_gradient=False)
+    out, _ = to_static(counted)(x)
+    assert float(out) == 128
+    with pytest.raises(TraceError, match="no gradient"):
+        out.backward()
+
+
+class Inner(paddle.nn.Layer):
+    def forward(self, x):
+        if x.sum() > 0:
+            return x
+        return x * 0
+
+
+def test_layers_in_containers_are_converted():
+    net = to_static(paddle.nn.Sequential(Inner(), paddle.nn.ReLU()))
+    assert net(paddle.to_tensor([1.0, 2.0])).numpy().tolist() == [1, 2]
+    assert net(paddle.to_tensor([-1.0, 0.0])).numpy().tolist() == [0, 0]
+
+
+def test_branches_of_different_kinds_are_refused():
+    @to_static
+    def run(x):
+        if x > 0:
+            y = x
+        else:
+            y = paddle.ones([3])
+        return y
+
+    with pytest.raises(TraceError, match="different things"):
+        run(paddle.to_tensor(1.0))
+
+
+def test_a_variable_of_one_branch_cannot_be_used():
+    @to_static
+    def run(x):
+        if x > 0:
+            only = x
+        return only + 1
+
+    with pytest.raises(TraceError, match="'only'"):
+        run(paddle.to_tensor(1.0))

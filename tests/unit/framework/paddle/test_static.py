@@ -1,0 +1,102 @@
+"""Static programs: recorded, compiled, trained, saved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from framework import paddle
+from framework.core.errors import InputError, TraceError
+from framework.paddle import static
+
+
+@pytest.fixture(autouse=True)
+def static_mode():
+    paddle.enable_static()
+    with static.program_guard(static.Program(), static.Program()):
+        yield
+    paddle.disable_static()
+
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(32, 4)).astype(np.float32)
+Y = (X[:, :1] > 0).astype(np.int64)
+
+
+def network():
+    x = static.data("x", [None, 4])
+    y = static.data("y", [None, 1], "int64")
+    hidden = static.nn.batch_norm(static.nn.fc(x, 8, activation="relu"))
+    scores = static.nn.fc(paddle.nn.functional.dropout(hidden, 0.2), 2)
+    return x, y, scores, paddle.mean(paddle.nn.functional.cross_entropy(scores, y))
+
+
+def test_shapes_are_known_as_far_as_they_are():
+    x, _, scores, loss = network()
+    assert not paddle.in_dynamic_mode()
+    assert (x.shape, scores.shape, loss.shape) == ([-1, 4], [-1, 2], [])
+    assert x.stop_gradient and not scores.stop_gradient
+    with pytest.raises(TraceError, match="no values"):
+        scores.numpy()
+
+
+def test_training_moves_parameters_and_statistics():
+    _, _, scores, loss = network()
+    main = static.default_main_program()
+    test = main.clone(for_test=True)
+    _, pairs = paddle.optimizer.Adam(0.02).minimize(loss)
+    assert [g.name for _, g in pairs] == [f"{p.name}@GRAD" for p, _ in pairs]
+    executor = static.Executor()
+    assert executor.run(static.default_startup_program()) == []
+    losses = [float(executor.run(main, {"x": X, "y": Y}, [loss])[0]) for _ in range(30)]
+    assert losses[-1] < 0.6 * losses[0]
+    first = executor.run(test, {"x": X, "y": Y}, [scores.name])[0]
+    again = executor.run(test, {"x": X, "y": Y}, [scores])[0]
+    np.testing.assert_array_equal(first, again)  # no dropout
+    assert (first.argmax(1) == Y[:, 0]).mean() > 0.8
+    moving = [t for t in main.list_vars() if t.name == "batch_norm_0.w_1" or t.name.endswith(".w_1")]
+    assert np.abs(moving[0].numpy()).sum() > 0
+
+
+def test_gradients_of_any_variable():
+    x = static.data("x", [3])
+    x.stop_gradient = False
+    y = x * x * x
+    (first,) = static.gradients(y, x)
+    (second,) = static.gradients(first, x)
+    found = static.Executor().run(feed={"x": np.array([1, 2, 3], np.float32)}, fetch_list=[first, second])
+    np.testing.assert_allclose(found[0], [3, 12, 27])
+    np.testing.assert_allclose(found[1], [6, 12, 18])
+
+
+def test_branches_and_loops():
+    x = static.data("x", [1])
+    chosen = static.nn.cond(x > 1, lambda: x * 2, lambda: x - 5)
+    i = paddle.full([1], 0, "int64")
+    _, total = static.nn.while_loop(lambda i, s: i < 4, lambda i, s: [i + 1, s + x], [i, x * 0])
+    picked = static.nn.switch_case(i, {0: lambda: x + 100, 1: lambda: x})
+    executor = static.Executor()
+    for value, expected in ((3.0, (6, 12, 103)), (0.5, (-4.5, 2, 100.5))):
+        found = executor.run(feed={"x": np.array([value], np.float32)}, fetch_list=[chosen, total, picked])
+        np.testing.assert_allclose([float(f[0]) for f in found], expected)
+
+
+def test_saved_programs_give_the_same(tmp_path):
+    x, _, scores, _ = network()
+    executor = static.Executor()
+    test = static.default_main_program().clone(for_test=True)
+    static.save_inference_model(str(tmp_path / "m"), [x], [scores], executor, program=test)
+    program, names, fetched = static.load_inference_model(str(tmp_path / "m"), executor)
+    (found,) = executor.run(program, {names[0]: X[:5]}, fetched)
+    (expected,) = executor.run(test, {"x": X[:5], "y": Y[:5]}, [scores])
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_wrong_feeds_say_what_is_allowed():
+    x = static.data("x", [None, 4])
+    y = x + 1
+    executor = static.Executor()
+    with pytest.raises(InputError, match="no such inputs"):
+        executor.run(feed={"z": X}, fetch_list=[y])
+    with pytest.raises(InputError, match="does not fit"):
+        executor.run(feed={"x": X[:, :2]}, fetch_list=[y])

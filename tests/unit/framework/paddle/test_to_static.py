@@ -1,0 +1,142 @@
+"""to_static: functions, layers and training steps as one program."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from framework import paddle
+from framework.core.errors import ShapeError, TraceError
+from framework.paddle.jit import not_to_static, to_static
+from framework.paddle.jit.spec import InputSpec
+
+
+class Net(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.linear = paddle.nn.Linear(4, 3)
+        self.register_buffer("calls", paddle.to_tensor(np.zeros(1, np.float32)))
+
+    def forward(self, x):
+        with paddle.no_grad():
+            self.calls = self.calls + 1.0
+        hidden = self.linear(x)
+        return hidden * hidden.detach()
+
+
+def data(*shape, grad=False):
+    array = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    return paddle.to_tensor(array, stop_gradient=not grad)
+
+
+def gradients(net, x):
+    net(x).sum().backward()
+    found = [t.grad.numpy() for t in (net.linear.weight, net.linear.bias, x)]
+    for tensor in (net.linear.weight, net.linear.bias, x):
+        tensor.clear_grad()
+    return found
+
+
+def test_a_layer_keeps_its_gradients_and_buffers():
+    net, x = Net(), data(2, 4, grad=True)
+    expected = gradients(net, x)
+    to_static(net)
+    for found in (gradients(net, x), gradients(net, x)):
+        for a, b in zip(expected, found, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5)
+    assert net.calls.numpy().tolist() == [3.0]
+    assert len(net.forward.concrete_programs()) == 1
+
+
+def test_a_training_step_is_one_program():
+    def train(static):
+        paddle.seed(0)
+        net = Net()
+        for parameter in net.parameters():
+            parameter.set_value(
+                np.linspace(-1, 1, parameter.size).reshape(parameter.shape).astype(np.float32)
+            )
+        schedule = paddle.optimizer.lr.StepDecay(0.1, 2, 0.5)
+        optimizer = paddle.optimizer.Adam(schedule, parameters=net.parameters())
+
+        def step(x):
+            loss = net(x).mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.clear_grad()
+            return loss
+
+        run = to_static(step) if static else step
+        losses = []
+        for _ in range(5):
+            losses.append(float(run(data(2, 4))))
+            schedule.step()
+        if static:
+            assert len(run.concrete_programs()) == 1
+        return losses
+
+    np.testing.assert_allclose(train(True), train(False), rtol=1e-5)
+
+
+def test_higher_derivatives_go_through():
+    cube = to_static(lambda a, b: a * a * a * b)
+    a, b = paddle.to_tensor(2.0, stop_gradient=False), paddle.to_tensor(3.0, stop_gradient=False)
+    (first,) = paddle.grad(cube(a, b), [a], create_graph=True)
+    assert float(first) == pytest.approx(36)
+    assert float(paddle.grad(first, [a])[0]) == pytest.approx(36)
+
+
+def test_random_numbers_are_new_in_each_call():
+    noise = to_static(lambda x: x + paddle.rand([3]))
+    x = data(3)
+    assert not np.allclose(noise(x).numpy(), noise(x).numpy())
+
+
+def test_the_mode_of_a_layer_is_a_part_of_the_program():
+    layer = paddle.nn.Dropout(0.5)
+    run = to_static(lambda x: layer(x))
+    x = paddle.ones([64])
+    assert (run(x).numpy() == 0).any()
+    layer.eval()
+    assert (run(x).numpy() == 1).all()
+
+
+def test_a_kept_tensor_is_an_error_and_leaves_nothing_behind():
+    kept, net = [], Net()
+
+    @to_static
+    def run(x):
+        kept.append(net(x))
+        return x
+
+    with pytest.raises(TraceError, match="kept"):
+        run(data(2, 4))
+    kept.clear()
+    assert net.calls.numpy().tolist() == [0.0]
+
+
+def test_looking_at_values_names_the_line():
+    @to_static
+    def run(x):
+        return x * float(x.numpy().sum())
+
+    with pytest.raises(TraceError, match=r"x\.numpy\(\)\.sum\(\)"):
+        run(data(2))
+
+
+def test_input_spec_is_checked():
+    run = to_static(lambda x: x + 1, input_spec=[InputSpec([None, 4])])
+    assert run(data(3, 4)).shape == [3, 4]
+    with pytest.raises(ShapeError, match="InputSpec"):
+        run(data(3, 5))
+
+
+@not_to_static
+def plain(x):
+    return x if x.sum() > 0 else -x
+
+
+def test_not_to_static_is_left_alone():
+    with pytest.raises(TraceError):
+        to_static(lambda x: plain(x))(data(3))
+    assert plain(paddle.ones([2])).numpy().tolist() == [1, 1]
