@@ -12,7 +12,7 @@ from tools.docs.paddle_table import Name
 def test_every_name_is_there_or_has_a_reason() -> None:
     rows = list(paddle_table.rows())
     missing = [row.name.full for row in rows if row.missing]
-    assert len(rows) > 1500 and len(missing) < 120
+    assert len(rows) > 1500 and len(missing) < 130
     operations = [row for row in rows if row.name.module in ("paddle", "paddle.nn", "paddle.nn.functional")]
     assert not [row.name.full for row in operations if row.missing or row.differs]
 
@@ -28,7 +28,7 @@ def test_a_name_without_a_reason_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     [
         ("(x, shape, name=None)", ""),
         ("(x, shape, order, name=None)", "without order"),
-        ("(shape, x, name=None)", "in the order x, shape"),
+        ("(shape, x, name=None)", "in the order x, shape, name"),
         ("(x, shape, name='a')", "name is None"),
         ("(x, shape=[1], name=None)", "shape is needed"),
     ],
@@ -39,7 +39,7 @@ def test_differences_of_parameters(parameters: str, expected: str) -> None:
 
 
 def test_a_missing_name_says_why() -> None:
-    with pytest.raises(AttributeError, match="paddle.audio: not yet"):
+    with pytest.raises(AttributeError, match=r"paddle\.audio: not yet"):
         _ = paddle.audio
     with pytest.raises(AttributeError, match="no such name"):
         _ = paddle.nothing_of_the_kind
