@@ -47,6 +47,7 @@ _PACKAGES = (
     *(
         "amp",
         "autograd",
+        "base",
         "callbacks",
         "device",
         "distributed",
