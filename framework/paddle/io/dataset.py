@@ -24,6 +24,10 @@ class Dataset:
         raise NotImplementedError(f"{type(self).__name__} defines no __len__")
 
 
+class NoLength(RuntimeError, ValueError, TypeError):
+    """A stream is asked for its length. `list(stream)` asks too, and takes a TypeError for: not known."""
+
+
 class IterableDataset(Dataset):
     """Samples that come one after another: a subclass defines `__iter__`.
 
@@ -37,7 +41,7 @@ class IterableDataset(Dataset):
         raise RuntimeError(f"{type(self).__name__} is an IterableDataset: it has no index")
 
     def __len__(self) -> int:
-        raise RuntimeError(f"{type(self).__name__} is an IterableDataset: it has no length")
+        raise NoLength(f"{type(self).__name__} is an IterableDataset: it has no length")
 
 
 class TensorDataset(Dataset):
