@@ -67,6 +67,16 @@ class Policy:
     def __init__(self, kind: np.dtype, white: frozenset[str], black: frozenset[str], promote: bool) -> None:
         self.kind, self.white, self.black, self.promote = kind, white, black, promote
 
+    def _key(self) -> tuple[object, ...]:
+        return self.kind, self.white, self.black, self.promote
+
+    def __eq__(self, other: object) -> bool:
+        """Equal policies share the programs of to_static functions."""
+        return isinstance(other, Policy) and other._key() == self._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
     def __call__(self, compiled: Compiled, args: Sequence[Any]) -> Sequence[Any]:
         name = compiled.name
         if name in lists.UNTOUCHED or name.endswith("_grad"):
