@@ -92,7 +92,8 @@ def _another(default: str | None, ours: Any) -> bool:
     if default is None or ours is inspect.Parameter.empty:
         return default is not None
     try:
-        return ast.literal_eval(default) != ours
+        wanted = ast.literal_eval(default)
+        return (tuple(wanted) if isinstance(wanted, list) else wanted) != ours  # settings are never changed
     except (ValueError, SyntaxError):  # a class or an object of Paddle's
         return False
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from framework.paddle import dtypes as types
 from framework.paddle.amp import lists
+from framework.paddle.amp.debugging import watched
 from framework.paddle.dispatch import Compiled, execute
 from framework.paddle.mode import amp_scope, mode
 from framework.paddle.nn.layer import Layer
@@ -66,6 +67,16 @@ class Policy:
     def __init__(self, kind: np.dtype, white: frozenset[str], black: frozenset[str], promote: bool) -> None:
         self.kind, self.white, self.black, self.promote = kind, white, black, promote
 
+    def _key(self) -> tuple[object, ...]:
+        return self.kind, self.white, self.black, self.promote
+
+    def __eq__(self, other: object) -> bool:
+        """Equal policies share the programs of to_static functions."""
+        return isinstance(other, Policy) and other._key() == self._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
     def __call__(self, compiled: Compiled, args: Sequence[Any]) -> Sequence[Any]:
         name = compiled.name
         if name in lists.UNTOUCHED or name.endswith("_grad"):
@@ -113,7 +124,7 @@ def auto_cast(
         _say_unavailable()
         enable = False
     if not enable or level == "O0":
-        with amp_scope(None):
+        with amp_scope(watched(None)):
             yield
         return
     State.dtype = dtype
@@ -127,7 +138,7 @@ def auto_cast(
             (own | black) - white,
             level == "O1" or use_promote,
         )
-    with amp_scope(policy):
+    with amp_scope(watched(policy)):
         yield
 
 

@@ -29,6 +29,10 @@ class Dataset(abc.ABC):  # noqa: B024, a subclass may leave one of them out
 Dataset.register(CoreDataset)  # Model.fit and user code ask isinstance of paddle.vision.datasets.MNIST too
 
 
+class NoLength(RuntimeError, ValueError, TypeError):
+    """A stream is asked for its length. `list(stream)` asks too, and takes a TypeError for: not known."""
+
+
 class IterableDataset(Dataset):
     """Samples that come one after another: a subclass defines `__iter__`.
 
@@ -42,7 +46,7 @@ class IterableDataset(Dataset):
         raise RuntimeError(f"{type(self).__name__} is an IterableDataset: it has no index")
 
     def __len__(self) -> int:
-        raise RuntimeError(f"{type(self).__name__} is an IterableDataset: it has no length")
+        raise NoLength(f"{type(self).__name__} is an IterableDataset: it has no length")
 
 
 class TensorDataset(Dataset):

@@ -15,8 +15,9 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, jaxpr_as_fun
 
-from framework.paddle.dispatch import Compiled, Program, execute
+from framework.paddle.dispatch import Compiled, Program
 from framework.paddle.dtypes import INEXACT
+from framework.paddle.jit.nodes import FREED, Failing, StaticNode
 from framework.paddle.jit.recording import (
     ArgumentSlot,
     Buffers,
@@ -34,7 +35,7 @@ from framework.paddle.jit.structure import map_tensors
 from framework.paddle.mode import mode
 from framework.paddle.nn.layer import Layer
 from framework.paddle.random import TracedKeys, default_generator
-from framework.paddle.tape import Cotangent, Edge, Node, _Gradients, _walk, _Wanted, attach, edge_of
+from framework.paddle.tape import Cotangent, Node, _Gradients, _walk, _Wanted, attach, edge_of
 from framework.paddle.tensor import Tensor, wrap
 from framework.paddle.watch import watching
 from framework.paddle.x64 import enter_x64, leave_x64, x64
@@ -328,9 +329,9 @@ class StaticProgram:
         if node is not None and output.live:
             attach(tensor, node, node.place[index])
         elif output.freed:
-            attach(tensor, _FREED, 0)
+            attach(tensor, FREED, 0)
         elif output.live and self.failure is not None and mode.grad_enabled:
-            attach(tensor, _Failing(self.failure), 0)
+            attach(tensor, Failing(self.failure), 0)
         return tensor
 
     def _apply(self, results: Sequence[Tensor], args: Sequence[Tensor]) -> None:
@@ -421,85 +422,3 @@ def _split(
     with_rest = _program(_closed(jaxpr, inputs, [*primal, *passed], first))
     backward = _program(_closed(jaxpr, [*kept, *passed, *cotangents], gradients, second))
     return forward, Split(with_rest, backward, [number[v] for v in kept])
-
-
-class StaticNode(Node):
-    """One call of a StaticProgram on the tape."""
-
-    __slots__ = ("kept", "outs", "passed", "place", "program", "values")
-
-    def __init__(
-        self, program: StaticProgram, values: Sequence[Any], passed: Sequence[Any], tensors: Sequence[Tensor]
-    ) -> None:
-        edges: list[Edge] = [edge_of(t) for t, wanted in zip(tensors, program.mask, strict=True) if wanted]
-        super().__init__(edges, len(program.live))
-        assert program.split is not None
-        self.program = program
-        self.place = {index: place for place, index in enumerate(program.live)}
-        self.kept: list[Any] | None = [values[index] for index in program.split.kept]
-        self.passed: Sequence[Any] = passed
-        self.values: Sequence[Any] = values
-        self.outs: list[Any] = []
-
-    def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
-        program = self.program
-        assert program.split is not None and program.whole is not None and self.kept is not None
-        outs = [program.avals_out[index] for index in program.live]
-        given: list[Any] = [
-            np.zeros(shape, dtype) if c is None else c
-            for c, (shape, dtype) in zip(cotangents, outs, strict=True)
-        ]
-        if create_graph:
-            return list(execute(program.whole, [*self._tensors(), *given]))
-        given = [
-            c.astype(dtype) if c.dtype != dtype else c for c, (_, dtype) in zip(given, outs, strict=True)
-        ]
-        return program.split.backward(*self.kept, *self.passed, *given)
-
-    def _tensors(self) -> list[Any]:
-        """The inputs as they were, with their histories."""
-        *values, key = self.values
-        edges, inputs = iter(self.edges), [*values, wrap(key)]
-        for index, wanted in enumerate(self.program.mask):
-            if wanted:
-                edge, tensor = next(edges), wrap(inputs[index])
-                if isinstance(edge, tuple):
-                    attach(tensor, *edge)
-                elif edge._value is inputs[index]:
-                    tensor = edge
-                inputs[index] = tensor
-        return inputs
-
-    def release(self) -> None:
-        self.kept = None
-        self.passed, self.values = (), ()
-
-    @property
-    def released(self) -> bool:
-        return self.kept is None
-
-
-class _Freed(Node):
-    """The history of a result whose graph the function itself has gone back and freed."""
-
-    __slots__ = ()
-
-    @property
-    def released(self) -> bool:
-        return True
-
-
-_FREED = _Freed((), 1)
-
-
-class _Failing(Node):
-    """The history of a result that has no gradient."""
-
-    __slots__ = ("error",)
-
-    def __init__(self, error: NoGradient) -> None:
-        super().__init__((), 1)
-        self.error = error
-
-    def pull(self, cotangents: Sequence[Cotangent | None], create_graph: bool) -> Sequence[Cotangent | None]:
-        raise NoGradient(self.error.problem, received=self.error.received, fix=self.error.fix)

@@ -166,9 +166,10 @@ class explained:
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> bool | None:
         if isinstance(error, TraceError) and error.where is None:
+            line = user_line(error)
             raise TraceError(
                 error.problem,
-                where=f"to_static({self.name}), {user_line(error)}",
+                where=self.name if line == "an unknown line" else f"{self.name}, {line}",
                 received=error.received,
                 allowed=error.allowed,
                 fix=error.fix,

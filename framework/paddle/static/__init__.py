@@ -10,8 +10,10 @@ import jax.numpy as jnp
 
 from framework.core.errors import OarError
 from framework.paddle.jit.spec import InputSpec as InputSpec
+from framework.paddle.missing import reason
 from framework.paddle.nn.layer import create_parameter as _create_parameter
 from framework.paddle.static import nn as nn
+from framework.paddle.static.average import ExponentialMovingAverage as ExponentialMovingAverage
 from framework.paddle.static.backward import append_backward as append_backward
 from framework.paddle.static.backward import gradients as gradients
 from framework.paddle.static.control import py_func as py_func
@@ -175,11 +177,5 @@ def Print(
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith(("Ipu", "ipu", "xpu", "set_ipu")) or name in (
-        "ctr_metric_bundle",
-        "WeightNormParamAttr",
-    ):
-        raise OarError(
-            f"paddle.static.{name} is not there: it is for devices or servers that this toolkit has not"
-        )
-    raise AttributeError(f"paddle.static.{name} is not there")
+    why = reason(f"paddle.static.{name}") or "no such name; docs/paddle.md lists all that are here"
+    raise AttributeError(f"paddle.static.{name}: {why}")

@@ -8,6 +8,7 @@ from typing import Any
 from framework import paddle
 from framework.core.errors import OarError
 from framework.paddle import nn
+from framework.paddle.missing import reason
 from framework.paddle.nn import functional
 from framework.paddle.static.control import case as case
 from framework.paddle.static.control import cond as cond
@@ -363,16 +364,5 @@ def deform_conv2d(
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("sequence_") or name in (
-        "data_norm",
-        "nce",
-        "row_conv",
-        "sparse_embedding",
-        "static_pylayer",
-    ):
-        raise OarError(
-            f"paddle.static.nn.{name} is not there",
-            allowed="dense Tensors: LoD sequences and parameter servers have no counterpart",
-            fix="padded Tensors with lengths or masks; paddle.nn in dynamic mode",
-        )
-    raise AttributeError(name)
+    why = reason(f"paddle.static.nn.{name}") or "no such name; docs/paddle.md lists all that are here"
+    raise AttributeError(f"paddle.static.nn.{name}: {why}")

@@ -195,14 +195,17 @@ def distributed_scaler(scaler: Any) -> Any:
 
 
 def set_log_level(level: int | str) -> None:
+    """Let the log show messages from this level on."""
     log.setLevel(level)
 
 
 def get_log_level_code() -> int:
+    """The number of the log's level."""
     return log.getEffectiveLevel()
 
 
 def get_log_level_name() -> str:
+    """The name of the log's level."""
     return logging.getLevelName(log.getEffectiveLevel())
 
 
