@@ -128,3 +128,9 @@ def test_a_model_trains_and_takes_another_head() -> None:
     lenet = M.LeNet()
     lenet(paddle.zeros([2, 1, 28, 28])).backward()
     assert lenet.fc[2].bias.grad.numpy().tolist() == [2.0] * 10
+
+
+def test_datasets_are_those_of_paddle_io() -> None:
+    """Model.fit makes batches of what is a Dataset."""
+    assert issubclass(paddle.vision.datasets.MNIST, paddle.io.Dataset)
+    assert not issubclass(list, paddle.io.Dataset)
