@@ -3,6 +3,7 @@
 from framework.inference.engine import Engine as Engine
 from framework.inference.engine import XLAEngine as XLAEngine
 from framework.inference.memory import keep_memory as keep_memory
+from framework.inference.memory import share_arena as share_arena
 from framework.inference.paddle_api import Config as Config
 from framework.inference.paddle_api import DataType as DataType
 from framework.inference.paddle_api import PlaceType as PlaceType

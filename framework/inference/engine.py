@@ -29,7 +29,7 @@ from framework.nn.compilation import compile_options, enable_compilation_cache
 log = logging.getLogger("oar")
 KEPT = 64
 """Compiled programs of all engines of a process at a time: those that were used last. One that comes again is read from
-the compilation cache, which takes a third of a second. A reader of mixed pages uses some 50: with fewer kept, programs
+the compilation cache, which takes a third of a second. A reader of mixed pages uses some 40: with fewer kept, programs
 come and go with every page, and what they leave in pieces adds up."""
 _CALLS = 128
 """After so many calls of an engine freed memory is handed back: calls of many shapes leave it in pieces."""

@@ -28,8 +28,10 @@ def share_arena() -> bool:
     """Let threads that come after this take memory from one arena of glibc; each takes it from its own otherwise.
 
     What cannot be handed back of an arena, its top and the pieces between what stays, then comes once and not for each
-    thread: `release_memory` leaves 40 MB of a reader of pages, and not 180. Nothing is set where MALLOC_ARENA_MAX or
-    GLIBC_TUNABLES says how many arenas there are. Returns whether it took effect; without glibc it does nothing.
+    thread: a process that reads pages of many sizes stays some 100 MB smaller. The setting is for the whole process, so
+    a library call does not make it: call it before the first model, where memory counts more than locks. Nothing is set
+    where MALLOC_ARENA_MAX or GLIBC_TUNABLES says how many arenas there are. Returns whether it took effect; without
+    glibc it does nothing.
     """
     chosen = "MALLOC_ARENA_MAX" in os.environ or "arena_max" in os.environ.get("GLIBC_TUNABLES", "")
     return not chosen and _set_malloc((_M_ARENA_MAX, 1))

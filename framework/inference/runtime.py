@@ -11,7 +11,6 @@ from framework.core.dtypes import Precision
 from framework.core.errors import FormatError, InputError
 from framework.export.artifact import Artifact
 from framework.inference.engine import Engine, XLAEngine
-from framework.inference.memory import share_arena
 
 ENGINES: dict[str, Callable[..., Engine]] = {"xla": XLAEngine}
 
@@ -57,7 +56,6 @@ class Runtime:
                 allowed="a program, such as model.jaxexp",
                 fix="open the folder of one stage, or export it again",
             )
-        share_arena()  # before jax starts its threads, where nothing has yet
         device = self.find_device()
         verified = bool(artifact.config.get("bf16_verified"))
         precision = choose_precision(self.precision, device, artifact.programs, verified)

@@ -42,11 +42,14 @@ from framework.paddle.tape import no_grad as no_grad
 from framework.paddle.tape import set_grad_enabled as set_grad_enabled
 from framework.paddle.tensor import Tensor as Tensor
 
+__version__ = "2.6.2"  # of the Paddle whose names, arguments and results these are
+
 # Loaded when they are first used: `from framework import paddle` stays fast.
 _PACKAGES = (
     *(
         "amp",
         "autograd",
+        "base",
         "callbacks",
         "device",
         "distributed",

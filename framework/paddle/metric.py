@@ -42,8 +42,8 @@ class Metric(abc.ABC):
 
 
 def _best(scores: jax.Array, k: int) -> jax.Array:
-    """The k best classes, best first; ties go to the lower class."""
-    return jax.lax.top_k(scores, k)[1]
+    """The k best classes (int64), best first; ties go to the lower class."""
+    return jax.lax.top_k(scores, k)[1].astype(jnp.int64)
 
 
 @operation(differentiable=False)
@@ -52,12 +52,12 @@ def _correct(pred: Array, label: Array, k: int) -> Array:
         label = label[:, None]
     elif label.ndim != 2 or label.shape[-1] != 1:
         label = label if label.shape[-1] == 1 else jnp.argmax(label, -1, keepdims=True)
-    return (_best(pred, k) == label).astype(jnp.float32)
+    return (_best(pred, k) == label.astype(jnp.int64)).astype(jnp.float32)
 
 
 @operation(name="accuracy", differentiable=False)
 def _accuracy(input: Array, label: Array, k: int) -> Array:
-    hits = (_best(input, k) == label.reshape(-1, 1)).any(-1)
+    hits = (_best(input, k) == label.reshape(-1, 1).astype(jnp.int64)).any(-1)
     return jnp.mean(hits.astype(jnp.float32))
 
 

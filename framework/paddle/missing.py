@@ -16,6 +16,16 @@ _REASONS: tuple[tuple[str, str], ...] = (
         "not yet: compression is a task of its own; oar export writes bfloat16 programs",
     ),
     (r"paddle\.onnx\b.*", "not yet: paddle.jit.save writes an artifact that runs here"),
+    (
+        r"paddle\.Tensor\.(block|create_parameter|dist_attr|get_map_tensor|get_selected_rows|num_shard|placements|process_mesh"
+        r"|rows|set_string_list|set_vocab)",
+        "internals of Paddle's static graphs and of its tensors in several processes",
+    ),
+    (
+        r"paddle\.static\.(auc|(de)?serialize_.*)",
+        "not yet: paddle.metric.Auc; static.save_inference_model and load_inference_model",
+    ),
+    (r"paddle\.static\.nn\.(data_norm|static_pylayer)", "not yet: paddle.autograd.PyLayer in eager mode"),
     (r"paddle\.sparse\b.*", "not yet: make it dense with to_dense(), then use paddle.nn"),
     (
         r"paddle\.incubate\.nn\b.*",

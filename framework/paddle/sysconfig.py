@@ -6,8 +6,10 @@ from pathlib import Path
 
 
 def get_include() -> str:
+    """Where headers would be."""
     return str(Path(__file__).parent / "include")
 
 
 def get_lib() -> str:
+    """Where libraries would be."""
     return str(Path(__file__).parent / "libs")

@@ -302,7 +302,7 @@ def as_array(value: object, dtype: object = None) -> jax.Array:
 def _host_array(value: object, kind: np.dtype | None) -> np.ndarray:
     """numpy's array of the values; `kind` is the type that they get afterwards, None: the type that Paddle gives."""
     if isinstance(value, np.ndarray | np.generic):
-        return np.asarray(value)
+        return np.array(value)  # a copy: on a CPU jax would use the caller's memory, and change with it
     keeps_type = _holds_tensors(value)
     if keeps_type:
         value = _without_tensors(value)

@@ -23,24 +23,30 @@ def show() -> None:
 
 
 def mkl() -> str:
+    """Whether oneMKL is used: "OFF"."""
     return with_mkl
 
 
 def cuda() -> str:
+    """The version of CUDA: "False", XLA brings its own."""
     return cuda_version
 
 
 def cudnn() -> str:
+    """The version of cuDNN: "False", XLA brings its own."""
     return cudnn_version
 
 
 def xpu() -> str:
+    """The version of XPU support: "False"."""
     return xpu_version
 
 
 def xpu_xccl() -> str:
+    """The version of XCCL: "False"."""
     return xpu_xccl_version
 
 
 def cinn() -> str:
+    """The version of CINN: "False", XLA compiles here."""
     return cinn_version

@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from framework.inference.memory import share_arena
 from framework.inference.runtime import Runtime
 from framework.workflow.artifacts import find_artifact
 from framework.workflow.domain import Model, find_domain
@@ -39,7 +38,6 @@ def open_predictor(
         InputError: no such model. ConfigError: an option that the domain does not have.
         FormatError: a model of another domain. HubError: weights are neither here nor reachable.
     """
-    share_arena()  # before an export, which starts jax's threads
     given: Mapping[str, Any] = options or {}
     if domain is not None and isinstance(model, str):
         model, given = find_domain(domain).find_alias(model, given)

@@ -96,6 +96,7 @@ FRAMEWORK_MAY_IMPORT = {
             "distributed",
             "engine",
             "export",
+            "hub",
             "inference",
             "io",
             "jit",

@@ -26,7 +26,6 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 OURS = "framework.paddle"
-BARS = {"eager": 1.0, "static": 0.8, "memory": 1.2, "tiny": 4.0}
 
 
 class Worker:
@@ -119,7 +118,7 @@ def tiny(args: argparse.Namespace) -> None:
     for name in ("plain", "forward", "backward"):
         peer, ours = (statistics.median(step["result"][name] for step in worker.steps) for worker in workers)
         print(
-            f"  tiny      {name:9} Paddle {peer:6.2f} us, ours {ours:6.2f} us an operation: {ours / peer:.2f}x"
+            f"  tiny      {name:9} Paddle {peer:6.2f} us, ours {ours:6.2f} us of CPU an operation: {ours / peer:.2f}x"
         )
     for worker in workers:
         worker.close()

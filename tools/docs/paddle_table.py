@@ -92,9 +92,15 @@ def _another(default: str | None, ours: Any) -> bool:
     if default is None or ours is inspect.Parameter.empty:
         return default is not None
     try:
-        return ast.literal_eval(default) != ours
+        wanted = ast.literal_eval(default)
+        return (tuple(wanted) if isinstance(wanted, list) else wanted) != ours  # settings are never changed
     except (ValueError, SyntaxError):  # a class or an object of Paddle's
         return False
+
+
+def _refuses(value: Any) -> bool:
+    """Whether a function is there so that its import works, and raises when it is called."""
+    return inspect.isfunction(value) and value.__annotations__.get("return") == "NoReturn"
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,10 @@ def rows() -> Iterator[Row]:
                 raise KeyError(name.full) from None
             yield Row(name, why, "")
         else:
-            yield Row(name, "", differs(name, value))
+            if _refuses(value):
+                yield Row(name, reason(name.full) or "raises an error that says what to do instead", "")
+            else:
+                yield Row(name, "", differs(name, value))
 
 
 def counts_table() -> str:

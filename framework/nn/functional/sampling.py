@@ -103,10 +103,11 @@ def _cubic_weights(t: Table, np_: ModuleType, a: float = -0.75) -> Table:
 
 
 def _combine(x: jax.Array, axis: int, rows: Table, weights: Table) -> jax.Array:
-    """The sum over taps of x[rows[t]] * weights[t] along `axis`, in float32."""
+    """The sum over taps of x[rows[t]] * weights[t] along `axis`, in the type of x."""
     shape = (-1,) + (1,) * (x.ndim - axis - 1)
     parts = [
-        jnp.take(x, row, axis, mode="clip") * weight.reshape(shape) for row, weight in zip(rows, weights)
+        jnp.take(x, row, axis, mode="clip") * weight.reshape(shape).astype(x.dtype)
+        for row, weight in zip(rows, weights)
     ]
     return functools.reduce(jnp.add, parts)
 
@@ -137,7 +138,9 @@ def _resize_axis_gradient(dy: jax.Array, plan: _Axis) -> jax.Array:
     reach = np.where(used.any(1), plan.out - used[:, ::-1].argmax(1) - first, 0)
     taps = max(int(reach.max()), 1)
     if taps > _MAX_GATHERS:
-        return jnp.moveaxis(jnp.tensordot(jnp.asarray(matrix), dy, ((1,), (plan.axis,))), 0, plan.axis)
+        return jnp.moveaxis(
+            jnp.tensordot(jnp.asarray(matrix, dy.dtype), dy, ((1,), (plan.axis,))), 0, plan.axis
+        )
     columns = np.minimum(first, plan.out - taps) + np.arange(taps)[:, None]
     return _combine(dy, plan.axis, columns, matrix[np.arange(plan.size), columns])
 

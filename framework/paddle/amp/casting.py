@@ -16,6 +16,7 @@ import numpy as np
 
 from framework.paddle import dtypes as types
 from framework.paddle.amp import lists
+from framework.paddle.amp.debugging import watched
 from framework.paddle.dispatch import Compiled, execute
 from framework.paddle.mode import amp_scope, mode
 from framework.paddle.nn.layer import Layer
@@ -123,7 +124,7 @@ def auto_cast(
         _say_unavailable()
         enable = False
     if not enable or level == "O0":
-        with amp_scope(None):
+        with amp_scope(watched(None)):
             yield
         return
     State.dtype = dtype
@@ -137,7 +138,7 @@ def auto_cast(
             (own | black) - white,
             level == "O1" or use_promote,
         )
-    with amp_scope(policy):
+    with amp_scope(watched(policy)):
         yield
 
 

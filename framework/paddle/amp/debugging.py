@@ -75,28 +75,36 @@ class TensorCheckerConfig:
                 check_numerics(arg, name, f"input {place}", self.debug_mode)
 
 
+Cast = Callable[[Compiled, Sequence[Any]], Sequence[Any]]
 _watches: dict[str, Callable[[Compiled, Sequence[Any]], None]] = {}
-_cast: list[Any] = [None]
 
 
-def _watched(compiled: Compiled, args: Sequence[Any]) -> Sequence[Any]:
-    if _cast[0] is not None:
-        args = _cast[0](compiled, args)
-    for watch in list(_watches.values()):
-        watch(compiled, args)
-    return args
+class _Watched:
+    """Shows the inputs of operations to the watches, after the casts of `auto_cast`."""
+
+    def __init__(self, cast: Cast | None) -> None:
+        self.cast = cast
+
+    def __call__(self, compiled: Compiled, args: Sequence[Any]) -> Sequence[Any]:
+        if self.cast is not None:
+            args = self.cast(compiled, args)
+        for watch in list(_watches.values()):
+            watch(compiled, args)
+        return args
+
+
+def watched(cast: Cast | None) -> Cast | None:
+    """A cast of AMP with the watches that there are."""
+    return _Watched(cast) if _watches else cast
 
 
 def _set_watch(name: str, watch: Callable[[Compiled, Sequence[Any]], None] | None) -> None:
     """Have every operation's inputs seen by `watch`; None takes it away."""
     if watch is None:
         _watches.pop(name, None)
-        if not _watches and mode.amp is _watched:
-            mode.amp = _cast[0]
     else:
         _watches[name] = watch
-        if mode.amp is not _watched:
-            _cast[0], mode.amp = mode.amp, _watched
+    mode.amp = watched(mode.amp.cast if isinstance(mode.amp, _Watched) else mode.amp)
     _route()
 
 
@@ -132,6 +140,7 @@ def check_layer_numerics(func: Callable[..., Any]) -> Callable[..., Any]:
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not args or not isinstance(args[0], Tensor):
             raise RuntimeError("check_layer_numerics: the first input of the layer must be a Tensor")
+        args[0].stop_gradient = False
         check_numerics(args[0], type(self).__name__, "input 0")
         result = func(self, *args, **kwargs)
         for place, part in enumerate(result if isinstance(result, tuple | list) else [result]):

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.paddle.amp import casting
-from framework.paddle.optimizer.base import concrete, with_gradients
+from framework.paddle.optimizer.state import concrete, with_gradients
 from framework.paddle.tensor import Tensor, wrap
 from framework.paddle.x64 import x64
 

@@ -65,14 +65,17 @@ def is_compiled_with_cuda() -> bool:
 
 
 def is_compiled_with_rocm() -> bool:
+    """Whether an AMD GPU is there to compute on."""
     return any(device.platform == "rocm" for device in jax.devices())
 
 
 def is_compiled_with_xpu() -> bool:
+    """False: jax drives no XPU."""
     return False
 
 
 def is_compiled_with_ipu() -> bool:
+    """False: jax drives no IPU."""
     return False
 
 
@@ -82,6 +85,7 @@ def is_compiled_with_cinn() -> bool:
 
 
 def is_compiled_with_distribute() -> bool:
+    """True: `paddle.distributed` is there."""
     return True
 
 
@@ -100,18 +104,22 @@ def _others() -> list[Place]:
 
 
 def get_all_device_type() -> list[str]:
+    """The kinds of devices, "cpu" first."""
     kinds = ["cpu", *(place_of(device).kind for device in jax.devices())]
     return list(dict.fromkeys(kinds))
 
 
 def get_all_custom_device_type() -> list[str]:
+    """The kinds of devices that are neither processors nor GPUs."""
     return list(dict.fromkeys(place.kind for place in _others()))
 
 
 def get_available_device() -> list[str]:
+    """The devices by name, "cpu" first."""
     names = [repr(place_of(device)).removeprefix("Place(").removesuffix(")") for device in jax.devices()]
     return list(dict.fromkeys(["cpu", *names]))
 
 
 def get_available_custom_device() -> list[str]:
+    """The devices that are neither processors nor GPUs, by name."""
     return [f"{place.kind}:{place.get_device_id()}" for place in _others()]

@@ -77,6 +77,7 @@ def max_memory_reserved(device: str | Place | int | None = None) -> int:
 
 
 def get_device_properties(device: str | Place | int | None = None) -> Properties:
+    """Name, compute capability and memory of a GPU."""
     found = _gpu(device, "get_device_properties")
     major, _, minor = str(getattr(found, "compute_capability", "0.0")).partition(".")
     limit = (found.memory_stats() or {}).get("bytes_limit", 0)
@@ -86,6 +87,7 @@ def get_device_properties(device: str | Place | int | None = None) -> Properties
 
 
 def get_device_name(device: str | Place | int | None = None) -> str:
+    """The name of a GPU."""
     return get_device_properties(device).name
 
 

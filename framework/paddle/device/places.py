@@ -80,7 +80,8 @@ class CustomPlace(Place):
 
 def place_of(device: Device) -> Place:
     """The place of a device of jax."""
-    kind: str = _KINDS.get(device.platform, device.platform)
+    platform = str(device.platform)
+    kind = _KINDS.get(platform, platform)
     if kind == "cpu":
         return CPUPlace()
     return CUDAPlace(device.id) if kind == "gpu" else CustomPlace(kind, device.id)

@@ -85,6 +85,7 @@ _stream = Stream()
 
 
 def current_stream(device: object = None) -> Stream:
+    """The stream that work goes to."""
     return _stream
 
 

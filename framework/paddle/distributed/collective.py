@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from framework.core.errors import DeviceError, ShapeError
 from framework.paddle.distributed.env import alone, get_rank
@@ -85,10 +85,12 @@ def new_group(
 
 
 def get_group(id: int = 0) -> Group | None:
+    """The group of this number, or None."""
     return _groups.get(id)
 
 
 def get_backend(group: object = None) -> str:
+    """What moves data: XLA."""
     return "XLA"
 
 
@@ -132,6 +134,7 @@ def broadcast(tensor: Tensor, src: int, group: Any = None, sync_op: bool = True)
 
 
 def broadcast_object_list(object_list: list[Any], src: int, group: Any = None) -> None:
+    """Give all processes the objects of `src`."""
     _from_here(src, "broadcast_object_list")
 
 
@@ -145,6 +148,7 @@ def all_gather(
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
+    """Append the object of each process to the list."""
     alone("all_gather_object")
     object_list.append(obj)
 
@@ -191,6 +195,7 @@ def scatter(
 def scatter_object_list(
     out_object_list: list[Any], in_object_list: Sequence[Any] | None = None, src: int = 0, group: Any = None
 ) -> None:
+    """Append this process's entry of the list of `src`."""
     _from_here(src, "scatter_object_list")
     out_object_list.append(_only(in_object_list, "scatter_object_list"))
 
@@ -240,7 +245,7 @@ def _no_other(where: str) -> DeviceError:
     )
 
 
-def send(tensor: Tensor, dst: int = 0, group: Any = None, sync_op: bool = True) -> None:
+def send(tensor: Tensor, dst: int = 0, group: Any = None, sync_op: bool = True) -> NoReturn:
     """Send to another process.
 
     Raises:
@@ -249,7 +254,7 @@ def send(tensor: Tensor, dst: int = 0, group: Any = None, sync_op: bool = True) 
     raise _no_other("send")
 
 
-def recv(tensor: Tensor, src: int = 0, group: Any = None, sync_op: bool = True) -> None:
+def recv(tensor: Tensor, src: int = 0, group: Any = None, sync_op: bool = True) -> NoReturn:
     """Receive from another process.
 
     Raises:
@@ -258,11 +263,13 @@ def recv(tensor: Tensor, src: int = 0, group: Any = None, sync_op: bool = True) 
     raise _no_other("recv")
 
 
-def isend(tensor: Tensor, dst: int, group: Any = None) -> None:
+def isend(tensor: Tensor, dst: int, group: Any = None) -> NoReturn:
+    """Send without waiting: as `send`."""
     raise _no_other("isend")
 
 
-def irecv(tensor: Tensor, src: int | None = None, group: Any = None) -> None:
+def irecv(tensor: Tensor, src: int | None = None, group: Any = None) -> NoReturn:
+    """Receive without waiting: as `recv`."""
     raise _no_other("irecv")
 
 
@@ -282,6 +289,7 @@ def gloo_init_parallel_env(rank_id: int, rank_num: int, server_endpoint: str) ->
 
 
 def gloo_barrier() -> None:
+    """Wait for all processes."""
     alone("gloo_barrier")
 
 

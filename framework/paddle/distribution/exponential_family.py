@@ -12,16 +12,14 @@ from framework.paddle.tensor import Tensor
 class ExponentialFamily(Distribution):
     """The base of distributions exp(<natural parameters, statistics> - log normalizer + carrier measure)."""
 
+    _mean_carrier_measure: Any = 0
+
     @property
     def _natural_parameters(self) -> tuple[Tensor, ...]:
         raise NotImplementedError(f"{type(self).__name__} has no natural parameters")
 
     def _log_normalizer(self, *natural: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} has no log-normalizer")
-
-    @property
-    def _mean_carrier_measure(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} has no mean of a carrier measure")
 
     def entropy(self) -> Tensor:
         """By the gradient of the log-normalizer, which is the mean of the statistics."""

@@ -46,7 +46,11 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
         for right in type(q).__mro__:
             if (left, right) in _RULES:
                 return _RULES[left, right](p, q)
-    raise NotImplementedError(
+    raise _unknown(p, q)
+
+
+def _unknown(p: Distribution, q: Distribution) -> NotImplementedError:
+    return NotImplementedError(
         f"no Kullback-Leibler divergence from {type(p).__name__} to {type(q).__name__}: register one with "
         "paddle.distribution.register_kl"
     )
@@ -56,7 +60,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
 def _kl_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     """Within a family: the Bregman divergence of its log-normalizer."""
     if type(p) is not type(q):
-        raise NotImplementedError(f"{type(p).__name__} and {type(q).__name__} are different families")
+        raise _unknown(p, q)
     normalizer, slopes, natural = normalizer_and_slopes(p)
     others = q._natural_parameters
     total = q._log_normalizer(*others) - normalizer

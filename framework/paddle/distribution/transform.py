@@ -71,14 +71,10 @@ class Transform:
         """
         x = _tensor(x, self.in_rank)
         if self._type not in (Type.BIJECTION, Type.INJECTION):
-            raise NotImplementedError(
-                f"{type(self).__name__} cannot be taken back: it has no log_det_jacobian"
-            )
-        if _defines(self, "_forward_log_det_jacobian"):
-            return self._forward_log_det_jacobian(x)
-        if _defines(self, "_inverse_log_det_jacobian"):
+            return Transform._forward_log_det_jacobian(self, x)
+        if _defines(self, "_inverse_log_det_jacobian") and not _defines(self, "_forward_log_det_jacobian"):
             return -self._inverse_log_det_jacobian(self._forward(x))
-        raise NotImplementedError(f"{type(self).__name__} defines no log_det_jacobian")
+        return self._forward_log_det_jacobian(x)
 
     def inverse_log_det_jacobian(self, y: Any) -> Any:
         """log |dx/dy| at y.
@@ -87,11 +83,9 @@ class Transform:
             NotImplementedError: none was defined.
         """
         y = _tensor(y, self.out_rank)
-        if _defines(self, "_inverse_log_det_jacobian"):
-            return self._inverse_log_det_jacobian(y)
-        if _defines(self, "_forward_log_det_jacobian"):
+        if _defines(self, "_forward_log_det_jacobian") and not _defines(self, "_inverse_log_det_jacobian"):
             return -self._forward_log_det_jacobian(self._inverse(y))
-        raise NotImplementedError(f"{type(self).__name__} defines no log_det_jacobian")
+        return self._inverse_log_det_jacobian(y)
 
     def forward_shape(self, shape: Any) -> Shape:
         """The shape that comes of this one."""
@@ -108,10 +102,10 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} has no inverse")
 
     def _forward_log_det_jacobian(self, x: Tensor) -> Tensor:
-        raise NotImplementedError(f"{type(self).__name__} defines no log_det_jacobian")
+        raise NotImplementedError(f"{type(self).__name__} has no log_det_jacobian, or cannot be taken back")
 
     def _inverse_log_det_jacobian(self, y: Tensor) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} defines no log_det_jacobian")
+        raise NotImplementedError(f"{type(self).__name__} has no log_det_jacobian")
 
     def _forward_shape(self, shape: Shape) -> Shape:
         return shape

@@ -117,11 +117,11 @@ class ProgBarLogger(Callback):
                 "previous steps."
             )
 
-    def on_epoch_begin(self, epoch: int = 0, logs: Logs = None) -> None:
-        self.steps, self.epoch = self.params["steps"], epoch
+    def on_epoch_begin(self, epoch: int | None = None, logs: Logs = None) -> None:
+        self.steps, self.epoch = self.params["steps"], epoch or 0
         self._train = _Progress(self.steps, self.params["metrics"], self.verbose)
         if self.epochs and self._prints():
-            print(f"Epoch {epoch + 1}/{self.epochs}")
+            print(f"Epoch {self.epoch + 1}/{self.epochs}")
 
     def _show(self, progress: _Progress, logs: Logs) -> None:
         values = [(name, (logs or {})[name]) for name in progress.metrics if name in (logs or {})]
@@ -193,8 +193,8 @@ class ModelCheckpoint(Callback):
         super().__init__()
         self.save_freq, self.save_dir = save_freq, save_dir
 
-    def on_epoch_begin(self, epoch: int = 0, logs: Logs = None) -> None:
-        self.epoch = epoch
+    def on_epoch_begin(self, epoch: int | None = None, logs: Logs = None) -> None:
+        self.epoch = epoch or 0
 
     def _save(self, name: object) -> None:
         if self.model and self.save_dir and _is_first():
@@ -385,8 +385,8 @@ class _Recorder(Callback):
     def on_train_begin(self, logs: Logs = None) -> None:
         self.train_step, self._fits = 0, True
 
-    def on_epoch_begin(self, epoch: int = 0, logs: Logs = None) -> None:
-        self.epoch = epoch
+    def on_epoch_begin(self, epoch: int | None = None, logs: Logs = None) -> None:
+        self.epoch = epoch or 0
 
     def on_train_batch_end(self, step: int, logs: Logs = None) -> None:
         self.train_step += 1
@@ -470,6 +470,9 @@ class WandbCallback(_Recorder):
             for metric, by in (("train/*", "train/step"), ("eval/*", "epoch")):
                 self.run.define_metric(by)
                 self.run.define_metric(metric, step_metric=by)
+
+    def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        super().on_epoch_begin(epoch, logs)
 
     def record(self, mode: str, step: int, values: dict[str, float]) -> None:
         self.run.log({**values, "train/step" if mode == "train" else "epoch": step})

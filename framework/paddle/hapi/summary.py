@@ -248,7 +248,11 @@ def _print_details(rows: Sequence[Sequence[str]]) -> None:
     rule = "+" + "+".join("-" * width for width in widths) + "+"
     print(rule)
     for row in (titles, *rows):
-        print("|" + "|".join(f"{part:^{width}}" for part, width in zip(row, widths, strict=True)) + "|")
+        cells = [
+            " " * ((width - len(part) + 1) // 2) + part + " " * ((width - len(part)) // 2)
+            for part, width in zip(row, widths, strict=True)
+        ]
+        print("|" + "|".join(cells) + "|")
         if row is titles:
             print(rule)
     print(rule)

@@ -3,6 +3,7 @@ core's are stricter."""
 
 from __future__ import annotations
 
+import abc
 import bisect
 import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
@@ -10,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from framework.io import Dataset as CoreDataset
 from framework.paddle.random import default_generator
 from framework.paddle.tensor import Tensor
 
 
-class Dataset:
+class Dataset(abc.ABC):  # noqa: B024, a subclass may leave one of them out
     """Samples by their index: a subclass defines `__getitem__` and `__len__`."""
 
     def __getitem__(self, idx: Any) -> Any:
@@ -22,6 +24,13 @@ class Dataset:
 
     def __len__(self) -> int:
         raise NotImplementedError(f"{type(self).__name__} defines no __len__")
+
+
+Dataset.register(CoreDataset)  # Model.fit and user code ask isinstance of paddle.vision.datasets.MNIST too
+
+
+class NoLength(RuntimeError, ValueError, TypeError):
+    """A stream is asked for its length. `list(stream)` asks too, and takes a TypeError for: not known."""
 
 
 class IterableDataset(Dataset):
@@ -37,7 +46,7 @@ class IterableDataset(Dataset):
         raise RuntimeError(f"{type(self).__name__} is an IterableDataset: it has no index")
 
     def __len__(self) -> int:
-        raise RuntimeError(f"{type(self).__name__} is an IterableDataset: it has no length")
+        raise NoLength(f"{type(self).__name__} is an IterableDataset: it has no length")
 
 
 class TensorDataset(Dataset):

@@ -20,7 +20,7 @@ import numpy as np
 
 from framework.io.workers import WorkerInfo, enter_worker
 from framework.io.workers import get_worker_info as get_worker_info
-from framework.paddle.io.dataset import IterableDataset
+from framework.paddle.io.dataset import IterableDataset, NoLength
 from framework.paddle.io.sampler import BatchSampler
 from framework.paddle.tensor import Tensor, as_array, wrap
 
@@ -135,7 +135,7 @@ class DataLoader:
 
     def __len__(self) -> int:
         if isinstance(self.dataset, IterableDataset):
-            raise ValueError("DataLoader: an IterableDataset has no length")
+            raise NoLength("DataLoader: an IterableDataset has no length")
         return len(self.dataset if self.batch_sampler is None else self.batch_sampler)
 
     def __iter__(self) -> Iterator[Any]:

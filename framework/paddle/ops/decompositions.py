@@ -369,7 +369,7 @@ def cov(
         raise ShapeError(
             "two dimensions at most", where="paddle.linalg.cov", received=f"shape {list(x.shape)}"
         )
-    return jnp.cov(x, rowvar=rowvar, ddof=int(ddof), fweights=fweights, aweights=aweights)
+    return jnp.cov(as_float(x), rowvar=rowvar, ddof=int(ddof), fweights=fweights, aweights=aweights)
 
 
 @operation

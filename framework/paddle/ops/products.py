@@ -40,7 +40,7 @@ def dot(x: Array, y: Array, name: str | None = None) -> Array:
             where="paddle.dot",
             received=f"shapes {list(x.shape)} and {list(y.shape)}",
         )
-    return jnp.sum(x * y, -1)
+    return jnp.sum(x * y, -1, dtype=x.dtype)
 
 
 @operation

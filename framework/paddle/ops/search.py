@@ -93,11 +93,10 @@ def masked_select(x: Tensor, mask: Tensor, name: str | None = None) -> Tensor:
 def _argument(find: Any, x: jax.Array, axis: Any, keepdim: bool, dtype: Any, where: str) -> jax.Array:
     if dtype is None:
         raise ShapeError("a type is needed", where=where, received="dtype=None", allowed="int32, int64")
-    x = jnp.atleast_1d(x) if not (scalar := x.ndim == 0) else x.reshape(1)
-    if axis is not None and not scalar:
-        axis = axis_of(whole_number(axis), x.ndim, where)
-    out = find(x, None if scalar else axis, keepdims=keepdim and not scalar)
-    return out.astype(to_numpy(dtype))
+    if x.ndim == 0:
+        return jnp.zeros((), to_numpy(dtype))
+    axis = None if axis is None else axis_of(whole_number(axis), x.ndim, where)
+    return find(x, axis, keepdims=keepdim).astype(to_numpy(dtype))
 
 
 @operation(differentiable=False)
@@ -309,7 +308,7 @@ def _results(
     axis: int | None,
     dtype: object,
 ) -> Any:
-    outs = [_take(x, first) if axis is None else _take(x, first, axis)]
+    outs = [_take(x.detach(), first, axis)]  # as in Paddle no gradient comes back
     outs.extend(
         Tensor(part.astype(to_numpy(dtype)).reshape(-1))
         for part in (index, inverse, counts)

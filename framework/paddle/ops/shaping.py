@@ -54,7 +54,7 @@ Whole = int | Sequence[Any] | None
 
 def whole_numbers(values: Any) -> tuple[int, ...]:
     """A setting as a flat tuple of integers: one number, or a list in which one-element Tensors have become lists."""
-    if isinstance(values, tuple | list):
+    if isinstance(values, tuple | list | range):
         return tuple(n for part in values for n in whole_numbers(part))
     return (int(values),)
 

@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework.core.errors import ShapeError
 from framework.nn.compilation import enable_compilation_cache
 from framework.optimizer.regularizer import WeightDecay
 from framework.paddle import tape
@@ -19,14 +18,21 @@ from framework.paddle.mode import mode
 from framework.paddle.optimizer.lr import LRScheduler
 from framework.paddle.optimizer.program import Clipping, Part, Plan, update
 from framework.paddle.optimizer.rules import Rule, Slot
-from framework.paddle.regularizer import L2Decay, WeightDecayRegularizer
+from framework.paddle.optimizer.state import (
+    Pair,
+    concrete,
+    entry_of,
+    load_into,
+    regularizer_of,
+    with_gradients,
+)
+from framework.paddle.regularizer import WeightDecayRegularizer
 from framework.paddle.symbol import Symbol
 from framework.paddle.tensor import Parameter, Tensor, as_array, wrap
 from framework.paddle.utils import unique_name
 from framework.paddle.x64 import enter_x64, leave_x64, x64
 
 Group = Mapping[str, Any]
-Pair = tuple[Parameter, Tensor]
 _HALF = frozenset((np.dtype(np.float16), np.dtype(jnp.bfloat16)))
 
 
@@ -68,7 +74,7 @@ class Optimizer:
             raise TypeError(
                 f"{type(self).__name__}: grad_clip is one of paddle.nn.ClipGradBy…, received {grad_clip!r}"
             )
-        self.regularization = _regularizer(weight_decay)
+        self.regularization = regularizer_of(weight_decay)
         self._grad_clip = grad_clip
         self._accumulators: dict[str, dict[str, Tensor]] = defaultdict(dict)
         self._master_weights: dict[str, Tensor] = {}
@@ -135,7 +141,7 @@ class Optimizer:
     def _take_decay(self, group: Group, parameters: Sequence[Any]) -> None:
         """A group's decay takes the place of its parameters' regularizers."""
         for parameter in parameters:
-            parameter.regularizer = _regularizer(group.get("weight_decay", self.regularization))
+            parameter.regularizer = regularizer_of(group.get("weight_decay", self.regularization))
 
     # What a subclass says
 
@@ -219,9 +225,10 @@ class Optimizer:
         self._accumulators_holder = state
         for by_param in self._accumulators.values():
             for tensor in by_param.values():
-                if tensor.name not in state:
+                key = entry_of(state, tensor.name)
+                if key is None:
                     raise AssertionError(f"the state of {type(self).__name__} has no entry {tensor.name}")
-                _load(tensor, state[tensor.name])
+                load_into(tensor, state[key])
 
     set_dict = set_state_dict
 
@@ -244,13 +251,14 @@ class Optimizer:
         tensor.persistable = True
         self._opti_name_list.append(tensor.name)
         if self._accumulators_holder:
-            if tensor.name not in self._accumulators_holder:
+            key = entry_of(self._accumulators_holder, tensor.name)
+            if key is None:
                 raise AssertionError(
                     f"{type(self).__name__}: the state that was loaded has no entry {tensor.name}; it has "
                     f"{list(self._accumulators_holder)[:5]}. Names count the layers made before in this process: "
                     "build the model in the same order, or within paddle.utils.unique_name.guard()"
                 )
-            _load(tensor, self._accumulators_holder.pop(tensor.name))
+            load_into(tensor, self._accumulators_holder.pop(key))
         self._accumulators[name][owner.name] = tensor
         return tensor
 
@@ -258,8 +266,9 @@ class Optimizer:
         """The float32 copy of a parameter of 16 bits."""
         found = self._master_weights.get(param.name)
         if found is None:
-            with x64():
-                found = wrap(param._value.astype(np.float32))
+            # Under to_static the dictionary still holds the values, where the attribute is what stands for them.
+            with jax.ensure_compile_time_eval(), x64():
+                found = wrap(param.__dict__["_value"].astype(np.float32))
             found.name = unique_name.generate(f"{param.name}_fp32_master")
             found.persistable = True
             self._master_weights[param.name] = found
@@ -346,7 +355,7 @@ class Optimizer:
         with tape.no_grad():  # type: ignore[union-attr]
             for parameter, grad in parameters_and_grads:
                 own: Any = parameter.regularizer
-                decay = own if own is not None else _regularizer(regularization)
+                decay = own if own is not None else regularizer_of(regularization)
                 if grad is not None and decay is not None:
                     grad = grad + decay(parameter, grad)
                 pairs.append((parameter, grad))
@@ -454,37 +463,3 @@ class Optimizer:
         with tape.no_grad():  # type: ignore[union-attr]
             clipped = pairs if group["grad_clip"] is None else group["grad_clip"](list(pairs))
             return self.append_regularization_ops(clipped, self.regularization)
-
-
-def with_gradients(parameters: Iterable[Parameter]) -> list[Pair]:
-    """The parameters that are trained and have a gradient, with it."""
-    pairs = []
-    for parameter in parameters:
-        if not parameter.stop_gradient:
-            grad = parameter._grad if parameter._grad is not None else parameter.grad
-            if grad is not None:
-                pairs.append((parameter, grad))
-    return pairs
-
-
-def concrete(values: np.ndarray) -> jax.Array:
-    """A jax array of these values, under a trace too."""
-    with jax.ensure_compile_time_eval(), x64():
-        return jnp.asarray(values)
-
-
-def _regularizer(decay: Any) -> Any:
-    return L2Decay(decay) if isinstance(decay, float | int) else decay
-
-
-def _load(tensor: Tensor, value: Any) -> None:
-    array = as_array(value)
-    if array.shape != tensor._value.shape or array.dtype != tensor._value.dtype:
-        raise ShapeError(
-            "an entry of the state does not fit",
-            where=tensor.name,
-            received=f"{array.dtype}{list(array.shape)}",
-            allowed=f"{tensor._value.dtype}{tensor.shape}",
-            fix="load the state into an optimizer of a model of the same shapes and types",
-        )
-    tensor._value = array

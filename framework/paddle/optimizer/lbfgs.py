@@ -83,7 +83,13 @@ class LBFGS(Optimizer):
             for key, value in state_dict["state"].items()
         }
 
-    def minimize(self, *args: Any, **kwargs: Any) -> Any:
+    def minimize(
+        self,
+        loss: Tensor,
+        startup_program: object = None,
+        parameters: object = None,
+        no_grad_set: object = None,
+    ) -> Any:
         raise NotImplementedError("LBFGS needs a function that computes the loss again: call step(closure)")
 
     def _gradient(self) -> np.ndarray:

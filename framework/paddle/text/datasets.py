@@ -46,7 +46,7 @@ PathLike = str | os.PathLike[str]
 
 
 class UCIHousing(Dataset):
-    """House prices of Boston: (13 features, price [1]), features relative to their mean and range. The first four
+    """Housing prices of Boston: (13 features, price [1]), features relative to their mean and range. The first four
     fifths are for training.
 
     Raises:
@@ -57,7 +57,7 @@ class UCIHousing(Dataset):
         self.mode = check_mode(mode, ("train", "test"), "UCIHousing")
         self.data_file = find_file(data_file, _HOUSING, download, "UCIHousing.data_file")
         try:
-            rows = np.fromstring(Path(self.data_file).read_text(), sep=" ").reshape(-1, 14)
+            rows = np.fromstring(Path(self.data_file).read_text(encoding="utf-8"), sep=" ").reshape(-1, 14)
         except (ValueError, UnicodeDecodeError):
             raise FormatError("the file has no rows of 14 numbers", where=str(self.data_file)) from None
         features = rows[:, :-1]
@@ -86,10 +86,15 @@ def _members(archive: Path, pattern: str) -> Iterator[bytes]:
         raise FormatError("this is no whole archive", where=str(archive), received=str(error)) from None
 
 
-def _numbered(counts: Counter[Any], least: int, unknown: Any) -> dict[Any, int]:
-    """Words that are more frequent than `least`, the most frequent first, and the unknown word last."""
-    kept = sorted((word for word, n in counts.items() if n > least), key=lambda word: (-counts[word], word))
-    return {word: number for number, word in enumerate([*kept, unknown])}
+def _numbered(counts: Counter[Any], least: int) -> dict[Any, int]:
+    """Words that are more frequent than `least`, the most frequent first, and "<unk>" last. As in Paddle words are
+    bytes and marks are texts."""
+
+    def order(word: bytes | str) -> tuple[int, bytes]:
+        return -counts[word], word.encode() if isinstance(word, str) else word
+
+    kept = sorted((word for word, n in counts.items() if n > least), key=order)
+    return {word: number for number, word in enumerate([*kept, "<unk>"])}
 
 
 class Imdb(Dataset):
@@ -108,8 +113,8 @@ class Imdb(Dataset):
         self.mode = check_mode(mode, ("train", "test"), "Imdb")
         self.data_file = find_file(data_file, _IMDB, download, "Imdb.data_file")
         words = Counter(word for text in self._texts("(train|test)/(pos|neg)") for word in text)
-        self.word_idx = _numbered(words, cutoff, b"<unk>")
-        unknown = self.word_idx[b"<unk>"]
+        self.word_idx = _numbered(words, cutoff)
+        unknown = self.word_idx["<unk>"]
         self.docs, self.labels = [], []
         for label, kind in enumerate(("pos", "neg")):
             for text in self._texts(f"{self.mode}/{kind}"):
@@ -153,18 +158,19 @@ class Imikolov(Dataset):
         if self.data_type == "NGRAM" and window_size < 1:
             raise FormatError("n-grams have a window", where="Imikolov.window_size", received=window_size)
         self.data_file = find_file(data_file, _IMIKOLOV, download, "Imikolov.data_file")
-        counts: Counter[bytes] = Counter()
+        counts: Counter[bytes | str] = Counter()
         for name in ("train", "valid"):
             counts = self.word_count(self._lines(name), counts)
-        counts.pop(b"<unk>", None)
-        self.word_idx = _numbered(counts, min_word_freq, b"<unk>")
+        self.word_idx = _numbered(counts, min_word_freq)
         self.data = list(self._samples())
 
-    def word_count(self, f: Iterable[bytes], word_freq: Counter[bytes] | None = None) -> Counter[bytes]:
+    def word_count(
+        self, f: Iterable[bytes], word_freq: Counter[bytes | str] | None = None
+    ) -> Counter[bytes | str]:
         """How often words stand in these lines; each line has a start mark <s> and an end mark <e>."""
         counts = Counter() if word_freq is None else word_freq
         for line in f:
-            counts.update([*line.split(), b"<s>", b"<e>"])
+            counts.update([*line.split(), "<s>", "<e>"])
         return counts
 
     def _lines(self, name: str) -> Iterator[bytes]:
@@ -172,9 +178,9 @@ class Imikolov(Dataset):
             yield from content.splitlines()
 
     def _samples(self) -> Iterator[tuple[Any, ...]]:
-        unknown = self.word_idx[b"<unk>"]
-        for line in self._lines("train" if self.mode == "train" else "valid"):
-            words = [b"<s>", *line.split(), b"<e>"]
+        unknown = self.word_idx["<unk>"]
+        for line in self._lines(self.mode):
+            words = ["<s>", *line.split(), "<e>"]
             numbers = [self.word_idx.get(word, unknown) for word in words]
             if self.data_type == "NGRAM":
                 for end in range(self.window_size, len(numbers) + 1):
@@ -236,10 +242,10 @@ class WMT14(_Pairs):
         self.data_file = find_file(data_file, _WMT14, download, "WMT14.data_file")
         self.src_dict, self.trg_dict = (self._words(name) for name in ("src", "trg"))
         self.data = []
-        marks = self.trg_dict[b"<s>"], self.trg_dict[b"<e>"]
+        marks = self.trg_dict["<s>"], self.trg_dict["<e>"]
         for content in _members(self.data_file, rf".*{self.mode}/{self.mode}$"):
-            for line in content.splitlines():
-                parts = line.strip().split(b"\t")
+            for line in content.decode().splitlines():
+                parts = line.strip().split("\t")
                 if len(parts) != 2:
                     continue
                 source = [self.src_dict.get(word, _UNKNOWN) for word in parts[0].split()]
@@ -247,8 +253,8 @@ class WMT14(_Pairs):
                 if len(source) <= 78 and len(target) <= 80:  # the source has two marks
                     self._add(source, target, marks)
 
-    def _words(self, name: str) -> dict[bytes, int]:
-        lines = _only(self.data_file, rf".*{name}\.dict$").splitlines()[: self.dict_size]
+    def _words(self, name: str) -> dict[str, int]:
+        lines = _only(self.data_file, rf".*{name}\.dict$").decode().splitlines()[: self.dict_size]
         return {word.strip(): number for number, word in enumerate(lines)}
 
     def get_dict(self, reverse: bool = False) -> tuple[dict[Any, Any], dict[Any, Any]]:

@@ -20,18 +20,22 @@ def _refuse(name: str) -> NoReturn:
 
 
 def load(*args: Any, **kwargs: Any) -> NoReturn:
+    """Build and load C++ operators: not here. Raises: ForeignNameError."""
     _refuse("load")
 
 
 def setup(**attr: Any) -> NoReturn:
+    """Install C++ operators: not here. Raises: ForeignNameError."""
     _refuse("setup")
 
 
 def CppExtension(sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    """Sources of C++ operators: not here. Raises: ForeignNameError."""
     _refuse("CppExtension")
 
 
 def CUDAExtension(sources: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    """Sources of CUDA operators: not here. Raises: ForeignNameError."""
     _refuse("CUDAExtension")
 
 

@@ -70,6 +70,11 @@ def check_image(img: object, where: str) -> ImageLike:
     return array
 
 
+def is_pil_image(img: object) -> bool:
+    """Whether it is an image of PIL."""
+    return isinstance(img, Image.Image)
+
+
 def image_size(img: ImageLike) -> tuple[int, int]:
     """(height, width)."""
     if isinstance(img, Image.Image):

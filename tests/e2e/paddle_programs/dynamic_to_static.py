@@ -31,7 +31,8 @@ for sign in (1.0, -1.0):
 class Net(nn.Layer):
     def __init__(self):
         super().__init__()
-        self.fc1, self.norm, self.fc2 = nn.Linear(6, 12), nn.BatchNorm1D(12), nn.Linear(12, 3)
+        self.fc1, self.norm = nn.Linear(6, 12, bias_attr=False), nn.BatchNorm1D(12)
+        self.fc2 = nn.Linear(12, 3)
 
     @to_static(input_spec=[InputSpec(shape=[None, 6], dtype="float32", name="x")])
     def forward(self, x):

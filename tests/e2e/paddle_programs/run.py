@@ -50,13 +50,13 @@ def main(world, out, *names):
             process = subprocess.run([sys.executable, __file__, "--one", world, name], cwd=folder)
             if process.returncode == 0:
                 done[name] = json.loads(Path(folder, "results.json").read_text())
+                Path(out).write_text(json.dumps(done), encoding="utf-8")
             else:
                 failed.append(name)
         print(
             f"{name}: {'failed' if name in failed else 'ran'}, {time.perf_counter() - start:.1f} s",
             flush=True,
         )
-    Path(out).write_text(json.dumps(done), encoding="utf-8")
     sys.exit(f"failed: {' '.join(failed)}" if failed else 0)
 
 

@@ -14,7 +14,8 @@ Y = paddle.to_tensor(rng.randint(0, 3, (16,)).astype("int64"))
 class Net(nn.Layer):
     def __init__(self):
         super().__init__()
-        self.fc1, self.norm, self.fc2 = nn.Linear(5, 8), nn.BatchNorm1D(8), nn.Linear(8, 3)
+        self.fc1, self.norm = nn.Linear(5, 8, bias_attr=False), nn.BatchNorm1D(8)
+        self.fc2 = nn.Linear(8, 3)
 
     def forward(self, x):
         return self.fc2(nn.functional.relu(self.norm(self.fc1(x))))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn, TYPE_CHECKING
 
 from framework.paddle.distributed import env
 from framework.paddle.distributed.fleet import utils as utils
@@ -195,19 +195,22 @@ def distributed_scaler(scaler: Any) -> Any:
 
 
 def set_log_level(level: int | str) -> None:
+    """Let the log show messages from this level on."""
     log.setLevel(level)
 
 
 def get_log_level_code() -> int:
+    """The number of the log's level."""
     return log.getEffectiveLevel()
 
 
 def get_log_level_name() -> str:
+    """The name of the log's level."""
     return logging.getLevelName(log.getEffectiveLevel())
 
 
 def _refusing(name: str) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> NoReturn:
         env.refuse(f"fleet.{name}", "there are no parameter servers; train with one process and its devices")
 
     return call

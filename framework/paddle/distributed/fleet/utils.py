@@ -63,8 +63,10 @@ class LocalFS:
 
 
 def HDFSClient(hadoop_home: str, configs: Any, time_out: int = 300000, sleep_inter: int = 1000) -> NoReturn:
+    """Files of Hadoop: not here. Raises: ForeignNameError."""
     refuse("fleet.utils.HDFSClient", "mount the file system, and use its paths")
 
 
 def DistributedInfer(main_program: Any = None, startup_program: Any = None) -> NoReturn:
+    """Inference with parameter servers: not here. Raises: ForeignNameError."""
     refuse("fleet.utils.DistributedInfer", "paddle.jit.save and the engines of framework.inference")

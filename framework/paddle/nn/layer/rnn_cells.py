@@ -20,6 +20,7 @@ from framework.paddle.utils.structure import flatten
 
 @operation(name="full")
 def filled(shape: tuple[int, ...], dtype: str, value: Array) -> Array:
+    """A Tensor of one value."""
     return jnp.full(shape, value, types.to_numpy(dtype))
 
 
@@ -44,7 +45,8 @@ class RNNCellBase(Layer):
 
     @property
     def state_dtype(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} needs a property state_dtype to choose types")
+        """The types of the states, by default that of new Tensors."""
+        return types.get_default_dtype()
 
     def get_initial_states(
         self,
@@ -56,11 +58,7 @@ class RNNCellBase(Layer):
     ) -> Any:
         """States full of `init_value`, for the batch of `batch_ref` (a Tensor or a nest of them)."""
         batch = flatten(batch_ref)[0].shape[batch_dim_idx]
-        if dtype is None:
-            try:
-                dtype = self.state_dtype
-            except NotImplementedError:
-                dtype = types.get_default_dtype()
+        dtype = self.state_dtype if dtype is None else dtype
 
         def fill(shape: Any, dtype: Any) -> Any:
             if not _is_shape(shape):

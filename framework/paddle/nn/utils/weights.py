@@ -143,6 +143,7 @@ def spectral(
 def spectral_norm_step(
     weight: Array, u: Array, v: Array, dim: int, iterations: int, eps: float
 ) -> tuple[Array, Array, Array]:
+    """`spectral` as an operation: (weight, u, v)."""
     return spectral(weight, u, v, dim, iterations, eps)
 
 

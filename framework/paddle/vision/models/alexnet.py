@@ -49,4 +49,5 @@ class AlexNet(nn.Layer):
 
 
 def alexnet(pretrained: bool = False, **kwargs: Any) -> AlexNet:
+    """AlexNet."""
     return with_weights(AlexNet(**kwargs), pretrained, "alexnet")

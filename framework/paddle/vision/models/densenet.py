@@ -142,20 +142,25 @@ def _densenet(layers: int, pretrained: bool, kwargs: dict[str, Any]) -> DenseNet
 
 
 def densenet121(pretrained: bool = False, **kwargs: Any) -> DenseNet:
+    """DenseNet of 121 layers."""
     return _densenet(121, pretrained, kwargs)
 
 
 def densenet161(pretrained: bool = False, **kwargs: Any) -> DenseNet:
+    """DenseNet of 161 layers."""
     return _densenet(161, pretrained, kwargs)
 
 
 def densenet169(pretrained: bool = False, **kwargs: Any) -> DenseNet:
+    """DenseNet of 169 layers."""
     return _densenet(169, pretrained, kwargs)
 
 
 def densenet201(pretrained: bool = False, **kwargs: Any) -> DenseNet:
+    """DenseNet of 201 layers."""
     return _densenet(201, pretrained, kwargs)
 
 
 def densenet264(pretrained: bool = False, **kwargs: Any) -> DenseNet:
+    """DenseNet of 264 layers."""
     return _densenet(264, pretrained, kwargs)

@@ -107,4 +107,5 @@ class GoogLeNet(nn.Layer):
 
 
 def googlenet(pretrained: bool = False, **kwargs: Any) -> GoogLeNet:
+    """GoogLeNet."""
     return with_weights(GoogLeNet(**kwargs), pretrained, "googlenet")

@@ -174,4 +174,5 @@ class InceptionV3(nn.Layer):
 
 
 def inception_v3(pretrained: bool = False, **kwargs: Any) -> InceptionV3:
+    """Inception v3."""
     return with_weights(InceptionV3(**kwargs), pretrained, "inception_v3")

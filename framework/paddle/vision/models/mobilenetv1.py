@@ -56,4 +56,5 @@ class MobileNetV1(nn.Layer):
 
 
 def mobilenet_v1(pretrained: bool = False, scale: float = 1.0, **kwargs: Any) -> MobileNetV1:
+    """MobileNetV1."""
     return with_weights(MobileNetV1(scale=scale, **kwargs), pretrained, f"mobilenetv1_{scale}")

@@ -65,4 +65,5 @@ class MobileNetV2(nn.Layer):
 
 
 def mobilenet_v2(pretrained: bool = False, scale: float = 1.0, **kwargs: Any) -> MobileNetV2:
+    """MobileNetV2."""
     return with_weights(MobileNetV2(scale=scale, **kwargs), pretrained, f"mobilenetv2_{scale}")

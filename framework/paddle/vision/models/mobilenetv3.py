@@ -138,8 +138,10 @@ class MobileNetV3Large(MobileNetV3):
 
 
 def mobilenet_v3_small(pretrained: bool = False, scale: float = 1.0, **kwargs: Any) -> MobileNetV3Small:
+    """MobileNetV3, the smaller."""
     return with_weights(MobileNetV3Small(scale=scale, **kwargs), pretrained, f"mobilenet_v3_small_x{scale}")
 
 
 def mobilenet_v3_large(pretrained: bool = False, scale: float = 1.0, **kwargs: Any) -> MobileNetV3Large:
+    """MobileNetV3, the larger."""
     return with_weights(MobileNetV3Large(scale=scale, **kwargs), pretrained, f"mobilenet_v3_large_x{scale}")

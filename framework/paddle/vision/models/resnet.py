@@ -148,52 +148,65 @@ def _resnet(name: str, depth: int, pretrained: bool, kwargs: dict[str, Any], **f
 
 
 def resnet18(pretrained: bool = False, **kwargs: Any) -> ResNet:
+    """ResNet of 18 layers."""
     return _resnet("resnet18", 18, pretrained, kwargs)
 
 
 def resnet34(pretrained: bool = False, **kwargs: Any) -> ResNet:
+    """ResNet of 34 layers."""
     return _resnet("resnet34", 34, pretrained, kwargs)
 
 
 def resnet50(pretrained: bool = False, **kwargs: Any) -> ResNet:
+    """ResNet of 50 layers."""
     return _resnet("resnet50", 50, pretrained, kwargs)
 
 
 def resnet101(pretrained: bool = False, **kwargs: Any) -> ResNet:
+    """ResNet of 101 layers."""
     return _resnet("resnet101", 101, pretrained, kwargs)
 
 
 def resnet152(pretrained: bool = False, **kwargs: Any) -> ResNet:
+    """ResNet of 152 layers."""
     return _resnet("resnet152", 152, pretrained, kwargs)
 
 
 def resnext50_32x4d(pretrained: bool = False, **kwargs: Any) -> ResNet:
+    """ResNeXt of 50 layers with 32 groups of 4."""
     return _resnet("resnext50_32x4d", 50, pretrained, kwargs, groups=32, width=4)
 
 
 def resnext50_64x4d(pretrained: bool = False, **kwargs: Any) -> ResNet:
+    """ResNeXt of 50 layers with 64 groups of 4."""
     return _resnet("resnext50_64x4d", 50, pretrained, kwargs, groups=64, width=4)
 
 
 def resnext101_32x4d(pretrained: bool = False, **kwargs: Any) -> ResNet:
+    """ResNeXt of 101 layers with 32 groups of 4."""
     return _resnet("resnext101_32x4d", 101, pretrained, kwargs, groups=32, width=4)
 
 
 def resnext101_64x4d(pretrained: bool = False, **kwargs: Any) -> ResNet:
+    """ResNeXt of 101 layers with 64 groups of 4."""
     return _resnet("resnext101_64x4d", 101, pretrained, kwargs, groups=64, width=4)
 
 
 def resnext152_32x4d(pretrained: bool = False, **kwargs: Any) -> ResNet:
+    """ResNeXt of 152 layers with 32 groups of 4."""
     return _resnet("resnext152_32x4d", 152, pretrained, kwargs, groups=32, width=4)
 
 
 def resnext152_64x4d(pretrained: bool = False, **kwargs: Any) -> ResNet:
+    """ResNeXt of 152 layers with 64 groups of 4."""
     return _resnet("resnext152_64x4d", 152, pretrained, kwargs, groups=64, width=4)
 
 
 def wide_resnet50_2(pretrained: bool = False, **kwargs: Any) -> ResNet:
+    """ResNet of 50 layers, twice as wide inside."""
     return _resnet("wide_resnet50_2", 50, pretrained, kwargs, width=128)
 
 
 def wide_resnet101_2(pretrained: bool = False, **kwargs: Any) -> ResNet:
+    """ResNet of 101 layers, twice as wide inside."""
     return _resnet("wide_resnet101_2", 101, pretrained, kwargs, width=128)

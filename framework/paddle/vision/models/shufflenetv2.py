@@ -116,28 +116,35 @@ def _shufflenet(
 
 
 def shufflenet_v2_x0_25(pretrained: bool = False, **kwargs: Any) -> ShuffleNetV2:
+    """ShuffleNetV2 of 0.25 times the width."""
     return _shufflenet("x0_25", 0.25, pretrained, kwargs)
 
 
 def shufflenet_v2_x0_33(pretrained: bool = False, **kwargs: Any) -> ShuffleNetV2:
+    """ShuffleNetV2 of 0.33 times the width."""
     return _shufflenet("x0_33", 0.33, pretrained, kwargs)
 
 
 def shufflenet_v2_x0_5(pretrained: bool = False, **kwargs: Any) -> ShuffleNetV2:
+    """ShuffleNetV2 of 0.5 times the width."""
     return _shufflenet("x0_5", 0.5, pretrained, kwargs)
 
 
 def shufflenet_v2_x1_0(pretrained: bool = False, **kwargs: Any) -> ShuffleNetV2:
+    """ShuffleNetV2 of 1.0 times the width."""
     return _shufflenet("x1_0", 1.0, pretrained, kwargs)
 
 
 def shufflenet_v2_x1_5(pretrained: bool = False, **kwargs: Any) -> ShuffleNetV2:
+    """ShuffleNetV2 of 1.5 times the width."""
     return _shufflenet("x1_5", 1.5, pretrained, kwargs)
 
 
 def shufflenet_v2_x2_0(pretrained: bool = False, **kwargs: Any) -> ShuffleNetV2:
+    """ShuffleNetV2 of 2.0 times the width."""
     return _shufflenet("x2_0", 2.0, pretrained, kwargs)
 
 
 def shufflenet_v2_swish(pretrained: bool = False, **kwargs: Any) -> ShuffleNetV2:
+    """ShuffleNetV2 with swish."""
     return _shufflenet("swish", 1.0, pretrained, kwargs, act="swish")

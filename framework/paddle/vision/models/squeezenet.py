@@ -70,8 +70,10 @@ class SqueezeNet(nn.Layer):
 
 
 def squeezenet1_0(pretrained: bool = False, **kwargs: Any) -> SqueezeNet:
+    """SqueezeNet 1.0."""
     return with_weights(SqueezeNet("1.0", **kwargs), pretrained, "squeezenet1_0")
 
 
 def squeezenet1_1(pretrained: bool = False, **kwargs: Any) -> SqueezeNet:
+    """SqueezeNet 1.1."""
     return with_weights(SqueezeNet("1.1", **kwargs), pretrained, "squeezenet1_1")

@@ -64,16 +64,20 @@ def _vgg(depth: int, pretrained: bool, batch_norm: bool, kwargs: dict[str, Any])
 
 
 def vgg11(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
+    """VGG of 11 layers."""
     return _vgg(11, pretrained, batch_norm, kwargs)
 
 
 def vgg13(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
+    """VGG of 13 layers."""
     return _vgg(13, pretrained, batch_norm, kwargs)
 
 
 def vgg16(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
+    """VGG of 16 layers."""
     return _vgg(16, pretrained, batch_norm, kwargs)
 
 
 def vgg19(pretrained: bool = False, batch_norm: bool = False, **kwargs: Any) -> VGG:
+    """VGG of 19 layers."""
     return _vgg(19, pretrained, batch_norm, kwargs)

@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from framework.paddle.tensor import Tensor, as_array, wrap
 from framework.vision.transforms import functional as core
 
 
 def _is_pil_image(img: object) -> bool:
-    return isinstance(img, Image.Image)
+    return core.is_pil_image(img)
 
 
 def _is_numpy_image(img: object) -> bool:

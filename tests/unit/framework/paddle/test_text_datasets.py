@@ -27,13 +27,13 @@ def _archive(path: Path, files: Mapping[str, bytes]) -> Path:
 def test_housing_is_split_and_scaled(tmp_path: Path) -> None:
     rows = np.arange(70, dtype=float).reshape(5, 14)
     path = tmp_path / "housing.data"
-    path.write_text("\n".join(" ".join(map(str, row)) for row in rows))
+    path.write_text("\n".join(" ".join(map(str, row)) for row in rows), encoding="utf-8")
     train, test = (paddle.text.UCIHousing(path, mode) for mode in ("train", "test"))
     assert (len(train), len(test)) == (4, 1)
     features, price = test[0]
     np.testing.assert_allclose(features, np.full(13, 0.5))
     assert price.tolist() == [69.0] and price.dtype == np.float32
-    path.write_text("1 2 3")
+    path.write_text("1 2 3", encoding="utf-8")
     with pytest.raises(FormatError):
         paddle.text.UCIHousing(path)
 
@@ -48,7 +48,7 @@ def test_reviews_become_word_numbers(tmp_path: Path) -> None:
         },
     )
     train = paddle.text.Imdb(path, cutoff=1)
-    assert train.word_idx == {b"film": 0, b"good": 1, b"<unk>": 2}
+    assert train.word_idx == {b"film": 0, b"good": 1, "<unk>": 2}
     assert [(words.tolist(), label.tolist()) for words, label in train] == [([1, 1, 0], [0]), ([2, 0], [1])]
 
 
@@ -58,11 +58,12 @@ def test_sentences_become_windows_or_sequences(tmp_path: Path) -> None:
         {
             "./simple-examples/data/ptb.train.txt": b"a b a\nb\n",
             "./simple-examples/data/ptb.valid.txt": b"a c\n",
+            "./simple-examples/data/ptb.test.txt": b"a c\n",
         },
     )
     grams = paddle.text.Imikolov(path, "NGRAM", 3, min_word_freq=1)
     # Three sentences have three marks each, a stands three times, b twice, c once.
-    assert grams.word_idx == {b"<e>": 0, b"<s>": 1, b"a": 2, b"b": 3, b"<unk>": 4}
+    assert grams.word_idx == {"<e>": 0, "<s>": 1, b"a": 2, b"b": 3, "<unk>": 4}
     assert [tuple(int(x) for x in sample) for sample in grams] == [(1, 2, 3), (2, 3, 2), (3, 2, 0), (1, 3, 0)]
     pairs = paddle.text.Imikolov(path, "SEQ", mode="test", min_word_freq=1)
     assert [part.tolist() for part in pairs[0]] == [[1, 2, 4], [2, 4, 0]]
@@ -76,7 +77,7 @@ def test_pairs_of_sentences(tmp_path: Path) -> None:
     )
     pairs = paddle.text.WMT14(path, "test", dict_size=5)
     assert [[part.tolist() for part in sample] for sample in pairs] == [[[0, 3, 4, 1], [0, 4, 2], [4, 2, 1]]]
-    assert pairs.get_dict(reverse=True)[0][3] == b"a"
+    assert pairs.get_dict(reverse=True)[0][3] == "a"
     path = _archive(tmp_path / "wmt16.tgz", {"wmt16/train": b"a b a\tx y\n", "wmt16/val": b"b q\tx\n"})
     pairs = paddle.text.WMT16(path, "val", 5, 4, lang="de")
     assert pairs.get_dict("de") == {"<s>": 0, "<e>": 1, "<unk>": 2, "x": 3, "y": 4}
@@ -102,7 +103,9 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
 
 
 def test_hub_takes_entries_of_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "hubconf.py").write_text('def net(size=1):\n    "A net."\n    return size + 1\n')
+    (tmp_path / "hubconf.py").write_text(
+        'def net(size=1):\n    "A net."\n    return size + 1\n', encoding="utf-8"
+    )
     folder = str(tmp_path)
     assert paddle.hub.list(folder, source="local") == ["net"]
     assert paddle.hub.help(folder, "net", source="local") == "A net."

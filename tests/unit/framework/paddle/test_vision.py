@@ -122,9 +122,15 @@ def test_a_model_trains_and_takes_another_head() -> None:
     net = M.resnet18(num_classes=0)
     assert "fc.weight" not in net.state_dict() and "layer4.1.bn2._variance" in net.state_dict()
     with pytest.raises(HubError):
-        M.vgg11(pretrained=True)
+        M.mobilenet_v1(pretrained=True, scale=0.25)
     with pytest.raises(ShapeError):
         M.ShuffleNetV2(scale=3.0)
     lenet = M.LeNet()
     lenet(paddle.zeros([2, 1, 28, 28])).backward()
     assert lenet.fc[2].bias.grad.numpy().tolist() == [2.0] * 10
+
+
+def test_datasets_are_those_of_paddle_io() -> None:
+    """Model.fit makes batches of what is a Dataset."""
+    assert issubclass(paddle.vision.datasets.MNIST, paddle.io.Dataset)
+    assert not issubclass(list, paddle.io.Dataset)

@@ -1,18 +1,17 @@
-"""`paddle.sparse.nn`: activations of sparse Tensors. Convolutions and pooling over sparse points are not offered."""
+"""`paddle.sparse.nn.functional`: activations of the values that are kept."""
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import jax.numpy as jnp
 
+from framework.core.errors import ShapeError
 from framework.paddle.dispatch import Array, operation
-from framework.paddle.nn import Layer
 from framework.paddle.nn import functional as dense
 from framework.paddle.sparse.tensor import SparseTensor
 
-__all__ = ["LeakyReLU", "ReLU", "ReLU6", "Softmax"]
+__all__ = ["leaky_relu", "relu", "relu6", "softmax"]
 
 
 def relu(x: SparseTensor, name: str | None = None) -> Any:
@@ -40,50 +39,12 @@ def _softmax_of_groups(values: Array, groups: Array, count: int) -> Array:
 def softmax(x: SparseTensor, axis: int = -1, name: str | None = None) -> Any:
     """The softmax of the kept elements of each row, along the last axis."""
     if axis not in (-1, x.ndim - 1):
-        raise ValueError(f"softmax of sparse Tensors runs along the last axis, received axis={axis}")
+        raise ShapeError(
+            "the softmax of a sparse Tensor runs along its last axis",
+            where="paddle.sparse.nn.functional.softmax",
+            received=f"axis={axis} of {x.ndim} dimensions",
+        )
     coo = x.coo()
     rows = coo.flat() // x.shape[-1]
     count = int(rows.max()) + 1 if rows.size else 0
     return x.like(_softmax_of_groups(x.values(), rows, count))
-
-
-functional = SimpleNamespace(relu=relu, relu6=relu6, leaky_relu=leaky_relu, softmax=softmax)
-
-
-class ReLU(Layer):
-    """`relu` as a layer."""
-
-    def __init__(self, name: str | None = None) -> None:
-        super().__init__()
-
-    def forward(self, x: Any) -> Any:
-        return relu(x)
-
-
-class ReLU6(ReLU):
-    """`relu6` as a layer."""
-
-    def forward(self, x: Any) -> Any:
-        return relu6(x)
-
-
-class LeakyReLU(Layer):
-    """`leaky_relu` as a layer."""
-
-    def __init__(self, negative_slope: float = 0.01, name: str | None = None) -> None:
-        super().__init__()
-        self._negative_slope = negative_slope
-
-    def forward(self, x: Any) -> Any:
-        return leaky_relu(x, self._negative_slope)
-
-
-class Softmax(Layer):
-    """`softmax` as a layer."""
-
-    def __init__(self, axis: int = -1, name: str | None = None) -> None:
-        super().__init__()
-        self._axis = axis
-
-    def forward(self, x: Any) -> Any:
-        return softmax(x, self._axis)

@@ -1,0 +1,49 @@
+"""`paddle.sparse.nn`: activations of sparse Tensors. Convolutions and pooling over sparse points are not offered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from framework.paddle.nn import Layer
+from framework.paddle.sparse.nn import functional
+
+__all__ = ["LeakyReLU", "ReLU", "ReLU6", "Softmax"]
+
+
+class ReLU(Layer):
+    """`relu` as a layer."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__()
+
+    def forward(self, x: Any) -> Any:
+        return functional.relu(x)
+
+
+class ReLU6(ReLU):
+    """`relu6` as a layer."""
+
+    def forward(self, x: Any) -> Any:
+        return functional.relu6(x)
+
+
+class LeakyReLU(Layer):
+    """`leaky_relu` as a layer."""
+
+    def __init__(self, negative_slope: float = 0.01, name: str | None = None) -> None:
+        super().__init__()
+        self._negative_slope = negative_slope
+
+    def forward(self, x: Any) -> Any:
+        return functional.leaky_relu(x, self._negative_slope)
+
+
+class Softmax(Layer):
+    """`softmax` as a layer."""
+
+    def __init__(self, axis: int = -1, name: str | None = None) -> None:
+        super().__init__()
+        self._axis = axis
+
+    def forward(self, x: Any) -> Any:
+        return functional.softmax(x, self._axis)
