@@ -39,7 +39,7 @@ def train(name, level):
 
 
 train("plain", "O0")
-train("mixed", "O1")  # Paddle 2.6 leaves float32 as it is on the CPU
+train("mixed", "O1")  # which Paddle 2.6 does on GPUs alone: float32 stays float32 on the CPU
 with paddle.amp.auto_cast(dtype="bfloat16"):
     product = paddle.matmul(X, X, transpose_y=True)
     total = paddle.nn.functional.softmax(product)

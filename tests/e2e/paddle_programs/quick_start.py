@@ -35,8 +35,11 @@ paddle.seed(1)
 lenet = paddle.vision.models.LeNet(num_classes=10)
 start(lenet)
 model = paddle.Model(lenet)
+rate = 0.001
+if EPOCHS:
+    rate = paddle.optimizer.lr.CosineAnnealingDecay(0.002, T_max=EPOCHS * (len(train) // 64 + 1))
 model.prepare(
-    paddle.optimizer.Adam(learning_rate=0.001, parameters=model.parameters()),
+    paddle.optimizer.Adam(learning_rate=rate, parameters=model.parameters()),
     paddle.nn.CrossEntropyLoss(),
     Accuracy(topk=(1, 2)),
 )
