@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import jax.numpy as jnp
 
@@ -75,8 +75,6 @@ class Distribution:
 
     def kl_divergence(self, other: Distribution) -> Tensor:
         """The Kullback-Leibler divergence from this distribution to `other`, in nats."""
-        from framework.paddle.distribution.kl import kl_divergence
-
         return kl_divergence(self, other)
 
     def _extend_shape(self, sample_shape: Sizes) -> tuple[int, ...]:
@@ -103,3 +101,42 @@ def aligned(*tensors: Tensor) -> Sequence[Tensor]:
     """The Tensors in the shape that they have together."""
     first = tensors[0].shape
     return tensors if all(t.shape == first for t in tensors) else broadcast_tensors(list(tensors))
+
+
+Rule = TypeVar("Rule", bound=Callable[..., Any])
+# (class of p, class of q) -> the divergence from p to q; kl.py fills it.
+KL_RULES: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
+
+
+def register_kl(cls_p: type[Distribution], cls_q: type[Distribution]) -> Callable[[Rule], Rule]:
+    """A decorator: `f(p, q)` is the divergence from distributions of `cls_p` to those of `cls_q`."""
+    for kind in (cls_p, cls_q):
+        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
+            raise TypeError(f"register_kl takes subclasses of Distribution, not {kind!r}")
+
+    def register(rule: Rule) -> Rule:
+        KL_RULES[cls_p, cls_q] = rule
+        return rule
+
+    return register
+
+
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
+    """The Kullback-Leibler divergence from p to q, in nats, of batch_shape.
+
+    Raises:
+        NotImplementedError: no rule is registered for these classes or their bases.
+    """
+    for left in type(p).__mro__:
+        for right in type(q).__mro__:
+            if (left, right) in KL_RULES:
+                return KL_RULES[left, right](p, q)
+    raise no_kl_rule(p, q)
+
+
+def no_kl_rule(p: Distribution, q: Distribution) -> NotImplementedError:
+    """The error for two distributions without a rule."""
+    return NotImplementedError(
+        f"no Kullback-Leibler divergence from {type(p).__name__} to {type(q).__name__}: register one with "
+        "paddle.distribution.register_kl"
+    )

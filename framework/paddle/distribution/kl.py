@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 from framework.paddle.distribution.bernoulli import Bernoulli, kl_bernoulli
 from framework.paddle.distribution.beta import Beta, kl_beta
 from framework.paddle.distribution.categorical import Categorical, kl_categorical
 from framework.paddle.distribution.cauchy import Cauchy, kl_cauchy
 from framework.paddle.distribution.dirichlet import Dirichlet, kl_dirichlet
-from framework.paddle.distribution.distribution import Distribution
+from framework.paddle.distribution.distribution import KL_RULES, no_kl_rule
+from framework.paddle.distribution.distribution import kl_divergence as kl_divergence
+from framework.paddle.distribution.distribution import register_kl as register_kl
 from framework.paddle.distribution.exponential_family import ExponentialFamily, normalizer_and_slopes
 from framework.paddle.distribution.geometric import Geometric, kl_geometric
 from framework.paddle.distribution.laplace import Laplace, kl_laplace
@@ -19,48 +18,12 @@ from framework.paddle.distribution.normal import Normal, kl_normal
 from framework.paddle.distribution.uniform import Uniform, kl_uniform
 from framework.paddle.tensor import Tensor
 
-Rule = TypeVar("Rule", bound=Callable[..., Any])
-_RULES: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
-
-
-def register_kl(cls_p: type[Distribution], cls_q: type[Distribution]) -> Callable[[Rule], Rule]:
-    """A decorator: `f(p, q)` is the divergence from distributions of `cls_p` to those of `cls_q`."""
-    for kind in (cls_p, cls_q):
-        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
-            raise TypeError(f"register_kl takes subclasses of Distribution, not {kind!r}")
-
-    def register(rule: Rule) -> Rule:
-        _RULES[cls_p, cls_q] = rule
-        return rule
-
-    return register
-
-
-def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """The Kullback-Leibler divergence from p to q, in nats, of batch_shape.
-
-    Raises:
-        NotImplementedError: no rule is registered for these classes or their bases.
-    """
-    for left in type(p).__mro__:
-        for right in type(q).__mro__:
-            if (left, right) in _RULES:
-                return _RULES[left, right](p, q)
-    raise _unknown(p, q)
-
-
-def _unknown(p: Distribution, q: Distribution) -> NotImplementedError:
-    return NotImplementedError(
-        f"no Kullback-Leibler divergence from {type(p).__name__} to {type(q).__name__}: register one with "
-        "paddle.distribution.register_kl"
-    )
-
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _kl_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     """Within a family: the Bregman divergence of its log-normalizer."""
     if type(p) is not type(q):
-        raise _unknown(p, q)
+        raise no_kl_rule(p, q)
     normalizer, slopes, natural = normalizer_and_slopes(p)
     others = q._natural_parameters
     total = q._log_normalizer(*others) - normalizer
@@ -70,7 +33,7 @@ def _kl_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     return total
 
 
-_RULES |= {
+KL_RULES |= {
     (Bernoulli, Bernoulli): lambda p, q: kl_bernoulli(p.probs, q.probs),
     (Beta, Beta): lambda p, q: kl_beta(p.alpha, p.beta, q.alpha, q.beta),
     (Categorical, Categorical): lambda p, q: kl_categorical(p.logits, q.logits),

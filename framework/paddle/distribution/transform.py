@@ -38,15 +38,14 @@ class Transform:
     """
 
     _type = Type.INJECTION
+    _transformed: Any  # TransformedDistribution, whose module sets it
     in_rank = 0
     out_rank = 0
 
     def __call__(self, input: Any) -> Any:
         """Of a Tensor its value, of a Distribution the transformed one, of a Transform both one after another."""
         if isinstance(input, Distribution):
-            from framework.paddle.distribution.transformed_distribution import TransformedDistribution
-
-            return TransformedDistribution(input, [self])
+            return self._transformed(input, [self])
         if isinstance(input, Transform):
             return ChainTransform([self, input])
         return self.forward(input)

@@ -60,3 +60,6 @@ class TransformedDistribution(Distribution):
             y = x
         found = sum_last(self._base.log_prob(y), rank - len(self._base.event_shape))
         return found if total is None else found - total
+
+
+Transform._transformed = TransformedDistribution
