@@ -50,7 +50,7 @@ def save(obj: Any, path: str | os.PathLike[str] | BinaryIO, protocol: int = 4, *
         )
     if configs.get("use_binary_format"):
         if not isinstance(obj, Tensor):
-            raise NotImplementedError(
+            raise TypeError(
                 f"paddle.save: use_binary_format is for one Tensor, received {type(obj).__name__}"
             )
         data = tensor_record(obj.numpy())
@@ -183,7 +183,7 @@ def _with_names(obj: Any) -> Any:
     if isinstance(obj, list | tuple | set) or not isinstance(
         obj, bool | int | float | complex | str | bytes | np.ndarray | np.generic | None
     ):
-        raise NotImplementedError(
+        raise TypeError(
             f"paddle.save writes Tensors, arrays, numbers, text and dicts, lists and tuples of them, received "
             f"{type(obj).__name__}"
         )

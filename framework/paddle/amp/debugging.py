@@ -7,16 +7,19 @@ import enum
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from framework.core.errors import ForeignNameError
 from framework.paddle.dispatch import Compiled
 from framework.paddle.mode import _route, mode
 from framework.paddle.tensor import Tensor, wrap
 
 
 class DebugMode(enum.Enum):
+    """What a checker of Tensors looks for, and whether it stops."""
+
     CHECK_NAN_INF_AND_ABORT = 0
     CHECK_NAN_INF = 1
     CHECK_ALL_FOR_OVERFLOW = 2
@@ -199,6 +202,7 @@ def enable_tensor_checker(checker_config: TensorCheckerConfig) -> None:
 
 
 def disable_tensor_checker() -> None:
+    """Stop what `enable_tensor_checker` began."""
     _set_watch("checker", None)
 
 
@@ -208,11 +212,12 @@ def compare_accuracy(
     output_filename: str,
     loss_scale: float = 1,
     dump_all_tensors: bool = False,
-) -> None:
+) -> NoReturn:
     """Paddle compares the logs that its own CUDA kernels dump; operations here write none."""
-    raise NotImplementedError(
-        "paddle.amp.debugging.compare_accuracy reads logs of Paddle's CUDA kernels, which are not written here: "
-        "compare the outputs of two runs, or use collect_operator_stats and enable_tensor_checker"
+    raise ForeignNameError(
+        "operations here write no logs to compare",
+        where="paddle.amp.debugging.compare_accuracy",
+        fix="compare the outputs of two runs, or use collect_operator_stats and enable_tensor_checker",
     )
 
 

@@ -58,7 +58,7 @@ class LBFGS(Optimizer):
         self.state: dict[str, Any] = {}
 
     def _rule(self, param: Tensor, group: Any) -> Rule:
-        raise NotImplementedError("LBFGS moves all parameters together: call step(closure)")
+        raise RuntimeError("LBFGS moves all parameters together: call step(closure)")
 
     def state_dict(self) -> dict[str, Any]:
         """The counts, the last direction and gradient, and the pairs of changes, as Tensors."""
@@ -90,7 +90,7 @@ class LBFGS(Optimizer):
         parameters: object = None,
         no_grad_set: object = None,
     ) -> Any:
-        raise NotImplementedError("LBFGS needs a function that computes the loss again: call step(closure)")
+        raise RuntimeError("LBFGS needs a function that computes the loss again: call step(closure)")
 
     def _gradient(self) -> np.ndarray:
         grads = [

@@ -41,12 +41,16 @@ class Rule:
 
 @dataclass(frozen=True)
 class SGD(Rule):
+    """p - lr g."""
+
     def update(self, p: jax.Array, g: jax.Array, lr: jax.Array, state: State) -> tuple[jax.Array, State]:
         return p - lr * g, state
 
 
 @dataclass(frozen=True)
 class Momentum(Rule):
+    """A velocity v = momentum v + g, and p - lr v; Nesterov: p - lr (g + momentum v). Source: Sutskever et al. 2013."""
+
     momentum: float = 0.9
     nesterov: bool = False
 
@@ -62,6 +66,8 @@ class Momentum(Rule):
 
 @dataclass(frozen=True)
 class Adam(Rule):
+    """Moments with bias corrected. Source: Kingma and Ba 2015."""
+
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
@@ -97,6 +103,8 @@ class Adam(Rule):
 
 @dataclass(frozen=True)
 class AdamW(Adam):
+    """Adam with the decay apart from the gradient. Source: Loshchilov and Hutter 2019."""
+
     decay: float = 0.01
     ratio: float = 1.0
 
@@ -109,6 +117,8 @@ class AdamW(Adam):
 
 @dataclass(frozen=True)
 class Adamax(Adam):
+    """Adam with the infinity norm. Source: Kingma and Ba 2015."""
+
     def slots(self) -> Mapping[str, Slot]:
         return {
             "moment": Slot(),
@@ -127,6 +137,8 @@ class Adamax(Adam):
 
 @dataclass(frozen=True)
 class Adagrad(Rule):
+    """Divides by the root of the sum of squares. Source: Duchi et al. 2011."""
+
     epsilon: float = 1e-6
     start: float = 0.0
 
@@ -140,6 +152,8 @@ class Adagrad(Rule):
 
 @dataclass(frozen=True)
 class Adadelta(Rule):
+    """Steps in the units of the parameter. Source: Zeiler 2012."""
+
     epsilon: float = 1e-6
     rho: float = 0.95
 
@@ -157,6 +171,8 @@ class Adadelta(Rule):
 
 @dataclass(frozen=True)
 class RMSProp(Rule):
+    """Divides by the root of a running mean of squares. Source: Hinton 2012."""
+
     epsilon: float = 1e-6
     rho: float = 0.95
     momentum: float = 0.0
@@ -178,6 +194,8 @@ class RMSProp(Rule):
 
 @dataclass(frozen=True)
 class Lamb(Adam):
+    """Adam scaled by the ratio of norms, a parameter at a time. Source: You et al. 2020."""
+
     decay: float = 0.01
     always_adapt: bool = False
 

@@ -35,6 +35,7 @@ def concrete(values: np.ndarray) -> jax.Array:
 
 
 def regularizer_of(decay: Any) -> Any:
+    """A regularizer of what `weight_decay` takes: a number is a coefficient of L2."""
     return L2Decay(decay) if isinstance(decay, float | int) else decay
 
 
@@ -49,6 +50,7 @@ def entry_of(state: Mapping[str, Any], name: str) -> str | None:
 
 
 def load_into(tensor: Tensor, value: Any) -> None:
+    """Set an entry of the state. Raises: ShapeError: the value has another shape or type."""
     array = as_array(value)
     if array.shape != tensor._value.shape or array.dtype != tensor._value.dtype:
         raise ShapeError(
