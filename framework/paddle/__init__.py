@@ -49,6 +49,7 @@ _PACKAGES = (
     *(
         "amp",
         "autograd",
+        "base",
         "callbacks",
         "device",
         "distributed",

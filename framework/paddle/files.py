@@ -17,7 +17,7 @@ import numpy as np
 
 from framework.core.errors import FormatError
 from framework.io.interop.lod_tensor import tensor_record
-from framework.io.interop.paddle import NAME_TABLE, read_pickle, read_tensor
+from framework.io.interop.paddle import NAME_TABLE, read_first_pickle, read_tensor
 from framework.io.interop.pdparams_writer import write_pickle
 from framework.io.interop.pickle_writer import check_plain, write_plain
 from framework.io.interop.pickled import NamedArray
@@ -80,7 +80,9 @@ def load(path: str | os.PathLike[str] | BinaryIO, **configs: Any) -> Any:
         FormatError: the file is damaged, or a pickle that holds anything but data.
     """
     _check_options(configs, _LOAD_OPTIONS, "load")
+    start = None  # of a stream, which is left behind what was read: more may follow
     if isinstance(path, io.IOBase):
+        start = path.tell()
         source = Source("paddle.load", memoryview(path.read()))
     elif isinstance(path, str | os.PathLike):
         source = _file(os.fspath(path))
@@ -89,10 +91,10 @@ def load(path: str | os.PathLike[str] | BinaryIO, **configs: Any) -> Any:
     as_numpy = bool(configs.get("return_numpy"))
     if bytes(source.data[:1]) != _PICKLE:
         array, end = read_tensor(source, 0)
-        if end != len(source.data):
-            raise source.error("this is no file that paddle.save writes", end)
+        _left_behind(path, start, end, source)
         return _array(array) if as_numpy else _tensor(array)
-    state = read_pickle(source, uint16_is_bfloat16=not as_numpy)
+    state, end = read_first_pickle(source, uint16_is_bfloat16=not as_numpy)
+    _left_behind(path, start, end, source)
     if isinstance(state, dict) and NAME_TABLE in state:
         names = state[NAME_TABLE]
         for key, name in names.items():
@@ -109,6 +111,14 @@ def _check_options(given: Mapping[str, Any], known: tuple[str, ...], where: str)
     unknown = [name for name in given if name not in known]
     if unknown:
         raise ValueError(f"paddle.{where} has no option {unknown[0]!r}; it has {', '.join(known)}")
+
+
+def _left_behind(path: Any, start: int | None, end: int, source: Source) -> None:
+    """Set a stream to the end of what was read; a file has to end there."""
+    if start is not None:
+        path.seek(start + end)
+    elif end != len(source.data):
+        raise source.error("the file goes on behind what paddle.save writes", end)
 
 
 def _file(path: str) -> Source:

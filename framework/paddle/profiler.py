@@ -17,18 +17,26 @@ log = logging.getLogger("oar")
 
 
 class ProfilerState(enum.Enum):
+    """What the profiler does in a step."""
+
     CLOSED, READY, RECORD, RECORD_AND_RETURN = range(4)
 
 
 class ProfilerTarget(enum.Enum):
+    """Devices; jax traces all that are there."""
+
     CPU, GPU, XPU, CUSTOM_DEVICE = range(4)
 
 
 class SortedKeys(enum.Enum):
+    """Orders of tables; the tables are in TensorBoard."""
+
     CPUTotal, CPUAvg, CPUMax, CPUMin, GPUTotal, GPUAvg, GPUMax, GPUMin = range(8)
 
 
 class SummaryView(enum.Enum):
+    """Tables; see SortedKeys."""
+
     DeviceView, OverView, ModelView, DistributedView, KernelView, OperatorView = range(6)
     MemoryView, MemoryManipulationView, UDFView = range(6, 9)
 

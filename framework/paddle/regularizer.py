@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
+
 from framework.optimizer.regularizer import WeightDecay
 from framework.paddle.tensor import Tensor, wrap
+from framework.paddle.x64 import x64
 
 
 class WeightDecayRegularizer:
@@ -20,7 +23,8 @@ class WeightDecayRegularizer:
 
     def __call__(self, param: Tensor, grad: Tensor, block: object = None) -> Tensor:
         """The term that is added to the gradient."""
-        return wrap(self.decay.add_to(grad._value * 0, param._value))
+        with x64():
+            return wrap(self.decay.add_to(jnp.zeros_like(param._value), param._value))
 
 
 class L1Decay(WeightDecayRegularizer):

@@ -92,6 +92,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
+    """Make the attributes plain ones again when nobody watches any more."""
     global _watching
     with _lock:
         _watching -= 1

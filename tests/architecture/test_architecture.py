@@ -514,6 +514,8 @@ def test_no_code_from_data() -> None:
             continue
         for call in calls(source):
             name = dotted(call.func)
+            if (source.path, name) == ("framework/paddle/jit/ast_transform.py", "compile"):
+                continue  # the source of a function that is loaded already, rewritten
             shell = keyword(call, "shell")
             if (
                 name in ("eval", "exec", "compile", "__import__", "os.system", "os.popen", "marshal.loads")

@@ -98,6 +98,11 @@ def _another(default: str | None, ours: Any) -> bool:
         return False
 
 
+def _refuses(value: Any) -> bool:
+    """Whether a function is there so that its import works, and raises when it is called."""
+    return inspect.isfunction(value) and value.__annotations__.get("return") == "NoReturn"
+
+
 @dataclass(frozen=True)
 class Row:
     """A name and what is to be said of it: `missing` is the reason why it is not there, or ""."""
@@ -122,7 +127,10 @@ def rows() -> Iterator[Row]:
                 raise KeyError(name.full) from None
             yield Row(name, why, "")
         else:
-            yield Row(name, "", differs(name, value))
+            if _refuses(value):
+                yield Row(name, reason(name.full) or "raises an error that says what to do instead", "")
+            else:
+                yield Row(name, "", differs(name, value))
 
 
 def counts_table() -> str:

@@ -103,15 +103,21 @@ def read_pickle(source: Source, *, uint16_is_bfloat16: bool = True) -> Any:
 
     Raises FormatError for a damaged file and for a pickle that holds anything but data.
     """
-    value, end = PickleReader(source, ALLOWED, fix=_RESAVE).run()
+    state, end = read_first_pickle(source, uint16_is_bfloat16=uint16_is_bfloat16)
     if end != len(source.data):
         raise source.error(
             "the file goes on behind its pickle", end, received=f"{len(source.data) - end} bytes"
         )
+    return state
+
+
+def read_first_pickle(source: Source, *, uint16_is_bfloat16: bool = True) -> tuple[Any, int]:
+    """`read_pickle` of a stream that may hold more: the data and the position behind it."""
+    value, end = PickleReader(source, ALLOWED, fix=_RESAVE).run()
     state = to_plain(source, value, _to_bfloat16 if uint16_is_bfloat16 else lambda array: array)
     if isinstance(state, dict):
         _join_slices(source, state)
-    return state
+    return state, end
 
 
 def without_names(value: Any) -> Any:

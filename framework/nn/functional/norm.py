@@ -22,8 +22,10 @@ from framework.nn.functional.conv import channel_sums
 from framework.nn.functional.lowering import Platform, choose, jitted
 
 
-def _check_channels(name: str, x: jax.Array, *vectors: jax.Array | None) -> None:
+def _check_channels(name: str, x: jax.Array, *vectors: jax.Array | None, first: bool = False) -> None:
     given = [v.shape for v in vectors if v is not None]
+    if first and x.ndim > 1 and all(shape == (x.shape[1],) for shape in given):
+        return
     if x.ndim < 2 or any(shape != (x.shape[-1],) for shape in given):
         channels = given[0][0] if given and len(set(given)) == len(given[0]) == 1 else None
         raise ShapeError(
@@ -48,42 +50,58 @@ def _rows(x: jax.Array) -> jax.Array:
     return x.reshape(x.shape[0], -1, *x.shape[-2:])
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
+def _sums(arrays: Sequence[jax.Array], first: bool) -> list[jax.Array]:
+    """The sums over all axes but the channels, of several arrays in one pass."""
+    if not first:
+        return channel_sums([_rows(a) for a in arrays])
+    flat = tuple(a.reshape(*a.shape[:2], -1) for a in arrays)
+    zeros = tuple(jnp.zeros((), a.dtype) for a in arrays)
+    rows = lax.reduce(flat, zeros, lambda a, b: [p + q for p, q in zip(a, b)], (2,))
+    return [row.sum(0) for row in rows]
+
+
+def _along(vector: jax.Array, x: jax.Array, first: bool) -> jax.Array:
+    """One value for each channel, to be combined with x."""
+    return vector.reshape(-1, *(1,) * (x.ndim - 2)) if first else vector
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
 def _batch_normalise(
-    x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float
+    x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float, first: bool
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(y, mean, biased variance) with both sums taken in one pass over x; mean and variance carry no gradient."""
-    rows = _rows(x)
-    count, wide = math.prod(x.shape[:-1]), wide_type(x.dtype)
+    count, wide = x.size // weight.size, wide_type(x.dtype)
     # Sums around one pixel instead of zero: the difference of squares then keeps its digits when the mean is large.
-    pivot = lax.stop_gradient(rows[0, 0, 0]).astype(wide)
-    moved = rows.astype(wide) - pivot
-    total, squares = channel_sums([moved, moved * moved])
+    pixel = x.reshape(*x.shape[:2], -1)[0, :, 0] if first else x.reshape(-1, x.shape[-1])[0]
+    pivot = lax.stop_gradient(pixel).astype(wide)
+    moved = x.astype(wide) - _along(pivot, x, first)
+    total, squares = _sums([moved, moved * moved], first)
     shift = total / count
     variance = jnp.maximum(squares / count - shift * shift, 0.0)
     mean = pivot + shift
     scale = lax.rsqrt(variance + epsilon) * weight
-    y = (x.astype(wide) - mean) * scale + bias
+    y = (x.astype(wide) - _along(mean, x, first)) * _along(scale, x, first) + _along(bias, x, first)
     return y.astype(x.dtype), mean, variance
 
 
 def _batch_normalise_fwd(
-    x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float
+    x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float, first: bool
 ) -> tuple[Moments, tuple[jax.Array, ...]]:
-    out: Any = _batch_normalise(x, weight, bias, epsilon)  # custom_vjp loses the type
+    out: Any = _batch_normalise(x, weight, bias, epsilon, first)  # custom_vjp loses the type
     return out, (x, out[1], lax.rsqrt(out[2] + epsilon), weight, bias)
 
 
 def _batch_normalise_bwd(
-    epsilon: float, saved: tuple[jax.Array, ...], cotangents: Moments
+    epsilon: float, first: bool, saved: tuple[jax.Array, ...], cotangents: Moments
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     x, mean, inverse, weight, bias = saved
     dy = cotangents[0].astype(mean.dtype)
-    count = math.prod(x.shape[:-1])
-    centred = x.astype(mean.dtype) - mean
-    dbias, products = channel_sums([_rows(dy), _rows(dy * centred)])
+    count = x.size // weight.size
+    centred = x.astype(mean.dtype) - _along(mean, x, first)
+    dbias, products = _sums([dy, dy * centred], first)
     dweight = products * inverse
-    dx = (dy - dbias / count - centred * (inverse * dweight / count)) * (inverse * weight)
+    slope = _along(inverse * dweight / count, x, first)
+    dx = (dy - _along(dbias / count, x, first) - centred * slope) * _along(inverse * weight, x, first)
     return dx.astype(x.dtype), dweight.astype(weight.dtype), dbias.astype(bias.dtype)
 
 
@@ -91,17 +109,19 @@ _batch_normalise.defvjp(_batch_normalise_fwd, _batch_normalise_bwd)
 
 
 def _plain_normalise(
-    x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float
+    x: jax.Array, weight: jax.Array, bias: jax.Array, epsilon: float, first: bool
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     wide = x.astype(wide_type(x.dtype))
-    axes = tuple(range(x.ndim - 1))
+    axes = (0, *range(2, x.ndim)) if first else tuple(range(x.ndim - 1))
     mean = wide.mean(axes)
-    variance = jnp.square(wide - mean).mean(axes)
-    y = (wide - mean) * (lax.rsqrt(variance + epsilon) * weight) + bias
+    centred = wide - _along(mean, x, first)
+    variance = jnp.square(centred).mean(axes)
+    scale = lax.rsqrt(variance + epsilon) * weight
+    y = centred * _along(scale, x, first) + _along(bias, x, first)
     return y.astype(x.dtype), mean, variance
 
 
-@jitted("momentum", "epsilon", "on")
+@jitted("momentum", "epsilon", "on", "first")
 def _batch_norm_train(
     x: jax.Array,
     running_mean: jax.Array,
@@ -111,14 +131,15 @@ def _batch_norm_train(
     momentum: float,
     epsilon: float,
     on: Platform,
+    first: bool,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    channels, wide = x.shape[-1], wide_type(x.dtype)
+    channels, wide = x.shape[1 if first else -1], wide_type(x.dtype)
     weight = jnp.ones(channels, wide) if weight is None else weight.astype(wide)
     bias = jnp.zeros(channels, wide) if bias is None else bias.astype(wide)
     y, mean, variance = choose(
         on,
-        lambda x, w, b: _batch_normalise(x, w, b, epsilon),
-        lambda x, w, b: _plain_normalise(x, w, b, epsilon),
+        lambda x, w, b: _batch_normalise(x, w, b, epsilon, first),
+        lambda x, w, b: _plain_normalise(x, w, b, epsilon, first),
         x,
         weight,
         bias,
@@ -131,7 +152,7 @@ def _batch_norm_train(
     return y, average(running_mean, mean), average(running_var, variance)
 
 
-@jitted("epsilon")
+@jitted("epsilon", "first")
 def _batch_norm_eval(
     x: jax.Array,
     running_mean: jax.Array,
@@ -139,13 +160,14 @@ def _batch_norm_eval(
     weight: jax.Array | None,
     bias: jax.Array | None,
     epsilon: float,
+    first: bool,
 ) -> jax.Array:
     wide = wide_type(x.dtype)
     scale = lax.rsqrt(running_var.astype(wide) + epsilon)
     scale = scale if weight is None else scale * weight.astype(wide)
     shift = -running_mean.astype(wide) * scale
     shift = shift if bias is None else shift + bias.astype(wide)
-    return (x.astype(wide) * scale + shift).astype(x.dtype)
+    return (x.astype(wide) * _along(scale, x, first) + _along(shift, x, first)).astype(x.dtype)
 
 
 def batch_norm(
@@ -158,19 +180,20 @@ def batch_norm(
     momentum: float = 0.9,
     epsilon: float = 1e-5,
     use_global_stats: bool | None = None,
+    channels_first: bool = False,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """(y, running_mean, running_var) of x [N, ..., C]: arrays do not change in place, so the new statistics return.
 
     `momentum` weighs the old statistic; the variance is biased. `use_global_stats` normalises with the running
-    statistics even in training and leaves them as they are. Source: Ioffe and Szegedy 2015.
+    statistics even in training and leaves them as they are. Source: Ioffe and Szegedy 2015. `channels_first` is for
+    framework.paddle, whose x is [N, C, ...]: on a CPU a transposition takes longer than the norm.
     """
-    _check_channels("batch_norm", x, running_mean, running_var, weight, bias)
+    _check_channels("batch_norm", x, running_mean, running_var, weight, bias, first=channels_first)
     if not training or use_global_stats:
-        y = _batch_norm_eval(x, running_mean, running_var, weight, bias, float(epsilon))
+        y = _batch_norm_eval(x, running_mean, running_var, weight, bias, float(epsilon), channels_first)
         return y, running_mean, running_var
-    return _batch_norm_train(
-        x, running_mean, running_var, weight, bias, float(momentum), float(epsilon), lowering.platform()
-    )
+    settings = (float(momentum), float(epsilon), lowering.platform(), channels_first)
+    return _batch_norm_train(x, running_mean, running_var, weight, bias, *settings)
 
 
 # -- layer, group, instance norm ----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from framework.paddle.distributed import fleet as fleet
 from framework.paddle.distributed import sharding as sharding
@@ -101,7 +101,7 @@ def _refusing(name: str) -> Callable[..., Any]:
         else "shard_tensor and shard_layer place what paddle.jit.to_static compiles"
     )
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> NoReturn:
         refuse(name, fix)
 
     return call

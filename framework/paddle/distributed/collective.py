@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from framework.core.errors import DeviceError, ShapeError
 from framework.paddle.distributed.env import alone, get_rank
@@ -245,7 +245,7 @@ def _no_other(where: str) -> DeviceError:
     )
 
 
-def send(tensor: Tensor, dst: int = 0, group: Any = None, sync_op: bool = True) -> None:
+def send(tensor: Tensor, dst: int = 0, group: Any = None, sync_op: bool = True) -> NoReturn:
     """Send to another process.
 
     Raises:
@@ -254,7 +254,7 @@ def send(tensor: Tensor, dst: int = 0, group: Any = None, sync_op: bool = True) 
     raise _no_other("send")
 
 
-def recv(tensor: Tensor, src: int = 0, group: Any = None, sync_op: bool = True) -> None:
+def recv(tensor: Tensor, src: int = 0, group: Any = None, sync_op: bool = True) -> NoReturn:
     """Receive from another process.
 
     Raises:
@@ -263,12 +263,12 @@ def recv(tensor: Tensor, src: int = 0, group: Any = None, sync_op: bool = True) 
     raise _no_other("recv")
 
 
-def isend(tensor: Tensor, dst: int, group: Any = None) -> None:
+def isend(tensor: Tensor, dst: int, group: Any = None) -> NoReturn:
     """Send without waiting: as `send`."""
     raise _no_other("isend")
 
 
-def irecv(tensor: Tensor, src: int | None = None, group: Any = None) -> None:
+def irecv(tensor: Tensor, src: int | None = None, group: Any = None) -> NoReturn:
     """Receive without waiting: as `recv`."""
     raise _no_other("irecv")
 

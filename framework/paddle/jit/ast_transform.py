@@ -12,6 +12,7 @@ their condition then is an error that names the line.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import functools
@@ -123,9 +124,7 @@ def _factory(code: types.CodeType) -> tuple[types.CodeType, str] | None:
     return made, source
 
 
-_FUTURE = functools.reduce(
-    lambda flags, name: flags | getattr(__import__("__future__"), name).compiler_flag, ("annotations",), 0
-)
+_FUTURE = __future__.annotations.compiler_flag
 
 
 def _mangle(function: ast.FunctionDef, owner: str) -> None:
@@ -357,3 +356,6 @@ class _Transformer(ast.NodeTransformer):
 
     def _call(self, name: str, where: ast.AST, *args: ast.expr) -> ast.stmt:
         return ast.copy_location(ast.Expr(ast.copy_location(_helper(name, *args), where)), where)
+
+
+convert.hooks.transform = transformed

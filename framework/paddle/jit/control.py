@@ -28,6 +28,16 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 _KEY_DATA = jax.ShapeDtypeStruct((2,), np.uint32)
 
 
+class _Recorded:
+    """What takes branches and loops of static programs: framework.paddle.static sets it, which makes such variables."""
+
+    cond: Callable[[Any, Callable[[], Any], Callable[[], Any]], Any]
+    loop: Callable[[Callable[..., Any], Callable[..., Any], Sequence[Any]], list[Any]]
+
+
+recorded = _Recorded()
+
+
 class Undefined:
     """The value of a variable that has none yet. Anything but passing it on is an error."""
 
@@ -227,9 +237,7 @@ def cond(
     if not is_traced(pred):
         return true_fn() if bool(pred) else false_fn()
     if _is_recorded(pred):
-        from framework.paddle.static.control import record_cond
-
-        return record_cond(pred, true_fn, false_fn)
+        return recorded.cond(pred, true_fn, false_fn)
     first, second = _Body(true_fn, (), "an if"), _Body(false_fn, (), "an if")
     if first.tree != second.tree:
         raise TraceError(
@@ -320,9 +328,7 @@ def while_loop(
     a value before the loop has none after it; everything else must stay the same."""
     start = list(loop_vars)
     if mode.recorder is not None and any(_is_recorded(v) for v in start):
-        from framework.paddle.static.control import record_loop
-
-        return record_loop(test, body, start)
+        return recorded.loop(test, body, start)
     carried = [i for i, v in enumerate(start) if isinstance(v, (Tensor, *_NUMBERS))]
     tensors = [v if isinstance(v, Tensor) else _constant(v) for v in (start[i] for i in carried)]
     for _ in range(4):

@@ -78,6 +78,15 @@ def while_(
     set_(tuple(control.while_loop(tested, advanced, before, names)))
 
 
+class _Hooks:
+    """How functions that are called are converted: framework.paddle.jit.ast_transform sets it."""
+
+    transform: Callable[[Any], Any]
+
+
+hooks = _Hooks()
+
+
 class TracedRange:
     """A range whose ends are Tensors."""
 
@@ -219,9 +228,7 @@ def call(function: Any) -> Any:
     """What is called in place of `function`: functions of the user are converted too."""
     kind = function.__class__
     if kind is types.FunctionType or kind is types.MethodType:
-        from framework.paddle.jit.ast_transform import transformed
-
-        return transformed(function)
+        return hooks.transform(function)
     replaced = _BUILTINS.get(function) if kind is type or kind is types.BuiltinFunctionType else None
     return function if replaced is None else replaced
 

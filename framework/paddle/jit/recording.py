@@ -13,7 +13,7 @@ from jax.core import Tracer
 from framework.core.errors import TraceError
 from framework.paddle.mode import mode
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tape import Cotangent, Edge, Node, _key, edge_of
+from framework.paddle.tape import Cotangent, Edge, Node, edge_of
 from framework.paddle.tensor import Tensor
 
 
@@ -256,13 +256,11 @@ def is_alive(node: Node | None) -> bool:
     return bool(seen)
 
 
-def edge_key(edge: Edge) -> tuple[Node, int] | int:
-    return _key(edge)
-
-
 def shape_and_type(value: Any) -> tuple[tuple[int, ...], Any]:
+    """What two arrays must share to use one program."""
     return (tuple(value.shape), value.dtype)
 
 
 def abstract(value: Any) -> jax.ShapeDtypeStruct:
+    """Shape and type alone, for tracing."""
     return jax.ShapeDtypeStruct(value.shape, value.dtype)

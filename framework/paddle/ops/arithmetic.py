@@ -86,9 +86,12 @@ mod = floor_mod = remainder
 
 @operation
 def pow(x: Array, y: Array, name: str | None = None) -> Array:
-    """x to the power of y."""
+    """x to the power of y; of integers to a negative power the fraction is cut off."""
     x, y = pair(x, y)
-    return jnp.power(x, y)
+    if not is_integer(x):
+        return jnp.power(x, y)
+    power = jnp.power(x, jnp.abs(y))
+    return jnp.where((y < 0) & (jnp.abs(power) != 1), jnp.zeros((), x.dtype), power)
 
 
 @operation

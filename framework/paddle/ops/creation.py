@@ -242,8 +242,8 @@ def clone(x: Tensor, name: str | None = None) -> Tensor:
 
 
 def create_tensor(dtype: object, name: str | None = None, persistable: bool = False) -> Tensor:
-    """A Tensor without elements, to be assigned to."""
-    tensor = filled((0,), 0, to_numpy(dtype))
+    """A Tensor of one element, to be assigned to."""
+    tensor = filled((), 0, to_numpy(dtype))
     tensor.persistable = persistable
     if name is not None:
         tensor.name = name

@@ -267,7 +267,10 @@ def sign(x: Array, name: str | None = None) -> Array:
 @operation
 def sgn(x: Array, name: str | None = None) -> Array:
     """-1, 0 or 1; for complex numbers x / |x|."""
-    return jnp.sign(x)
+    if x.dtype.kind != "c":
+        return jnp.sign(x)
+    nonzero = jnp.where(x == 0, jnp.ones((), x.dtype), x)  # sign() of jax has no gradient for complex numbers
+    return jnp.where(x == 0, jnp.zeros((), x.dtype), nonzero / jnp.abs(nonzero).astype(x.dtype))
 
 
 @operation

@@ -120,6 +120,7 @@ _scope = Scope()
 
 
 def global_scope() -> Scope:
+    """The scope of the current program."""
     return _scope
 
 
@@ -137,6 +138,7 @@ def cpu_places(device_count: int | None = None) -> list[Any]:
 
 
 def cuda_places(device_ids: Any = None) -> list[Any]:
+    """Places for a list of GPUs; the first by default."""
     from framework import paddle
 
     ids = [0] if device_ids is None else [device_ids] if isinstance(device_ids, int) else device_ids

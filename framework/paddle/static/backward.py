@@ -121,10 +121,12 @@ def minimize(
 
 
 def own_parameters(optimizer: Any) -> list[Parameter] | None:
+    """What the optimizer was made with; None: nothing."""
     return optimizer._all_parameters() or None
 
 
 def append_step(optimizer: Any, pairs: Sequence[tuple[Parameter, Variable]]) -> StepOp:
+    """Append the step of an optimizer for these gradients."""
     if not optimizer._param_groups:
         optimizer._param_groups = [parameter for parameter, _ in pairs]
     step = StepOp(optimizer, pairs)

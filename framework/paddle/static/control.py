@@ -132,6 +132,9 @@ def record_loop(test: Callable[..., Any], body: Callable[..., Any], start: Seque
     return results
 
 
+control.recorded.cond, control.recorded.loop = record_cond, record_loop
+
+
 def cond(
     pred: Any,
     true_fn: Callable[[], Any] | None = None,

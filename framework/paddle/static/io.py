@@ -120,8 +120,10 @@ def normalize_program(program: Program, feed_vars: Any, fetch_vars: Any, **kwarg
 
 
 def save_to_file(path: str, content: bytes) -> None:
+    """Write bytes."""
     Path(path).write_bytes(content)
 
 
 def load_from_file(path: str) -> bytes:
+    """Read bytes."""
     return Path(path).read_bytes()

@@ -83,6 +83,7 @@ class Variable(Tensor):
 def new_variable(
     shape: Sequence[int], other: Sequence[int], dtype: Any, name: str, stop_gradient: bool
 ) -> Variable:
+    """A variable of this shape; `other`: the shape with the other sizes for what is not known."""
     variable = object.__new__(Variable)
     variable.__dict__["_value"] = Symbol(tuple(shape), tuple(other), dtype, variable)
     variable._name, variable.stop_gradient = name, stop_gradient
@@ -339,6 +340,7 @@ _state = _State()
 
 
 def default_main_program() -> Program:
+    """The program that is recorded into."""
     return _state.main
 
 

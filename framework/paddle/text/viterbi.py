@@ -23,8 +23,12 @@ def viterbi(
     """
     count = scores.shape[2]
     steps = jnp.moveaxis(scores, 1, 0)
-    ends = transitions[-2] * (lengths == 1)[:, None] if tags else 0
-    first = steps[0] + ((transitions[-1] + ends) if tags else 0)
+
+    def at_end(t: jax.Array | int) -> jax.Array:
+        """What a path that ends with step t gains."""
+        return jnp.where((lengths == t + 1)[:, None], transitions[-2], 0)
+
+    first = steps[0] + transitions[-1] + at_end(0) if tags else steps[0]
 
     def advance(best: jax.Array, inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         at, t = inputs
@@ -32,7 +36,7 @@ def viterbi(
         going = (t < lengths)[:, None]
         new = total.max(1) + at
         if tags:
-            new = new + transitions[-2] * (t == lengths - 1)[:, None]
+            new = new + at_end(t)
         return jnp.where(going, new, best), jnp.where(going, total.argmax(1), jnp.arange(count))
 
     best, back = lax.scan(advance, first, (steps[1:], jnp.arange(1, steps.shape[0])))

@@ -102,7 +102,7 @@ def _points(
 
 def _weights(start: jax.Array, bins: jax.Array, grid: jax.Array, size: int, out: int) -> jax.Array:
     """[R, out, size] along one axis: the sum of the points' weights on each pixel, `grid [R]` points a bin."""
-    order, pixels = jnp.arange(out, dtype=bins.dtype), jnp.arange(size)
+    order, pixels = jnp.arange(out, dtype=bins.dtype), jnp.arange(size, dtype=jnp.int32)
 
     def add(point: jax.Array, total: jax.Array) -> jax.Array:
         step = (point.astype(bins.dtype) + 0.5) / jnp.maximum(grid, 1).astype(bins.dtype)
@@ -112,7 +112,8 @@ def _weights(start: jax.Array, bins: jax.Array, grid: jax.Array, size: int, out:
         weight = jnp.where(pixels == low[..., None], ((1 - part) * inside)[..., None], 0)
         return total + weight + jnp.where(pixels == high[..., None], (part * inside)[..., None], 0)
 
-    return lax.fori_loop(0, grid.max(), add, jnp.zeros((len(start), out, size), bins.dtype))
+    zero = jnp.zeros((), grid.dtype)
+    return lax.fori_loop(zero, grid.max(), add, jnp.zeros((len(start), out, size), bins.dtype))
 
 
 def _neighbours(place: jax.Array, size: int) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from framework.paddle.distributed import env
 from framework.paddle.distributed.fleet import utils as utils
@@ -210,7 +210,7 @@ def get_log_level_name() -> str:
 
 
 def _refusing(name: str) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> NoReturn:
         env.refuse(f"fleet.{name}", "there are no parameter servers; train with one process and its devices")
 
     return call

@@ -8,7 +8,7 @@ from typing import Any
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
 from framework.paddle.dispatch import Array, operation
-from framework.paddle.nn.functional.layout import from_last, to_last
+from framework.paddle.nn.functional.layout import from_last, is_last, to_last
 from framework.paddle.tensor import Tensor
 
 
@@ -23,11 +23,8 @@ def _batch_norm(
     epsilon: float,
     data_format: str,
 ) -> tuple[Array, Array, Array]:
-    images = to_last(x, data_format)
-    y, mean, variance = core.batch_norm(
-        images, running_mean, running_var, weight, bias, True, momentum, epsilon
-    )
-    return from_last(y, data_format), mean, variance
+    statistics, settings = (running_mean, running_var), (True, momentum, epsilon, None)
+    return core.batch_norm(x, *statistics, weight, bias, *settings, not is_last(data_format))
 
 
 @operation(name="batch_norm")
@@ -40,9 +37,8 @@ def _batch_norm_inference(
     epsilon: float,
     data_format: str,
 ) -> Array:
-    images = to_last(x, data_format)
-    y, _, _ = core.batch_norm(images, running_mean, running_var, weight, bias, False, 0.9, epsilon)
-    return from_last(y, data_format)
+    statistics, settings = (running_mean, running_var), (False, 0.9, epsilon, None)
+    return core.batch_norm(x, *statistics, weight, bias, *settings, not is_last(data_format))[0]
 
 
 def batch_norm(

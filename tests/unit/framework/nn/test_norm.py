@@ -174,3 +174,20 @@ def test_arguments_of_paddle_that_change_nothing():
     loss, soft = F.softmax_with_cross_entropy(table, jnp.zeros((4, 1), int), False, -100, True, True)
     assert loss.shape == (4, 1) and soft.shape == (4, 2)
     assert nn.Layer("scope").state_dict() == {}
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_batch_norm_of_channels_first_is_that_of_channels_last(training: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.standard_normal((4, 3, 5, 2)), jnp.float32)
+    vectors = [jnp.asarray(rng.uniform(0.5, 2, 3), jnp.float32) for _ in range(4)]
+
+    def norm(x: jax.Array, first: bool) -> tuple[jax.Array, jax.Array, jax.Array]:
+        return F.batch_norm(x, *vectors, training=training, channels_first=first)
+
+    last = norm(jnp.moveaxis(x, 1, -1), False)
+    for ours, wanted in zip(norm(x, True), (jnp.moveaxis(last[0], -1, 1), *last[1:])):
+        np.testing.assert_allclose(ours, wanted, atol=1e-6)
+    slope = jax.grad(lambda x: (norm(x, True)[0] ** 3).sum())(x)
+    wanted = jax.grad(lambda x: (norm(jnp.moveaxis(x, 1, -1), False)[0] ** 3).sum())(x)
+    np.testing.assert_allclose(slope, wanted, atol=1e-4)

@@ -195,3 +195,14 @@ def test_nearest_has_a_gradient_in_16_bits(size: tuple[int, int]) -> None:
     low = jax.grad(total)(jnp.asarray(x, jnp.bfloat16))
     assert low.dtype == jnp.bfloat16
     np.testing.assert_array_equal(np.asarray(low, np.float32), np.asarray(jax.grad(total)(jnp.asarray(x))))
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_an_identity_map_reads_a_volume_back(align_corners: bool) -> None:
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((2, 3, 4, 5, 2)), jnp.float32)
+    theta = jnp.broadcast_to(jnp.eye(3, 4), (2, 3, 4))
+    grid = F.affine_grid(theta, x.shape, align_corners)
+    assert grid.shape == (2, 3, 4, 5, 3)
+    np.testing.assert_allclose(F.grid_sample(x, grid, align_corners=align_corners), x, atol=1e-5)
+    swapped = F.grid_sample(x, grid[..., ::-1], "nearest", align_corners=align_corners)
+    assert not np.allclose(swapped, x)

@@ -87,6 +87,7 @@ def test_integer_division() -> None:
     assert paddle.divide(x, y).tolist() == [3, -3, -3, 3]  # the function cuts off, unlike the operator
     assert ((x / y).dtype, (x / y).tolist()) == (paddle.float32, [3.5, -3.5, -3.5, 3.5])
     assert (x // 0).shape == [4]  # no crash; Paddle raises
+    assert (Tensor([7, -1, 1]) ** -3).tolist() == [0, -1, 1]
     assert (Tensor([1.0, -1.0]) // 0.0).tolist() == [np.inf, -np.inf]
 
 

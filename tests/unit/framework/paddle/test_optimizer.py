@@ -151,6 +151,17 @@ def test_groups_attributes_and_regularizers():
         paddle.optimizer.SGD(0.1, parameters=[{"params": [a]}, {"params": [a]}])
 
 
+def test_regularization_terms():
+    parameter = Parameter(START.astype(np.float64))
+    grad = paddle.Tensor(GRADS[0].astype(np.float64))
+    optimizer = paddle.optimizer.SGD(0.1, parameters=[parameter])
+    ((_, found),) = optimizer.append_regularization_ops([(parameter, grad)], paddle.regularizer.L2Decay(0.5))
+    assert found.dtype == paddle.float64
+    np.testing.assert_allclose(found.numpy(), GRADS[0].astype(np.float64) + 0.5 * START, rtol=1e-12)
+    optimizer.apply_gradients([(parameter, found)])
+    np.testing.assert_allclose(parameter.numpy(), START - 0.1 * found.numpy(), rtol=1e-7)
+
+
 def test_clipping_passes_by_what_needs_none():
     a, b = Parameter(START), Parameter(START, need_clip=False)
     clip = paddle.nn.ClipGradByGlobalNorm(0.1)
