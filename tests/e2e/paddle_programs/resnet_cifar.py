@@ -89,7 +89,7 @@ transform = T.Compose([T.Resize(32), T.ToTensor(), T.Normalize([0.491, 0.482, 0.
 loader = paddle.io.DataLoader(Cifar(transform), batch_size=32, shuffle=False, drop_last=True)
 model = start(ResNet20())
 schedule = paddle.optimizer.lr.LinearWarmup(
-    paddle.optimizer.lr.CosineAnnealingDecay(0.05, T_max=200), warmup_steps=200, start_lr=0.0, end_lr=0.05
+    paddle.optimizer.lr.CosineAnnealingDecay(0.01, T_max=200), warmup_steps=200, start_lr=0.0, end_lr=0.01
 )
 optimizer = paddle.optimizer.Momentum(
     schedule, momentum=0.9, parameters=model.parameters(), weight_decay=paddle.regularizer.L2Decay(5e-4)
