@@ -46,7 +46,7 @@ def in_process_of_its_own(folder: Path, program: str, **settings: str) -> dict[s
     ]
     process = subprocess.run(command, capture_output=True, encoding="utf-8", env={**os.environ, **settings})
     assert process.returncode == 0, process.stderr[-3000:]
-    return json.loads(out.read_text())[program]
+    return json.loads(out.read_text(encoding="utf-8"))[program]
 
 
 def test_the_guide_to_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,7 @@ def memory() -> dict[str, float]:
     kilobytes = {
         line.split(":")[0]: int(line.split()[1]) for line in lines if line.startswith(("VmRSS", "VmHWM"))
     }
-    Path("/proc/self/clear_refs").write_text("5")
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
     return {"rss": kilobytes["VmRSS"] / 1024, "peak": kilobytes["VmHWM"] / 1024}
 
 

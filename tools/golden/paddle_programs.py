@@ -31,14 +31,14 @@ def run(names: list[str], noise: str) -> dict[str, dict[str, list[float]]]:
         out = Path(folder, "out.json")
         command = [sys.executable, str(PROGRAMS / "run.py"), "paddle", str(out), *names]
         subprocess.run(command, check=True, env={**os.environ, "PROGRAM_NOISE": noise})
-        return json.loads(out.read_text())
+        return json.loads(out.read_text(encoding="utf-8"))
 
 
 def main(names: list[str]) -> None:
     every = sorted(path.stem for path in PROGRAMS.glob("*.py") if path.stem not in ("run", "exchange"))
     names = names or every
     plain, moved = run(names, "0"), run(names, NOISE)
-    known = json.loads(OUTPUT.read_text()) if OUTPUT.exists() else {}
+    known = json.loads(OUTPUT.read_text(encoding="utf-8")) if OUTPUT.exists() else {}
     for name in names:
         spread = max(
             float(np.abs(np.subtract(moved[name][key], plain[name][key])).max()) for key in plain[name]

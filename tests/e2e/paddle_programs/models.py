@@ -44,20 +44,20 @@ net = nn.Sequential(
     ("fc", nn.Linear(32, 5)),
 )
 start(net)
-picture = paddle.to_tensor(np.random.RandomState(0).rand(2, 3, 9, 7).astype("float32"))
-report("trained", net(picture))
+image = paddle.to_tensor(np.random.RandomState(0).rand(2, 3, 9, 7).astype("float32"))
+report("trained", net(image))
 report("mean", net.norm._mean)
 net.eval()
-report("evaluated", net(picture))
+report("evaluated", net(image))
 net.train()
 
 shapes = []
 handle = net["conv"].register_forward_post_hook(lambda layer, inputs, output: shapes.append(output.shape))
 before = net[1].register_forward_pre_hook(lambda layer, inputs: (inputs[0] * 2,))
-report("hooked", net(picture))
+report("hooked", net(image))
 handle.remove()
 before.remove()
-net(picture)
+net(image)
 assert shapes == [[2, 8, 9, 7]]
 
 twin = Mlp([4, 6, 6, 2])

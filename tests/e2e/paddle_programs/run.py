@@ -49,7 +49,7 @@ def main(world, out, *names):
         with tempfile.TemporaryDirectory() as folder:
             process = subprocess.run([sys.executable, __file__, "--one", world, name], cwd=folder)
             if process.returncode == 0:
-                done[name] = json.loads(Path(folder, "results.json").read_text())
+                done[name] = json.loads(Path(folder, "results.json").read_text(encoding="utf-8"))
                 Path(out).write_text(json.dumps(done), encoding="utf-8")
             else:
                 failed.append(name)
@@ -62,6 +62,6 @@ def main(world, out, *names):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--one":
-        Path("results.json").write_text(json.dumps(run(*sys.argv[2:])))
+        Path("results.json").write_text(json.dumps(run(*sys.argv[2:])), encoding="utf-8")
     else:
         main(*sys.argv[1:])

@@ -20,11 +20,11 @@ class Patches(Dataset):
         crop = Compose([Resize(112), CenterCrop(SIZE)])
         if folder is None:
             rng = np.random.RandomState(0)
-            pictures = [Image.fromarray(rng.randint(0, 255, (120, 130, 3), "uint8")) for _ in range(count)]
+            images = [Image.fromarray(rng.randint(0, 255, (120, 130, 3), "uint8")) for _ in range(count)]
         else:
             files = sorted((folder / "images").glob("*.jpg"))[:count]
-            pictures = [Image.open(file).convert("RGB") for file in files]
-        self.large = [crop(picture).convert("YCbCr").split()[0] for picture in pictures]
+            images = [Image.open(file).convert("RGB") for file in files]
+        self.large = [crop(image).convert("YCbCr").split()[0] for image in images]
 
     def __getitem__(self, index):
         large = self.large[index]
