@@ -160,7 +160,10 @@ def is_paddle(module: str) -> bool:
 
 def leaves(path: str, value: Any, paddle: Any) -> Iterator[tuple[str, dict[str, Any], np.ndarray | None]]:
     """(path, description, array) of each Tensor, array, number and text in a variable."""
-    if isinstance(value, paddle.Tensor):
+    kind = type(value).__name__
+    if kind == "Variable" or (kind == "Parameter" and not paddle.in_dynamic_mode()):  # of a static program
+        yield path, {"kind": "Variable", "shape": list(value.shape), "dtype": str(value.dtype)}, None
+    elif isinstance(value, paddle.Tensor) or getattr(value, "is_sparse", bool)():
         description = {"kind": "Tensor", "shape": list(value.shape), "dtype": str(value.dtype)}
         sparse = getattr(value, "is_sparse", bool)()  # Paddle's numpy() ends the process on a sparse Tensor
         array = np.asarray((value.to_dense() if sparse else value).numpy())
@@ -184,8 +187,6 @@ def leaves(path: str, value: Any, paddle: Any) -> Iterator[tuple[str, dict[str, 
         for count, (key, item) in enumerate(items):
             if count < MAX_LEAVES:
                 yield from leaves(f"{path}[{key!r}]", item, paddle)
-    elif type(value).__name__ in ("Variable", "Parameter"):  # of a static program
-        yield path, {"kind": "Variable", "shape": list(value.shape), "dtype": str(value.dtype)}, None
 
 
 def shift_streams(paddle: Any, shift: int) -> None:
