@@ -54,11 +54,6 @@ class SparseTensor:
         return self._values.is_leaf
 
     @property
-    def grad(self) -> Tensor | None:
-        """The gradient of the stored values, dense, after `backward()`."""
-        return self._values.grad
-
-    @property
     def grad(self) -> SparseTensor | None:
         """The gradients of the values, at the same positions."""
         return None if self._values.grad is None else self.like(self._values.grad)
