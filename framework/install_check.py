@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework import nn
-from framework.core.device import bfloat16_is_fast, cpu_count, default_device, device_list, get_device
+from framework.core.device import bfloat16_is_fast, default_device, device_list, get_device
 from framework.core.errors import DeviceError
+from framework.core.process import cpu_count
 from framework.export.program import TensorSpec, lower_layer
 from framework.inference.engine import XLAEngine
 

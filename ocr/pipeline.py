@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from framework.core.device import cpu_count
+from framework.core.process import cpu_count
 from framework.inference.memory import release_after_item
 from framework.vision.image import rotate90
 from framework.workflow import ImageItem

@@ -5,7 +5,6 @@ Names follow Paddle: "cpu", "gpu", "gpu:1", "tpu:0". A GPU is what jax calls cud
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 from pathlib import Path
@@ -93,10 +92,3 @@ def cpu_features() -> frozenset[str]:
 def bfloat16_is_fast(device: Device) -> bool:
     """Whether the device multiplies bfloat16 in hardware: GPUs, TPUs, CPUs with AVX512-BF16 or AMX."""
     return device.platform != "cpu" or bool(cpu_features() & {"avx512_bf16", "amx_bf16", "bf16"})
-
-
-def cpu_count() -> int:
-    """CPUs that this process may use (a container's share, not the host's)."""
-    if hasattr(os, "sched_getaffinity"):  # Linux only
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -1,4 +1,5 @@
-"""Which process computes: a child that was forked after that has none of its threads and would wait for ever."""
+"""The process: how many CPUs it may use, and whether it computes (a child that was forked after that has none of its
+threads and would wait for ever)."""
 
 from __future__ import annotations
 
@@ -26,3 +27,10 @@ def check_process() -> None:
             allowed="a process of its own, or threads, which share one predictor",
             fix='multiprocessing.get_context("spawn"), or fork before the first model is opened',
         )
+
+
+def cpu_count() -> int:
+    """CPUs that this process may use (a container's share, not the host's)."""
+    if hasattr(os, "sched_getaffinity"):  # Linux only
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

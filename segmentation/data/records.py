@@ -11,8 +11,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from framework.core.device import cpu_count
 from framework.core.errors import InputError
+from framework.core.process import cpu_count
 from framework.io.dataset import LazyDataset
 from framework.vision.dataset_files import abbreviate, find_missing, read_image, read_lines
 from framework.vision.sample import Sample
