@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from framework.core import device
+from framework.core import device, process
 from framework.core.errors import DeviceError
 
 
@@ -91,7 +91,7 @@ def test_instruction_sets_elsewhere(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_cpu_count(monkeypatch: pytest.MonkeyPatch):
-    assert 1 <= device.cpu_count() <= (os.cpu_count() or 1)
+    assert 1 <= process.cpu_count() <= (os.cpu_count() or 1)
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert device.cpu_count() == 1
+    assert process.cpu_count() == 1
