@@ -66,7 +66,7 @@ task: {{type: Translation, label_smoothing: 0.0, beam_size: 2, max_length: 20,
 data:
   train:{feed}
   eval:{feed}
-optim: {{type: Adam, learning_rate: 0.02}}
+optim: {{type: Adam, learning_rate: 0.01}}
 train: {{iters: 60, log_every: 60, eval_every: 60}}
 weights: {folder}/run
 export:
