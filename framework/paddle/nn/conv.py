@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from framework.core.errors import ShapeError
@@ -83,10 +84,42 @@ class _ConvNd(Layer):
         return f"{text}, data_format={self._data_format}"
 
 
-class Conv1D(_ConvNd):
+class _Conv(_ConvNd):
+    """The call of a convolution: `_function` is the operation."""
+
+    _function: ClassVar[Callable[..., Tensor]]
+
+    def forward(self, x: Tensor) -> Tensor:
+        x, padding = self._padded(x)
+        settings = (self._stride, padding, self._dilation, self._groups, self._data_format)
+        return self._function(x, self.weight, self.bias, *settings)
+
+
+class _ConvTranspose(_ConvNd):
+    """The call of a transposed convolution: `_function` is the operation."""
+
+    _transposed = True
+    _function: ClassVar[Callable[..., Tensor]]
+
+    def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
+        return self._function(
+            x,
+            self.weight,
+            self.bias,
+            stride=self._stride,
+            padding=self._padding,
+            output_padding=0 if output_size is not None else self.output_padding,
+            dilation=self._dilation,
+            groups=self._groups,
+            output_size=output_size,
+            data_format=self._data_format,
+        )
+
+
+class Conv1D(_Conv):
     """Convolution of [N, C, L]; weight [out, C / groups, k]."""
 
-    _axes = 1
+    _axes, _function = 1, staticmethod(F.conv1d)
 
     def __init__(
         self,
@@ -106,16 +139,11 @@ class Conv1D(_ConvNd):
         geometry = (kernel_size, stride, padding, dilation, groups)
         self._build(in_channels, out_channels, *geometry, weight_attr, bias_attr, data_format, padding_mode)
 
-    def forward(self, x: Tensor) -> Tensor:
-        x, padding = self._padded(x)
-        settings = (self._stride, padding, self._dilation, self._groups, self._data_format)
-        return F.conv1d(x, self.weight, self.bias, *settings)
 
-
-class Conv2D(_ConvNd):
+class Conv2D(_Conv):
     """Convolution of [N, C, H, W]; weight [out, C / groups, kh, kw]."""
 
-    _axes = 2
+    _axes, _function = 2, staticmethod(F.conv2d)
 
     def __init__(
         self,
@@ -135,16 +163,11 @@ class Conv2D(_ConvNd):
         geometry = (kernel_size, stride, padding, dilation, groups)
         self._build(in_channels, out_channels, *geometry, weight_attr, bias_attr, data_format, padding_mode)
 
-    def forward(self, x: Tensor) -> Tensor:
-        x, padding = self._padded(x)
-        settings = (self._stride, padding, self._dilation, self._groups, self._data_format)
-        return F.conv2d(x, self.weight, self.bias, *settings)
 
-
-class Conv3D(_ConvNd):
+class Conv3D(_Conv):
     """Convolution of [N, C, D, H, W]; weight [out, C / groups, kd, kh, kw]."""
 
-    _axes = 3
+    _axes, _function = 3, staticmethod(F.conv3d)
 
     def __init__(
         self,
@@ -164,16 +187,11 @@ class Conv3D(_ConvNd):
         geometry = (kernel_size, stride, padding, dilation, groups)
         self._build(in_channels, out_channels, *geometry, weight_attr, bias_attr, data_format, padding_mode)
 
-    def forward(self, x: Tensor) -> Tensor:
-        x, padding = self._padded(x)
-        settings = (self._stride, padding, self._dilation, self._groups, self._data_format)
-        return F.conv3d(x, self.weight, self.bias, *settings)
 
-
-class Conv1DTranspose(_ConvNd):
+class Conv1DTranspose(_ConvTranspose):
     """Transposed convolution of [N, C, L]; weight [C, out / groups, k]."""
 
-    _axes, _transposed = 1, True
+    _axes, _function = 1, staticmethod(F.conv1d_transpose)
 
     def __init__(
         self,
@@ -194,25 +212,11 @@ class Conv1DTranspose(_ConvNd):
         attributes = (weight_attr, bias_attr, data_format)
         self._build(in_channels, out_channels, *geometry, *attributes, output_padding=output_padding)
 
-    def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
-        return F.conv1d_transpose(
-            x,
-            self.weight,
-            self.bias,
-            self._stride,
-            self._padding,
-            0 if output_size is not None else self.output_padding,
-            self._groups,
-            self._dilation,
-            output_size,
-            self._data_format,
-        )
 
-
-class Conv2DTranspose(_ConvNd):
+class Conv2DTranspose(_ConvTranspose):
     """Transposed convolution of [N, C, H, W]; weight [C, out / groups, kh, kw]."""
 
-    _axes, _transposed = 2, True
+    _axes, _function = 2, staticmethod(F.conv2d_transpose)
 
     def __init__(
         self,
@@ -233,25 +237,11 @@ class Conv2DTranspose(_ConvNd):
         attributes = (weight_attr, bias_attr, data_format)
         self._build(in_channels, out_channels, *geometry, *attributes, output_padding=output_padding)
 
-    def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
-        return F.conv2d_transpose(
-            x,
-            self.weight,
-            self.bias,
-            self._stride,
-            self._padding,
-            0 if output_size is not None else self.output_padding,
-            self._dilation,
-            self._groups,
-            output_size,
-            self._data_format,
-        )
 
-
-class Conv3DTranspose(_ConvNd):
+class Conv3DTranspose(_ConvTranspose):
     """Transposed convolution of [N, C, D, H, W]; weight [C, out / groups, kd, kh, kw]."""
 
-    _axes, _transposed = 3, True
+    _axes, _function = 3, staticmethod(F.conv3d_transpose)
 
     def __init__(
         self,
@@ -271,17 +261,3 @@ class Conv3DTranspose(_ConvNd):
         geometry = (kernel_size, stride, padding, dilation, groups)
         attributes = (weight_attr, bias_attr, data_format)
         self._build(in_channels, out_channels, *geometry, *attributes, output_padding=output_padding)
-
-    def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
-        return F.conv3d_transpose(
-            x,
-            self.weight,
-            self.bias,
-            self._stride,
-            self._padding,
-            0 if output_size is not None else self.output_padding,
-            self._groups,
-            self._dilation,
-            output_size,
-            self._data_format,
-        )
