@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from framework.inference import Config, create_predictor
 from tests.e2e.tools import run_tool
@@ -50,24 +51,38 @@ class Ported(CoreLayer):
 '''
 
 CONFIG = """
-domain: classification
-imports: [{shapes}, ported.py]
-model: {{type: Ported, width: 8}}
-task: {{type: ShapeTask}}
+_base_: {base}
+imports: [ported.py]
+model: {{type: Ported, num_classes: 2, width: 8}}
+task: {{topk: [1]}}
 data:
-  train: {{dataset: {{type: DrawnShapes, count: 64}}, batch_size: 16, num_workers: 1}}
-  eval: {{dataset: {{type: DrawnShapes, count: 32, seed: 1}}, batch_size: 16, num_workers: 1}}
+  train: {{dataset: {{type: ImageFolder, root: {data}, split: train}}, batch_size: 16, num_workers: 1}}
+  eval: {{dataset: {{type: ImageFolder, root: {data}, split: val}}, batch_size: 16, num_workers: 1}}
 optim: {{type: Adam, learning_rate: 0.02}}
 train: {{epochs: 10, seed: 1}}
 export: {{inputs: {{image: {{shape: [n, 32, 32, 3], dtype: uint8}}}}}}
 """
 
 
+def draw_shapes(folder: Path, count: int) -> None:
+    """Pictures [32, 32] of one vertical bar or one dot on grey, a folder of each."""
+    random = np.random.default_rng(0)
+    for name, height in (("bar", 12), ("dot", 4)):
+        (folder / name).mkdir(parents=True)
+        for number in range(count):
+            pixels = random.integers(30, 50, (32, 32, 3)).astype(np.uint8)
+            top, left = random.integers(0, 20, 2)
+            pixels[top : top + height, left : left + 4] = 220
+            Image.fromarray(pixels).save(folder / name / f"{number}.png")
+
+
 def test_a_model_written_for_paddle_is_trained_and_exported(tmp_path: Path) -> None:
     (tmp_path / "ported.py").write_text(MODEL, encoding="utf-8")
-    shapes = (REPO / "docs" / "examples" / "my_shapes.py").as_posix()
+    draw_shapes(tmp_path / "shapes" / "train", 32)
+    draw_shapes(tmp_path / "shapes" / "val", 16)
+    base = (REPO / "configs" / "_base_" / "classification.yml").as_posix()
     config = tmp_path / "ported.yml"
-    config.write_text(CONFIG.format(shapes=shapes), encoding="utf-8")
+    config.write_text(CONFIG.format(base=base, data=(tmp_path / "shapes").as_posix()), encoding="utf-8")
     run = tmp_path / "output" / "ported"
     done = run_tool("train", "-c", config, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
