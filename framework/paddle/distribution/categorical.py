@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from framework.paddle.dispatch import Array, Key, operation
-from framework.paddle.distribution.distribution import Distribution, Sizes, parameters, sizes
+from framework.paddle.distribution.distribution import Distribution, Sizes, parameters
+from framework.paddle.ops.creation import integers_of
 from framework.paddle.tensor import Tensor
 
 
@@ -54,7 +55,7 @@ class Categorical(Distribution):
 
     def sample(self, shape: Sizes = ()) -> Tensor:
         """int64 of shape + batch_shape."""
-        return _draw(self.logits, (*sizes(shape), *self.batch_shape))
+        return _draw(self.logits, (*integers_of(shape), *self.batch_shape))
 
     def probs(self, value: Any) -> Tensor:
         return _prob(self.logits, value)

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-import jax.numpy as jnp
-
-from framework.paddle.dispatch import Array, freeze, operation
 from framework.paddle.dtypes import default_numpy
+from framework.paddle.ops.creation import integers_of
 from framework.paddle.ops.shaping import broadcast_tensors
+from framework.paddle.ops.unary import exp
 from framework.paddle.tensor import Tensor
 
 Sizes = Any  # a shape: integers, a list of them, a Tensor
-
-
-@operation(name="exp")
-def _exp(x: Array) -> Array:
-    return jnp.exp(x)
 
 
 class Distribution:
@@ -29,7 +23,7 @@ class Distribution:
     """
 
     def __init__(self, batch_shape: Sizes = (), event_shape: Sizes = ()) -> None:
-        self._batch_shape, self._event_shape = sizes(batch_shape), sizes(event_shape)
+        self._batch_shape, self._event_shape = integers_of(batch_shape), integers_of(event_shape)
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
@@ -67,7 +61,7 @@ class Distribution:
 
     def prob(self, value: Any) -> Tensor:
         """The density or probability of `value`."""
-        return _exp(self.log_prob(value))
+        return exp(self.log_prob(value))
 
     def probs(self, value: Any) -> Tensor:
         """`prob` by its old name."""
@@ -78,13 +72,7 @@ class Distribution:
         return kl_divergence(self, other)
 
     def _extend_shape(self, sample_shape: Sizes) -> tuple[int, ...]:
-        return (*sizes(sample_shape), *self._batch_shape, *self._event_shape)
-
-
-def sizes(shape: Sizes) -> tuple[int, ...]:
-    """A shape as a tuple of integers."""
-    frozen = freeze(shape)
-    return tuple(int(s) for s in frozen) if isinstance(frozen, tuple) else (int(frozen),)
+        return (*integers_of(sample_shape), *self._batch_shape, *self._event_shape)
 
 
 def parameters(*values: Any) -> list[Tensor]:

@@ -13,8 +13,9 @@ import numpy as np
 
 from framework.core.errors import ShapeError
 from framework.paddle.dispatch import Array, operation
-from framework.paddle.distribution.distribution import Distribution, sizes
+from framework.paddle.distribution.distribution import Distribution
 from framework.paddle.distribution.independent import sum_last
+from framework.paddle.ops.creation import integers_of
 from framework.paddle.ops.joining import stack, unstack
 from framework.paddle.tensor import Tensor
 
@@ -88,11 +89,11 @@ class Transform:
 
     def forward_shape(self, shape: Any) -> Shape:
         """The shape that comes of this one."""
-        return self._forward_shape(sizes(shape))
+        return self._forward_shape(integers_of(shape))
 
     def inverse_shape(self, shape: Any) -> Shape:
         """The shape that this one comes of."""
-        return self._inverse_shape(sizes(shape))
+        return self._inverse_shape(integers_of(shape))
 
     def _forward(self, x: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} has no forward")

@@ -21,7 +21,7 @@ class TransformedDistribution(Distribution):
 
     def __init__(self, base: Distribution, transforms: Sequence[Transform]) -> None:
         self._transforms = list(transforms)
-        chain = ChainTransform(self._transforms)
+        self._chain = chain = ChainTransform(self._transforms)
         drawn = (*base.batch_shape, *base.event_shape)
         if len(drawn) < chain.in_rank:
             raise ShapeError(
@@ -37,16 +37,10 @@ class TransformedDistribution(Distribution):
         super().__init__(shape[: len(shape) - rank], shape[len(shape) - rank :])
 
     def sample(self, shape: Sizes = ()) -> Tensor:
-        x = self._base.sample(shape)
-        for transform in self._transforms:
-            x = transform.forward(x)
-        return x.detach()
+        return self._chain.forward(self._base.sample(shape)).detach()
 
     def rsample(self, shape: Sizes = ()) -> Tensor:
-        x = self._base.rsample(shape)
-        for transform in self._transforms:
-            x = transform.forward(x)
-        return x
+        return self._chain.forward(self._base.rsample(shape))
 
     def log_prob(self, value: Any) -> Tensor:
         """By the change of variables, back through the transforms."""

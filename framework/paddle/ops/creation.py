@@ -61,14 +61,19 @@ def to_tensor(data: object, dtype: object = None, place: object = None, stop_gra
     return Tensor(data, dtype, place, stop_gradient)
 
 
+def integers_of(shape: Sizes) -> tuple[int, ...]:
+    """A shape as integers, unchecked."""
+    frozen = freeze(shape)
+    return tuple(int(s) for s in frozen) if isinstance(frozen, tuple) else (int(frozen),)
+
+
 def sizes_of(shape: Sizes) -> tuple[int, ...]:
     """A shape as integers.
 
     Raises:
         ShapeError: a size is negative.
     """
-    frozen = freeze(shape)
-    sizes = tuple(int(s) for s in frozen) if isinstance(frozen, tuple) else (int(frozen),)
+    sizes = integers_of(shape)
     if any(size < 0 for size in sizes):
         raise ShapeError("a shape has no negative sizes", where="paddle", received=str(list(sizes)))
     return sizes

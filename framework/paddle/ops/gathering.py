@@ -56,11 +56,6 @@ def _is_position(index: jax.Array, where: str, allowed: tuple[int, ...] = (0, 1)
 
 
 @operation
-def _take(x: Array, index: Array, axis: int | None = None) -> Array:
-    return jnp.take(x, index, axis)
-
-
-@operation
 def gather(x: Array, index: Array, axis: int | None = None, name: str | None = None) -> Array:
     """The parts of `x` along an axis (None: the first) at these positions."""
     _is_position(index, "paddle.gather")

@@ -13,12 +13,10 @@ from framework.core.errors import ShapeError
 from framework.paddle.dispatch import Array, Key, operation
 from framework.paddle.dtypes import to_numpy
 from framework.paddle.methods import replace_value
-from framework.paddle.ops.gathering import _take
 from framework.paddle.ops.promotion import axis_of, pair
-from framework.paddle.ops.shaping import broadcast_to, whole_number
+from framework.paddle.ops.shaping import broadcast_to, parts_at, whole_number
 from framework.paddle.random import default_generator
-from framework.paddle.tensor import Tensor, wrap
-from framework.paddle.x64 import x64
+from framework.paddle.tensor import Tensor, as_array, wrap
 
 __all__ = [
     "argmax",
@@ -42,8 +40,7 @@ METHODS_ONLY = ("top_p_sampling",)
 
 def positions(values: np.ndarray) -> Tensor:
     """An int64 Tensor of positions that were found on the host."""
-    with x64():
-        return wrap(jnp.asarray(values.astype(np.int64)))
+    return wrap(as_array(values, np.int64))
 
 
 @operation
@@ -87,7 +84,7 @@ def masked_select(x: Tensor, mask: Tensor, name: str | None = None) -> Tensor:
     """The elements where the mask holds, in one dimension. Looks at values of the mask."""
     shape = np.broadcast_shapes(tuple(x.shape), tuple(mask.shape))
     chosen = np.flatnonzero(np.broadcast_to(mask.numpy(), shape))
-    return _take(x if x._value.shape == shape else broadcast_to(x, list(shape)), chosen)
+    return parts_at(x if x._value.shape == shape else broadcast_to(x, list(shape)), chosen)
 
 
 def _argument(find: Any, x: jax.Array, axis: Any, keepdim: bool, dtype: Any, where: str) -> jax.Array:
@@ -144,18 +141,23 @@ def sort(x: Array, axis: int = -1, descending: bool = False, name: str | None = 
     return jnp.take_along_axis(x, _order(x, place, descending), place)
 
 
+def _has(k: int, x: jax.Array, place: int, where: str) -> None:
+    """The axis has k elements."""
+    if not 1 <= k <= x.shape[place]:
+        raise ShapeError(
+            "there are not so many elements",
+            where=where,
+            received=f"k={k} on axis {place} of shape {list(x.shape)}",
+            allowed=f"1 to {x.shape[place]}",
+        )
+
+
 @operation
 def _topk(x: Array, k: int, axis: int | None, largest: bool) -> tuple[Array, Array]:
     if x.ndim == 0:
         return x, jnp.zeros((), jnp.int64)
     place = axis_of(-1 if axis is None else axis, x.ndim, "paddle.topk")
-    if not 1 <= k <= x.shape[place]:
-        raise ShapeError(
-            "there are not so many elements",
-            where="paddle.topk",
-            received=f"k={k} on axis {place} of shape {list(x.shape)}",
-            allowed=f"1 to {x.shape[place]}",
-        )
+    _has(k, x, place, "paddle.topk")
     last = jnp.moveaxis(x, place, -1)
     if largest:
         order = lax.top_k(lax.stop_gradient(last), k)[1].astype(jnp.int64)
@@ -191,13 +193,7 @@ def kthvalue(
     if x.ndim == 0:
         return x, jnp.zeros((), jnp.int64)
     place = axis_of(-1 if axis is None else axis, x.ndim, "paddle.kthvalue")
-    if not 1 <= k <= x.shape[place]:
-        raise ShapeError(
-            "there are not so many elements",
-            where="paddle.kthvalue",
-            received=f"k={k} on axis {place} of shape {list(x.shape)}",
-            allowed=f"1 to {x.shape[place]}",
-        )
+    _has(k, x, place, "paddle.kthvalue")
     order = lax.slice_in_dim(_order(x, place, False), k - 1, k, axis=place)
     return _chosen(x, order, place, keepdim)
 
@@ -308,7 +304,7 @@ def _results(
     axis: int | None,
     dtype: object,
 ) -> Any:
-    outs = [_take(x.detach(), first, axis)]  # as in Paddle no gradient comes back
+    outs = [parts_at(x.detach(), first, axis)]  # as in Paddle no gradient comes back
     outs.extend(
         Tensor(part.astype(to_numpy(dtype)).reshape(-1))
         for part in (index, inverse, counts)

@@ -306,8 +306,9 @@ def _repeat(x: Array, repeats: int, axis: int | None = None) -> Array:
     return jnp.repeat(x, repeats, axis)
 
 
-@operation
-def _take_along(x: Array, places: Array, axis: int | None = None) -> Array:
+@operation(name="take")
+def parts_at(x: Array, places: Array, axis: int | None = None) -> Array:
+    """The parts along an axis (None: the elements, flattened) at places that are known to exist."""
     return jnp.take(x, places, axis)
 
 
@@ -322,7 +323,7 @@ def repeat_interleave(x: Tensor, repeats: Any, axis: int | None = None, name: st
                 where="paddle.repeat_interleave",
                 received=f"{counts.size} repeats for {size} elements",
             )
-        return _take_along(x, np.repeat(np.arange(size), counts), axis)
+        return parts_at(x, np.repeat(np.arange(size), counts), axis)
     return _repeat(x, whole_number(repeats), axis)
 
 

@@ -12,15 +12,15 @@ import numpy as np
 from framework import paddle
 from framework.core.errors import ShapeError
 from framework.paddle.dispatch import freeze
+from framework.paddle.dtypes import to_numpy
 from framework.paddle.linalg import pca_lowrank as _pca_lowrank
 from framework.paddle.ops.joining import concat as _concat
 from framework.paddle.ops.promotion import axis_of
-from framework.paddle.ops.shaping import whole_numbers
+from framework.paddle.ops.shaping import parts_at, whole_numbers
 from framework.paddle.sparse.tensor import (
     SparseCooTensor,
     SparseCsrTensor,
     SparseTensor,
-    picked,
     sparse_coo_tensor,
     sparse_csr_tensor,
     times_dense,
@@ -98,7 +98,7 @@ def cast(
     out = x.like(values)
     if index_dtype is None:
         return out
-    kind = paddle.zeros([], index_dtype).numpy().dtype
+    kind = to_numpy(index_dtype)
     if isinstance(out, SparseCsrTensor):
         return SparseCsrTensor(out.compressed.astype(kind), out.columns.astype(kind), values, x.shape)
     return SparseCooTensor(out.positions.astype(kind), values, x.shape, out.is_coalesced())
@@ -152,7 +152,7 @@ def multiply(x: Any, y: Any, name: str | None = None) -> Any:
     _same(x, y, "multiply")
     a, b = x.coo().coalesce(), y.coo().coalesce()
     _, left, right = np.intersect1d(a.flat(), b.flat(), return_indices=True)
-    values = picked(a.values(), left) * picked(b.values(), right)
+    values = parts_at(a.values(), left, 0) * parts_at(b.values(), right, 0)
     return _as(x, SparseCooTensor(a.positions[:, left], values, x.shape, coalesced=True))
 
 
@@ -191,7 +191,7 @@ def addmm(
 def masked_matmul(x: Tensor, y: Tensor, mask: Any, name: str | None = None) -> Any:
     """The elements of the dense product x @ y at the positions of the sparse `mask`; the others are not computed."""
     rows, columns = mask.coo().positions
-    return mask.like((picked(x, rows) * picked(y.t(), columns)).sum(-1))
+    return mask.like((parts_at(x, rows, 0) * parts_at(y.t(), columns, 0)).sum(-1))
 
 
 def transpose(x: Any, perm: Sequence[int], name: str | None = None) -> Any:
@@ -236,7 +236,7 @@ def slice(x: Any, axes: Sequence[int], starts: Any, ends: Any, name: str | None 
         kept &= (positions[place] >= first) & (positions[place] < last)
         positions[place] -= first
         sizes[place] = max(last - first, 0)
-    values = picked(coo.values(), np.flatnonzero(kept))
+    values = parts_at(coo.values(), np.flatnonzero(kept), 0)
     return _as(x, SparseCooTensor(positions[:, kept], values, sizes, coo.is_coalesced()))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from framework.core.errors import ShapeError
 from framework.paddle.dispatch import Array, freeze, operation
 from framework.paddle.dtypes import dtype as Dtype
-from framework.paddle.ops.gathering import _take, gather_nd, scatter_nd
+from framework.paddle.ops.gathering import gather_nd, scatter_nd
 from framework.paddle.ops.shaping import whole_numbers
 from framework.paddle.printing import text_of
 from framework.paddle.tensor import Tensor
@@ -162,7 +162,7 @@ class SparseCooTensor(SparseTensor):
                 where="to_sparse_csr",
                 received=f"shape {self.shape} with {len(own.positions)} sparse axes",
             )
-        batch, rows = (1, *self._shape)[-3:-1] if self.ndim == 2 else self._shape[:2]
+        batch, rows = (1, *self._shape)[-3:-1]
         row = own.positions[-2] + (own.positions[0] * rows if self.ndim == 3 else 0)
         counts = np.bincount(row, minlength=batch * rows).reshape(batch, rows)
         crows = np.zeros((batch, rows + 1), np.int64)
@@ -305,8 +305,3 @@ def times_dense(x: SparseTensor, y: Tensor) -> Tensor:
         )
     rows, columns = coo.positions
     return _rows_times(coo.values(), y, rows, columns, x.shape[0])
-
-
-def picked(values: Tensor, places: np.ndarray) -> Tensor:
-    """The values at these places of the first axis."""
-    return _take(values, places, 0)
