@@ -125,6 +125,7 @@ class Conv1D(_Conv):
 class Conv2D(_Conv):
     """Convolution of [N, H, W, in_channels]; weight [out, in/groups, kh, kw]."""
 
+    conv_kernels = ("weight",)
     _axes = 2
     _function = staticmethod(F.conv2d)
 

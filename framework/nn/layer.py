@@ -161,6 +161,9 @@ class Layer:
     """Whether own parameters stay float32 under `amp.auto_cast(level="O2")`, as those of normalisation do."""
     transposed_in_torch: ClassVar[tuple[str, ...]] = ()
     """Own matrices that torch keeps the other way round."""
+    conv_kernels: tuple[str, ...] = ()
+    """Own parameters that 2-D convolutions read, [out, in, kh, kw]: exported programs have them in the order of memory
+    that a convolution reads."""
     _recompute: bool = False  # set on instances by nn.set_recompute
 
     def __new__(cls, *args: object, **kwargs: object) -> Self:

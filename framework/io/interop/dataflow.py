@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import FormatError
-from framework.io.interop import onnx, paddle
+from framework.io.interop import onnx_types, paddle
 from framework.io.interop.program import Node, Program, TensorSpec
 
 # op of the file -> (our word, roles of its inputs by position)
@@ -98,7 +98,7 @@ _FOLDED = ("copy", "cast", "reshape", "unsqueeze", "squeeze", "transpose", "slic
 
 # Names that exporters invent for constants of their own. A parameter keeps its name through every exporter we know,
 # except where it was folded with something, and folded values are recognised by the operation that uses them.
-_INVENTED = re.compile(
+INVENTED_NAME = re.compile(
     r"(?<![a-z])const|(^|[./])helper\.|^auto\.|^p2o\.|^onnx::|^/|^(val_)?\d*$", re.IGNORECASE
 )
 
@@ -172,7 +172,7 @@ class Dataflow:
                     received=f"only the shape of {name!r}",
                     fix="give the parameter file: load_program(path, params)",
                 )
-            trained = program.format != "onnx" or _INVENTED.search(name) is None
+            trained = program.format != "onnx" or INVENTED_NAME.search(name) is None
             self.consts[name] = Const(array, (name,), trained)
             total += array.size
         # Elements that folding may make; honest programs make less than one copy.
@@ -280,7 +280,7 @@ def _fold_arrays(
         case "cast":
             code = call.attr("to", "out_dtype", "dtype")  # a number, in PIR a name
             table = (
-                onnx.DTYPES if form == "onnx" else paddle.DTYPES | {d.name: d for d in paddle.DTYPES.values()}
+                onnx_types.DTYPES if form == "onnx" else paddle.DTYPES | {d.name: d for d in paddle.DTYPES.values()}
             )
             return roles["x"].astype(table[code], copy=False)
         case "reshape":

@@ -1,27 +1,25 @@
-"""ONNX models, read without the onnx package.
+"""ONNX models, read without the onnx package: `load` gives a Layer, `read_onnx` the program as it stands in the file.
 
 Source: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3 (field numbers, data types, external data)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from framework.io.interop import source as src
-from framework.io.interop.program import Node, Program, TensorSpec
+from framework.io.interop.onnx_types import DTYPES as DTYPES
+from framework.io.interop.program import Node, Program, Signature, TensorSpec
 from framework.io.interop.source import Source, read_source
 from framework.io.interop.wire import Message
 
-# TensorProto.DataType; 8 is text, 21 and above are packed 4-bit types
-DTYPES: dict[int, np.dtype] = {
-    **{1: np.dtype("f4"), 2: np.dtype("u1"), 3: np.dtype("i1"), 4: np.dtype("u2"), 5: np.dtype("i2")},
-    **{6: np.dtype("i4"), 7: np.dtype("i8"), 9: np.dtype("?"), 10: np.dtype("f2"), 11: np.dtype("f8")},
-    **{12: np.dtype("u4"), 13: np.dtype("u8"), 14: np.dtype("c8"), 15: np.dtype("c16"), 16: src.bfloat16},
-    **{17: src.float8_e4m3fn, 18: src.float8_e4m3fnuz, 19: src.float8_e5m2, 20: src.float8_e5m2fnuz},
-}
+if TYPE_CHECKING:
+    from framework.io.interop.graph.layer import GraphLayer
+
 _MAX_DEPTH = 16
 
 
@@ -47,8 +45,31 @@ def read_onnx(path: str | Path | Source) -> Program:
         version=f"opset {default}",
         metadata={entry.text(1): entry.text(2) for entry in model.messages(14, "StringStringEntryProto")},
         name=source.name,
+        domains={"" if domain == "ai.onnx" else domain: version for domain, version in versions.items()},
         **_Graph(source).read(graph),
     )
+
+
+def load(
+    path: str | Path | Source, operators: Mapping[str, Callable[..., Any]] | None = None
+) -> GraphLayer:
+    """An ONNX model as a Layer in eval mode; docs/onnx.md has its operators.
+
+    Weights are parameters under their own names, running statistics are buffers. The layer is called with the inputs
+    of the graph in their order or by name, and returns its output, or a tuple of several. It runs eagerly and under
+    `jit.to_static`, trains after `train()`, and exports with symbolic sizes where the graph allows.
+
+    `operators` adds operators, or replaces ours: {"com.example.Scale": function}, which is called with the inputs (None
+    where one is absent) in the graph's layout and the attributes as keywords, and returns an array or a tuple.
+
+    Raises:
+        FormatError: the file is damaged, or has operators that are not known; the message names them and their nodes.
+    """
+    # Here, so that those who only read weights do not load the operators.
+    from framework.io.interop.graph.build import build_layer
+    from framework.io.interop.graph.onnx import NEWEST, OPERATORS
+
+    return build_layer(read_onnx(path), OPERATORS, NEWEST, operators)
 
 
 class _Graph:
@@ -56,9 +77,10 @@ class _Graph:
         self.source = source
         self.parameters: dict[str, np.ndarray] = {}
         self._files: dict[str, Source] = {}
+        self._bodies = 0
 
     def read(self, graph: Message) -> dict[str, Any]:
-        nodes, inputs, outputs = self._body(graph, set(), 0)
+        nodes, inputs, outputs = self._body(graph, {}, 0)
         return {
             "nodes": nodes,
             "parameters": self.parameters,
@@ -67,7 +89,7 @@ class _Graph:
         }
 
     def _body(
-        self, graph: Message, outer: set[str], depth: int
+        self, graph: Message, outer: dict[str, str], depth: int
     ) -> tuple[tuple[Node, ...], list[TensorSpec], list[TensorSpec]]:
         if depth > _MAX_DEPTH:
             raise self.source.error(
@@ -80,50 +102,61 @@ class _Graph:
                 fix="store the weights densely: onnx.numpy_helper.from_array(dense_array, name)",
             )
         inputs = [_value(entry) for entry in graph.messages(11, "ValueInfoProto")]
-        known = outer | {spec.name for spec in inputs} | {""}
+        # Name in the file -> name in the program. Bodies side by side may use one name for different constants.
+        known = outer | {spec.name: spec.name for spec in inputs} | {"": ""}
+        self._bodies += 1
+        suffix = f"@{self._bodies}" if depth else ""
         for tensor in graph.messages(5, "TensorProto"):
-            known.add(self._keep(tensor.text(8), tensor.start, self._tensor(tensor)))
+            self._keep(tensor.text(8), suffix, known, tensor.start, self._tensor(tensor))
         nodes = []
         for number, entry in enumerate(graph.messages(1, "NodeProto")):
             node = self._node(entry, number, known, depth)
-            missing = [name for name in node.inputs if name not in known]
-            if missing:
-                raise self.source.error(
-                    f"node {node.name!r} uses a value before anything makes it",
-                    entry.start,
-                    received=missing[0],
-                    fix="export the model again, or check it with onnx.checker.check_model",
-                )
-            known.update(node.outputs)
+            known.update((name, name) for name in node.outputs)
             if node.op == "Constant" and node.outputs and (value := _constant(node)) is not None:
-                self._keep(node.outputs[0], entry.start, value)
+                self._keep(node.outputs[0], suffix, known, entry.start, value)
             else:
                 nodes.append(node)
-        return tuple(nodes), inputs, [_value(entry) for entry in graph.messages(12, "ValueInfoProto")]
+        outputs = [_value(entry) for entry in graph.messages(12, "ValueInfoProto")]
+        return tuple(nodes), inputs, [replace(spec, name=known.get(spec.name, spec.name)) for spec in outputs]
 
-    def _keep(self, name: str, at: int, value: np.ndarray) -> str:
-        if name in self.parameters:
+    def _keep(self, name: str, suffix: str, known: dict[str, str], at: int, value: np.ndarray) -> None:
+        unique = name + suffix if name in self.parameters else name
+        if unique in self.parameters:
             raise self.source.error(f"two tensors are called {name!r}", at, fix="export the model again")
-        self.parameters[name] = value
-        return name
+        self.parameters[unique] = value
+        known[name] = unique
 
-    def _node(self, entry: Message, number: int, known: set[str], depth: int) -> Node:
+    def _node(self, entry: Message, number: int, known: dict[str, str], depth: int) -> Node:
+        op, domain = entry.text(4), entry.text(7)
+        name = entry.text(3) or f"{op}#{number}"
+        missing = [name for name in entry.texts(1) if name not in known]
+        if missing:
+            raise self.source.error(
+                f"node {name!r} uses a value before anything makes it",
+                entry.start,
+                received=missing[0],
+                fix="export the model again, or check it with onnx.checker.check_model",
+            )
         attrs: dict[str, Any] = {}
         blocks: list[tuple[Node, ...]] = []
+        signatures: list[Signature] = []
         for attribute in entry.messages(5, "AttributeProto"):
             bodies = attribute.messages(6, "GraphProto") + attribute.messages(11, "GraphProto")
-            if bodies:
-                blocks.extend(self._body(body, known, depth + 1)[0] for body in bodies)
-            else:
+            for body in bodies:
+                nodes, inputs, outputs = self._body(body, known, depth + 1)
+                blocks.append(nodes)
+                names = (tuple(spec.name for spec in specs) for specs in (inputs, outputs))
+                signatures.append(Signature(attribute.text(1), *names))
+            if not bodies:
                 attrs[attribute.text(1)] = self._attribute(attribute)
-        op, domain = entry.text(4), entry.text(7)
         return Node(
             op=op if domain in ("", "ai.onnx") else f"{domain}.{op}",
-            name=entry.text(3) or f"{op}#{number}",
-            inputs=entry.texts(1),
+            name=name,
+            inputs=tuple(known[name] for name in entry.texts(1)),
             outputs=entry.texts(2),
             attrs=attrs,
             blocks=tuple(blocks),
+            signatures=tuple(signatures),
         )
 
     def _attribute(self, attribute: Message) -> Any:

@@ -19,12 +19,21 @@ class TensorSpec:
 
 
 @dataclass(frozen=True)
+class Signature:
+    """How the body of a control-flow node is called: the attribute that holds it (`then_branch`) and its values."""
+
+    attribute: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Node:
     """One operation. `op` is the format's own word: `Conv`, `conv2d`, `pd_op.conv2d`.
 
     `inputs` and `outputs` name values in the order of the file; "" is an optional one that is absent. ProgramDesc
     names the slots of an operation: `input_slots` and `output_slots` run parallel to them there and are empty for the
-    formats that go by position. `blocks` are the bodies of control flow.
+    formats that go by position. `blocks` are the bodies of control flow; `signatures` run parallel to them in ONNX.
     """
 
     op: str
@@ -35,6 +44,7 @@ class Node:
     input_slots: tuple[str, ...] = ()
     output_slots: tuple[str, ...] = ()
     blocks: tuple[tuple[Node, ...], ...] = ()
+    signatures: tuple[Signature, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +52,8 @@ class Program:
     """A program: `format` is "onnx", "pdmodel" or "pir"; `version` is the opset, Paddle's version or the schema.
 
     `nodes` are in execution order. `parameters` are read-only arrays (in ONNX the tensors of Constant nodes too), or
-    TensorSpecs where the file that holds the values was not read. `metadata` is ONNX's metadata_props.
+    TensorSpecs where the file that holds the values was not read. `metadata` is ONNX's metadata_props, `domains` the
+    version of each of its operator sets, the default one under "".
     """
 
     format: str
@@ -53,6 +64,7 @@ class Program:
     outputs: tuple[TensorSpec, ...]
     metadata: dict[str, str] = field(default_factory=dict)
     name: str = ""
+    domains: dict[str, int] = field(default_factory=dict)
 
     def walk(self) -> Iterator[Node]:
         """Every node, the bodies of control flow behind the node that owns them."""

@@ -1,0 +1,56 @@
+"""A program and the operators of its format as a Layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from framework.core.errors import FormatError
+from framework.io.interop.graph.layer import Graph, GraphLayer, check_operators, find_last_uses
+from framework.io.interop.graph.operator import Call, Operator, Run
+from framework.io.interop.graph.roles import assign_roles, find_conv_kernels
+from framework.io.interop.program import Program
+
+
+def build_layer(
+    program: Program,
+    operators: Mapping[str, Operator],
+    newest: Mapping[str, int],
+    own: Mapping[str, Callable[..., Any]] | None = None,
+) -> GraphLayer:
+    """The program as a layer in eval mode. `own` are functions of the user by operator: see `onnx.load`.
+
+    Raises:
+        FormatError: operators that are not known, outputs that nothing makes, a program without its parameters.
+    """
+    table = {**operators, **{name: Operator(name, _user_run(function)) for name, function in (own or {}).items()}}
+    check_operators(program, table, newest)
+    made = {name for node in program.nodes for name in node.outputs}
+    made |= {*program.parameters, *(spec.name for spec in program.inputs)}
+    missing = [spec.name for spec in program.outputs if spec.name not in made]
+    if missing or not program.outputs:
+        raise FormatError(
+            "nothing makes an output of the graph",
+            where=program.name,
+            received=missing or "no outputs",
+            fix="export the model again",
+        )
+    roles = assign_roles(program, table)
+    constants = {
+        name: array
+        for name, array in program.parameters.items()
+        if name not in roles and isinstance(array, np.ndarray)
+    }
+    graph = Graph(program, table, roles, constants, find_last_uses(program))
+    layer = GraphLayer(graph, find_conv_kernels(program, roles))
+    layer.eval()
+    return layer
+
+
+def _user_run(function: Callable[..., Any]) -> Run:
+    def run(call: Call, *arrays: Any) -> Any:
+        return function(*arrays, **call.node.attrs)
+
+    return run
