@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from framework.io.interop.graph.layer import Graph, GraphLayer, Role, check_operators, find_last_uses, valid_names
+from framework.io.interop.graph.layer import (
+    Graph,
+    GraphLayer,
+    Role,
+    check_operators,
+    find_last_uses,
+    valid_names,
+)
 from framework.io.interop.graph.operator import Table
 from framework.io.interop.graph.paddle import elementwise, network, shapes
 from framework.io.interop.graph.paddle.pir import in_program_desc_form

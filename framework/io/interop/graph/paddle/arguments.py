@@ -86,8 +86,13 @@ class Arguments:
 
     def onnx(self, op: str, *inputs: Any, outputs: int = 1, **attrs: Any) -> Any:
         """The result of an ONNX operator on items and Python numbers; a tuple where it has several outputs."""
-        items = [one if one is None or isinstance(one, Value | np.ndarray | list) else np.asarray(one) for one in inputs]
-        node = Node(op, self.call.node.name, tuple("" if i is None else "x" for i in items), ("y",) * outputs, attrs)
+        items = [
+            one if one is None or isinstance(one, Value | np.ndarray | list) else np.asarray(one)
+            for one in inputs
+        ]
+        node = Node(
+            op, self.call.node.name, tuple("" if i is None else "x" for i in items), ("y",) * outputs, attrs
+        )
         call = Call(node, _VERSION, self.call.runner, self.call.scope, NEWEST)
         return apply(ONNX[op], call, items)
 
@@ -101,7 +106,9 @@ class Arguments:
         dtype = x.dtype if isinstance(x, Value) else np.asarray(x).dtype
         return np.asarray(number, np.int64 if dtype == object else dtype)
 
-    def images(self, x: Value, name: str = "data_format", channels_last: tuple[str, ...] = ("NHWC", "NDHWC", "NLC")) -> Value:
+    def images(
+        self, x: Value, name: str = "data_format", channels_last: tuple[str, ...] = ("NHWC", "NDHWC", "NLC")
+    ) -> Value:
         """`x` with its axes named [N, C, *spatial], whatever the node calls them; nothing is moved."""
         if self.attr(name, "NCHW") in channels_last:
             return Value(x.data, (x.order[0], x.order[-1], *x.order[1:-1]))

@@ -212,8 +212,16 @@ def _pow(a: Arguments) -> Item:
 def _clip(a: Arguments) -> Item:
     x = a["X"]
     low, high = a.get("Min"), a.get("Max")
-    low = a.number_like(x, _finite(a.attr("min", -math.inf), x, False)) if low is None else a.onnx("Squeeze", low)
-    high = a.number_like(x, _finite(a.attr("max", math.inf), x, True)) if high is None else a.onnx("Squeeze", high)
+    low = (
+        a.number_like(x, _finite(a.attr("min", -math.inf), x, False))
+        if low is None
+        else a.onnx("Squeeze", low)
+    )
+    high = (
+        a.number_like(x, _finite(a.attr("max", math.inf), x, True))
+        if high is None
+        else a.onnx("Squeeze", high)
+    )
     return a.onnx("Min", a.onnx("Max", x, low), high)
 
 

@@ -13,7 +13,16 @@ from framework.core.errors import ShapeError
 from framework.io.interop.graph.operator import Table
 from framework.io.interop.graph.paddle.arguments import Arguments, rank, registrar
 from framework.io.interop.graph.paddle.shapes import axis_of
-from framework.io.interop.graph.values import Dim, Item, Value, channels_last, dims_array, shape_of, to_jax, to_value
+from framework.io.interop.graph.values import (
+    Dim,
+    Item,
+    Value,
+    channels_last,
+    dims_array,
+    shape_of,
+    to_jax,
+    to_value,
+)
 from framework.nn import functional as F
 from framework.nn.functional.rnn import CellWeights
 
@@ -31,7 +40,10 @@ def _swapped(item: Item, wanted: bool) -> Item:
 
 @operator("matmul_v2", "matmul", "bmm")
 def _matmul(a: Arguments) -> Item:
-    flags = [bool(a.attr(new, a.attr(old, False))) for new, old in (("trans_x", "transpose_X"), ("trans_y", "transpose_Y"))]
+    flags = [
+        bool(a.attr(new, a.attr(old, False)))
+        for new, old in (("trans_x", "transpose_X"), ("trans_y", "transpose_Y"))
+    ]
     y = a.onnx("MatMul", _swapped(a["X"], flags[0]), _swapped(a["Y"], flags[1]))
     alpha = a.attr("alpha", 1.0)
     return y if alpha == 1 else a.onnx("Mul", y, a.number_like(y, alpha))
@@ -49,7 +61,9 @@ def _mul(a: Arguments) -> Item:
 
 def _matrix(a: Arguments, item: Item, rows: int) -> Item:
     shape = shape_of(item)
-    return a.onnx("Reshape", item, dims_array([math.prod(shape[:rows]), math.prod(shape[rows:])]), allowzero=1)
+    return a.onnx(
+        "Reshape", item, dims_array([math.prod(shape[:rows]), math.prod(shape[rows:])]), allowzero=1
+    )
 
 
 @operator("fc")
@@ -118,13 +132,20 @@ def _conv(a: Arguments) -> Item:
 def _conv_transpose(a: Arguments) -> Item:
     x = a.images(a.value("Input"))
     axes = x.ndim - 2
-    extra, wanted = a.ints("output_padding"), a.dims("output_size", "OutputSizeTensor", "OutputSizeTensorList")
+    extra, wanted = (
+        a.ints("output_padding"),
+        a.dims("output_size", "OutputSizeTensor", "OutputSizeTensorList"),
+    )
     settings: dict[str, Any] = _padding(a, axes)
     strides, dilations = a.ints("strides", [1] * axes), a.ints("dilations", [1] * axes)
     if wanted and not extra:
         kernel, edges = shape_of(a["Filter"])[2:], settings.get("pads", [0] * (2 * axes))
         least = [
-            (x.shape[i + 2] - 1) * strides[i] - edges[i] - edges[i + axes] + dilations[i] * (kernel[i] - 1) + 1
+            (x.shape[i + 2] - 1) * strides[i]
+            - edges[i]
+            - edges[i + axes]
+            + dilations[i] * (kernel[i] - 1)
+            + 1
             for i in range(axes)
         ]
         extra = [int(size - low) for size, low in zip(wanted, least)]
@@ -184,7 +205,9 @@ def _batch_norm(a: Arguments) -> Item:
     mean, variance, scale, bias = (a.array(slot) for slot in ("Mean", "Variance", "Scale", "Bias"))
     epsilon, momentum = a.attr("epsilon", 1e-5), a.attr("momentum", 0.9)
     training = a.call.runner.training and not a.attr("use_global_stats", False)
-    y, mean, variance = F.batch_norm(x.channels_last(), mean, variance, scale, bias, training, momentum, epsilon)
+    y, mean, variance = F.batch_norm(
+        x.channels_last(), mean, variance, scale, bias, training, momentum, epsilon
+    )
     if training:
         names = dict(zip(a.call.node.input_slots, a.call.node.inputs))
         a.call.runner.set_buffer(names["Mean"], mean)
@@ -196,7 +219,9 @@ def _batch_norm(a: Arguments) -> Item:
 def _layer_norm(a: Arguments) -> Item:
     x = a.array("X")
     shape = x.shape[int(a.attr("begin_norm_axis", 1)) :]
-    scale, bias = (None if a.get(slot) is None else a.array(slot).reshape(shape) for slot in ("Scale", "Bias"))
+    scale, bias = (
+        None if a.get(slot) is None else a.array(slot).reshape(shape) for slot in ("Scale", "Bias")
+    )
     return Value.of(F.layer_norm(x, shape, scale, bias, a.attr("epsilon", 1e-5)))
 
 
@@ -235,7 +260,13 @@ def _p_norm(a: Arguments) -> Item:
     return Value.of((size**power).sum(axis, keepdims=keep) ** (1 / power))
 
 
-_RESIZES = {"nearest": "nearest", "bilinear": "bilinear", "bicubic": "bicubic", "linear": "linear", "trilinear": "trilinear"}
+_RESIZES = {
+    "nearest": "nearest",
+    "bilinear": "bilinear",
+    "bicubic": "bicubic",
+    "linear": "linear",
+    "trilinear": "trilinear",
+}
 
 
 def _resize(a: Arguments) -> Item:
@@ -297,7 +328,11 @@ def _shuffle_channel(a: Arguments) -> Item:
 def _unfold(a: Arguments) -> Item:
     """[N, C, H, W] -> [N, C * kh * kw, windows]."""
     n, c, height, width = a.value("X").shape
-    kernel, strides, dilations = a.ints("kernel_sizes"), a.ints("strides", [1, 1]), a.ints("dilations", [1, 1])
+    kernel, strides, dilations = (
+        a.ints("kernel_sizes"),
+        a.ints("strides", [1, 1]),
+        a.ints("dilations", [1, 1]),
+    )
     top, left, bottom, right = edges_of(a, 2) if len(a.ints("paddings")) == 2 else a.ints("paddings")
     x = jnp.pad(a.array("X"), ((0, 0), (0, 0), (top, bottom), (left, right)))
     windows = jax.lax.conv_general_dilated_patches(x, kernel, strides, "VALID", rhs_dilation=dilations)
@@ -308,7 +343,9 @@ def _unfold(a: Arguments) -> Item:
 def _grid_sampler(a: Arguments) -> Item:
     grid = a.array("Grid")
     settings = {"mode": a.attr("mode", "bilinear"), "padding_mode": a.attr("padding_mode", "zeros")}
-    y = F.grid_sample(a.value("X").channels_last(), grid, align_corners=bool(a.attr("align_corners", True)), **settings)
+    y = F.grid_sample(
+        a.value("X").channels_last(), grid, align_corners=bool(a.attr("align_corners", True)), **settings
+    )
     return Value(y, channels_last(4))
 
 

@@ -20,7 +20,9 @@ class Form:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-def _form(op: str, inputs: str, outputs: str = "Out", extra: dict[str, Any] | None = None, **attrs: str) -> Form:
+def _form(
+    op: str, inputs: str, outputs: str = "Out", extra: dict[str, Any] | None = None, **attrs: str
+) -> Form:
     return Form(op, tuple(inputs.split()), tuple(outputs.split()), attrs, extra or {})
 
 
@@ -40,7 +42,10 @@ _PAIRS = {
     "elementwise_pow": "elementwise_pow",
     "floor_divide": "elementwise_floordiv",
     "remainder": "elementwise_mod",
-    **{name: name for name in ("equal", "not_equal", "greater_than", "greater_equal", "less_than", "less_equal")},
+    **{
+        name: name
+        for name in ("equal", "not_equal", "greater_than", "greater_equal", "less_than", "less_equal")
+    },
     **{name: name for name in ("logical_and", "logical_or", "logical_xor")},
     **{name: name for name in ("bitwise_and", "bitwise_or", "bitwise_xor")},
 }
@@ -48,8 +53,14 @@ _RESIZE = dict(inputs="X OutSize SizeTensor Scale", data_format="data_layout")
 FORMS: dict[str, Form] = {
     **{name: Form(name, _X) for name in _SAME},
     **{name: Form(op, ("X", "Y")) for name, op in _PAIRS.items()},
-    **{name: _form(name.rstrip("_"), "X") for name in ("relu_", "sigmoid_", "tanh_", "assign_", "share_data_")},
-    **{f"{mode}_interp": _form(f"{mode}_interp_v2", **_RESIZE) for mode in ("nearest", "bilinear", "bicubic", "linear", "trilinear")},
+    **{
+        name: _form(name.rstrip("_"), "X")
+        for name in ("relu_", "sigmoid_", "tanh_", "assign_", "share_data_")
+    },
+    **{
+        f"{mode}_interp": _form(f"{mode}_interp_v2", **_RESIZE)
+        for mode in ("nearest", "bilinear", "bicubic", "linear", "trilinear")
+    },
     "argsort": _form("argsort", "X", "Out Indices"),
     "softmax_": _form("softmax", "X"),
     "logsumexp": _form("logsumexp", "X", axis="dim", keepdim="keep_dim"),
@@ -67,7 +78,9 @@ FORMS: dict[str, Form] = {
     "depthwise_conv2d": _form("depthwise_conv2d", "Input Filter", "Output"),
     "conv3d": _form("conv3d", "Input Filter", "Output"),
     "conv2d_transpose": _form("conv2d_transpose", "Input Filter OutputSizeTensor", "Output"),
-    "depthwise_conv2d_transpose": _form("depthwise_conv2d_transpose", "Input Filter OutputSizeTensor", "Output"),
+    "depthwise_conv2d_transpose": _form(
+        "depthwise_conv2d_transpose", "Input Filter OutputSizeTensor", "Output"
+    ),
     "pool2d": _form("pool2d", "X KernelSize"),
     "batch_norm": _form("batch_norm", "X Mean Variance Scale Bias", "Y", data_format="data_layout"),
     "batch_norm_": _form("batch_norm", "X Mean Variance Scale Bias", "Y", data_format="data_layout"),
@@ -140,8 +153,11 @@ FORMS: dict[str, Form] = {
     "topk": _form("top_k_v2", "X K", "Out Indices"),
     "argmax": _form("arg_max", "X AxisTensor"),
     "argmin": _form("arg_min", "X AxisTensor"),
-    "mean": _form("reduce_mean", "X", axis="dim", keepdim="keep_dim"),
-    **{name: _form(f"reduce_{name}", "X AxisTensor", axis="dim", keepdim="keep_dim") for name in ("sum", "max", "min", "prod")},
+    "mean": _form("reduce_mean", "X AxisTensor", axis="dim", keepdim="keep_dim"),
+    **{
+        name: _form(f"reduce_{name}", "X AxisTensor", axis="dim", keepdim="keep_dim")
+        for name in ("sum", "max", "min", "prod")
+    },
     **{name: _form(f"reduce_{name}", "X", axis="dim", keepdim="keep_dim") for name in ("all", "any")},
     "cumsum": _form("cumsum", "X AxisTensor"),
     "grid_sample": _form("grid_sampler", "X Grid", "Output"),
@@ -163,18 +179,25 @@ BUILTIN = {
 
 def in_program_desc_form(program: Program) -> Program:
     """The program with ProgramDesc's names of operators, slots and attributes. Unknown operators stay as they are."""
-    return replace(program, nodes=tuple(_convert(node) for node in program.nodes))
+    made = {name for node in program.nodes for name in node.outputs} | set(program.parameters)
+    made |= {spec.name for spec in program.inputs}
+    return replace(program, nodes=tuple(_convert(node, made) for node in program.nodes))
 
 
-def _convert(node: Node) -> Node:
+def _convert(node: Node, made: set[str]) -> Node:
+    """`made` are the values that exist: the dropout state of a recurrent layer is declared, and has no value."""
     dialect, _, name = node.op.partition(".")
     form = FORMS.get(name) if dialect == "pd_op" else BUILTIN.get(node.op)
     if form is None:
         return node
-    given, made = len(node.inputs), len(node.outputs)
+    given, results = len(node.inputs), len(node.outputs)
     many = not form.inputs[1:] and given > 1  # combine takes any number
     inputs = form.inputs * given if many else (*form.inputs, *(f"Input{i}" for i in range(given)))
-    outputs = form.outputs * made if form.op == "take_apart" else (*form.outputs, *(f"Output{i}" for i in range(made)))
+    outputs = (
+        form.outputs * results
+        if form.op == "take_apart"
+        else (*form.outputs, *(f"Output{i}" for i in range(results)))
+    )
     attrs = {form.attrs.get(key, key): value for key, value in node.attrs.items()} | form.extra
     if form.op == "assign_value" and "shape" not in attrs:
         attrs["shape"] = (len(attrs.get("values", ())),)
@@ -182,6 +205,7 @@ def _convert(node: Node) -> Node:
         node,
         op=form.op,
         attrs=attrs,
+        inputs=tuple(name if name in made else "" for name in node.inputs),
         input_slots=tuple(inputs[:given]),
-        output_slots=tuple(outputs[:made]),
+        output_slots=tuple(outputs[:results]),
     )

@@ -73,7 +73,9 @@ def _flatten_range(a: Arguments) -> Item:
     shape = list(shape_of(x))
     if not shape:
         return a.onnx("Reshape", x, np.array([1], np.int64))
-    start, stop = (int(a.attr(name, other)) % len(shape) for name, other in (("start_axis", 1), ("stop_axis", 1)))
+    start, stop = (
+        int(a.attr(name, other)) % len(shape) for name, other in (("start_axis", 1), ("stop_axis", 1))
+    )
     merged: list[Dim] = [*shape[:start], math.prod(shape[start : stop + 1]), *shape[stop + 1 :]]
     return a.onnx("Reshape", x, dims_array(merged), allowzero=1)
 
@@ -136,7 +138,10 @@ def _slice(a: Arguments) -> Item:
     starts = a.dims("starts", "StartsTensor", "StartsTensorList")
     ends = a.dims("ends", "EndsTensor", "EndsTensorList")
     gone = a.ints("decrease_axis")
-    ends = [END if axis in gone and start == -1 else end for axis, start, end in zip(axes, starts, ends, strict=True)]
+    ends = [
+        END if axis in gone and start == -1 else end
+        for axis, start, end in zip(axes, starts, ends, strict=True)
+    ]
     y = a.onnx("Slice", x, dims_array(starts), dims_array(ends), np.array(axes, np.int64))
     return a.onnx("Squeeze", y, np.array(gone, np.int64)) if gone else y
 
@@ -165,7 +170,9 @@ def _expand(a: Arguments) -> Item:
 @operator("expand_as_v2")
 def _expand_as(a: Arguments) -> Item:
     target = a.get("Y")
-    return a.onnx("Expand", a["X"], dims_array(a.ints("target_shape") if target is None else shape_of(target)))
+    return a.onnx(
+        "Expand", a["X"], dims_array(a.ints("target_shape") if target is None else shape_of(target))
+    )
 
 
 @operator("expand")
@@ -217,7 +224,15 @@ def _fill_like(a: Arguments) -> Item:
 @operator("assign_value")
 def _assign_value(a: Arguments) -> Item:
     dtype = a.dtype()
-    names = ("values", "fp32_values", "fp64_values", "int32_values", "int64_values", "bool_values", "int8_values")
+    names = (
+        "values",
+        "fp32_values",
+        "fp64_values",
+        "int32_values",
+        "int64_values",
+        "bool_values",
+        "int8_values",
+    )
     values = next((found for name in names if (found := a.attr(name))), ())
     return np.asarray(values, dtype).reshape(a.ints("shape"))
 
@@ -241,7 +256,9 @@ def _eye(a: Arguments) -> Item:
 
 @operator("tril_triu")
 def _triangle(a: Arguments) -> Item:
-    return a.onnx("Trilu", a["X"], np.asarray(int(a.attr("diagonal", 0))), upper=int(not a.attr("lower", True)))
+    return a.onnx(
+        "Trilu", a["X"], np.asarray(int(a.attr("diagonal", 0))), upper=int(not a.attr("lower", True))
+    )
 
 
 @operator("meshgrid")
@@ -324,7 +341,13 @@ def _pad(a: Arguments) -> Item:
     return a.onnx("Pad", a["X"], pairs.T.ravel(), a.number_like(a["X"], a.attr("pad_value", 0.0)))
 
 
-_MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "replicate": "edge", "circular": "wrap"}
+_MODES = {
+    "constant": "constant",
+    "reflect": "reflect",
+    "edge": "edge",
+    "replicate": "edge",
+    "circular": "wrap",
+}
 
 
 @operator("pad2d", "pad3d")
@@ -337,7 +360,11 @@ def _pad_images(a: Arguments) -> Item:
         pairs = pairs[::-1]
     spatial = rank(x) - 2
     pairs = pairs[-spatial:]
-    whole = [(0, 0), *pairs, (0, 0)] if str(a.attr("data_format", "NCHW")).endswith("C") else [(0, 0), (0, 0), *pairs]
+    whole = (
+        [(0, 0), *pairs, (0, 0)]
+        if str(a.attr("data_format", "NCHW")).endswith("C")
+        else [(0, 0), (0, 0), *pairs]
+    )
     flat = [pair[side] for side in (0, 1) for pair in whole]
     value = a.attr("pad_value", a.attr("value", 0.0))
     mode = _MODES[a.attr("mode", "constant")]
