@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import max_dim
 
 from framework.core.errors import ShapeError
 from framework.io.interop.graph.operator import Call, Table, registrar
@@ -28,7 +29,7 @@ def window_edges(
         for n, k, s, d in zip(size, kernel, strides, dilations):
             reach = (k - 1) * d + 1
             total = reach - 1 if s == 1 else (-(-n // s) - 1) * s + reach - n
-            total = max(total, 0) if isinstance(total, int) else jax.core.max_dim(total, 0)
+            total = max(total, 0) if isinstance(total, int) else max_dim(total, 0)
             small, large = total // 2, total - total // 2
             edges.append((small, large) if mode == "SAME_UPPER" else (large, small))
         return edges
@@ -122,7 +123,9 @@ def _transposed_edges(
 
 
 @operator("DeformConv", style="values", weights=(1, 3))
-def _deform_conv(call: Call, x: Item, weight: Item, offset: Item, bias: Item = None, mask: Item = None) -> Item:
+def _deform_conv(
+    call: Call, x: Item, weight: Item, offset: Item, bias: Item = None, mask: Item = None
+) -> Item:
     """Each tap of the kernel reads between the pixels, at its place moved by `offset` [N, 2 * taps, oh, ow]."""
     data, w = to_value(x).channels_last(), to_jax(weight)
     if data.ndim != 4:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import max_dim
 
 from framework.core.errors import ShapeError
 from framework.io.interop.graph.onnx.conv import Edges, Numbers, spatial_numbers, window_edges
@@ -49,7 +50,7 @@ class Windows:
                 if isinstance(out, int) and (out - 1) * s >= n + low:
                     out -= 1
                 extra = (out - 1) * s - span
-                extra = max(extra, 0) if isinstance(extra, int) else jax.core.max_dim(extra, 0)
+                extra = max(extra, 0) if isinstance(extra, int) else max_dim(extra, 0)
             self.edges.append((low, high + extra))
 
     @property
