@@ -160,7 +160,7 @@ class Detr(nn.Module):
 
 def cases() -> dict[str, tuple[nn.Module, torch.Tensor]]:
     generator = torch.Generator().manual_seed(5)
-    image = torch.randn(2, 3, 64, 32, generator=generator)
+    image = torch.randn(2, 3, 32, 32, generator=generator)
     return {
         "mobilenet": (MobileNet(), image),
         "transformer": (Transformer(), torch.randint(0, 50, (2, 9), generator=generator)),

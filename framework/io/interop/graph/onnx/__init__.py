@@ -38,5 +38,5 @@ MODULES = (
     *(signal, microsoft),
 )
 OPERATORS: Table = {name: entry for module in MODULES for name, entry in module.OPERATORS.items()}
-NEWEST = {"": 28, "ai.onnx.ml": 5, "com.microsoft": 1}
+NEWEST = {"": 28, "com.microsoft": 1}
 """The newest version of each operator set that is understood."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -63,8 +65,8 @@ def _attention(
     groups = q.shape[1] // k.shape[1]
     k, v = (jnp.repeat(x, groups, 1) if groups > 1 else x for x in (k, v))
     scale = call.attr("scale", 1 / np.sqrt(q.shape[-1]))
-    root = np.sqrt(scale).astype(np.float32)
-    scores = F.matmul((q * root).astype(dtype), (k * root).astype(dtype), transpose_y=True)
+    root = jnp.asarray(math.sqrt(scale), dtype)
+    scores = F.matmul(q * root, k * root, transpose_y=True)
     queries, keys = scores.shape[-2:]
     bias = None if mask is None else _additive(mask, keys, dtype)
     rows, columns = jnp.arange(queries)[:, None], jnp.arange(keys)[None]
@@ -79,13 +81,13 @@ def _attention(
     ):
         if limit is not None:
             hidden = jnp.where(limit, 0, -jnp.inf).astype(dtype)
-            bias = hidden if bias is None else bias + hidden
+            bias = hidden if bias is None else bias.astype(dtype) + hidden
     if lengths is not None:
         hidden = jnp.where(columns[None, None] < lengths[:, None, None, None], 0, -jnp.inf).astype(dtype)
-        bias = hidden if bias is None else bias + hidden
+        bias = hidden if bias is None else bias.astype(dtype) + hidden
     cap = call.attr("softcap", 0.0)
     capped = cap * jnp.tanh(scores / cap) if cap else scores
-    masked = capped if bias is None else capped + bias
+    masked = capped if bias is None else capped + bias.astype(dtype)
     stages = [scores, capped, masked]
     top = masked.astype(wide).max(-1, keepdims=True)
     exponents = jnp.exp(masked.astype(wide) - jnp.where(jnp.isfinite(top), top, 0))

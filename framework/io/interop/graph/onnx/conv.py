@@ -142,8 +142,8 @@ def _deform_conv(
     tap_y, tap_x = jnp.meshgrid(*(jnp.arange(k) * d for k, d in zip(kernel, dilations)), indexing="ij")
     rows = (jnp.arange(oh) * strides[0] - top)[:, None, None] + tap_y.ravel()
     columns = (jnp.arange(ow) * strides[1] - left)[None, :, None] + tap_x.ravel()
-    y = rows[None, :, :, None] + moves[..., 0]  # [N, oh, ow, groups, taps]
-    z = columns[None, :, :, None] + moves[..., 1]
+    y = rows[None, :, :, None].astype(moves.dtype) + moves[..., 0]  # [N, oh, ow, groups, taps]
+    z = columns[None, :, :, None].astype(moves.dtype) + moves[..., 1]
     parts = []
     for g, channels in enumerate(jnp.split(data, groups, -1)):
         grid = jnp.stack(

@@ -176,7 +176,7 @@ def _matmul_to_float(
     b_zero: Array | None = None, bias: Array | None = None,
 ) -> Array:  # fmt: skip
     total = quantize.OPERATORS["MatMulInteger"].run(call, a, b, a_zero, b_zero)
-    y = total * (a_scale * b_scale)
+    y = total.astype(jnp.float32) * (a_scale * b_scale)
     return y if bias is None else y + bias
 
 

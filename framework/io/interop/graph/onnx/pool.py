@@ -208,12 +208,12 @@ def roi_align(
         tall, wide = jnp.maximum(tall, 1.0), jnp.maximum(wide, 1.0)
 
     def weights(start: jax.Array, length: jax.Array, bins: int, limit: int) -> tuple[jax.Array, ...]:
-        steps = (jnp.arange(bins * ratio) + 0.5) / (bins * ratio)
+        steps = jnp.asarray((np.arange(bins * ratio) + 0.5) / (bins * ratio), rois.dtype)
         at = start + steps[None] * length  # [R, bins * ratio]
         inside = (at >= -1) & (at <= limit)
         at = jnp.clip(at, 0, limit - 1)
         low = jnp.minimum(jnp.floor(at).astype(jnp.int32), limit - 1)
-        return low, jnp.minimum(low + 1, limit - 1), at - low, inside
+        return low, jnp.minimum(low + 1, limit - 1), at - low.astype(at.dtype), inside
 
     y0, y1, fy, in_y = weights(top, tall, size[0], height)
     x0, x1, fx, in_x = weights(left, wide, size[1], width)

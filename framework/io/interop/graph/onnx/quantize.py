@@ -105,7 +105,7 @@ def _qlinear_matmul(
     total = jnp.matmul(_centred(a, a_zero, -2), _centred(b, b_zero, -1), preferred_element_type=jnp.int32)
     rows = a_scale[..., None] if a_scale.ndim == 1 and a_scale.size > 1 else a_scale
     factor = rows.astype(jnp.float32) * b_scale.astype(jnp.float32) / y_scale.astype(jnp.float32)
-    return quantize(total * factor, jnp.ones(()), y_zero, y_zero.dtype, call)
+    return quantize(total.astype(jnp.float32) * factor, jnp.ones(()), y_zero, y_zero.dtype, call)
 
 
 @operator("ConvInteger", style="values")
