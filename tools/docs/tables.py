@@ -23,6 +23,7 @@ import paddle_table
 
 from framework import hub
 from framework.config import available, build, find, load
+from framework.io.interop.graph import onnx
 from framework.workflow.domain import all_domains
 
 REPO = Path(__file__).resolve().parents[2]
@@ -90,6 +91,29 @@ def domains() -> str:
     return _markdown(("domain", "function", "options"), rows)
 
 
+def onnx_operators() -> str:
+    """Every ONNX operator of the importer by theme, and the versions of its operator set."""
+    rows = []
+    for module in onnx.MODULES:
+        theme = (module.__doc__ or "").partition(".")[0].partition(":")[0].removeprefix("ONNX ")
+        names = sorted(module.OPERATORS)
+        rows.append((theme[0].upper() + theme[1:], str(len(names)), ", ".join(f"`{name}`" for name in names)))
+    return _markdown(("theme", "", "operators"), rows)
+
+
+def onnx_opsets() -> str:
+    """The operator sets and their newest versions."""
+    rows = [
+        (
+            f"`{domain or 'ai.onnx'}`",
+            str(newest),
+            str(sum(name.rpartition(".")[0] == domain for name in onnx.OPERATORS)),
+        )
+        for domain, newest in onnx.NEWEST.items()
+    ]
+    return _markdown(("operator set", "newest version", "operators"), rows)
+
+
 def example_code() -> str:
     return _listing("py", "my_shapes.py")
 
@@ -125,6 +149,8 @@ TABLES = {
     "weights": weights,
     "backbones": backbones,
     "domains": domains,
+    "onnx_operators": onnx_operators,
+    "onnx_opsets": onnx_opsets,
     "example_code": example_code,
     "example_config": example_config,
     "api_names": api_names.names_table,

@@ -280,7 +280,9 @@ def _fold_arrays(
         case "cast":
             code = call.attr("to", "out_dtype", "dtype")  # a number, in PIR a name
             table = (
-                onnx_types.DTYPES if form == "onnx" else paddle.DTYPES | {d.name: d for d in paddle.DTYPES.values()}
+                onnx_types.DTYPES
+                if form == "onnx"
+                else paddle.DTYPES | {d.name: d for d in paddle.DTYPES.values()}
             )
             return roles["x"].astype(table[code], copy=False)
         case "reshape":

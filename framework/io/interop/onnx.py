@@ -5,6 +5,7 @@ Source: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3 (field numbers, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from framework.io.interop.onnx_types import BITS, unpack
 from framework.io.interop.onnx_types import DTYPES as DTYPES
 from framework.io.interop.program import Node, Program, Signature, TensorSpec
 from framework.io.interop.source import Source, read_source
@@ -27,7 +29,7 @@ def read_onnx(path: str | Path | Source) -> Program:
     """Read an ONNX model: nodes, initializers, tensors of Constant nodes, inputs, outputs and metadata.
 
     External tensor data is read when it lies in the model's folder. Raises FormatError when the file is damaged, when
-    a value is used before it is made, for a tensor of text or of a 4-bit type, and for external data elsewhere.
+    a value is used before it is made, for a tensor of text, and for external data elsewhere.
     """
     source = path if isinstance(path, Source) else read_source(path)
     model = Message(source, "ModelProto")
@@ -50,9 +52,7 @@ def read_onnx(path: str | Path | Source) -> Program:
     )
 
 
-def load(
-    path: str | Path | Source, operators: Mapping[str, Callable[..., Any]] | None = None
-) -> GraphLayer:
+def load(path: str | Path | Source, operators: Mapping[str, Callable[..., Any]] | None = None) -> GraphLayer:
     """An ONNX model as a Layer in eval mode; docs/onnx.md has its operators.
 
     Weights are parameters under their own names, running statistics are buffers. The layer is called with the inputs
@@ -193,6 +193,8 @@ class _Graph:
                 fix="convert the model to float32, float16 or bfloat16 weights",
             )
         dtype = DTYPES[code]
+        if dtype in BITS and tensor.integer(14) != 1:
+            return self._packed(tensor, what, dtype, shape)
         if tensor.integer(14) == 1:
             return self._external(tensor, what, dtype, shape)
         if (raw := tensor.span(9)) is not None:
@@ -200,6 +202,21 @@ class _Graph:
         return self.source.array(
             tensor.start, memoryview(_read_typed_values(tensor, dtype).tobytes()), dtype, shape, what
         )
+
+    def _packed(self, tensor: Message, what: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+        raw = tensor.span(9)
+        packed = np.frombuffer(raw[1], np.uint8) if raw else np.array(tensor.integers(5), np.uint8)
+        size = math.prod(shape)
+        if not 0 <= -(-size * BITS[dtype] // 8) <= len(packed):
+            raise self.source.error(
+                f"{what} is cut short",
+                tensor.start,
+                received=f"{len(packed)} bytes",
+                allowed=f"{size} values of {BITS[dtype]} bits",
+            )
+        values = unpack(packed, dtype, size).reshape(shape)
+        values.flags.writeable = False
+        return values
 
     def _external(self, tensor: Message, what: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
         entries = {entry.text(1): entry.text(2) for entry in tensor.messages(13, "StringStringEntryProto")}
@@ -225,6 +242,8 @@ class _Graph:
                     fix="copy the model together with its data file",
                 )
             self._files[location] = read_source(folder / location)
+        if dtype in BITS:
+            raise self.source.error(f"{what} of {BITS[dtype]} bits is in a file of its own", tensor.start)
         data = self._files[location]
         offset = _parse_decimal(entries.get("offset", "0"))
         length = _parse_decimal(entries.get("length", str(len(data.data) - offset)))

@@ -28,6 +28,10 @@ float8_e4m3fn = np.dtype(ml_dtypes.float8_e4m3fn)
 float8_e4m3fnuz = np.dtype(ml_dtypes.float8_e4m3fnuz)
 float8_e5m2 = np.dtype(ml_dtypes.float8_e5m2)
 float8_e5m2fnuz = np.dtype(ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = np.dtype(ml_dtypes.float8_e8m0fnu)
+float4_e2m1fn = np.dtype(ml_dtypes.float4_e2m1fn)
+int4, uint4 = np.dtype(ml_dtypes.int4), np.dtype(ml_dtypes.uint4)
+int2, uint2 = np.dtype(ml_dtypes.int2), np.dtype(ml_dtypes.uint2)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,10 @@ def build_layer(
     Raises:
         FormatError: operators that are not known, outputs that nothing makes, a program without its parameters.
     """
-    table = {**operators, **{name: Operator(name, _user_run(function)) for name, function in (own or {}).items()}}
+    table = {
+        **operators,
+        **{name: Operator(name, _user_run(function)) for name, function in (own or {}).items()},
+    }
     check_operators(program, table, newest)
     made = {name for node in program.nodes for name in node.outputs}
     made |= {*program.parameters, *(spec.name for spec in program.inputs)}

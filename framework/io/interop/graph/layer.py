@@ -126,7 +126,13 @@ def _to_item(given: Any, spec: TensorSpec) -> Item:
 
 
 def _to_output(item: Item) -> Any:
-    return [_to_output(one) for one in item] if isinstance(item, list) else None if item is None else to_jax(item)
+    return (
+        [_to_output(one) for one in item]
+        if isinstance(item, list)
+        else None
+        if item is None
+        else to_jax(item)
+    )
 
 
 class Scope(dict[str, Any]):
@@ -212,11 +218,13 @@ def _check_size(item: Item, call: Call) -> None:
     for dim in shape:
         total *= dim if isinstance(dim, int) else 1
     if total > MAX_ELEMENTS:
-        raise call.error("the result is too large", ShapeError, received=shape, allowed=f"{MAX_ELEMENTS:,} elements")
+        raise call.error(
+            "the result is too large", ShapeError, received=shape, allowed=f"{MAX_ELEMENTS:,} elements"
+        )
 
 
 def _explain(error: Exception, call: Call, inputs: Sequence[Item]) -> Exception:
-    """The error with its node: errors of ours and of traces get a note, what Python and jax raise becomes one of ours."""
+    """The error with its node: ours and those of traces get a note, what Python and jax raise becomes one of ours."""
     if isinstance(error, OarError) or type(error).__module__.startswith(_PASSED_ON):
         notes = getattr(error, "__notes__", [])
         if str(error).startswith(call.where) or any(note.startswith("in ") for note in notes):
@@ -322,9 +330,12 @@ def check_operators(program: Program, operators: Mapping[str, Operator], newest:
         listed = []
         for op, node in list(unknown.items())[:20]:
             domain, _, name = op.rpartition(".")
-            listed.append(f"{name} at node {node.name!r} ({domain or 'ai.onnx'} {program.domains.get(domain, '?')})")
+            listed.append(
+                f"{name} at node {node.name!r} ({domain or 'ai.onnx'} {program.domains.get(domain, '?')})"
+            )
         raise FormatError(
-            f"the graph has {len(unknown)} operators that are not known here" if len(unknown) > 1
+            f"the graph has {len(unknown)} operators that are not known here"
+            if len(unknown) > 1
             else "the graph has an operator that is not known here",
             where=program.name,
             received="; ".join(listed),

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from framework.core.errors import FormatError, OarError, ShapeError, TraceError
 from framework.io.interop.graph.values import Dim, Item, Static, Value, as_dims
@@ -116,7 +117,7 @@ class Call:
             TraceError: they are computed from the inputs of a program that is being compiled.
         """
         if isinstance(value, Value):
-            if isinstance(value.data, jax.core.Tracer):
+            if isinstance(value.data, Tracer):
                 raise self.error(
                     f"{what} must be known before the program runs",
                     TraceError,

@@ -1,4 +1,4 @@
-"""Which initializers of a program its layer holds as parameters and buffers; the others are constants of the program."""
+"""Which initializers of a program its layer holds as parameters and buffers; the others are its constants."""
 
 from __future__ import annotations
 
@@ -15,8 +15,21 @@ from framework.io.interop.program import Program
 
 # What only moves, converts or joins values: weights stay weights behind it.
 MOVING = frozenset(
-    ("Identity", "Transpose", "Reshape", "Unsqueeze", "Squeeze", "Cast", "Slice", "Split", "Concat", "Flatten", "Expand")
-    + ("Tile", "DequantizeLinear")
+    (
+        *(
+            "Identity",
+            "Transpose",
+            "Reshape",
+            "Unsqueeze",
+            "Squeeze",
+            "Cast",
+            "Slice",
+            "Split",
+            "Concat",
+            "Flatten",
+        ),
+        *("Expand", "Tile", "DequantizeLinear"),
+    )
 )
 # A weight by name alone: what is added or multiplied may as well be a constant of the exporter.
 BY_NAME = frozenset(("Add", "Mul", "Sub", "Div", "Pow"))
@@ -54,7 +67,7 @@ def assign_roles(program: Program, operators: Mapping[str, Operator]) -> dict[st
     names = valid_names(list(arrays))
     roles: dict[str, Role] = {}
     for name, array in arrays.items():
-        if array.dtype.kind not in "fV" or not _is_real(array) or name in returned and array.size <= SMALL:
+        if array.dtype.kind not in "fV" or not _is_real(array) or (name in returned and array.size <= SMALL):
             if array.size > SMALL and not _is_static(uses[name], operators) and array.dtype.itemsize <= 4:
                 roles[name] = Role(names[name], "buffer")
             continue
@@ -72,7 +85,9 @@ def assign_roles(program: Program, operators: Mapping[str, Operator]) -> dict[st
 
 
 def _is_real(array: np.ndarray) -> bool:
-    return array.dtype.kind == "f" or (array.dtype.itemsize <= 2 and array.dtype.name.startswith(("bfloat", "float")))
+    return array.dtype.kind == "f" or (
+        array.dtype.itemsize <= 2 and array.dtype.name.startswith(("bfloat", "float"))
+    )
 
 
 def _is_static(uses: list[tuple[str, int]], operators: Mapping[str, Operator]) -> bool:
@@ -88,6 +103,11 @@ def find_conv_kernels(program: Program, roles: Mapping[str, Role]) -> list[str]:
     kernels = []
     for name, role in roles.items():
         array = program.parameters[name]
-        if readers[name] == {("Conv", 1)} and role.kind == "parameter" and array.shape and len(array.shape) == 4:
+        if (
+            readers[name] == {("Conv", 1)}
+            and role.kind == "parameter"
+            and array.shape
+            and len(array.shape) == 4
+        ):
             kernels.append(role.name)
     return kernels

@@ -75,7 +75,9 @@ class Value:
         return Value(data, self.order)
 
 
-Item = Static | Value | None | list  # what a name of a graph stands for; a list is a sequence, None an absent input
+Item = (
+    Static | Value | None | list
+)  # what a name of a graph stands for; a list is a sequence, None an absent input
 
 
 def channels_last(rank: int) -> tuple[int, ...]:
@@ -83,7 +85,7 @@ def channels_last(rank: int) -> tuple[int, ...]:
     return (0, rank - 1, *range(1, rank - 1)) if rank > 2 else tuple(range(rank))
 
 
-def is_symbolic(dim: object) -> bool:
+def is_symbolic(dim: Any) -> bool:
     """Whether a size is only known when the program runs."""
     return export.is_symbolic_dim(dim)
 
@@ -167,9 +169,7 @@ def align(values: Sequence[Item]) -> tuple[list[jax.Array], tuple[int, ...]]:
             continue
         if missing:
             shifted = tuple(axis + missing for axis in array.order)
-            array = Value(
-                array.data.reshape((1,) * missing + array.data.shape), (*range(missing), *shifted)
-            )
+            array = Value(array.data.reshape((1,) * missing + array.data.shape), (*range(missing), *shifted))
         aligned.append(array.stored(lead.order))
     count(np.broadcast_shapes(*(a.shape for a in aligned)) if _all_known(aligned) else (), "broadcasting")
     return aligned, lead.order

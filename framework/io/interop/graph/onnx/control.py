@@ -9,10 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 
 from framework.core.errors import ShapeError, TraceError
-from framework.io.interop.graph.onnx.shapes import normal_axis, reshaped
 from framework.io.interop.graph.onnx.shapes import concat as concat_items
+from framework.io.interop.graph.onnx.shapes import normal_axis, reshaped
 from framework.io.interop.graph.operator import Call, Table, registrar
 from framework.io.interop.graph.values import Item, Value, is_known, shape_of, to_jax
 
@@ -24,7 +25,7 @@ MAX_UNROLLED = 32
 
 def _is_open(item: Item) -> bool:
     """Whether a value is only known when the program runs."""
-    return isinstance(item, Value) and isinstance(item.data, jax.core.Tracer)
+    return isinstance(item, Value) and isinstance(item.data, Tracer)
 
 
 def _truth(item: Item) -> bool:
@@ -87,7 +88,9 @@ def _loop(call: Call, trips: Item, condition: Item, *state: Item) -> tuple[Item,
     if known and most is not None and most > MAX_STEPS:
         most = None if condition is not None and not _always(call, body) else most
         if most is not None:
-            raise call.error("a loop that does not end", ShapeError, received=most, allowed=f"{MAX_STEPS:,} trips")
+            raise call.error(
+                "a loop that does not end", ShapeError, received=most, allowed=f"{MAX_STEPS:,} trips"
+            )
     small = most is not None and most <= MAX_UNROLLED
     if known and (small or not any(_is_open(item) for item in _read(call, state))):
         result = _unrolled(call, body, most, condition, list(state), kept)
@@ -136,7 +139,9 @@ def _unrolled(
     step = 0
     while going and (most is None or step < most):
         if step >= MAX_STEPS:
-            raise call.error("a loop that does not end", ShapeError, received=f"{step:,} trips", allowed=MAX_STEPS)
+            raise call.error(
+                "a loop that does not end", ShapeError, received=f"{step:,} trips", allowed=MAX_STEPS
+            )
         results = call.runner.run_body(call, body, [np.asarray(step, np.int64), np.asarray(True), *state])
         if _is_open(results[0]):
             if not _always(call, body):
@@ -174,9 +179,15 @@ def _compiled(
         return to_jax(results[0]).reshape(()).astype(bool), moved, _pack(results[kept + 1 :])
 
     if not scans:
-        limit = jnp.asarray(MAX_STEPS, jnp.int32) if trips is None else to_jax(trips).reshape(()).astype(jnp.int32)
+        limit = (
+            jnp.asarray(MAX_STEPS, jnp.int32)
+            if trips is None
+            else to_jax(trips).reshape(()).astype(jnp.int32)
+        )
         _, _, final = lax.while_loop(
-            lambda s: s[1] & (s[0] < limit), lambda s: (s[0] + 1, *run(*s)[:2]), (jnp.asarray(0, jnp.int32), first, start)
+            lambda s: s[1] & (s[0] < limit),
+            lambda s: (s[0] + 1, *run(*s)[:2]),
+            (jnp.asarray(0, jnp.int32), first, start),
         )
         return tuple(Value.of(array) for array in final)
     if trips is None or _is_open(trips) or not (condition is None or _always(call, body)):

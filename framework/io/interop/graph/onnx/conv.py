@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import max_dim
 
 from framework.core.errors import ShapeError
 from framework.io.interop.graph.operator import Call, Table, registrar
@@ -28,7 +29,7 @@ def window_edges(
         for n, k, s, d in zip(size, kernel, strides, dilations):
             reach = (k - 1) * d + 1
             total = reach - 1 if s == 1 else (-(-n // s) - 1) * s + reach - n
-            total = max(total, 0) if isinstance(total, int) else jax.core.max_dim(total, 0)
+            total = max(total, 0) if isinstance(total, int) else max_dim(total, 0)
             small, large = total // 2, total - total // 2
             edges.append((small, large) if mode == "SAME_UPPER" else (large, small))
         return edges
@@ -122,7 +123,9 @@ def _transposed_edges(
 
 
 @operator("DeformConv", style="values", weights=(1, 3))
-def _deform_conv(call: Call, x: Item, weight: Item, offset: Item, bias: Item = None, mask: Item = None) -> Item:
+def _deform_conv(
+    call: Call, x: Item, weight: Item, offset: Item, bias: Item = None, mask: Item = None
+) -> Item:
     """Each tap of the kernel reads between the pixels, at its place moved by `offset` [N, 2 * taps, oh, ow]."""
     data, w = to_value(x).channels_last(), to_jax(weight)
     if data.ndim != 4:
@@ -139,8 +142,8 @@ def _deform_conv(call: Call, x: Item, weight: Item, offset: Item, bias: Item = N
     tap_y, tap_x = jnp.meshgrid(*(jnp.arange(k) * d for k, d in zip(kernel, dilations)), indexing="ij")
     rows = (jnp.arange(oh) * strides[0] - top)[:, None, None] + tap_y.ravel()
     columns = (jnp.arange(ow) * strides[1] - left)[None, :, None] + tap_x.ravel()
-    y = rows[None, :, :, None] + moves[..., 0]  # [N, oh, ow, groups, taps]
-    z = columns[None, :, :, None] + moves[..., 1]
+    y = rows[None, :, :, None].astype(moves.dtype) + moves[..., 0]  # [N, oh, ow, groups, taps]
+    z = columns[None, :, :, None].astype(moves.dtype) + moves[..., 1]
     parts = []
     for g, channels in enumerate(jnp.split(data, groups, -1)):
         grid = jnp.stack(

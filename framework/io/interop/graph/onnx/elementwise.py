@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer, max_dim, min_dim
 
 from framework.io.interop.graph.operator import Call, Run, Table, registrar
 from framework.io.interop.graph.values import Item, device_type, is_known
@@ -47,16 +48,49 @@ def to_type(x: Array, dtype: np.dtype | type) -> Array:
 # -- functions of one or two operands that numpy and jax share --------------------------------------------------------
 
 _SHARED = {
-    **{"Abs": "abs", "Acos": "arccos", "Acosh": "arccosh", "Add": "add", "And": "logical_and", "Asin": "arcsin"},
+    **{
+        "Abs": "abs",
+        "Acos": "arccos",
+        "Acosh": "arccosh",
+        "Add": "add",
+        "And": "logical_and",
+        "Asin": "arcsin",
+    },
     **{"Asinh": "arcsinh", "Atan": "arctan", "Atanh": "arctanh", "BitwiseAnd": "bitwise_and"},
     **{"BitwiseNot": "bitwise_not", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor", "Cos": "cos"},
-    **{"Cosh": "cosh", "Equal": "equal", "Exp": "exp", "Greater": "greater", "GreaterOrEqual": "greater_equal"},
+    **{
+        "Cosh": "cosh",
+        "Equal": "equal",
+        "Exp": "exp",
+        "Greater": "greater",
+        "GreaterOrEqual": "greater_equal",
+    },
     **{"IsNaN": "isnan", "Less": "less", "LessOrEqual": "less_equal", "Log": "log", "Mul": "multiply"},
-    **{"Neg": "negative", "Not": "logical_not", "Or": "logical_or", "Sign": "sign", "Sin": "sin", "Sinh": "sinh"},
-    **{"Sqrt": "sqrt", "Sub": "subtract", "Tan": "tan", "Tanh": "tanh", "Where": "where", "Xor": "logical_xor"},
+    **{
+        "Neg": "negative",
+        "Not": "logical_not",
+        "Or": "logical_or",
+        "Sign": "sign",
+        "Sin": "sin",
+        "Sinh": "sinh",
+    },
+    **{
+        "Sqrt": "sqrt",
+        "Sub": "subtract",
+        "Tan": "tan",
+        "Tanh": "tanh",
+        "Where": "where",
+        "Xor": "logical_xor",
+    },
 }
 WEIGHTED = ("Add", "Mul", "Sub")
-COMPARISONS = {"Equal": "__eq__", "Greater": "__gt__", "GreaterOrEqual": "__ge__", "Less": "__lt__", "LessOrEqual": "__le__"}
+COMPARISONS = {
+    "Equal": "__eq__",
+    "Greater": "__gt__",
+    "GreaterOrEqual": "__ge__",
+    "Less": "__lt__",
+    "LessOrEqual": "__le__",
+}
 
 
 def _shared(name: str) -> Run:
@@ -148,7 +182,7 @@ def _pow(call: Call, x: Array, y: Array) -> Array:
         x, y = _old_broadcast(call, (x, y))
     if is_known(x, y):
         return np.power(x, y).astype(x.dtype)
-    if np.ndim(y) == 0 and not isinstance(y, jax.core.Tracer) and float(y) == 2.0:
+    if np.ndim(y) == 0 and not isinstance(y, Tracer) and float(y) == 2.0:
         return x * x
     if is_float(x) and not is_float(y):
         return jnp.power(x, y)
@@ -181,7 +215,7 @@ def _extreme(name: str, index: int) -> Run:
 
     def run(call: Call, *arrays: Array) -> Array:
         if any(a.dtype == object for a in arrays):
-            function = (jax.core.max_dim, jax.core.min_dim)[index]
+            function = (max_dim, min_dim)[index]
             return functools.reduce(np.frompyfunc(function, 2, 1), arrays)
         return plain(call, *arrays)
 
@@ -206,9 +240,9 @@ def _clip(call: Call, x: Array, low: Array | None = None, high: Array | None = N
     low = call.attr("min") if low is None else low
     high = call.attr("max") if high is None else high
     if x.dtype == object:
-        low = None if low is None or all(dim >= 0 for dim in x.ravel()) and int(low) <= 1 else low
-        x = x if low is None else np.frompyfunc(jax.core.max_dim, 2, 1)(x, low)
-        return x if high is None or int(high) >= 2**31 - 1 else np.frompyfunc(jax.core.min_dim, 2, 1)(x, high)
+        low = None if low is None or (all(dim >= 0 for dim in x.ravel()) and int(low) <= 1) else low
+        x = x if low is None else np.frompyfunc(max_dim, 2, 1)(x, low)
+        return x if high is None or int(high) >= 2**31 - 1 else np.frompyfunc(min_dim, 2, 1)(x, high)
     xp = namespace(x, low, high)
     x = x if low is None else xp.maximum(x, xp.asarray(low, x.dtype))
     return x if high is None else xp.minimum(x, xp.asarray(high, x.dtype))
@@ -256,7 +290,9 @@ def _bit_cast(call: Call, x: Array) -> Array:
 @operator("PRelu", style="elementwise", weights=(1,))
 def _prelu(call: Call, x: Array, slope: Array) -> Array:
     if call.version < 7 and slope.ndim == 1 and x.ndim > 1 and slope.size > 1:
-        raise call.error("a PRelu of opset 6 with a slope for each channel", fix="convert it to opset 7 or newer")
+        raise call.error(
+            "a PRelu of opset 6 with a slope for each channel", fix="convert it to opset 7 or newer"
+        )
     return jnp.where(x < 0, x * slope, x)
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 
 from framework.core.errors import ShapeError
 from framework.io.interop.graph.onnx.elementwise import namespace
@@ -73,7 +74,9 @@ def _combine(target: Array, places: Any, updates: Array, how: str) -> Array:
         if how == "none":
             result[places] = updates
         else:
-            {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[how].at(result, places, updates)
+            {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[how].at(
+                result, places, updates
+            )
         return result
     at = target.at[places]
     functions = {"none": at.set, "add": at.add, "mul": at.multiply, "max": at.max, "min": at.min}
@@ -134,7 +137,9 @@ def _negative_likelihood(call: Call, log_p: Array, target: Array, weight: Array 
     counts = jnp.ones(target.shape, bool) if ignored is None else target != ignored
     safe = jnp.where(counts, target, 0)
     picked = jnp.take_along_axis(log_p, jnp.expand_dims(safe, 1), 1).squeeze(1)
-    share = counts.astype(log_p.dtype) * (1 if weight is None else jnp.take(weight, jnp.clip(safe, 0, classes - 1)))
+    share = counts.astype(log_p.dtype) * (
+        1 if weight is None else jnp.take(weight, jnp.clip(safe, 0, classes - 1))
+    )
     loss = -picked * share
     match call.attr("reduction", "mean"):
         case "none":
@@ -150,7 +155,9 @@ def _nll_loss(call: Call, log_p: Array, target: Array, weight: Array | None = No
 
 
 @operator("SoftmaxCrossEntropyLoss")
-def _cross_entropy(call: Call, scores: Array, target: Array, weight: Array | None = None) -> tuple[Array, Array]:
+def _cross_entropy(
+    call: Call, scores: Array, target: Array, weight: Array | None = None
+) -> tuple[Array, Array]:
     log_p = F.log_softmax(scores, 1)
     return _negative_likelihood(call, log_p, target, weight), log_p
 
@@ -167,11 +174,11 @@ def _nms(
     limit = 0 if most is None else int(call.number(most, "max_output_boxes_per_class"))
     iou = 0.0 if overlap is None else float(call.number(overlap, "iou_threshold"))
     threshold = None if least is None else float(call.number(least, "score_threshold"))
-    b, s = (item if is_known(item) else item.logical() for item in (boxes, scores))  # type: ignore[union-attr]
+    b, s = (item.logical() if isinstance(item, Value) else np.asarray(item) for item in (boxes, scores))
     if call.attr("center_point_box"):
         centre, half = b[..., :2], b[..., 2:] / 2
         b = namespace(b).concatenate([centre - half, centre + half], -1)
-    if not isinstance(b, jax.core.Tracer) and not isinstance(s, jax.core.Tracer):
+    if not isinstance(b, Tracer) and not isinstance(s, Tracer):
         return _exact_nms(np.asarray(b), np.asarray(s), limit, iou, threshold)
     limit = min(limit, b.shape[1])
     one_class = jax.vmap(lambda bs, sc: _padded_nms(bs, sc, limit, iou, threshold), (None, 0))
@@ -181,8 +188,6 @@ def _nms(
     rows = jnp.stack([image, label, kept], -1).reshape(-1, 3)
     rows = jnp.where(rows[:, 2:] < 0, -1, rows)
     return Value.of(rows[jnp.argsort(rows[:, 2] < 0, stable=True)])
-
-
 
 
 def _corners(xp: Any, boxes: Array) -> Array:
@@ -198,7 +203,9 @@ def _overlaps(xp: Any, box: Array, boxes: Array) -> Array:
     return xp.where(union > 0, both / xp.where(union > 0, union, 1), 0)
 
 
-def _exact_nms(boxes: np.ndarray, scores: np.ndarray, limit: int, iou: float, threshold: float | None) -> np.ndarray:
+def _exact_nms(
+    boxes: np.ndarray, scores: np.ndarray, limit: int, iou: float, threshold: float | None
+) -> np.ndarray:
     kept: list[tuple[int, int, int]] = []
     for image, places in enumerate(_corners(np, boxes)):
         for label, values in enumerate(scores[image]):
@@ -223,6 +230,8 @@ def _padded_nms(
         best = jnp.argmax(values)
         there = values[best] > -jnp.inf
         out = (_overlaps(jnp, places[best], places) > iou) & there
-        return jnp.where(out, -jnp.inf, values).at[best].set(-jnp.inf), jnp.where(there, best, -1).astype(jnp.int32)
+        return jnp.where(out, -jnp.inf, values).at[best].set(-jnp.inf), jnp.where(there, best, -1).astype(
+            jnp.int32
+        )
 
     return lax.scan(step, values, None, length=limit)[1]

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import max_dim
 
 from framework.core.errors import ShapeError
 from framework.io.interop.graph.onnx.conv import Edges, Numbers, spatial_numbers, window_edges
@@ -49,7 +50,7 @@ class Windows:
                 if isinstance(out, int) and (out - 1) * s >= n + low:
                     out -= 1
                 extra = (out - 1) * s - span
-                extra = max(extra, 0) if isinstance(extra, int) else jax.core.max_dim(extra, 0)
+                extra = max(extra, 0) if isinstance(extra, int) else max_dim(extra, 0)
             self.edges.append((low, high + extra))
 
     @property
@@ -207,12 +208,12 @@ def roi_align(
         tall, wide = jnp.maximum(tall, 1.0), jnp.maximum(wide, 1.0)
 
     def weights(start: jax.Array, length: jax.Array, bins: int, limit: int) -> tuple[jax.Array, ...]:
-        steps = (jnp.arange(bins * ratio) + 0.5) / (bins * ratio)
+        steps = jnp.asarray((np.arange(bins * ratio) + 0.5) / (bins * ratio), rois.dtype)
         at = start + steps[None] * length  # [R, bins * ratio]
         inside = (at >= -1) & (at <= limit)
         at = jnp.clip(at, 0, limit - 1)
         low = jnp.minimum(jnp.floor(at).astype(jnp.int32), limit - 1)
-        return low, jnp.minimum(low + 1, limit - 1), at - low, inside
+        return low, jnp.minimum(low + 1, limit - 1), at - low.astype(at.dtype), inside
 
     y0, y1, fy, in_y = weights(top, tall, size[0], height)
     x0, x1, fx, in_x = weights(left, wide, size[1], width)

@@ -61,7 +61,9 @@ def _extreme(name: str, fill: float) -> Reduction:
         if any(isinstance(x.shape[axis], int) and x.shape[axis] == 0 for axis in axes):
             if jnp.issubdtype(x.dtype, jnp.integer):
                 info = np.iinfo(x.dtype)
-                return getattr(xp, name)(x, axis=axes, keepdims=True, initial=info.min if fill < 0 else info.max)
+                return getattr(xp, name)(
+                    x, axis=axes, keepdims=True, initial=info.min if fill < 0 else info.max
+                )
             return getattr(xp, name)(x, axis=axes, keepdims=True, initial=fill)
         return getattr(xp, name)(x, axis=axes, keepdims=True)
 
@@ -75,9 +77,10 @@ def _mean(xp: Any, x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _log_sum_exp(xp: Any, x: Array, axes: tuple[int, ...]) -> Array:
-    wide = jnp.asarray(x, wide_type(x.dtype)) if jnp.issubdtype(x.dtype, jnp.floating) else jnp.asarray(x, jnp.float32)
-    result = jax.scipy.special.logsumexp(wide, axis=axes, keepdims=True)
-    return np.asarray(result) if xp is np else result
+    wide = _float(xp, x).astype(np.float64 if xp is np else wide_type(x.dtype))
+    top = xp.max(wide, axis=axes, keepdims=True, initial=-math.inf)
+    shift = xp.where(xp.isfinite(top), top, 0)
+    return xp.log(xp.sum(xp.exp(wide - shift), axis=axes, keepdims=True)) + shift
 
 
 def _float(xp: Any, x: Array) -> Array:

@@ -27,7 +27,12 @@ from framework.nn import functional as F
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
-_CORE_LINEAR = {"half_pixel": (False, 0), "pytorch_half_pixel": (False, 0), "align_corners": (True, 0), "asymmetric": (False, 1)}
+_CORE_LINEAR = {
+    "half_pixel": (False, 0),
+    "pytorch_half_pixel": (False, 0),
+    "align_corners": (True, 0),
+    "asymmetric": (False, 1),
+}
 
 
 @operator("Upsample", style="values", static=(1,))
@@ -43,7 +48,7 @@ def _scaled(call: Call, size: Dim, scale: float) -> Dim:
     if not 0 < scale < 2**31:
         raise call.error("a scale is positive", ShapeError, received=scale)
     if isinstance(size, int):
-        return int(math.floor(size * float(np.float32(scale))))
+        return math.floor(size * float(np.float32(scale)))
     if float(scale).is_integer():
         return size * int(scale)
     if (1 / scale).is_integer():
@@ -57,7 +62,9 @@ def _resize(call: Call, x: Item, roi: Item = None, scales: Item = None, sizes: I
     v = to_value(x)
     if call.version < 11:  # (x, scales)
         roi, scales = None, roi
-    coordinates = call.attr("coordinate_transformation_mode", "half_pixel" if call.version >= 11 else "asymmetric")
+    coordinates = call.attr(
+        "coordinate_transformation_mode", "half_pixel" if call.version >= 11 else "asymmetric"
+    )
     rounding = call.attr("nearest_mode", "round_prefer_floor" if call.version >= 11 else "floor")
     axes = [normal_axis(call, a, v.ndim) for a in axes_of(call, None) or range(v.ndim)]
     outs, factors = list(v.shape), [1.0] * v.ndim
@@ -73,7 +80,7 @@ def _resize(call: Call, x: Item, roi: Item = None, scales: Item = None, sizes: I
             pick = min if policy == "not_larger" else max
             scale = pick(outs[axis] / v.shape[axis] for axis in axes)
             for axis in axes:
-                outs[axis], factors[axis] = int(math.floor(v.shape[axis] * scale + 0.5)), scale
+                outs[axis], factors[axis] = math.floor(v.shape[axis] * scale + 0.5), scale
         else:
             factors = [_factor(out, n) for out, n in zip(outs, v.shape)]
     else:
@@ -114,7 +121,11 @@ class _Resize:
 
     def run(self) -> Value:
         x, outs = self.x, self.outs
-        if self.coordinates != "tf_crop_and_resize" and not self.call.attr("antialias") and x.ndim in (3, 4, 5):
+        if (
+            self.coordinates != "tf_crop_and_resize"
+            and not self.call.attr("antialias")
+            and x.ndim in (3, 4, 5)
+        ):
             same = outs[0] == x.shape[0] and outs[1] == x.shape[1]
             if same and (y := self._by_core()) is not None:
                 return y
@@ -144,26 +155,35 @@ class _Resize:
         exact = all(f is not None and f * n == out for f, n, out in zip(self.factors[2:], x.shape[2:], size))
         options: dict[str, Any] = {"size": size}
         if self.mode == "nearest":
-            # A whole factor repeats pixels, however positions are rounded.
+            # A whole factor repeats pixels.
             whole = all(f is not None and float(f).is_integer() for f in self.factors[2:])
             pixels = self.coordinates in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric")
-            if not (whole and exact and (pixels or (self.coordinates, self.rounding) == ("asymmetric", "floor"))):
+            pixels = pixels and self.rounding.startswith("round")
+            if not (
+                whole and exact and (pixels or (self.coordinates, self.rounding) == ("asymmetric", "floor"))
+            ):
                 return None
         elif self.mode == "linear" and self.coordinates in _CORE_LINEAR and axes <= 3:
             options["align_corners"], options["align_mode"] = _CORE_LINEAR[self.coordinates]
-            if self.coordinates != "align_corners" and not exact and self._scales_differ():
+            if not exact and self._scales_differ():
                 return None
         elif self.mode == "cubic" and axes == 2 and self.coordinates in ("half_pixel", "align_corners"):
             usual = self.call.attr("cubic_coeff_a", -0.75) == -0.75 and not self.call.attr("exclude_outside")
-            if not usual or (self.coordinates == "half_pixel" and not exact and self._scales_differ()):
+            if not usual or (not exact and self._scales_differ()):
                 return None
             options["align_corners"] = self.coordinates == "align_corners"
         else:
             return None
         if any(isinstance(n, int) and n == 1 for n in size) and self.mode != "nearest":
             return None  # the core reads pixel 0 there
-        names = {"nearest": "nearest", "linear": ("linear", "bilinear", "trilinear")[axes - 1], "cubic": "bicubic"}
-        return Value(F.interpolate(x.channels_last(), mode=names[self.mode], **options), channels_last(x.ndim))
+        names = {
+            "nearest": "nearest",
+            "linear": ("linear", "bilinear", "trilinear")[axes - 1],
+            "cubic": "bicubic",
+        }
+        return Value(
+            F.interpolate(x.channels_last(), mode=names[self.mode], **options), channels_last(x.ndim)
+        )
 
     def _scales_differ(self) -> bool:
         """Whether the scales are others than the ratios of the sizes, which the core would take."""
@@ -257,7 +277,9 @@ class _Resize:
 @operator("GridSample", style="values")
 def _grid_sample(call: Call, x: Item, grid: Item) -> Item:
     v, points = to_value(x), to_jax(grid)
-    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(call.attr("mode", "linear"), call.attr("mode", "linear"))
+    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(
+        call.attr("mode", "linear"), call.attr("mode", "linear")
+    )
     padding, corners = call.attr("padding_mode", "zeros"), bool(call.attr("align_corners"))
     data = v.channels_last()
     if mode == "linear":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
@@ -10,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.core import max_dim, min_dim
 
 from framework.core.errors import ShapeError
 from framework.io.interop.graph.onnx.elementwise import element_type, namespace
@@ -18,10 +18,9 @@ from framework.io.interop.graph.values import (
     Dim,
     Item,
     Value,
-    align,
+    as_dims,
     channels_last,
     count,
-    device_type,
     dims_array,
     is_known,
     is_symbolic,
@@ -94,7 +93,7 @@ def _range(call: Call, start: Item, limit: Item, delta: Item) -> Item:
         line = jnp.arange(length, dtype=jnp.int32)
         return Value.of(line * _scalar(step) + _scalar(first) if (first, step) != (0, 1) else line)
     count([max(0, math.ceil((last - first) / step))], call.where)
-    return np.arange(first, last, step, dtype=np.int64 if dtype == object else dtype)
+    return np.arange(first, last, step, dtype=np.int64 if dtype.kind == "O" else dtype)
 
 
 def _scalar(value: Any) -> Any:
@@ -111,7 +110,7 @@ def _eye_like(call: Call, x: Item) -> Item:
 
 @operator("OneHot", static=(1,), folds=True)
 def _one_hot(call: Call, indices: Array, depth: Item, values: Array) -> Array:
-    xp, size = namespace(indices, values), call.number(depth, "the depth")
+    xp, size = namespace(indices, values), as_dims(call.static(depth, "the depth"))[0]
     rank = indices.ndim + 1
     axis = normal_axis(call, call.attr("axis", -1), rank)
     count([*indices.shape, size], call.where)
@@ -235,8 +234,13 @@ def concat(call: Call, items: tuple[Item, ...], axis: int) -> Item:
         return np.concatenate(arrays, normal_axis(call, axis, arrays[0].ndim))
     values = [to_value(item) for item in items]
     axis = normal_axis(call, axis, values[0].ndim)
-    count([sum(v.shape[axis] if i == axis else 0 for v in values) if i == axis else dim for i, dim in
-           enumerate(values[0].shape)], call.where)
+    count(
+        [
+            sum(v.shape[axis] if i == axis else 0 for v in values) if i == axis else dim
+            for i, dim in enumerate(values[0].shape)
+        ],
+        call.where,
+    )
     lead = max(values, key=lambda v: v.order != tuple(range(v.ndim)))
     data = jnp.concatenate([v.stored(lead.order) for v in values], lead.order[axis])
     return lead.keep(data)
@@ -271,7 +275,7 @@ def _clamp(value: Dim, size: Dim, step: int) -> Dim:
         return min(max(value, low), high)
     if value is size or value == size:
         return high
-    return jax.core.max_dim(jax.core.min_dim(value, high), low)
+    return max_dim(min_dim(value, high), low)
 
 
 @operator("Slice", style="values")
@@ -316,7 +320,11 @@ def _split(call: Call, x: Item, sizes: Item = None) -> tuple[Item, ...]:
 @operator("Pad", style="values")
 def _pad(call: Call, x: Item, pads: Item = None, value: Item = None, axes: Item = None) -> Item:
     shape, mode = shape_of(x), call.attr("mode", "constant")
-    widths = call.dims(pads, "the pads") if pads is not None else list(call.attr("pads") or call.required("paddings"))
+    widths = (
+        call.dims(pads, "the pads")
+        if pads is not None
+        else list(call.attr("pads") or call.required("paddings"))
+    )
     places = axes_of(call, axes) if axes is not None else tuple(range(len(widths) // 2))
     assert places is not None
     edges: list[tuple[Dim, Dim]] = [(0, 0)] * len(shape)
@@ -329,7 +337,10 @@ def pad(call: Call, x: Item, edges: list[tuple[Dim, Dim]], mode: str, value: Any
     """x with (before, behind) more elements on each logical axis; negative ones are cut off."""
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise call.error("an unknown mode", received=mode, allowed="constant, reflect, edge or wrap")
-    count([n + low + high if isinstance(n, int) else 0 for n, (low, high) in zip(shape_of(x), edges)], call.where)
+    count(
+        [n + low + high if isinstance(n, int) else 0 for n, (low, high) in zip(shape_of(x), edges)],
+        call.where,
+    )
     for axis, (low, high) in enumerate(edges):
         if any(isinstance(edge, int) and edge < 0 for edge in (low, high)):
             x = part(x, axis, max(-low, 0), shape_of(x)[axis] - max(-high, 0))
@@ -342,7 +353,9 @@ def pad(call: Call, x: Item, edges: list[tuple[Dim, Dim]], mode: str, value: Any
     for axis, pair in zip(v.order, grown):
         stored[axis] = pair
     if mode == "constant":
-        fill_value = to_jax(value).reshape(()) if isinstance(value, Value | np.ndarray) else jnp.asarray(value)
+        fill_value = (
+            to_jax(value).reshape(()) if isinstance(value, Value | np.ndarray) else jnp.asarray(value)
+        )
         return v.keep(jnp.pad(v.data, stored, constant_values=fill_value.astype(v.dtype)))
     return v.keep(jnp.pad(v.data, stored, mode=mode))
 
@@ -359,7 +372,9 @@ def _center_crop_pad(call: Call, x: Item, shape: Item) -> Item:
     for axis, size in zip(axes or (), wanted, strict=True):
         axis = normal_axis(call, axis, len(sizes))
         extra = size - sizes[axis]
-        edges[axis] = (extra // 2, extra - extra // 2) if extra >= 0 else (-(-extra // 2), extra + (-extra // 2))
+        edges[axis] = (
+            (extra // 2, extra - extra // 2) if extra >= 0 else (-(-extra // 2), extra + (-extra // 2))
+        )
     return pad(call, x, edges, "constant")
 
 
