@@ -29,6 +29,7 @@ from framework.core.errors import InputError, ShapeError, nearest
 from framework.core.process import cpu_count
 from framework.export.artifact import CONFIG, WEIGHTS, Artifact, load_artifact, program_file
 from framework.inference.engine import Engine
+from framework.inference.graph_engine import GraphEngine, find_program, load_graph
 from framework.inference.runtime import Runtime
 from framework.nn.compilation import enable_compilation_cache
 
@@ -61,7 +62,8 @@ class DataType(enum.Enum):
 
 
 class Config:
-    """What to run and where. Takes an artifact folder; Paddle's switches for other engines are accepted and logged."""
+    """What to run and where: an artifact folder, Paddle's program with its parameters, the folder of an upstream
+    export, or an ONNX file. Paddle's switches for other engines are accepted and logged."""
 
     # Switches of Paddle's other engines, and of passes over its programs.
     _NO_EFFECT = frozenset(
@@ -98,35 +100,45 @@ class Config:
         self.set_model(model_dir, params)
 
     def set_model(self, model_dir: str | Path, params: str | Path | None = None) -> None:
-        """The artifact's folder. Of two files of one, as Paddle's programs name them, the folder is taken.
+        """An artifact's folder, or two files of one, as Paddle's programs name them; Paddle's own program and its
+        parameters, or the folder with both; an ONNX file.
 
         Raises:
-            InputError: the two are no files of one artifact, such as Paddle's own.
+            InputError: the two are no files of one artifact, and no program with its parameters.
         """
         folder = Path(model_dir)
+        self._program: tuple[Path, Path | None] | None = None
         prefix = folder.with_suffix("")  # paddle.jit.save(layer, prefix) of framework.paddle writes a folder
         if params is not None and folder.suffix in (".pdmodel", ".json") and (prefix / CONFIG).is_file():
             self._folder = prefix
             return
-        if params is not None:
+        if folder.suffix in (".pdmodel", ".json", ".onnx") or folder.name == "__model__":
+            self._program = folder, None if params is None else Path(params)
+            folder = folder.parent
+        elif params is not None:
             if not (folder.parent / CONFIG).is_file() or folder.suffix not in ("", ".jaxexp"):
                 raise InputError(
-                    "this is a model of Paddle, not an artifact",
+                    "these are no files of a model",
                     received=f"{model_dir}, {params}",
-                    allowed="Config('inference_model/<name>'), or two files in that folder",
-                    fix="export the model from its config and these weights: oar export -c … -o weights=<params>",
+                    allowed="Config('inference_model/<name>'), two files in that folder, or Paddle's program "
+                    "(.pdmodel or .json) and its .pdiparams",
                 )
             folder = folder.parent
+        elif not any(folder.glob("*.jaxexp")) and (program := find_program(folder)) is not None:
+            self._program = program, None
         self._folder = folder
 
     def model_dir(self) -> str:
         return str(self._folder)
 
     def prog_file(self) -> str:
-        return str(self._folder / program_file("float32"))
+        return str(self._program[0] if self._program else self._folder / program_file("float32"))
 
     def params_file(self) -> str:
-        return str(self._folder / WEIGHTS)
+        if self._program is None:
+            return str(self._folder / WEIGHTS)
+        program, params = self._program
+        return str(params or program.with_suffix(".pdiparams"))
 
     def enable_use_gpu(
         self, memory_pool_init_size_mb: int = 100, device_id: int = 0, precision: PrecisionType | None = None
@@ -246,13 +258,16 @@ class Handle:
 
 
 class Predictor:
-    """Runs an artifact. Made by `create_predictor`."""
+    """Runs an artifact, or a graph of another framework. Made by `create_predictor`."""
 
     def __init__(
         self, config: Config, engine: Engine | None = None, artifact: Artifact | None = None
     ) -> None:
         self._config = config
-        self._artifact = artifact or load_artifact(config.model_dir())
+        graph = engine if config._program is not None else None
+        if config._program is not None and graph is None:
+            graph = engine = _open_graph(config, *config._program)
+        self._artifact = Artifact({}) if graph else artifact or load_artifact(config.model_dir())
         if engine is None:
             programs = self._artifact.programs
             if not programs:
@@ -265,7 +280,7 @@ class Predictor:
                 )
             engine = Runtime(config._device, config._precision).open(self._artifact)
         self._engine = engine
-        names = self._artifact.input_names(engine.inputs)
+        names = list(engine.inputs) if graph else self._artifact.input_names(engine.inputs)
         self._inputs = {name: Handle(name, engine.inputs[name]) for name in names}
         self._outputs = {name: Handle(name, aval) for name, aval in engine.outputs.items()}
 
@@ -273,7 +288,7 @@ class Predictor:
         return list(self._inputs)
 
     def get_output_names(self) -> list[str]:
-        """Sorted, as `run([arrays])` returns them."""
+        """As `run([arrays])` returns them: sorted, or in the order of another framework's graph."""
         return list(self._outputs)
 
     def get_input_handle(self, name: str) -> Handle:
@@ -330,6 +345,18 @@ class Predictor:
         return {n: a[:count] if _has(self._engine.outputs[n], batch) else a for n, a in out.items()}
 
 
+def _open_graph(config: Config, program: Path, params: Path | None) -> GraphEngine:
+    if config._precision != "float32":
+        raise InputError(
+            "a graph of another framework runs in its own precision",
+            where=str(program),
+            received=config._precision,
+            allowed="float32",
+            fix="convert it into an artifact first: oar convert",
+        )
+    return GraphEngine(load_graph(program, params), Runtime(config._device).find_device())
+
+
 def _has(aval: Any, batch: str) -> bool:
     """Whether the first size of an input or output is the batch."""
     return bool(aval.shape) and str(aval.shape[0]) == batch
@@ -342,7 +369,7 @@ def _handle(handles: dict[str, Handle], name: str, kind: str) -> Handle:
 
 
 def create_predictor(config: Config) -> Predictor:
-    """A predictor for the artifact folder of `config`, on its device and in its precision.
+    """A predictor for the model of `config`, on its device and in its precision.
 
     Raises:
         FormatError: the folder is no artifact, or one that this jax cannot read.

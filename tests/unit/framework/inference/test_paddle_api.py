@@ -167,9 +167,9 @@ def test_what_is_wrong_is_named(folder: Path):
     ):
         predictor.run()
     with pytest.raises(
-        InputError, match=r"a model of Paddle, not an artifact\n  received: model.pdmodel, model.pdiparams"
+        InputError, match=r"these are no files of a model\n  received: model.bin, model.pdiparams"
     ):
-        Config("model.pdmodel", "model.pdiparams")
+        Config("model.bin", "model.pdiparams")
     with pytest.raises(InputError, match=r"no int8 program\n  received: PrecisionType.Int8"):
         Config(folder).set_precision(PrecisionType.Int8)
     with pytest.raises(InputError, match=r"Config.enable_xpu: XLA drives no such device"):

@@ -104,7 +104,7 @@ class Arguments:
     def number_like(self, x: Item, number: float) -> np.ndarray:
         """A number in the type of `x`."""
         dtype = x.dtype if isinstance(x, Value) else np.asarray(x).dtype
-        return np.asarray(number, np.int64 if dtype == object else dtype)
+        return np.asarray(number, np.int64 if dtype.kind == "O" else dtype)  # objects are symbolic sizes
 
     def images(
         self, x: Value, name: str = "data_format", channels_last: tuple[str, ...] = ("NHWC", "NDHWC", "NLC")

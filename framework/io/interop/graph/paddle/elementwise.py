@@ -227,7 +227,7 @@ def _clip(a: Arguments) -> Item:
 
 def _finite(bound: float, x: Any, top: bool) -> float:
     """A bound in the range of the type of `x`: Paddle writes the largest float32 for none."""
-    if x.dtype == object or np.dtype(x.dtype).kind not in "iu":
+    if x.dtype.kind == "O" or np.dtype(x.dtype).kind not in "iu":
         return bound
     info = np.iinfo(x.dtype)
     return min(bound, info.max) if top else max(bound, info.min)
@@ -237,7 +237,7 @@ def _finite(bound: float, x: Any, top: bool) -> float:
 def _cast(a: Arguments) -> Item:
     x, dtype = a["X"], a.dtype("out_dtype")
     if isinstance(x, np.ndarray):
-        return x if x.dtype == object else x.astype(dtype)
+        return x if x.dtype.kind == "O" else x.astype(dtype)
     return a.elementwise(lambda v: v.astype(jax.dtypes.canonicalize_dtype(dtype)), x)
 
 

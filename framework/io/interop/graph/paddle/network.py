@@ -327,7 +327,7 @@ def _shuffle_channel(a: Arguments) -> Item:
 @operator("unfold", main="Y")
 def _unfold(a: Arguments) -> Item:
     """[N, C, H, W] -> [N, C * kh * kw, windows]."""
-    n, c, height, width = a.value("X").shape
+    n, c, _, _ = a.value("X").shape
     kernel, strides, dilations = (
         a.ints("kernel_sizes"),
         a.ints("strides", [1, 1]),

@@ -27,11 +27,12 @@ def _form(
 
 
 _X = ("X",)
-_SAME = (
-    "relu relu6 sigmoid tanh exp expm1 log log2 log10 log1p sqrt rsqrt square floor ceil round sin cos tan asin acos "
-    "atan sinh cosh erf reciprocal softsign silu logsigmoid tanh_shrink abs sign celu mish swish softplus elu selu gelu "
-    "softmax log_softmax logical_not bitwise_not pixel_shuffle flip argsort logsumexp"
-).split()
+_SAME = """
+    relu relu6 sigmoid tanh exp expm1 log log2 log10 log1p sqrt rsqrt square floor ceil round sin
+    cos tan asin acos atan sinh cosh erf reciprocal softsign silu logsigmoid tanh_shrink abs sign
+    celu mish swish softplus elu selu gelu softmax log_softmax logical_not bitwise_not pixel_shuffle
+    flip argsort logsumexp
+""".split()  # noqa: SIM905
 _PAIRS = {
     "add": "elementwise_add",
     "subtract": "elementwise_sub",
@@ -49,7 +50,6 @@ _PAIRS = {
     **{name: name for name in ("logical_and", "logical_or", "logical_xor")},
     **{name: name for name in ("bitwise_and", "bitwise_or", "bitwise_xor")},
 }
-_RESIZE = dict(inputs="X OutSize SizeTensor Scale", data_format="data_layout")
 FORMS: dict[str, Form] = {
     **{name: Form(name, _X) for name in _SAME},
     **{name: Form(op, ("X", "Y")) for name, op in _PAIRS.items()},
@@ -58,7 +58,7 @@ FORMS: dict[str, Form] = {
         for name in ("relu_", "sigmoid_", "tanh_", "assign_", "share_data_")
     },
     **{
-        f"{mode}_interp": _form(f"{mode}_interp_v2", **_RESIZE)
+        f"{mode}_interp": _form(f"{mode}_interp_v2", "X OutSize SizeTensor Scale", data_format="data_layout")
         for mode in ("nearest", "bilinear", "bicubic", "linear", "trilinear")
     },
     "argsort": _form("argsort", "X", "Out Indices"),

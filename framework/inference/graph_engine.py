@@ -1,0 +1,118 @@
+"""The engine of models that come as graphs of other frameworks: Paddle's programs and ONNX files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from framework.core.device import Device, default_device
+from framework.core.dtypes import narrow
+from framework.core.errors import ShapeError
+from framework.core.process import check_process
+from framework.io.interop import load_program
+from framework.io.interop.graph.layer import GraphLayer
+from framework.io.interop.program import TensorSpec
+from framework.nn import functional_core
+from framework.nn.compilation import compile_options, enable_compilation_cache
+
+PROGRAMS = ("inference.pdmodel", "model.pdmodel", "__model__", "inference.json", "model.json")
+"""What Paddle's export commands call the program in a folder."""
+
+
+def find_program(folder: Path) -> Path | None:
+    """Paddle's program in an upstream export folder, or None."""
+    return next((folder / name for name in PROGRAMS if (folder / name).is_file()), None)
+
+
+def load_graph(path: Path, params: Path | None = None) -> GraphLayer:
+    """A `.pdmodel`, PIR `.json` or `.onnx` file as a layer.
+
+    Raises:
+        FormatError: it is none of them, damaged, or has operators that are not known.
+    """
+    from framework.io.interop import onnx
+    from framework.io.interop.graph.paddle import build_paddle_layer
+
+    if path.suffix == ".onnx":
+        return onnx.load(path)
+    return build_paddle_layer(load_program(path, params))
+
+
+@dataclass(frozen=True)
+class DeclaredShape:
+    """Shape and dtype that a graph declares; an open size has a name."""
+
+    shape: tuple[int | str, ...]
+    dtype: np.dtype
+
+
+def _declare(spec: TensorSpec) -> DeclaredShape:
+    names = (f"{spec.name}.{axis}" if axis else "n" for axis in range(len(spec.shape)))
+    shape = tuple(size if isinstance(size, int) else name for size, name in zip(spec.shape, names))
+    return DeclaredShape(shape, np.dtype(jax.dtypes.canonicalize_dtype(spec.dtype or "float32")))
+
+
+class GraphEngine:
+    """Run a graph on numpy inputs by name, compiled once for every combination of shapes. Safe in threads.
+
+    Sizes that the file declares are not enforced: exports declare the size that they were traced with.
+    """
+
+    def __init__(self, layer: GraphLayer, device: Device | None = None) -> None:
+        check_process()
+        enable_compilation_cache()
+        self.device = device or default_device()
+        self.inputs: dict[str, Any] = {spec.name: _declare(spec) for spec in layer.inputs}
+        self.outputs: dict[str, Any] = {spec.name: _declare(spec) for spec in layer.outputs}
+        graphdef, params, buffers = functional_core.split(layer)
+        names = tuple(self.outputs)
+
+        def run(params: Any, buffers: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+            out, _ = functional_core.apply(graphdef, params, buffers, None, **inputs)
+            return dict(zip(names, out if isinstance(out, tuple) else (out,), strict=True))
+
+        self._weights = jax.device_put((params, buffers), self.device)
+        self._run = jax.jit(run, compiler_options=compile_options(self.device) or None)
+        self._shapes: set[tuple] = set()
+
+    @property
+    def compile_count(self) -> int:
+        return len(self._shapes)
+
+    def __call__(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
+        """Outputs by name, in the file's order; blocks until they are there.
+
+        Raises:
+            ShapeError: the inputs are not those of the graph by name or number of axes, or do not fit one another.
+        """
+        return {name: np.asarray(value) for name, value in self.start(inputs).items()}
+
+    def start(self, inputs: Mapping[str, Any]) -> dict[str, jax.Array]:
+        """As a call, but the outputs may still be under way."""
+        check_process()
+        if set(inputs) != set(self.inputs):
+            raise ShapeError(
+                "the program takes other inputs",
+                received=", ".join(sorted(inputs)),
+                allowed=", ".join(f"{name} {list(spec.shape)}" for name, spec in self.inputs.items()),
+            )
+        arrays = {name: self._array(name, inputs[name]) for name in self.inputs}
+        self._shapes.add(tuple(array.shape for array in arrays.values()))
+        out = self._run(*self._weights, jax.device_put(arrays, self.device))
+        return {name: out[name] for name in self.outputs}
+
+    def _array(self, name: str, given: Any) -> np.ndarray:
+        array, spec = narrow(np.asarray(given), name), self.inputs[name]
+        if array.ndim != len(spec.shape) or (array.dtype.kind == "f") != (spec.dtype.kind == "f"):
+            raise ShapeError(
+                "an input does not fit the program",
+                where=name,
+                received=f"{array.shape} {array.dtype}",
+                allowed=f"{list(spec.shape)} {spec.dtype}",
+            )
+        return array.astype(spec.dtype, copy=False)
