@@ -15,9 +15,12 @@ from framework.core.errors import FormatError, InputError, OarError, ShapeError,
 from framework.io.interop.graph.operator import Call, Operator
 from framework.io.interop.graph.values import (
     MAX_ELEMENTS,
+    MAX_KNOWN,
     Item,
     Value,
     align,
+    check_broadcast,
+    count,
     device_type,
     is_known,
     shape_of,
@@ -213,14 +216,8 @@ class Run:
 
 
 def _check_size(item: Item, call: Call) -> None:
-    shape = shape_of(item)
-    total = 1
-    for dim in shape:
-        total *= dim if isinstance(dim, int) else 1
-    if total > MAX_ELEMENTS:
-        raise call.error(
-            "the result is too large", ShapeError, received=shape, allowed=f"{MAX_ELEMENTS:,} elements"
-        )
+    sizes = [dim for dim in shape_of(item) if isinstance(dim, int)]
+    count(sizes, call.where, MAX_KNOWN if is_known(item) else MAX_ELEMENTS)
 
 
 def _explain(error: Exception, call: Call, inputs: Sequence[Item]) -> Exception:
@@ -257,6 +254,8 @@ def apply(operator: Operator, call: Call, inputs: Sequence[Item]) -> Any:
     order: tuple[int, ...] | None = None
     arrays: Iterator[Any]
     if known:
+        if operator.style == "elementwise":
+            check_broadcast([np.asarray(item) for item in moving if item is not None], MAX_KNOWN)
         arrays = iter(moving)
     elif operator.style == "elementwise":
         present = [item for item in moving if item is not None]

@@ -62,7 +62,7 @@ def assign_roles(program: Program, operators: Mapping[str, Operator]) -> dict[st
                 behind.add(source)
         if node.op in MOVING and behind:
             for name in node.outputs:
-                sources[name] = sources.get(name, set()) | set(list(behind)[:64])
+                sources[name] = sources.get(name, set()) | set(sorted(behind)[:64])
     returned = {spec.name for spec in program.outputs}
     names = valid_names(list(arrays))
     roles: dict[str, Role] = {}

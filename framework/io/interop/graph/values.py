@@ -26,6 +26,9 @@ Dim = Any  # an int, or a symbolic dimension of jax.export
 Static = np.ndarray
 MAX_ELEMENTS = 1 << 30
 """Elements that one value may have: 4 GB in float32. A damaged or hostile file asks for more."""
+MAX_KNOWN = 1 << 25
+"""Elements that one value may have which is computed before the program runs."""
+MAX_RANK = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,16 +112,16 @@ def as_dims(array: Static) -> list[Dim]:
     return [dim if is_symbolic(dim) else int(dim) for dim in np.asarray(array).ravel().tolist()]
 
 
-def count(shape: Sequence[Dim], where: str) -> Dim:
-    """The number of elements. Raises: ShapeError, where it is negative or beyond MAX_ELEMENTS."""
+def count(shape: Sequence[Dim], where: str, limit: int = MAX_ELEMENTS) -> Dim:
+    """The number of elements. Raises: ShapeError, where it is negative or beyond the limit; symbolic sizes pass."""
     total = math.prod(shape)
     known = [dim for dim in shape if isinstance(dim, int)]
-    if min(known, default=0) < 0 or (len(known) == len(shape) and total > MAX_ELEMENTS):
+    if min(known, default=0) < 0 or (len(known) == len(shape) and total > limit):
         raise ShapeError(
             "a value of the graph has an impossible size",
             where=where,
             received=f"shape {list(shape)}",
-            allowed=f"sizes of 0 and more, at most {MAX_ELEMENTS:,} elements together",
+            allowed=f"sizes of 0 and more, at most {limit:,} elements together",
             fix="the file is damaged, or it was made for other input sizes",
         )
     return total
@@ -171,12 +174,14 @@ def align(values: Sequence[Item]) -> tuple[list[jax.Array], tuple[int, ...]]:
             shifted = tuple(axis + missing for axis in array.order)
             array = Value(array.data.reshape((1,) * missing + array.data.shape), (*range(missing), *shifted))
         aligned.append(array.stored(lead.order))
-    count(np.broadcast_shapes(*(a.shape for a in aligned)) if _all_known(aligned) else (), "broadcasting")
+    check_broadcast(aligned)
     return aligned, lead.order
 
 
-def _all_known(arrays: Sequence[jax.Array]) -> bool:
-    return all(isinstance(dim, int) for array in arrays for dim in array.shape)
+def check_broadcast(arrays: Sequence[jax.Array | Static], limit: int = MAX_ELEMENTS) -> None:
+    """Refuse operands that broadcast to too large a result. Raises: ShapeError."""
+    if all(isinstance(dim, int) for array in arrays for dim in array.shape):
+        count(np.broadcast_shapes(*(array.shape for array in arrays)), "broadcasting", limit)
 
 
 # -- reshaping ----------------------------------------------------------------------------------------------------

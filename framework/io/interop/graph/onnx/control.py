@@ -117,7 +117,9 @@ def _always(call: Call, body: int) -> bool:
     signature = call.node.signatures[body]
     made = {out: node for node in call.node.blocks[body] for out in node.outputs}
     name = signature.outputs[0]
-    while name in made and made[name].op == "Identity":
+    seen: set[str] = set()
+    while name in made and made[name].op == "Identity" and name not in seen:
+        seen.add(name)
         name = made[name].inputs[0]
     return name == signature.inputs[1] or (name not in made and _known_truth(call, name))
 

@@ -91,6 +91,10 @@ def _conv_transpose(call: Call, x: Item, weight: Item, bias: Item = None) -> Ite
     strides, dilations = spatial_numbers(call, "strides", axes), spatial_numbers(call, "dilations", axes)
     extra = call.ints("output_padding", (0,) * axes) or (0,) * axes
     edges = _transposed_edges(call, v.shape[2:], w.shape[2:], strides, dilations, extra)
+    outs = [
+        n * s + (k - 1) * d + e for n, s, k, d, e in zip(v.shape[2:], strides, w.shape[2:], dilations, extra)
+    ]
+    count([n for n in outs if isinstance(n, int)], call.where)
     data = v.channels_last()
     if axes == 3:
         flat = [edge for pair in edges for edge in pair]

@@ -41,6 +41,7 @@ def _gemm(call: Call, a: Array, b: Array, c: Array | None = None) -> Array:
     b = b.T if call.attr("transB") else b
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise call.error("the matrices do not agree", ShapeError, received=f"{a.shape} and {b.shape}")
+    count([n for n in (a.shape[0], b.shape[1]) if isinstance(n, int)], call.where)
     y = F.linear(a, b) if jnp.issubdtype(a.dtype, jnp.floating) else a @ b
     y = _times(y, call.attr("alpha", 1.0))
     return y if c is None else (y + _times(c, call.attr("beta", 1.0))).astype(y.dtype)

@@ -15,7 +15,7 @@ from jax.core import max_dim
 from framework.core.errors import ShapeError
 from framework.io.interop.graph.onnx.conv import Edges, Numbers, spatial_numbers, window_edges
 from framework.io.interop.graph.operator import Call, Table, registrar
-from framework.io.interop.graph.values import Item, Value, channels_last, to_jax, to_value
+from framework.io.interop.graph.values import Item, Value, channels_last, count, to_jax, to_value
 from framework.nn import functional as F
 
 OPERATORS: Table = {}
@@ -38,6 +38,15 @@ class Windows:
         self.strides = spatial_numbers(call, "strides", axes)
         self.dilations = spatial_numbers(call, "dilations", axes)
         self.pads: Edges = window_edges(call, x.shape[2:], self.kernel, self.strides, self.dilations)
+        reach = [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations)]
+        wide = [isinstance(e, int) and e >= r for edge, r in zip(self.pads, reach) for e in edge]
+        if any(wide):
+            raise call.error(
+                "the padding is as wide as the window",
+                ShapeError,
+                received=self.pads,
+                allowed=f"less than {reach}",
+            )
         self.ceil = bool(call.attr("ceil_mode")) and call.attr("auto_pad", "NOTSET") in ("NOTSET", "")
         self.data = x.channels_last()
         # With the rows that ceil mode adds behind; a window that would begin there is dropped.
@@ -243,6 +252,10 @@ def _roi_align(call: Call, x: Item, rois: Item, batch: Item) -> Item:
     half_pixel = call.attr("coordinate_transformation_mode", default) == "half_pixel"
     scale, mode = call.attr("spatial_scale", 1.0), call.attr("mode", "avg")
     ratio = call.attr("sampling_ratio", 0)
+    count(
+        [n for n in (boxes.shape[0], *size, max(ratio, 1) ** 2, images.shape[-1]) if isinstance(n, int)],
+        call.where,
+    )
     if ratio > 0:
         y = roi_align(images, boxes, index, size, scale, ratio, mode, half_pixel)
         return Value(y, channels_last(4))

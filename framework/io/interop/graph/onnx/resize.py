@@ -40,6 +40,7 @@ def _upsample(call: Call, x: Item, scales: Item = None) -> Item:
     factors = list(call.required("scales")) if scales is None else call.static(scales, "the scales").tolist()
     old = shape_of(x)
     sizes = [_scaled(call, n, s) for n, s in zip(old, factors)]
+    count(sizes, call.where)
     mode = "nearest" if call.attr("mode", "nearest") == "nearest" else "linear"
     return _Resize(call, to_value(x), sizes, factors, mode, "asymmetric", "floor").run()
 
@@ -102,6 +103,15 @@ def _factor(out: Dim, size: Dim) -> float | None:
     return None
 
 
+def _is_exact(factor: float | None, size: Dim, out: Dim) -> bool:
+    """Whether the size times the factor is the result's size."""
+    if factor is None:
+        return False
+    if is_symbolic(size) or is_symbolic(out):
+        return float(factor).is_integer() and size * int(factor) == out
+    return factor * size == out
+
+
 class _Resize:
     """One resize: sizes, scales (None where both sizes are symbolic), and how coordinates are found."""
 
@@ -152,7 +162,7 @@ class _Resize:
         """By `functional.interpolate`, where that has the same coordinates."""
         x, size = self.x, self.outs[2:]
         axes = x.ndim - 2
-        exact = all(f is not None and f * n == out for f, n, out in zip(self.factors[2:], x.shape[2:], size))
+        exact = all(_is_exact(f, n, out) for f, n, out in zip(self.factors[2:], x.shape[2:], size))
         options: dict[str, Any] = {"size": size}
         if self.mode == "nearest":
             # A whole factor repeats pixels.

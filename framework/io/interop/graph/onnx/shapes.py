@@ -15,6 +15,9 @@ from framework.core.errors import ShapeError
 from framework.io.interop.graph.onnx.elementwise import element_type, namespace
 from framework.io.interop.graph.operator import Call, Table, registrar
 from framework.io.interop.graph.values import (
+    MAX_ELEMENTS,
+    MAX_KNOWN,
+    MAX_RANK,
     Dim,
     Item,
     Value,
@@ -92,7 +95,7 @@ def _range(call: Call, start: Item, limit: Item, delta: Item) -> Item:
         length = -((first - last) // step) if step != 1 else last - first
         line = jnp.arange(length, dtype=jnp.int32)
         return Value.of(line * _scalar(step) + _scalar(first) if (first, step) != (0, 1) else line)
-    count([max(0, math.ceil((last - first) / step))], call.where)
+    count([max(0, math.ceil((last - first) / step))], call.where, MAX_KNOWN)
     return np.arange(first, last, step, dtype=np.int64 if dtype.kind == "O" else dtype)
 
 
@@ -126,6 +129,8 @@ def _one_hot(call: Call, indices: Array, depth: Item, values: Array) -> Array:
 def reshaped(call: Call, x: Item, shape: list[Dim]) -> Item:
     """x in another shape; one size may be -1."""
     old = shape_of(x)
+    if len(shape) > MAX_RANK:
+        raise call.error("too many axes", ShapeError, received=len(shape), allowed=MAX_RANK)
     if any(isinstance(dim, int) and dim == -1 for dim in shape):
         at = next(i for i, dim in enumerate(shape) if isinstance(dim, int) and dim == -1)
         known = math.prod(dim for i, dim in enumerate(shape) if i != at)
@@ -213,7 +218,7 @@ def _tile(call: Call, x: Array, repeats: Item, axis: Item = None) -> Array:
     if call.version < 6:
         place = int(call.number(axis, "the axis"))
         times = [times[0] if i == place else 1 for i in range(x.ndim)]
-    count([n * t for n, t in zip(x.shape, times)], call.where)
+    count([n * t for n, t in zip(x.shape, times)], call.where, MAX_KNOWN if is_known(x) else MAX_ELEMENTS)
     if any(is_symbolic(t) for t in times):
         for at, t in enumerate(times):
             if not _is_one(t):
@@ -230,7 +235,7 @@ def concat(call: Call, items: tuple[Item, ...], axis: int) -> Item:
     """The items one behind the other along a logical axis."""
     if is_known(*items):
         arrays = [np.asarray(item) for item in items]
-        count([sum(a.size for a in arrays)], call.where)
+        count([sum(a.size for a in arrays)], call.where, MAX_KNOWN)
         return np.concatenate(arrays, normal_axis(call, axis, arrays[0].ndim))
     values = [to_value(item) for item in items]
     axis = normal_axis(call, axis, values[0].ndim)
@@ -305,7 +310,7 @@ def _split(call: Call, x: Item, sizes: Item = None) -> tuple[Item, ...]:
     elif (given := call.ints("split")) is not None:
         lengths = list(given)
     else:
-        parts = call.attr("num_outputs", len(call.node.outputs))
+        parts = len(call.node.outputs)
         each = -(-shape[axis] // parts)
         lengths = [each] * (parts - 1) + [shape[axis] - each * (parts - 1)]
     if isinstance(shape[axis], int) and sum(lengths) != shape[axis]:

@@ -31,6 +31,7 @@ def _dft(call: Call, x: jax.Array, length: Item = None, axis: Item = None) -> ja
     )
     place = normal_axis(call, at, x.ndim)
     size = x.shape[place] if length is None else int(call.number(length, "dft_length"))
+    count([n for n in (*x.shape[:place], size) if isinstance(n, int)], call.where)
     inverse, onesided = bool(call.attr("inverse")), bool(call.attr("onesided"))
     signal: Any = lax.complex(x[..., 0], x[..., 1]) if x.shape[-1] == 2 else x[..., 0]
     if inverse and onesided:

@@ -1,0 +1,118 @@
+"""If, Loop and Scan: in Python where the conditions are known, in the program where they are not."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from framework import jit
+from framework.core.errors import ShapeError, TraceError
+
+node = helper.make_node
+
+
+def tensor(name, shape=None, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def body(nodes, inputs=(), outputs=(), arrays=None):
+    tensors = [numpy_helper.from_array(np.asarray(a), n) for n, a in (arrays or {}).items()]
+    return helper.make_graph(
+        nodes, "body", [tensor(n) for n in inputs], [tensor(n) for n in outputs], tensors
+    )
+
+
+def branches(second_shape=(2,)):
+    """Both bodies have a constant of the same name, which is legal."""
+    then = body([node("Add", ["x", "c"], ["t"])], outputs=["t"], arrays={"c": np.float32([1, 1])})
+    other = body([node("Mul", ["x", "c"], ["e0"]), node("Expand", ["e0", "to"], ["e"])], outputs=["e"],
+                 arrays={"c": np.float32([3, 3]), "to": np.int64(second_shape)})  # fmt: skip
+    return node("If", ["flag"], ["y"], then_branch=then, else_branch=other)
+
+
+INPUTS = [tensor("x", [2]), tensor("flag", [], TensorProto.BOOL)]
+
+
+@pytest.mark.parametrize("flag", [True, False])
+def test_if_takes_one_branch(open_graph, flag):
+    layer = open_graph([branches()], INPUTS)
+    x = np.float32([2, 5])
+    want = x + 1 if flag else x * 3
+    np.testing.assert_allclose(layer(x, np.asarray(flag)), want)
+    np.testing.assert_allclose(jit.to_static(layer)(x, np.asarray(flag)), want)
+
+
+def test_branches_of_different_shapes_run_eagerly(open_graph):
+    layer = open_graph([branches((4, 2))], INPUTS)
+    x = np.float32([2, 5])
+    assert layer(x, np.asarray(False)).shape == (4, 2)
+    with pytest.raises(TraceError, match=r"node 'If#0' (.|\n)*branches give arrays of different shapes"):
+        jit.to_static(layer)(x, np.asarray(False))
+
+
+def powers(condition):
+    """v <- v * x, collecting v; ends after the trips, or where `condition` says."""
+    nodes = [node("Mul", ["v", "x"], ["moved"]), *condition]
+    return body(nodes, ["i", "on", "v"], ["go", "moved", "moved"], {"limit": np.float32(50)})
+
+
+ALWAYS = [node("Identity", ["on"], ["go"])]
+BELOW = [node("Less", ["moved", "limit"], ["go"])]
+
+
+@pytest.mark.parametrize("trips", [3, 40])
+def test_a_loop_with_known_trips(open_graph, trips):
+    layer = open_graph(
+        [node("Loop", ["trips", "", "one"], ["last", "all"], body=powers(ALWAYS))],
+        [tensor("x", [])],
+        ["last", "all"],
+        arrays={"trips": np.int64(trips), "one": np.float32(1)},
+    )
+    x = np.float32(1.1)
+    want = np.cumprod(np.full(trips, x, np.float64))
+    for run in (layer, jit.to_static(layer)):
+        last, collected = run(x)
+        np.testing.assert_allclose(last, want[-1], rtol=1e-4)
+        np.testing.assert_allclose(collected, want, rtol=1e-4)
+
+
+def test_a_loop_that_its_values_end(open_graph):
+    nodes = [node("Loop", ["", "yes", "one"], ["last", "all"], body=powers(BELOW))]
+    arrays = {"yes": np.asarray(True), "one": np.float32(1)}
+    layer = open_graph(nodes, [tensor("x", [])], ["last", "all"], arrays=arrays)
+    last, collected = layer(np.float32(3))
+    assert float(last) == 81 and collected.tolist() == [3, 9, 27, 81]
+    with pytest.raises(TraceError, match=r"(?s)collects results, .* not known.*run the layer eagerly"):
+        jit.to_static(layer)(np.float32(3))
+    only_last = open_graph(
+        [node("Loop", ["", "yes", "one"], ["last"], body=body(
+            [node("Mul", ["v", "x"], ["moved"]), *BELOW], ["i", "on", "v"], ["go", "moved"],
+            {"limit": np.float32(50)}))],
+        [tensor("x", [])], ["last"], arrays=arrays,
+    )  # fmt: skip
+    assert float(jit.to_static(only_last)(np.float32(3))) == 81
+
+
+def test_a_loop_without_end_is_refused(open_graph):
+    endless = body([node("Identity", ["on"], ["go"]), node("Identity", ["v"], ["moved"])],
+                   ["i", "on", "v"], ["go", "moved"])  # fmt: skip
+    layer = open_graph(
+        [node("Loop", ["trips", "yes", "x"], ["y"], body=endless)],
+        arrays={"trips": np.int64(2**60), "yes": np.asarray(True)},
+    )
+    with pytest.raises(ShapeError, match="a loop that does not end"):
+        layer(np.float32([1]))
+
+
+def test_scan_runs_along_its_axes(open_graph):
+    step = body([node("Add", ["total", "row"], ["sum"]), node("Identity", ["sum"], ["seen"])],
+                ["total", "row"], ["sum", "seen"])  # fmt: skip
+    layer = open_graph(
+        [node("Scan", ["start", "x"], ["last", "all"], body=step, num_scan_inputs=1, scan_input_axes=[1],
+              scan_input_directions=[1], scan_output_axes=[1])],
+        [tensor("x", [2, 3])], ["last", "all"], arrays={"start": np.zeros(2, np.float32)},
+    )  # fmt: skip
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    for run in (layer, jit.to_static(layer)):
+        last, collected = run(x)
+        np.testing.assert_allclose(last, x.sum(1))
+        np.testing.assert_allclose(collected, np.cumsum(x[:, ::-1], 1))
