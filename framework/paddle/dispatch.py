@@ -55,17 +55,21 @@ def _compile_options() -> dict[str, Any] | None:
 
 class Program:
     """A function compiled with the options of the device. jax takes options for a whole program alone, so what is
-    called while another program is traced is `inner`, without them."""
+    called while another program is traced is `inner`, without them. `in_place` writes into the memory of the inputs
+    whose numbers are `replaced`, which are gone afterwards."""
 
-    __slots__ = ("inner", "outer")
+    __slots__ = ("in_place", "inner", "outer")
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], replaced: Sequence[int] = ()) -> None:
         self.inner = jax.jit(function)
         self.outer = jax.jit(function, compiler_options=_compile_options())
+        self.in_place = self.outer
+        if replaced:
+            self.in_place = jax.jit(function, compiler_options=_compile_options(), donate_argnums=replaced)
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, *values: Any, in_place: bool = False) -> Any:
         try:
-            return self.outer(*values)
+            return (self.in_place if in_place else self.outer)(*values)
         except ValueError as error:
             if not is_nested(error):
                 raise
