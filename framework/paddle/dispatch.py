@@ -347,7 +347,7 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[Any]) -> 
     edges = [edge_of(a) for a, m in zip(args, mask, strict=True) if m]  # type: ignore[arg-type]
     node = OperationNode(compiled, values, mask, edges, outs, pullback)
     tensors = []
-    live = any([value.dtype in INEXACT for value in outs])  # as in Paddle the positions beside values have a history too
+    live = any([value.dtype in INEXACT for value in outs])  # positions beside values have a history too
     for index, value in enumerate(outs):
         tensor = wrap(value)
         if live:
