@@ -1,16 +1,20 @@
-"""Weights of another framework or form as safetensors or .pdparams.
+"""Weights of another framework or form as safetensors or .pdparams, and its graphs as artifacts.
 
 oar convert resnet50.pth resnet50.safetensors -c resnet50
 oar convert model.pdparams model.safetensors
+oar convert model.onnx inference_model/model --shape image=n,3,32*h,32*w
+oar convert inference.pdmodel inference_model/model
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 from framework.commands.main import run
 from framework.config.arguments import add_config, add_settings, read_overrides
+from framework.core.errors import InputError
 
 
 def parser() -> argparse.ArgumentParser:
@@ -19,22 +23,51 @@ def parser() -> argparse.ArgumentParser:
         prog="oar convert",
         description="Read .pdparams, Paddle's programs, ONNX, torch or safetensors, and write weights. With a config "
         "they are matched with its model and written under Paddle's names in Paddle's layouts; without one names and "
-        "layouts stay those of the file.",
+        "layouts stay those of the file. An ONNX model or a program of Paddle with a folder as output becomes an "
+        "artifact.",
     )
     made.add_argument("weights", help="a file, a run's folder, or a name of `oar models`")
-    made.add_argument("output", help="a file to write: .safetensors or .pdparams")
+    made.add_argument("output", help="a file to write: .safetensors or .pdparams; for a graph a folder")
     add_config(made, required=False)
     made.add_argument("--params", help="the parameter file of a Paddle program; default: the one beside it")
+    made.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="INPUT=N,3,H,W",
+        help="of a graph: sizes of an input, numbers or names; 32*h is any multiple of 32. Default: those of the file",
+    )
     add_settings(made, weights=False)
     return made
 
 
 def _convert(args: argparse.Namespace) -> int:
     from framework.workflow.convert import convert_weights
+    from framework.workflow.convert_graph import GRAPHS, convert_graph
 
+    if Path(args.weights).suffix in GRAPHS and not Path(args.output).suffix:
+        shapes = dict(_shape(text) for text in args.shape)
+        made = convert_graph(args.weights, args.output, args.params, shapes)
+        for name, spec in made.inputs.items():
+            print(f"input {name}: [{', '.join(map(str, spec.shape))}] {spec.dtype}")
+        print(
+            f"wrote {args.output}: largest difference from the graph {made.difference:.1e} of the largest value, "
+            f"{made.milliseconds:.1f} ms a call"
+        )
+        return 0
     count = convert_weights(args.weights, args.output, args.config, read_overrides(args), args.params)
     print(f"wrote {args.output}: {count} arrays")
     return 0
+
+
+def _shape(text: str) -> tuple[str, tuple[int | str, ...]]:
+    """ "image=n,3,32*h" -> ("image", ("n", 3, "32*h")). Raises: InputError."""
+    name, _, sizes = text.partition("=")
+    if not name or not sizes:
+        raise InputError(
+            "--shape is a name and its sizes", received=text, allowed="--shape image=n,3,32*h,32*w"
+        )
+    return name, tuple(int(size) if size.strip().isdigit() else size.strip() for size in sizes.split(","))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

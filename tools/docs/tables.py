@@ -24,6 +24,8 @@ import paddle_table
 from framework import hub
 from framework.config import available, build, find, load
 from framework.io.interop.graph import onnx
+from framework.io.interop.graph import paddle as paddle_graphs
+from framework.io.interop.graph.paddle.pir import FORMS
 from framework.workflow.domain import all_domains
 
 REPO = Path(__file__).resolve().parents[2]
@@ -114,6 +116,20 @@ def onnx_opsets() -> str:
     return _markdown(("operator set", "newest version", "operators"), rows)
 
 
+def paddle_operators() -> str:
+    """Every operator of Paddle's programs by theme, and how many of PIR's lead to them."""
+    rows = []
+    themes = {
+        "Element by element": paddle_graphs.elementwise.OPERATORS,
+        "Moving, joining, cutting, looking up, reducing": paddle_graphs.shapes.OPERATORS,
+        "Layers": paddle_graphs.network.OPERATORS,
+    }
+    for theme, operators in themes.items():
+        rows.append((theme, str(len(operators)), ", ".join(f"`{name}`" for name in sorted(operators))))
+    rows.append(("PIR", str(len(FORMS)), ", ".join(f"`pd_op.{name}`" for name in sorted(FORMS))))
+    return _markdown(("theme", "", "operators"), rows)
+
+
 def example_code() -> str:
     return _listing("py", "my_shapes.py")
 
@@ -151,6 +167,7 @@ TABLES = {
     "domains": domains,
     "onnx_operators": onnx_operators,
     "onnx_opsets": onnx_opsets,
+    "paddle_operators": paddle_operators,
     "example_code": example_code,
     "example_config": example_config,
     "api_names": api_names.names_table,
