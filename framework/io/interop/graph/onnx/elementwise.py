@@ -289,7 +289,7 @@ def _bit_cast(call: Call, x: Array) -> Array:
     if is_known(x):
         return x.view(dtype)
     x = x.astype(jnp.uint8) if x.dtype == bool else x
-    if dtype == bool:
+    if dtype.kind == "b":
         return x.astype(bool)
     if dtype.itemsize != x.dtype.itemsize:
         raise call.error("values of 64 bits have 32 here", TraceError, received=dtype)
