@@ -252,6 +252,10 @@ def cast(call: Call, x: Array, dtype: np.dtype) -> Array:
     """x in the type, as ONNX's Cast rounds it: 8-bit floats saturate unless `saturate` is 0."""
     if x.dtype == object:
         return x
+    if dtype.name.endswith("fnuz") and is_float(x) and not is_known(x):
+        # These types have no -0; XLA makes NaN of what is rounded to it.
+        x = x.astype(jnp.float32)
+        x = jnp.where(jnp.abs(x) <= float(jnp.finfo(dtype).smallest_subnormal) / 2, 0, x)
     if dtype.itemsize == 1 and is_float(np.empty(0, dtype)) and call.attr("saturate", 1):
         top = float(jnp.finfo(dtype).max)
         wide = x.astype(np.float32)
