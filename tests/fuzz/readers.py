@@ -292,6 +292,60 @@ def _read_program(path: Path) -> object:
     return weighted_ops(load_program(path, parameters if parameters.exists() else None))
 
 
+def _onnx_layer(folder: Path) -> Path:
+    """Sizes from a shape, a resize, a loop and a gather: what damage can make large, endless or go astray."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    node = helper.make_node
+    value = helper.make_tensor_value_info
+    step = helper.make_graph(
+        [node("Identity", ["on"], ["go"]), node("Add", ["v", "v"], ["twice"])],
+        "step",
+        [
+            value("i", TensorProto.INT64, []),
+            value("on", TensorProto.BOOL, []),
+            value("v", TensorProto.FLOAT, None),
+        ],
+        [value("go", TensorProto.BOOL, []), value("twice", TensorProto.FLOAT, None)],
+    )
+    nodes = [
+        node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("MaxPool", ["a"], ["b"], kernel_shape=[2, 2], pads=[0, 0, 1, 1]),
+        node("Shape", ["b"], ["s"]),
+        node("Mul", ["s", "factors"], ["size"]),
+        node("Resize", ["b", "", "", "size"], ["c"], mode="linear"),
+        node("Pad", ["c", "pads"], ["d"]),
+        node("Loop", ["trips", "", "d"], ["e"], body=step),
+        node("Gather", ["e", "index"], ["f"], axis=1),
+        node("Tile", ["f", "times"], ["g"]),
+        node("TopK", ["g", "k"], ["y", "places"]),
+    ]
+    arrays = {
+        "w": np.ones((2, 3, 3, 3), np.float32),
+        "factors": np.int64([1, 1, 2, 2]),
+        "pads": np.int64([0, 0, 1, 0, 0, 0, 0, 1]),
+        "trips": np.int64(3),
+        "index": np.int64([1, 0]),
+        "times": np.int64([1, 2, 1, 1]),
+        "k": np.int64([2]),
+    }
+    tensors = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    x = value("x", TensorProto.FLOAT, [1, 3, 6, 6])
+    graph = helper.make_graph(nodes, "g", [x], [value("y", TensorProto.FLOAT, None)], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    return _saved("graph.onnx", model.SerializeToString())(folder)
+
+
+def _run_onnx(path: Path) -> object:
+    from framework.io.interop.onnx import load
+
+    layer = load(path)
+    sizes = (
+        [dim if isinstance(dim, int) and 0 <= dim < 64 else 2 for dim in spec.shape] for spec in layer.inputs
+    )
+    return layer(*(np.ones(size, spec.dtype or "float32") for size, spec in zip(sizes, layer.inputs)))
+
+
 def _safetensors(folder: Path) -> Path:
     from framework.io.interop import write_safetensors
 
@@ -542,6 +596,7 @@ READERS: dict[str, Reader] = {
             "state.pt",
         )
     },
+    "onnx_layer": Reader(_onnx_layer, _run_onnx),
     "onnx": Reader(_copied(_INTEROP / "network.onnx"), _read_program),
     "pdmodel": Reader(_copied(_INTEROP / "network.pdmodel", _INTEROP / "network.pdiparams"), _read_program),
     "pdiparams": Reader(_copied(_INTEROP / "network.pdiparams", _INTEROP / "network.pdmodel"), _read_weights),

@@ -8,9 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.core.dtypes import wide_type
 from framework.core.errors import ShapeError
 from framework.io.interop.graph.onnx.elementwise import element_type
 from framework.io.interop.graph.operator import Call, Table, registrar
+from framework.io.interop.graph.values import device_type
 from framework.nn import functional as F
 
 OPERATORS: Table = {}
@@ -60,8 +62,7 @@ def _attention(
         past = past_key.shape[2]
     present = (k, v)
     code = call.attr("softmax_precision")
-    wide = jnp.promote_types(jnp.float32, dtype) if code is None else element_type(call, code)
-    wide = jnp.float32 if wide == np.float64 else wide
+    wide = wide_type(dtype) if code is None else device_type(element_type(call, code))
     groups = q.shape[1] // k.shape[1]
     k, v = (jnp.repeat(x, groups, 1) if groups > 1 else x for x in (k, v))
     scale = call.attr("scale", 1 / np.sqrt(q.shape[-1]))

@@ -14,9 +14,10 @@ import numpy as np
 from jax import lax
 from jax.core import Tracer, max_dim, min_dim
 
+from framework.core.errors import TraceError
 from framework.io.interop.graph.operator import Call, Run, Table, registrar
-from framework.io.interop.graph.values import Item, device_type, is_known
-from framework.io.interop.onnx_types import DTYPES
+from framework.io.interop.graph.values import Item, Static, Value, device_type, is_known
+from framework.io.interop.onnx_types import BITS, DTYPES
 from framework.nn import functional as F
 
 OPERATORS: Table = {}
@@ -130,8 +131,8 @@ for _names, _activation in {
     operator(_names, style="elementwise")(_one(_activation))
 
 
-@elementwise("Identity")
-def _identity(call: Call, x: Array) -> Array:
+@operator("Identity", style="values")
+def _identity(call: Call, x: Item) -> Item:
     return x
 
 
@@ -184,10 +185,9 @@ def _pow(call: Call, x: Array, y: Array) -> Array:
         return np.power(x, y).astype(x.dtype)
     if np.ndim(y) == 0 and not isinstance(y, Tracer) and float(y) == 2.0:
         return x * x
-    if is_float(x) and not is_float(y):
-        return jnp.power(x, y)
-    wide = jnp.power(x.astype(jnp.float32), y) if is_integer(x) and is_float(y) else jnp.power(x, y)
-    return wide.astype(x.dtype)
+    if is_float(x):
+        return jnp.power(x, y.astype(x.dtype))
+    return jnp.power(x.astype(y.dtype), y).astype(x.dtype)
 
 
 @elementwise("BitShift")
@@ -252,6 +252,10 @@ def cast(call: Call, x: Array, dtype: np.dtype) -> Array:
     """x in the type, as ONNX's Cast rounds it: 8-bit floats saturate unless `saturate` is 0."""
     if x.dtype == object:
         return x
+    if dtype.name.endswith("fnuz") and is_float(x) and not is_known(x):
+        # These types have no -0; XLA makes NaN of what is rounded to it.
+        x = x.astype(jnp.float32)
+        x = jnp.where(jnp.abs(x) <= float(jnp.finfo(dtype).smallest_subnormal) / 2, 0, x)
     if dtype.itemsize == 1 and is_float(np.empty(0, dtype)) and call.attr("saturate", 1):
         top = float(jnp.finfo(dtype).max)
         wide = x.astype(np.float32)
@@ -261,6 +265,8 @@ def cast(call: Call, x: Array, dtype: np.dtype) -> Array:
         return to_type(wide, dtype)
     if dtype.kind in "iu" and is_float(x) and is_known(x):
         return x.astype(np.float64).astype(np.int64).astype(dtype) if dtype.kind == "i" else x.astype(dtype)
+    if dtype in BITS and is_float(x):
+        return x.astype(np.int32).astype(dtype)  # the lowest bits; jax would saturate
     return to_type(x, dtype)
 
 
@@ -276,15 +282,22 @@ def _cast(call: Call, x: Array) -> Array:
     return cast(call, x, element_type(call, call.required("to")))
 
 
-@elementwise("CastLike")
-def _cast_like(call: Call, x: Array, like: Array) -> Array:
+@elementwise("CastLike", static=(1,))
+def _cast_like(call: Call, x: Array, like: Static | Value) -> Array:
     return cast(call, x, np.dtype(np.int64) if like.dtype == object else like.dtype)
 
 
 @elementwise("BitCast")
 def _bit_cast(call: Call, x: Array) -> Array:
     dtype = element_type(call, call.required("to"))
-    return x.view(dtype) if is_known(x) else lax.bitcast_convert_type(x, device_type(dtype))
+    if is_known(x):
+        return x.view(dtype)
+    x = x.astype(jnp.uint8) if x.dtype == bool else x
+    if dtype.kind == "b":
+        return x.astype(bool)
+    if dtype.itemsize != x.dtype.itemsize:
+        raise call.error("values of 64 bits have 32 here", TraceError, received=dtype)
+    return lax.bitcast_convert_type(x, dtype)
 
 
 @operator("PRelu", style="elementwise", weights=(1,))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from framework.io.interop.graph.layer import apply
 from framework.io.interop.graph.onnx import linear, norm, pool, quantize, resize
 from framework.io.interop.graph.onnx.conv import convolve
-from framework.io.interop.graph.onnx.shapes import concat
+from framework.io.interop.graph.onnx.shapes import concat, normal_axis
 from framework.io.interop.graph.operator import Call, Operator, Table, registrar
 from framework.io.interop.graph.values import Item, Value, align, to_jax, to_value
 from framework.nn import functional as F
@@ -146,6 +146,32 @@ def _qlinear_unary(
     wide = _real(x, to_jax(x_scale), None if x_zero is None else to_jax(x_zero))
     y = F.sigmoid(wide) if call.node.op.endswith("Sigmoid") else F.leaky_relu(wide, call.attr("alpha", 0.01))
     return _rounded(call, y, to_jax(scale), None if zero is None else to_jax(zero), x)
+
+
+@operator(_named("QLinearSoftmax"), style="values")
+def _qlinear_softmax(call: Call, x: Item, x_scale: Item, x_zero: Item, scale: Item, zero: Item) -> Item:
+    v = to_value(x)
+    wide = v.keep(_real(v.data, to_jax(x_scale), None if x_zero is None else to_jax(x_zero)))
+    if call.attr("opset", 13) < 13 and call.attr("axis", -1) not in (-1, v.ndim - 1):
+        raise call.error(
+            "a softmax of opset 12 over several axes", fix="quantise the model at opset 13 or newer"
+        )
+    y = F.softmax(wide.data, v.order[normal_axis(call, call.attr("axis", -1), v.ndim)])
+    return v.keep(_rounded(call, y, to_jax(scale), to_jax(zero), v.data))
+
+
+@operator(_named("QGemm"))
+def _qgemm(
+    call: Call, a: Array, a_scale: Array, a_zero: Array, b: Array, b_scale: Array, b_zero: Array,
+    c: Array | None = None, scale: Array | None = None, zero: Array | None = None,
+) -> Array:  # fmt: skip
+    a = a.T if call.attr("transA") else a
+    # Zero points of b stand for its columns as the product sees it.
+    b = b.T if call.attr("transB") else b
+    total = quantize.OPERATORS["MatMulInteger"].run(call, a, b, a_zero, b_zero)
+    total = total if c is None else total + c
+    y = total.astype(jnp.float32) * (a_scale * b_scale) * call.attr("alpha", 1.0)
+    return y if scale is None else _rounded(call, y, scale, zero, a)
 
 
 @operator(_named("QLinearGlobalAveragePool"), style="values")

@@ -389,7 +389,8 @@ def _blocks(call: Call, x: Item) -> Item:
     n, c, h, w = v.shape
     if call.node.op == "SpaceToDepth":
         wide = reshape(v, (n, c, h // b, b, w // b, b))
-        moved = Value(wide.data, tuple(wide.order[i] for i in (0, 3, 5, 1, 2, 4)))
+        perm = (0, 1, 3, 5, 2, 4) if call.attr("mode", "DCR") == "CRD" else (0, 3, 5, 1, 2, 4)
+        moved = Value(wide.data, tuple(wide.order[i] for i in perm))
         return reshape(moved, (n, c * b * b, h // b, w // b))
     if call.attr("mode", "DCR") == "DCR":
         wide, perm = reshape(v, (n, b, b, c // (b * b), h, w)), (0, 3, 4, 1, 5, 2)

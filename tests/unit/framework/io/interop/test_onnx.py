@@ -11,6 +11,7 @@ from framework.io.interop import TensorSpec, load_weights, read_onnx
 from framework.io.interop.onnx import DTYPES
 
 FLOAT = TensorProto.FLOAT
+PACKED = (21, 22, 23, 25, 26)  # of 4 and 2 bits
 
 
 def model(nodes=(), initializers=(), inputs=("x",), outputs=("y",), **options):
@@ -76,7 +77,7 @@ def test_every_kind_of_attribute(read):
     assert read_node.op == "com.example.Mine"
 
 
-@pytest.mark.parametrize("code", [c for c in DTYPES if c not in (14, 15)])
+@pytest.mark.parametrize("code", [c for c in DTYPES if c not in (14, 15, *PACKED, TensorProto.FLOAT8E8M0)])
 @pytest.mark.parametrize("raw", [True, False])
 def test_tensors_against_the_onnx_package(read, code, raw):
     numbers = np.array([[0, 1, 2], [3, 0, 1]]).astype(DTYPES[code])
@@ -85,6 +86,43 @@ def test_tensors_against_the_onnx_package(read, code, raw):
     got = read(model(initializers=[tensor])).parameters["w"]
     np.testing.assert_array_equal(got, numbers, strict=True)
     assert not got.flags.writeable
+
+
+@pytest.mark.parametrize("code", PACKED)
+@pytest.mark.parametrize("raw", [True, False])
+def test_packed_tensors_against_the_onnx_package(read, code, raw):
+    low, high = {21: (0, 15), 22: (-8, 7), 23: (-2, 6), 25: (0, 3), 26: (-2, 1)}[code]
+    numbers = np.array([low, high, 0, 1, high, low, 1], np.float32).astype(DTYPES[code])
+    tensor = numpy_helper.from_array(numbers, "w")
+    assert tensor.data_type == code
+    if not raw:
+        tensor.int32_data.extend(tensor.raw_data)
+        tensor.ClearField("raw_data")
+    got = read(model(initializers=[tensor])).parameters["w"]
+    np.testing.assert_array_equal(got.astype(np.float32), numbers.astype(np.float32))
+    assert got.dtype == DTYPES[code] and not got.flags.writeable
+
+
+def test_bodies_side_by_side_may_name_their_constants_alike(read):
+    def branch(number):
+        constant = helper.make_tensor("c", FLOAT, (1,), [number])
+        return helper.make_graph(
+            [helper.make_node("Add", ["x", "c"], ["out"])],
+            "b",
+            [],
+            [helper.make_tensor_value_info("out", FLOAT, None)],
+            [constant],
+        )
+
+    program = read(
+        model([helper.make_node("If", ["x"], ["y"], then_branch=branch(1.0), else_branch=branch(2.0))])
+    )
+    (node,) = program.nodes
+    assert [signature.outputs for signature in node.signatures] == [("out",), ("out",)]
+    names = {s.attribute: block[0].inputs[1] for s, block in zip(node.signatures, node.blocks)}
+    constants = {attribute: program.parameters[name].tolist() for attribute, name in names.items()}
+    assert constants == {"then_branch": [1], "else_branch": [2]}
+    assert program.domains == {"": 17}
 
 
 def test_complex_negative_and_empty_tensors(read):
@@ -173,8 +211,12 @@ def broken(change):
             "the tensor 'w' is of a kind that is not read(.|\n)*type 8",
         ),
         (
-            broken(lambda g, t: setattr(t, "data_type", 22)),
-            "is of a kind that is not read(.|\n)*data type 22",
+            broken(lambda g, t: setattr(t, "data_type", 99)),
+            "is of a kind that is not read(.|\n)*data type 99",
+        ),
+        (
+            broken(lambda g, t: (setattr(t, "data_type", 22), t.dims.__setitem__(0, 17))),
+            "the tensor 'w' is cut short(.|\n)*8 bytes(.|\n)*17 values of 4 bits",
         ),
         (broken(lambda g, t: t.segment.__setattr__("end", 1)), "received: a segment of a tensor"),
         (broken(lambda g, t: g.initializer.append(t)), "two tensors are called 'w'"),

@@ -48,6 +48,17 @@ CASES = {
     "QLinearMul": ([bytes_of(2, 3), SCALE, ZERO, bytes_of(3), SCALE, ZERO, np.float32(0.05), ZERO], {}),
     "QLinearSigmoid": ([bytes_of(2, 3), SCALE, ZERO, np.float32(1 / 256), np.uint8(0)], {}),
     "QLinearLeakyRelu": ([bytes_of(2, 3), SCALE, ZERO, SCALE, ZERO], {"alpha": 0.1}),
+    "QLinearSoftmax": (
+        [bytes_of(2, 3), SCALE, ZERO, np.float32(1 / 256), np.uint8(0)],
+        {"axis": -1, "opset": 13},
+    ),
+    "QGemm": (
+        [
+            *(bytes_of(2, 3), SCALE, ZERO, bytes_of(4, 3, kind=np.int8) // 2, np.float32(0.1), np.int8(3)),
+            *(np.int32([40, -800, 3, 0]), np.float32(0.3), np.uint8(100)),
+        ],
+        {"transB": 1},
+    ),
     "QLinearGlobalAveragePool": ([bytes_of(1, 3, 4, 4), SCALE, ZERO, SCALE, ZERO], {"channels_last": 0}),
     "QLinearConcat": (
         [SCALE, ZERO, bytes_of(2, 3), SCALE, ZERO, bytes_of(2, 2), SCALE, np.uint8(99)],
