@@ -35,6 +35,7 @@ from framework.core.bounded import DATASET, SETTINGS, read_bytes, read_text
 from framework.core.disk import disk_errors
 from framework.core.errors import ConfigError, FormatError
 from framework.core.transform import Transform
+from framework.export.stored import Program, StoredProgram
 
 FORMAT = 2  # 1: weights in model.safetensors, other names of stages
 CONFIG = "infer_cfg.yml"
@@ -91,7 +92,7 @@ class Artifact:
     """
 
     config: dict[str, Any]
-    programs: dict[str, export.Exported] = field(default_factory=dict)
+    programs: dict[str, Program] = field(default_factory=dict)
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     stages: dict[str, Artifact] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -228,7 +229,8 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
         stages: Without them only this folder's own program is read, and the config.
 
     Raises:
-        FormatError: not an artifact, of another format, damaged, or older than jax reads.
+        FormatError: not an artifact, of another format, damaged, or older than jax reads. A program of this very jax
+            is read when it is first needed.
     """
     folder = Path(folder)
     tree = _read_config(folder)
@@ -337,18 +339,24 @@ def _foreign(folder: Path) -> list[str]:
     return [name for name in names if name not in {CONFIG, *config["sha256"], *config["stages"]}]
 
 
-def _read_program(file: Path, config: dict[str, Any]) -> export.Exported:
-    try:
-        return export.deserialize(bytearray(read_bytes(file, DATASET, "program")))
-    except Exception as error:  # jax raises many types here: expired, newer than this jax, truncated
-        made = config["versions"].get("jax", "?")
-        raise FormatError(
-            "this jax cannot read the program",
-            where=file,
-            received=f"made by jax {made} on {config.get('made_on', '?')}; this is jax {jax.__version__}: {error}",
-            allowed="programs of a jax at most six months older and three weeks newer",
-            fix="export it again from config and weights with `oar export`",
-        ) from error
+def _read_program(file: Path, config: dict[str, Any]) -> Program:
+    def read(data: bytes) -> export.Exported:
+        try:
+            return export.deserialize(bytearray(data))
+        except Exception as error:  # jax raises many types here: expired, newer than this jax, truncated
+            made = config["versions"].get("jax", "?")
+            raise FormatError(
+                "this jax cannot read the program",
+                where=file,
+                received=f"made by jax {made} on {config.get('made_on', '?')}; this is jax {jax.__version__}: {error}",
+                allowed="programs of a jax at most six months older and three weeks newer",
+                fix="export it again from config and weights with `oar export`",
+            ) from error
+
+    program = StoredProgram(read_bytes(file, DATASET, "program"), config.get("platforms", ()), read)
+    if config["versions"].get("jax") != jax.__version__:
+        _ = program.exported  # which may be too old for this jax, and is refused here rather than at the first call
+    return program
 
 
 def _sha256(path: Path) -> str:

@@ -19,6 +19,7 @@ from framework.nn.functional.lowering import AVX512_COMPILE_OPTIONS, CPU_COMPILE
 log = logging.getLogger("oar")
 _cache_lock = threading.Lock()
 _cache_ready = False
+_chosen: Path | None = None  # the folder that a caller named
 
 
 def enable_compilation_cache(folder: str | Path | None = None) -> Path | None:
@@ -28,10 +29,12 @@ def enable_compilation_cache(folder: str | Path | None = None) -> Path | None:
     turns it off. It is trusted like code: where it is not there yet, it is made for its owner alone. A machine without
     a place for it runs without it, with a warning.
     """
-    global _cache_ready
+    global _cache_ready, _chosen
     with _cache_lock:
-        if os.environ.get("OAR_COMPILATION_CACHE", "").lower() in ("off", "0", "false"):
+        if _turned_off():
             return None
+        if folder is not None:
+            _chosen = Path(folder)
         current = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
         if folder is None and (_cache_ready or current):
             _cache_ready = True
@@ -50,11 +53,29 @@ def enable_compilation_cache(folder: str | Path | None = None) -> Path | None:
         return folder
 
 
+def cache_folder() -> Path | None:
+    """Where engines keep compiled programs: what `enable_compilation_cache` was given, else a folder in `OAR_HOME` for
+    this kind of CPU; None where that is turned off. Nothing is made here.
+
+    Raises:
+        HubError: there is no home folder.
+    """
+    if _turned_off():
+        return None
+    return _chosen or _own_folder()
+
+
+def _turned_off() -> bool:
+    return os.environ.get("OAR_COMPILATION_CACHE", "").lower() in ("off", "0", "false")
+
+
+def _own_folder() -> Path:
+    kind = hashlib.sha256(" ".join(sorted(cpu_features())).encode()).hexdigest()[:12]
+    return home() / "compiled" / kind
+
+
 def _make_folder(folder: str | Path | None) -> Path:
-    if folder is None:
-        kind = hashlib.sha256(" ".join(sorted(cpu_features())).encode()).hexdigest()[:12]
-        folder = home() / "compiled" / kind
-    folder = Path(folder)
+    folder = _own_folder() if folder is None else Path(folder)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
 
