@@ -355,7 +355,9 @@ def _read_program(file: Path, config: dict[str, Any]) -> Program:
 
     program = StoredProgram(read_bytes(file, DATASET, "program"), config.get("platforms", ()), read)
     if config["versions"].get("jax") != jax.__version__:
-        _ = program.exported  # which may be too old for this jax, and is refused here rather than at the first call
+        _ = (
+            program.exported
+        )  # which may be too old for this jax, and is refused here rather than at the first call
     return program
 
 

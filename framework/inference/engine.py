@@ -184,7 +184,7 @@ class XLAEngine:
         Raises:
             ShapeError: the program does not take these shapes.
         """
-        key = tuple(sorted((name, tuple(shape)) for name, shape in shapes.items()))
+        key = _shape_key(shapes)
         with self._guard:
             found = self._compiled.get(key)
             lock = self._locks.setdefault(key, threading.Lock())
@@ -206,7 +206,8 @@ class XLAEngine:
         Errors are those of the call that needs the shape.
         """
         for one in shapes:
-            _workers().submit(self._prepare, dict(one))
+            if _shape_key(one) not in self._compiled:
+                _workers().submit(self._prepare, dict(one))
 
     def _prepare(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         with contextlib.suppress(Exception):
@@ -289,6 +290,10 @@ class XLAEngine:
 
     def _checked(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
         return check_inputs(inputs, self.inputs)
+
+
+def _shape_key(shapes: Mapping[str, tuple[int, ...]]) -> tuple:
+    return tuple(sorted((name, tuple(shape)) for name, shape in shapes.items()))
 
 
 def check_inputs(given: Mapping[str, Any], declared: Mapping[str, TensorShape]) -> dict[str, np.ndarray]:

@@ -18,11 +18,13 @@ from framework.engine.experiment import Experiment, bind_experiment
 from framework.engine.task import Pipeline, Stage, Task, check_transforms
 from framework.export import Artifact, TensorSpec
 from framework.export.artifact import pack_assets
-from framework.export.program import lower_layer
+from framework.export.program import lower_layer, program_weights
+from framework.export.stored import Program
 from framework.io.checkpoint import STATE, config_name, load_checkpoint, run_folder
 from framework.nn.reparam import fold_norms, reparameterize
 from framework.vision.sample_transforms.resize import Resize
 from framework.workflow.domain import find_config, find_domain
+from framework.workflow.shipped import find_program, note_program, program_key
 from framework.workflow.weights import load_model, resolve_weights
 
 
@@ -283,12 +285,17 @@ def model_artifact(
     transforms = tuple(transforms)
     check_transforms(model, transforms)
     whole = _ExportedModel(fold_norms(reparameterize(model)), task, tuple(specs))
-    programs: dict[str, Any] = {}
-    weights: dict[str, Any] = {}
+    weights = program_weights(whole)
+    programs: dict[str, Program] = {}
     for precision in precisions:
-        programs[precision], weights = lower_layer(
-            whole, specs, after=lambda out: out, precision=precision, constraints=constraints
-        )
+        key = program_key(about.get("model"), plain(task), specs, weights, precision, constraints)
+        program = find_program(key)
+        if program is None:
+            program, _ = lower_layer(
+                whole, specs, after=lambda out: out, precision=precision, constraints=constraints
+            )
+            note_program(key, program)
+        programs[precision] = program
     transforms, files = pack_assets(transforms)
     config = {
         **about,
