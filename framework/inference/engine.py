@@ -170,13 +170,18 @@ class XLAEngine:
         """As a call, but the outputs may still be under way: reading one waits for it."""
         check_process()
         arrays = self._checked(inputs)
-        compiled = self.compile({name: array.shape for name, array in arrays.items()})
+        shapes = {name: array.shape for name, array in arrays.items()}
+        compiled = self.compile(shapes)
         with self._guard:
             self._calls += 1
             due = self._calls % _CALLS == 0
         if due:
             release_memory()
-        return compiled(self._weights, jax.device_put(arrays, self.device))
+        placed = jax.device_put(arrays, self.device)
+        try:
+            return compiled(self._weights, placed)
+        except executables.BrokenExecutable as error:
+            return self._replace(shapes, error)(self._weights, placed)
 
     def compile(self, shapes: Mapping[str, tuple[int, ...]]) -> Callable[..., Any]:
         """The program for these input shapes, compiled now if it is not yet.
@@ -251,13 +256,23 @@ class XLAEngine:
         if data is not None:
             try:
                 return executables.Executable(data, self.device, self.outputs)
-            except RuntimeError as error:
+            except executables.BrokenExecutable as error:
                 log.warning("a kept program cannot be loaded and is made again: %s", error)
         _announce()
-        compiled = self._compile(self._lower(shapes))
-        with contextlib.suppress(RuntimeError):  # a platform whose programs have no such form
-            self._store.save(key, executables.dump_executable(compiled))
+        compiled, made = executables.compile_and_dump(lambda: self._compile(self._lower(shapes)))
+        if made is not None:
+            self._store.save(key, made)
         return compiled
+
+    def _replace(self, shapes: Mapping[str, tuple[int, ...]], error: Exception) -> Callable[..., Any]:
+        """The program for these shapes without what was kept for them, which does not run."""
+        log.warning("a kept program does not run and is made again: %s", error)
+        if self._store is not None:
+            self._store.forget(
+                executables.executable_key(self._digest, self._weights, shapes, self._options, self.device)
+            )
+        self.forget(_shape_key(shapes))
+        return self.compile(shapes)
 
     def _lower(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
         specs = {name: jax.ShapeDtypeStruct(shapes[name], self.inputs[name].dtype) for name in self.inputs}

@@ -20,14 +20,16 @@ import os
 import platform
 import secrets
 import stat
+import threading
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import jax
-import jaxlib
+from jax import monitoring
 from jaxlib import xla_client
 
 from framework.core.device import Device, cpu_features
@@ -72,8 +74,7 @@ class ExecutableStore:
             data[len(_MAGIC) : head], self._tag(key, data[head:])
         ):
             log.warning("a kept program was changed or is damaged, it is made again: %s", path)
-            with contextlib.suppress(OSError):
-                path.unlink()
+            self.forget(key)
             return None
         with contextlib.suppress(OSError):
             os.utime(path)  # used now: `_prune` takes those first that were not used for long
@@ -95,6 +96,11 @@ class ExecutableStore:
             if not self._failed:
                 self._failed = True
                 log.warning("compiled programs are not kept: %s", error)
+
+    def forget(self, key: str) -> None:
+        """Delete what is kept under a key."""
+        with contextlib.suppress(OSError):
+            self.path(key).unlink()
 
     def _tag(self, key: str, packed: bytes) -> bytes:
         return hmac.digest(self._secret, key.encode() + b"\n" + packed, "sha256")
@@ -204,7 +210,7 @@ def executable_key(
 def _machine(device: Device) -> dict[str, Any]:
     """What else decides about the code that XLA makes."""
     return {
-        "jax": [jax.__version__, jaxlib.__version__, device.client.platform_version],
+        "jax": [jax.__version__, metadata.version("jaxlib"), device.client.platform_version],
         "cpu": [platform.machine(), platform.processor(), cpu_count(), *sorted(cpu_features())],
         "flags": os.environ.get("XLA_FLAGS", ""),
     }
@@ -215,30 +221,75 @@ def signature_key(digest: str) -> str:
     return hashlib.sha256(f"signature {digest}".encode()).hexdigest()
 
 
+class BrokenExecutable(RuntimeError):
+    """A kept program that the runtime cannot load or run. It is made again."""
+
+
 class Executable:
     """A compiled program that was kept, called as jax's own: `(weights, inputs) -> outputs`, flat dicts by name.
 
+    The first call waits for its outputs: what the runtime finds missing in a program it says only then.
+
     Args:
-        data: What `dump_executable` gave for the same program and kind of device.
+        data: What `compile_and_dump` gave for the same program and kind of device.
         outputs: Names of the outputs.
 
     Raises:
-        RuntimeError: this runtime cannot read it.
+        BrokenExecutable: this runtime cannot read it; or, in the first call, cannot run it.
     """
 
     def __init__(self, data: bytes, device: Device, outputs: Mapping[str, Any]) -> None:
-        devices = xla_client.DeviceList((device,))
-        self._loaded = device.client.deserialize_executable(data, executable_devices=devices)
+        try:
+            devices = xla_client.DeviceList((device,))
+            self._loaded = device.client.deserialize_executable(data, executable_devices=devices)
+        except (
+            RuntimeError,
+            TypeError,
+            AttributeError,
+        ) as error:  # the latter two: of another jaxlib's functions
+            raise BrokenExecutable(str(error)) from error
         self._outputs = sorted(outputs)  # the order in which jax hands a dict over
+        self._proved = False
 
     def __call__(
         self, weights: Mapping[str, jax.Array], inputs: Mapping[str, jax.Array]
     ) -> dict[str, jax.Array]:
         arguments = [values[name] for values in (weights, inputs) for name in sorted(values)]
+        if self._proved:
+            return self._run(arguments)
+        try:
+            outputs = jax.block_until_ready(self._run(arguments))
+        except (RuntimeError, TypeError, AttributeError, ValueError) as error:
+            raise BrokenExecutable(str(error)) from error
+        self._proved = True
+        return outputs
+
+    def _run(self, arguments: list[jax.Array]) -> dict[str, jax.Array]:
         results = self._loaded.execute_sharded(arguments).disassemble_into_single_device_arrays()
         return {name: shards[0] for name, shards in zip(self._outputs, results, strict=True)}
 
 
-def dump_executable(compiled: Any) -> bytes:
-    """The bytes of what jax compiled with `keep_unused`. Raises: RuntimeError, on a platform that has no such form."""
-    return compiled.runtime_executable().serialize()
+_seen = threading.local()  # .hits: programs of this thread that came from jax's own cache
+
+
+def _count_hits(event: str, **_: object) -> None:
+    if event == "/jax/compilation_cache/cache_hits":
+        _seen.hits = getattr(_seen, "hits", 0) + 1
+
+
+monitoring.register_event_listener(_count_hits)
+
+
+def compile_and_dump(compile: Callable[[], Any]) -> tuple[Any, bytes | None]:
+    """What `compile` makes, a jax.stages.Compiled with `keep_unused`, and its bytes; None where it has no such form.
+
+    A program that jax itself read from its cache has none: its machine code cannot be written a second time.
+    """
+    hits = getattr(_seen, "hits", 0)
+    compiled = compile()
+    if getattr(_seen, "hits", 0) > hits:
+        return compiled, None
+    try:
+        return compiled, compiled.runtime_executable().serialize()
+    except (RuntimeError, AttributeError):  # a platform that cannot
+        return compiled, None
