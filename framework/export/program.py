@@ -7,7 +7,6 @@ in the program; each platform compiles its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,24 +52,6 @@ class TensorSpec:
                 received=f"{self.shape}: {str(error).splitlines()[0]}",
                 allowed='1, "n", "32*h"',
             ) from None
-
-
-_MULTIPLE = re.compile(r"(?:(\d+)\*)?([A-Za-z_]\w*)")
-
-
-def size_fits(size: int, dim: Any, sizes: dict[str, int]) -> bool:
-    """Whether an array may have `size` where a program or a spec declares `dim`.
-
-    A number is itself; "n" and "32*h" are any positive size and any positive multiple, the same for the same name:
-    `sizes` collects what the names stand for. Other expressions ("2*h + 1") are left to jax, which checks them all.
-    """
-    if isinstance(dim, int):
-        return size == dim
-    found = _MULTIPLE.fullmatch(str(dim).replace(" ", ""))
-    if size <= 0 or not found:
-        return size > 0
-    factor = int(found[1] or 1)
-    return size % factor == 0 and sizes.setdefault(found[2], size // factor) == size // factor
 
 
 def lower_program(

@@ -24,14 +24,14 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from framework.core.compilation import compile_options
 from framework.core.device import Device, default_device
 from framework.core.errors import DeviceError, ShapeError
 from framework.core.process import check_process, cpu_count
-from framework.export.program import size_fits
+from framework.export.sizes import size_fits
 from framework.export.stored import Program, program_digest
 from framework.inference import executables
 from framework.inference.memory import release_memory
-from framework.nn.compilation import compile_options
 
 log = logging.getLogger("oar")
 KEPT = 64

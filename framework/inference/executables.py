@@ -32,11 +32,11 @@ import jax
 from jax import monitoring
 from jaxlib import xla_client
 
+from framework.core.compilation import cache_folder
 from framework.core.device import Device, cpu_features
 from framework.core.errors import HubError
 from framework.core.home import home
 from framework.core.process import cpu_count
-from framework.nn.compilation import cache_folder
 
 log = logging.getLogger("oar")
 KEPT_BYTES = 512 << 20
