@@ -35,7 +35,7 @@ from framework.core.bounded import DATASET, SETTINGS, read_bytes, read_text
 from framework.core.disk import disk_errors
 from framework.core.errors import ConfigError, FormatError
 from framework.core.transform import Transform
-from framework.export.stored import Program, StoredProgram
+from framework.export.program_bytes import Program, StoredProgram
 
 FORMAT = 2  # 1: weights in model.safetensors, other names of stages
 CONFIG = "infer_cfg.yml"

@@ -280,13 +280,13 @@ def _count_hits(event: str, **_: object) -> None:
 monitoring.register_event_listener(_count_hits)
 
 
-def compile_and_dump(compile: Callable[[], Any]) -> tuple[Any, bytes | None]:
-    """What `compile` makes, a jax.stages.Compiled with `keep_unused`, and its bytes; None where it has no such form.
+def compile_and_dump(build: Callable[[], Any]) -> tuple[Any, bytes | None]:
+    """What `build` compiles, a jax.stages.Compiled with `keep_unused`, and its bytes; None where it has no such form.
 
     A program that jax itself read from its cache has none: its machine code cannot be written a second time.
     """
     hits = getattr(_seen, "hits", 0)
-    compiled = compile()
+    compiled = build()
     if getattr(_seen, "hits", 0) > hits:
         return compiled, None
     try:

@@ -19,7 +19,7 @@ from framework.engine.task import Pipeline, Stage, Task, check_transforms
 from framework.export import Artifact, TensorSpec
 from framework.export.artifact import pack_assets
 from framework.export.program import lower_layer, program_weights
-from framework.export.stored import Program
+from framework.export.program_bytes import Program
 from framework.io.checkpoint import STATE, config_name, load_checkpoint, run_folder
 from framework.nn.reparam import fold_norms, reparameterize
 from framework.vision.sample_transforms.resize import Resize

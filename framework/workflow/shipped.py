@@ -24,7 +24,7 @@ from jax import export
 
 from framework.core.errors import FormatError
 from framework.export.program import PLATFORMS, TensorSpec
-from framework.export.stored import Program, StoredProgram
+from framework.export.program_bytes import Program, StoredProgram
 from framework.workflow.domain import ROOT
 
 MANIFEST = "manifest.json"

@@ -117,6 +117,9 @@ ONLY_HERE = {
     "tifffile": ("framework/vision/",),
     "PIL": ("framework/vision/", "ocr/exporters/", "tools/docs/"),
     "pickle": ("framework/io/interop/",),
+    "jaxlib": (
+        "framework/inference/executables.py",
+    ),  # jax has no public call that loads an executable unpickled
     "safetensors": ("framework/io/interop/",),
     "ml_dtypes": ("framework/io/interop/",),
     "huggingface_hub": ("framework/hub/transfer.py",),
