@@ -50,7 +50,12 @@ def program_file(precision: str) -> str:
 
 @dataclass(frozen=True)
 class ArtifactSettings:
-    """What is the same in the configs of all artifacts; a domain's own keys stand beside it, see `Artifact.setting`."""
+    """What is the same in the configs of all artifacts; a domain's own keys stand beside it, see `Artifact.setting`.
+
+    Attributes:
+        bf16_verified: The score in bfloat16 was measured and holds.
+        engines: For a kind of device ("cpu", "gpu") the engines that were measured with the score held, fastest first.
+    """
 
     format: int
     made_on: str
@@ -65,6 +70,7 @@ class ArtifactSettings:
     labels: tuple[str, ...] = ()
     buckets: tuple[int, ...] | None = None
     bf16_verified: bool = False
+    engines: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in (*self.stages, *self.sha256):
@@ -99,6 +105,8 @@ class Artifact:
     """What the transforms read, by name: see `pack_assets`."""
     tree: Tree | None = None
     """The config as it was read: file and lines for messages."""
+    folder: Path | None = None
+    """Where it was read from or saved to last: engines of other formats than ours read their files there."""
 
     @property
     def source(self) -> str:
@@ -166,7 +174,13 @@ class Artifact:
             )
         with disk_errors(folder, self._size()):
             self._replace(folder)
+        self._set_folder(folder)
         return folder
+
+    def _set_folder(self, folder: Path) -> None:
+        self.folder = folder
+        for name, stage in self.stages.items():
+            stage._set_folder(folder / name)
 
     def _size(self) -> int:
         """Bytes of its weights and files, without those of the programs."""
@@ -250,9 +264,9 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
     files = {
         name: read_bytes(folder / name, DATASET, "file of the artifact")
         for name in config["sha256"]
-        if name != WEIGHTS and not name.endswith(".jaxexp")
+        if name != WEIGHTS and not name.endswith((".jaxexp", ".onnx"))
     }
-    return Artifact(config, programs, weights, found, files, tree)
+    return Artifact(config, programs, weights, found, files, tree, folder)
 
 
 def pack_assets(

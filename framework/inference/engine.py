@@ -28,8 +28,8 @@ from framework.core.compilation import compile_options
 from framework.core.device import Device, default_device
 from framework.core.errors import DeviceError, ShapeError
 from framework.core.process import check_process, cpu_count
-from framework.export.sizes import size_fits
 from framework.export.program_bytes import Program, program_digest
+from framework.export.sizes import size_fits
 from framework.inference import executables
 from framework.inference.memory import release_memory
 
