@@ -56,32 +56,24 @@ class ONNXRuntimeEngine(OnnxEngine):
                 received=next(iter(str(error).splitlines()), "")[:300],
                 allowed="an ONNX file of operators that it has",
             ) from error
-        tensors = [
-            {node.name: _tensor_shape(node, f"{node.name}_") for node in nodes}
+        inside, outside = (
+            {node.name: _tensor_shape(node) for node in nodes}
             for nodes in (self._session.get_inputs(), self._session.get_outputs())
-        ]
-        self._declare(*tensors, inputs, file)
+        )
+        self._declare(inside, outside, inputs, file)
         self._names = list(self.outputs)
-        self._errors = (RuntimeError, *_error_classes())
 
     def run(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         try:
-            return dict(zip(self._names, self._session.run(self._names, arrays)))
-        except self._errors as error:
+            found = self._session.run(self._names, arrays)
+        except Exception as error:  # as above
             raise RuntimeError(str(error)) from error
+        return {name: np.asarray(array) for name, array in zip(self._names, found)}
 
 
-def _error_classes() -> tuple[type[Exception], ...]:
-    from onnxruntime.capi import onnxruntime_pybind11_state as state
-
-    return (state.Fail, state.InvalidArgument, state.RuntimeException)
-
-
-def _tensor_shape(node: Any, prefix: str) -> TensorShape:
+def _tensor_shape(node: Any) -> TensorShape:
     kind = str(node.type).removeprefix("tensor(").removesuffix(")")
-    sizes = (
-        size if isinstance(size, int) else size or f"{prefix}{axis}" for axis, size in enumerate(node.shape)
-    )
+    sizes = (n if isinstance(n, int) else n or f"{node.name}_{axis}" for axis, n in enumerate(node.shape))
     return TensorShape(tuple(sizes), np.dtype(_DTYPES.get(kind, kind)))
 
 

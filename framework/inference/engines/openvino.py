@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import queue
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,10 +38,7 @@ class OpenVINOEngine(OnnxEngine):
         threads: int | None = None,
         inputs: Mapping[str, TensorShape] | None = None,
     ) -> None:
-        try:
-            import openvino
-        except ImportError as error:
-            raise MissingExtraError("openvino", "openvino", "the engine openvino") from error
+        openvino = _import_openvino()
         core = openvino.Core()
         name = _device_name(device, core.available_devices)
         settings: dict[str, Any] = {
@@ -75,6 +74,25 @@ class OpenVINOEngine(OnnxEngine):
             return {name: found[port] for name, port in self._ports}
         finally:
             self._requests.put(request)
+
+
+def _import_openvino() -> Any:
+    """The package, which else reports each use to Google Analytics without asking, from a process that it forks.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    telemetry = "openvino_telemetry"
+    hidden = telemetry not in sys.modules
+    if hidden:
+        sys.modules[telemetry] = None  # type: ignore[assignment]  # an ImportError, for which it has a stub
+    try:
+        return importlib.import_module("openvino")
+    except ImportError as error:
+        raise MissingExtraError("openvino", "openvino", "the engine openvino") from error
+    finally:
+        if hidden:
+            del sys.modules[telemetry]
 
 
 def _tensor_shape(port: Any) -> TensorShape:
