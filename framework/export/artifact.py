@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import jax
 import numpy as np
@@ -70,7 +70,9 @@ class ArtifactSettings:
     labels: tuple[str, ...] = ()
     buckets: tuple[int, ...] | None = None
     bf16_verified: bool = False
-    engines: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    engines: dict[Literal["cpu", "gpu"], tuple[Literal["xla", "onnxruntime", "openvino"], ...]] = field(
+        default_factory=dict
+    )
 
     def __post_init__(self) -> None:
         for name in (*self.stages, *self.sha256):

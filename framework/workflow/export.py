@@ -180,6 +180,7 @@ def export_config(
         **({} if buckets is None else {"buckets": list(buckets)}),
         "labels": list(labels),
         "bf16_verified": prepared.export.bf16_verified,
+        **_engine_table(experiment),
         "provenance": {"weights": path.name, "config": resolved(tree)},
     }
     if path.is_file():
@@ -189,6 +190,11 @@ def export_config(
     made = model_artifact(model, task, specs, predict.transforms or (), about, prepared.export.precisions)
     made.files |= domain.companion_files(made.config)
     return made
+
+
+def _engine_table(experiment: Experiment) -> dict[str, Any]:
+    table = experiment.export.engines
+    return {"engines": {kind: list(engines) for kind, engines in table.items()}} if table else {}
 
 
 def _needed_imports(experiment: Experiment) -> dict[str, list[str]]:
@@ -239,6 +245,7 @@ def _export_stage(stage: Stage, name: str, experiment: Experiment) -> Artifact:
         "model": plain(stage.model),
         **stage.config,
         "bf16_verified": stage.bf16_verified,
+        **_engine_table(experiment),
         "provenance": {"weights": stage.weights, "file": stage.path.name, "sha256": hub.digest(stage.path)},
     }
     model, precisions = load_model(stage.model, stage.path), experiment.export.precisions

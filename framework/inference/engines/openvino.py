@@ -38,7 +38,7 @@ class OpenVINOEngine(OnnxEngine):
         threads: int | None = None,
         inputs: Mapping[str, TensorShape] | None = None,
     ) -> None:
-        openvino = _import_openvino()
+        openvino = import_openvino()
         core = openvino.Core()
         name = _device_name(device, core.available_devices)
         settings: dict[str, Any] = {
@@ -76,7 +76,7 @@ class OpenVINOEngine(OnnxEngine):
             self._requests.put(request)
 
 
-def _import_openvino() -> Any:
+def import_openvino() -> Any:
     """The package, which else reports each use to Google Analytics without asking, from a process that it forks.
 
     Raises:
