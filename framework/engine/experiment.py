@@ -175,9 +175,7 @@ class ExportOptions:
     inputs: dict[str, Input] = field(default_factory=dict)
     precisions: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
     bf16_verified: bool = False
-    engines: dict[Literal["cpu", "gpu"], tuple[Literal["xla", "onnxruntime", "openvino"], ...]] = field(
-        default_factory=dict
-    )
+    engines: dict[str, tuple[Literal["xla", "onnxruntime", "openvino"], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -70,9 +70,7 @@ class ArtifactSettings:
     labels: tuple[str, ...] = ()
     buckets: tuple[int, ...] | None = None
     bf16_verified: bool = False
-    engines: dict[Literal["cpu", "gpu"], tuple[Literal["xla", "onnxruntime", "openvino"], ...]] = field(
-        default_factory=dict
-    )
+    engines: dict[str, tuple[Literal["xla", "onnxruntime", "openvino"], ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in (*self.stages, *self.sha256):
