@@ -107,6 +107,8 @@ class OCRPipeline:
 
     def _detect(self, image: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
         started = time.perf_counter()
+        if self.orientation is not None:
+            self.orientation.prepare()
         quads, _ = detect_in_tiles(self.detector, image, self.detector.options.max_aspect)
         options = self.recognizer.options
         if len(quads) and options.widths:

@@ -140,6 +140,11 @@ class OrientationClassifier:
     def __init__(self, engine: Engine, options: OrientationOptions) -> None:
         self.engine, self.options = engine, options
 
+    def prepare(self) -> None:
+        """Make its one shape ready in the background."""
+        rows = self.options.batch
+        self.engine.prepare([{"image": (rows, *self.options.size_hw, 3), "width": (rows,)}])
+
     def __call__(self, crops: Sequence[np.ndarray]) -> np.ndarray:
         """crops [h, w, 3] uint8 RGB -> [N, 2] float32, probability of upright and of upside down."""
         height, width = self.options.size_hw
@@ -167,8 +172,9 @@ class Recognizer:
         """crops [h, w, 3] uint8 RGB -> for each (text, steps of its padded input, share of it that is line)."""
         height = self.options.height
         wanted = [height * crop.shape[1] / crop.shape[0] for crop in crops]
-        running = []
-        for width, rows, members in self._plan(wanted):
+        running, plan = [], self._plan(wanted)
+        self.engine.prepare({"image": (rows, height, width, 3), "width": (rows,)} for width, rows, _ in plan)
+        for width, rows, members in plan:
             batch, widths = pack_lines([crops[i] for i in members], width, height)
             batch, filled = _fill(batch, widths, rows)
             running.append((members, widths / width, self.engine.start({"image": batch, "width": filled})))

@@ -26,6 +26,7 @@ from framework.config.arguments import (
 from framework.core.errors import ConfigError
 from framework.export.artifact import CONFIG
 from framework.inference import Runtime, keep_memory
+from framework.inference.runtime import ENGINES
 from framework.vision.video import SUFFIXES as VIDEO_SUFFIXES
 from framework.workflow import open_predictor
 from framework.workflow.domain import all_domains
@@ -35,7 +36,7 @@ from framework.workflow.predict_files import SOURCES, check_sources, predict_fil
 OUTPUT = ("--output_dir", "--save_dir", "--save_path", "--draw_img_save_dir")
 # What the engines of Paddle Inference are told; XLA is told nothing.
 _IGNORED = """
-enable_mkldnn enable_mkldnn_bfloat16 mkldnn_cache_capacity cpu_threads use_trt use_tensorrt trt_min_shape
+enable_mkldnn enable_mkldnn_bfloat16 mkldnn_cache_capacity use_trt use_tensorrt trt_min_shape
 trt_max_shape trt_opt_shape trt_calib_mode collect_trt_shape_info tuned_trt_shape_file enable_auto_tune
 auto_tuned_shape_file min_subgraph_size gpu_mem gpu_id ir_optim use_xpu use_npu use_mlu enable_hpi slim_config
 print_detail run_benchmark benchmark warmup use_onnx use_mp total_process_num task_type det_algorithm rec_algorithm
@@ -91,6 +92,13 @@ def parser(
     made.add_argument("--pair", help="the second text of a pair, with --text")
     made.add_argument(*OUTPUT, dest="output_dir", default="output", help="default: output")
     made.add_argument("--precision", default="auto", choices=list(_PRECISIONS), help="fp16 is bfloat16")
+    made.add_argument(
+        "--engine",
+        default="auto",
+        choices=ENGINES,
+        help="what runs the program; auto is the fastest known here",
+    )
+    made.add_argument("--cpu_threads", type=int, help="CPUs for one call; XLA uses all")
     made.add_argument("--run_mode", choices=list(_RUN_MODES), help="PaddleDetection's name of the precision")
     made.add_argument(
         *("--draw", "--visualize", "--save_images"),
@@ -132,6 +140,8 @@ def _infer(args: argparse.Namespace, names: Sequence[str]) -> int:
         runtime=Runtime(
             choose_device(args.device, args.use_gpu),
             _RUN_MODES.get(args.run_mode, _PRECISIONS[args.precision]),
+            args.engine,
+            args.cpu_threads,
         ),
         overrides=(
             *settings(given, args.model_path),

@@ -8,12 +8,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from framework.core.compilation import compile_options, enable_compilation_cache
 from framework.core.dtypes import narrow
 from framework.engine.details import DetailedMetric, Details
 from framework.engine.task import Metric, Task
 from framework.io.device import without_texts
 from framework.io.loader import DataLoader
-from framework.nn.compilation import compile_options, enable_compilation_cache
 from framework.nn.functional_core import GraphDef, State
 
 

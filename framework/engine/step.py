@@ -12,12 +12,11 @@ import jax
 import jax.numpy as jnp
 
 from framework import amp
+from framework.core.compilation import CPU_RECOMPUTE_OPTIONS, compile_options, enable_compilation_cache
 from framework.core.rng import rng_scope
 from framework.core.trace import explain_trace_errors
 from framework.engine.experiment import TrainOptions
 from framework.engine.task import Task
-from framework.nn.compilation import compile_options, enable_compilation_cache
-from framework.nn.functional.lowering import CPU_RECOMPUTE_OPTIONS
 from framework.nn.functional_core import GraphDef, State
 from framework.optimizer.base import ParamGroup
 

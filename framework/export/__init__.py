@@ -1,10 +1,26 @@
-"""Artifacts: a program, its weights and everything that inference needs to know, in one folder."""
+"""Artifacts: a program, its weights and everything that inference needs to know, in one folder.
+
+What lowers programs is loaded when it is first used: running an artifact needs no layers.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from framework.export.artifact import CONFIG as CONFIG
 from framework.export.artifact import Artifact as Artifact
 from framework.export.artifact import load_artifact as load_artifact
-from framework.export.program import PLATFORMS as PLATFORMS
-from framework.export.program import TensorSpec as TensorSpec
-from framework.export.program import lower_layer as lower_layer
-from framework.export.program import lower_program as lower_program
-from framework.export.program import size_fits as size_fits
+from framework.export.sizes import size_fits as size_fits
+
+if TYPE_CHECKING:
+    from framework.export.program import PLATFORMS as PLATFORMS
+    from framework.export.program import TensorSpec as TensorSpec
+    from framework.export.program import lower_layer as lower_layer
+    from framework.export.program import lower_program as lower_program
+
+_LOWERING = ("PLATFORMS", "TensorSpec", "lower_layer", "lower_program")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LOWERING:
+        return getattr(importlib.import_module("framework.export.program"), name)
+    raise AttributeError(f"module 'framework.export' has no attribute {name!r}")

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import jax
 import numpy as np
@@ -35,6 +35,7 @@ from framework.core.bounded import DATASET, SETTINGS, read_bytes, read_text
 from framework.core.disk import disk_errors
 from framework.core.errors import ConfigError, FormatError
 from framework.core.transform import Transform
+from framework.export.program_bytes import Program, StoredProgram
 
 FORMAT = 2  # 1: weights in model.safetensors, other names of stages
 CONFIG = "infer_cfg.yml"
@@ -49,7 +50,12 @@ def program_file(precision: str) -> str:
 
 @dataclass(frozen=True)
 class ArtifactSettings:
-    """What is the same in the configs of all artifacts; a domain's own keys stand beside it, see `Artifact.setting`."""
+    """What is the same in the configs of all artifacts; a domain's own keys stand beside it, see `Artifact.setting`.
+
+    Attributes:
+        bf16_verified: The score in bfloat16 was measured and holds.
+        engines: For a kind of device ("cpu", "gpu") the engines that were measured with the score held, fastest first.
+    """
 
     format: int
     made_on: str
@@ -64,6 +70,7 @@ class ArtifactSettings:
     labels: tuple[str, ...] = ()
     buckets: tuple[int, ...] | None = None
     bf16_verified: bool = False
+    engines: dict[str, tuple[Literal["xla", "onnxruntime", "openvino"], ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in (*self.stages, *self.sha256):
@@ -91,13 +98,15 @@ class Artifact:
     """
 
     config: dict[str, Any]
-    programs: dict[str, export.Exported] = field(default_factory=dict)
+    programs: dict[str, Program] = field(default_factory=dict)
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     stages: dict[str, Artifact] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     """What the transforms read, by name: see `pack_assets`."""
     tree: Tree | None = None
     """The config as it was read: file and lines for messages."""
+    folder: Path | None = None
+    """Where it was read from or saved to last: engines of other formats than ours read their files there."""
 
     @property
     def source(self) -> str:
@@ -165,7 +174,13 @@ class Artifact:
             )
         with disk_errors(folder, self._size()):
             self._replace(folder)
+        self._set_folder(folder)
         return folder
+
+    def _set_folder(self, folder: Path) -> None:
+        self.folder = folder
+        for name, stage in self.stages.items():
+            stage._set_folder(folder / name)
 
     def _size(self) -> int:
         """Bytes of its weights and files, without those of the programs."""
@@ -228,7 +243,8 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
         stages: Without them only this folder's own program is read, and the config.
 
     Raises:
-        FormatError: not an artifact, of another format, damaged, or older than jax reads.
+        FormatError: not an artifact, of another format, damaged, or older than jax reads. A program of this very jax
+            is read when it is first needed.
     """
     folder = Path(folder)
     tree = _read_config(folder)
@@ -248,9 +264,9 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
     files = {
         name: read_bytes(folder / name, DATASET, "file of the artifact")
         for name in config["sha256"]
-        if name != WEIGHTS and not name.endswith(".jaxexp")
+        if name != WEIGHTS and not name.endswith((".jaxexp", ".onnx"))
     }
-    return Artifact(config, programs, weights, found, files, tree)
+    return Artifact(config, programs, weights, found, files, tree, folder)
 
 
 def pack_assets(
@@ -337,18 +353,26 @@ def _foreign(folder: Path) -> list[str]:
     return [name for name in names if name not in {CONFIG, *config["sha256"], *config["stages"]}]
 
 
-def _read_program(file: Path, config: dict[str, Any]) -> export.Exported:
-    try:
-        return export.deserialize(bytearray(read_bytes(file, DATASET, "program")))
-    except Exception as error:  # jax raises many types here: expired, newer than this jax, truncated
-        made = config["versions"].get("jax", "?")
-        raise FormatError(
-            "this jax cannot read the program",
-            where=file,
-            received=f"made by jax {made} on {config.get('made_on', '?')}; this is jax {jax.__version__}: {error}",
-            allowed="programs of a jax at most six months older and three weeks newer",
-            fix="export it again from config and weights with `oar export`",
-        ) from error
+def _read_program(file: Path, config: dict[str, Any]) -> Program:
+    def read(data: bytes) -> export.Exported:
+        try:
+            return export.deserialize(bytearray(data))
+        except Exception as error:  # jax raises many types here: expired, newer than this jax, truncated
+            made = config["versions"].get("jax", "?")
+            raise FormatError(
+                "this jax cannot read the program",
+                where=file,
+                received=f"made by jax {made} on {config.get('made_on', '?')}; this is jax {jax.__version__}: {error}",
+                allowed="programs of a jax at most six months older and three weeks newer",
+                fix="export it again from config and weights with `oar export`",
+            ) from error
+
+    program = StoredProgram(read_bytes(file, DATASET, "program"), config.get("platforms", ()), read)
+    if config["versions"].get("jax") != jax.__version__:
+        _ = (
+            program.exported
+        )  # which may be too old for this jax, and is refused here rather than at the first call
+    return program
 
 
 def _sha256(path: Path) -> str:

@@ -7,7 +7,6 @@ in the program; each platform compiles its own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -52,24 +51,6 @@ class TensorSpec:
                 received=f"{self.shape}: {str(error).splitlines()[0]}",
                 allowed='1, "n", "32*h"',
             ) from None
-
-
-_MULTIPLE = re.compile(r"(?:(\d+)\*)?([A-Za-z_]\w*)")
-
-
-def size_fits(size: int, dim: Any, sizes: dict[str, int]) -> bool:
-    """Whether an array may have `size` where a program or a spec declares `dim`.
-
-    A number is itself; "n" and "32*h" are any positive size and any positive multiple, the same for the same name:
-    `sizes` collects what the names stand for. Other expressions ("2*h + 1") are left to jax, which checks them all.
-    """
-    if isinstance(dim, int):
-        return size == dim
-    found = _MULTIPLE.fullmatch(str(dim).replace(" ", ""))
-    if size <= 0 or not found:
-        return size > 0
-    factor = int(found[1] or 1)
-    return size % factor == 0 and sizes.setdefault(found[2], size // factor) == size // factor
 
 
 def lower_program(
@@ -132,17 +113,11 @@ def lower_layer(
     `before(inputs)` gives the positional arguments of the layer (default: the inputs in order) and `after(out)` the
     named outputs (default: {"output": out}); both become part of the program.
 
-    Kernels of convolutions (`Layer.conv_kernels`) are HWIO in `weights` and not OIHW: that is what a convolution reads, and weights, being
-    arguments, would be transposed in every call (CPU time of PP-YOLOE+ s: 112 to 105 ms, of PicoDet-s: 10.9 to 8.6).
+    Kernels of convolutions (`Layer.conv_kernels`) are HWIO in `weights` and not OIHW: that is what a convolution reads,
+    and weights, being arguments, would be transposed in every call (CPU time of PP-YOLOE+ s: 112 to 105 ms, of PicoDet-s: 10.9 to 8.6).
     """
-    modes = [(sublayer, sublayer.training) for sublayer in layer.sublayers(include_self=True)]
-    try:
-        graphdef, params, buffers = functional_core.split(layer.eval())
-    finally:
-        for sublayer, training in modes:
-            sublayer.training = training
-    named = layer.named_sublayers(include_self=True)
-    kernels = {f"{name}.{own}".lstrip(".") for name, sublayer in named for own in sublayer.conv_kernels}
+    graphdef, params, buffers = _split_in_eval_mode(layer)
+    kernels = _kernel_names(layer)
     order = tuple(inputs)  # jit hands a dict over in the order of its sorted names
 
     def fn(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
@@ -157,6 +132,29 @@ def lower_layer(
         )
         return after(out) if after else {"output": out}
 
-    weights = {name: np.asarray(value) for name, value in {**params, **buffers}.items()}
-    weights |= {name: np.ascontiguousarray(weights[name].transpose(2, 3, 1, 0)) for name in kernels}
+    weights = program_weights(layer)
     return lower_program(fn, weights, inputs, platforms, precision, constraints), weights
+
+
+def program_weights(layer: Layer) -> dict[str, np.ndarray]:
+    """The weights of a layer as its program takes them; see `lower_layer`."""
+    _, params, buffers = _split_in_eval_mode(layer)
+    weights = {name: np.asarray(value) for name, value in {**params, **buffers}.items()}
+    kernels = _kernel_names(layer)
+    return weights | {name: np.ascontiguousarray(weights[name].transpose(2, 3, 1, 0)) for name in kernels}
+
+
+def _split_in_eval_mode(layer: Layer) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """(graphdef, params, buffers) of the layer in eval mode; the layer itself stays in the mode it was in."""
+    modes = [(sublayer, sublayer.training) for sublayer in layer.sublayers(include_self=True)]
+    try:
+        return functional_core.split(layer.eval())
+    finally:
+        for sublayer, training in modes:
+            sublayer.training = training
+
+
+def _kernel_names(layer: Layer) -> set[str]:
+    """The kernels of its convolutions, among the names of its parameters."""
+    named = layer.named_sublayers(include_self=True)
+    return {f"{name}.{own}".lstrip(".") for name, sublayer in named for own in sublayer.conv_kernels}

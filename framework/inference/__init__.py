@@ -1,5 +1,7 @@
 """Inference: engines that run a program on numpy arrays, and the paddle.inference surface over them."""
 
+from framework.core.compilation import compile_options as compile_options
+from framework.core.compilation import enable_compilation_cache as enable_compilation_cache
 from framework.inference.engine import Engine as Engine
 from framework.inference.engine import XLAEngine as XLAEngine
 from framework.inference.memory import keep_memory as keep_memory
@@ -18,5 +20,3 @@ from framework.inference.paddle_api import get_trt_runtime_version as get_trt_ru
 from framework.inference.paddle_api import get_version as get_version
 from framework.inference.runtime import Runtime as Runtime
 from framework.inference.runtime import choose_precision as choose_precision
-from framework.nn.compilation import compile_options as compile_options
-from framework.nn.compilation import enable_compilation_cache as enable_compilation_cache

@@ -2,29 +2,36 @@
 
 Calls may come from several threads: compiling takes a lock per shape, running takes none. Shapes should come in the
 buckets that a pipeline declares, so that `compile_count` is bounded by their number. A compiled program takes some 20
-MB: a process keeps those that were used last.
+MB: a process keeps those that were used last, and the disk keeps all of them for the next process (executables.py).
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import json
 import logging
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jax import export
 from numpy.typing import ArrayLike
 
+from framework.core.compilation import compile_options
 from framework.core.device import Device, default_device
 from framework.core.errors import DeviceError, ShapeError
-from framework.core.process import check_process
-from framework.export.program import size_fits
+from framework.core.process import check_process, cpu_count
+from framework.export.program_bytes import Program, program_digest
+from framework.export.sizes import size_fits
+from framework.inference import executables
 from framework.inference.memory import release_memory
-from framework.nn.compilation import compile_options, enable_compilation_cache
 
 log = logging.getLogger("oar")
 KEPT = 64
@@ -82,33 +89,50 @@ class Engine(Protocol):
         """As a call, but the outputs may still be under way: `np.asarray` of one waits for it."""
         ...
 
+    def prepare(self, shapes: Iterable[Mapping[str, tuple[int, ...]]]) -> None:
+        """Make ready for inputs of these shapes, side by side and in the background; returns at once."""
+        ...
 
-class TensorShape(Protocol):
-    """Shape and dtype of an input or an output of a program."""
 
-    @property
-    def shape(self) -> tuple: ...
+@dataclass(frozen=True)
+class TensorShape:
+    """Shape and dtype of an input or an output of a program; a size is a number or an expression such as "32*h"."""
 
-    @property
-    def dtype(self) -> np.dtype: ...
+    shape: tuple[int | str, ...]
+    dtype: np.dtype
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.shape))}] {self.dtype}"
+
+
+@functools.cache
+def _workers() -> ThreadPoolExecutor:
+    """The threads that prepare shapes, of all engines of the process."""
+    return ThreadPoolExecutor(cpu_count(), thread_name_prefix="oar-prepare")
+
+
+@functools.cache
+def _announce() -> None:
+    """Say once what takes time."""
+    log.info("compiling programs for this machine: seconds for each size of input, once")
 
 
 class XLAEngine:
     """Run `program` on numpy inputs by name. Without `device` on the one that `set_device` chose.
 
     Attributes:
-        compile_count: shapes compiled so far (a program found in the compilation cache counts too).
+        compile_count: shapes compiled so far (a program that was kept on disk counts too).
     """
 
     def __init__(
         self,
-        program: export.Exported,
+        program: Program,
         weights: Mapping[str, np.ndarray | jax.Array],
         device: Device | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         check_process()
-        enable_compilation_cache()
+        self._store = executables.open_store()
         self.device = device or default_device()
         kind = self.device.platform
         kinds = {"gpu": ("cuda", "rocm"), "cuda": ("cuda",), "rocm": ("rocm",)}.get(kind, (kind,))
@@ -122,9 +146,8 @@ class XLAEngine:
         self.program = program
         self._options = dict(compile_options(self.device) if options is None else options)
         self._weights = jax.device_put(dict(weights), self.device)
-        (_, inputs), _ = jax.tree.unflatten(program.in_tree, program.in_avals)
-        self.inputs: dict[str, Any] = inputs
-        self.outputs: dict[str, Any] = jax.tree.unflatten(program.out_tree, program.out_avals)
+        self._digest = program_digest(program)
+        self.inputs, self.outputs = self._signature()
         self._calls = 0
         self._compiled: dict[tuple, Callable[..., Any]] = {}
         self._seen: set[tuple] = set()
@@ -147,13 +170,18 @@ class XLAEngine:
         """As a call, but the outputs may still be under way: reading one waits for it."""
         check_process()
         arrays = self._checked(inputs)
-        compiled = self.compile({name: array.shape for name, array in arrays.items()})
+        shapes = {name: array.shape for name, array in arrays.items()}
+        compiled = self.compile(shapes)
         with self._guard:
             self._calls += 1
             due = self._calls % _CALLS == 0
         if due:
             release_memory()
-        return compiled(self._weights, jax.device_put(arrays, self.device))
+        placed = jax.device_put(arrays, self.device)
+        try:
+            return compiled(self._weights, placed)
+        except executables.BrokenExecutable as error:
+            return self._replace(shapes, error)(self._weights, placed)
 
     def compile(self, shapes: Mapping[str, tuple[int, ...]]) -> Callable[..., Any]:
         """The program for these input shapes, compiled now if it is not yet.
@@ -161,7 +189,7 @@ class XLAEngine:
         Raises:
             ShapeError: the program does not take these shapes.
         """
-        key = tuple(sorted((name, tuple(shape)) for name, shape in shapes.items()))
+        key = _shape_key(shapes)
         with self._guard:
             found = self._compiled.get(key)
             lock = self._locks.setdefault(key, threading.Lock())
@@ -169,7 +197,7 @@ class XLAEngine:
             with lock:
                 found = self._compiled.get(key)
                 if found is None:
-                    found = self._compile(self._lower(shapes))
+                    found = self._load_or_compile(shapes)
                     with self._guard:
                         self._seen.add(key)
                         self._compiled[key] = found
@@ -177,11 +205,74 @@ class XLAEngine:
         _note_use(self, key)
         return found
 
+    def prepare(self, shapes: Iterable[Mapping[str, tuple[int, ...]]]) -> None:
+        """Compile for these shapes, or load what was kept, in threads; a call waits for its own shape alone.
+
+        Errors are those of the call that needs the shape.
+        """
+        for one in shapes:
+            if _shape_key(one) not in self._compiled:
+                _workers().submit(self._prepare, dict(one))
+
+    def _prepare(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        with contextlib.suppress(Exception):
+            self.compile(shapes)
+
     def forget(self, key: tuple) -> None:
         """Let go of the program for these shapes; calls that run it go on."""
         with self._guard:
             self._compiled.pop(key, None)
             self._locks.pop(key, None)
+
+    def _signature(self) -> tuple[dict[str, TensorShape], dict[str, TensorShape]]:
+        """Inputs and outputs: as they were kept with the executables, else from the program, which is then read."""
+        key = executables.signature_key(self._digest)
+        kept = None if self._store is None else self._store.load(key)
+        if kept is None:
+            (_, inputs), _ = jax.tree.unflatten(self.program.in_tree, self.program.in_avals)
+            outputs = jax.tree.unflatten(self.program.out_tree, self.program.out_avals)
+            described = [
+                {
+                    name: ([n if isinstance(n, int) else str(n) for n in aval.shape], aval.dtype.name)
+                    for name, aval in avals.items()
+                }
+                for avals in (inputs, outputs)
+            ]
+            kept = json.dumps(described).encode()
+            if self._store is not None:
+                self._store.save(key, kept)
+        inputs, outputs = [
+            {name: TensorShape(tuple(shape), jnp.dtype(dtype)) for name, (shape, dtype) in part.items()}
+            for part in json.loads(kept)
+        ]
+        return inputs, outputs
+
+    def _load_or_compile(self, shapes: Mapping[str, tuple[int, ...]]) -> Callable[..., Any]:
+        """The executable that was kept for these shapes, else the program compiled now and kept."""
+        if self._store is None:
+            return self._compile(self._lower(shapes))
+        key = executables.executable_key(self._digest, self._weights, shapes, self._options, self.device)
+        data = self._store.load(key)
+        if data is not None:
+            try:
+                return executables.Executable(data, self.device, self.outputs)
+            except executables.BrokenExecutable as error:
+                log.warning("a kept program cannot be loaded and is made again: %s", error)
+        _announce()
+        compiled, made = executables.compile_and_dump(lambda: self._compile(self._lower(shapes)))
+        if made is not None:
+            self._store.save(key, made)
+        return compiled
+
+    def _replace(self, shapes: Mapping[str, tuple[int, ...]], error: Exception) -> Callable[..., Any]:
+        """The program for these shapes without what was kept for them, which does not run."""
+        log.warning("a kept program does not run and is made again: %s", error)
+        if self._store is not None:
+            self._store.forget(
+                executables.executable_key(self._digest, self._weights, shapes, self._options, self.device)
+            )
+        self.forget(_shape_key(shapes))
+        return self.compile(shapes)
 
     def _lower(self, shapes: Mapping[str, tuple[int, ...]]) -> Any:
         specs = {name: jax.ShapeDtypeStruct(shapes[name], self.inputs[name].dtype) for name in self.inputs}
@@ -191,13 +282,14 @@ class XLAEngine:
 
         try:
             with jax.default_device(self.device):
-                return jax.jit(call).lower(self._weights, specs)
+                # An executable that was kept is called with every argument, in the order of their names.
+                return jax.jit(call, keep_unused=True).lower(self._weights, specs)
         except ValueError as error:  # an expression over sizes that size_fits leaves to jax
             raise ShapeError(
                 "the program does not take these shapes",
                 received=", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())
                 + f": {str(error).splitlines()[0]}",
-                allowed=self._signature(),
+                allowed=describe(self.inputs),
             ) from error
 
     def _compile(self, lowered: Any) -> Callable[..., Any]:
@@ -211,33 +303,38 @@ class XLAEngine:
                 self._options = {}
         return lowered.compile()
 
-    def _signature(self) -> str:
-        return ", ".join(f"{name} {_shape(aval)} {aval.dtype}" for name, aval in self.inputs.items())
-
     def _checked(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        if set(inputs) != set(self.inputs):
+        return check_inputs(inputs, self.inputs)
+
+
+def _shape_key(shapes: Mapping[str, tuple[int, ...]]) -> tuple:
+    return tuple(sorted((name, tuple(shape)) for name, shape in shapes.items()))
+
+
+def check_inputs(given: Mapping[str, Any], declared: Mapping[str, TensorShape]) -> dict[str, np.ndarray]:
+    """The inputs as contiguous arrays. Raises: ShapeError, where names, dtypes or shapes are not the declared ones."""
+    if set(given) != set(declared):
+        raise ShapeError(
+            "the program takes other inputs", received=", ".join(sorted(given)), allowed=describe(declared)
+        )
+    arrays = {}
+    sizes: dict[str, int] = {}
+    for name, wanted in declared.items():
+        array = np.asarray(given[name])
+        fits = array.ndim == len(wanted.shape) and all(
+            size_fits(size, dim, sizes) for size, dim in zip(array.shape, wanted.shape)
+        )
+        if not fits or array.dtype != wanted.dtype:
             raise ShapeError(
-                "the program takes other inputs",
-                received=", ".join(sorted(inputs)),
-                allowed=self._signature(),
+                "an input does not fit the program",
+                where=name,
+                received=f"{array.shape} {array.dtype}",
+                allowed=str(wanted),
             )
-        arrays = {}
-        sizes: dict[str, int] = {}
-        for name, aval in self.inputs.items():
-            array = np.asarray(inputs[name])
-            fits = array.ndim == len(aval.shape) and all(
-                size_fits(size, dim, sizes) for size, dim in zip(array.shape, aval.shape)
-            )
-            if not fits or array.dtype != aval.dtype:
-                raise ShapeError(
-                    "an input does not fit the program",
-                    where=name,
-                    received=f"{array.shape} {array.dtype}",
-                    allowed=f"{_shape(aval)} {aval.dtype}",
-                )
-            arrays[name] = np.ascontiguousarray(array)
-        return arrays
+        arrays[name] = np.ascontiguousarray(array)
+    return arrays
 
 
-def _shape(aval: Any) -> str:
-    return "[" + ", ".join(map(str, aval.shape)) + "]"
+def describe(tensors: Mapping[str, TensorShape]) -> str:
+    """Names, shapes and dtypes for messages."""
+    return ", ".join(f"{name} {tensor}" for name, tensor in tensors.items())

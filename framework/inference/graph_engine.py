@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
+from framework.core.compilation import compile_options, enable_compilation_cache
 from framework.core.device import Device, default_device
 from framework.core.dtypes import narrow
 from framework.core.errors import ShapeError
 from framework.core.process import check_process
+from framework.inference.engine import TensorShape, describe
 from framework.io.interop import load_program
 from framework.io.interop.graph.layer import GraphLayer
 from framework.io.interop.program import TensorSpec
 from framework.nn import functional_core
-from framework.nn.compilation import compile_options, enable_compilation_cache
 
 PROGRAMS = ("inference.pdmodel", "model.pdmodel", "__model__", "inference.json", "model.json")
 """What Paddle's export commands call the program in a folder."""
@@ -43,18 +43,10 @@ def load_graph(path: Path, params: Path | None = None) -> GraphLayer:
     return build_paddle_layer(load_program(path, params))
 
 
-@dataclass(frozen=True)
-class DeclaredShape:
-    """Shape and dtype that a graph declares; an open size has a name."""
-
-    shape: tuple[int | str, ...]
-    dtype: np.dtype
-
-
-def _declare(spec: TensorSpec) -> DeclaredShape:
+def _declare(spec: TensorSpec) -> TensorShape:
     names = (f"{spec.name}.{axis}" if axis else "n" for axis in range(len(spec.shape)))
     shape = tuple(size if isinstance(size, int) else name for size, name in zip(spec.shape, names))
-    return DeclaredShape(shape, np.dtype(jax.dtypes.canonicalize_dtype(spec.dtype or "float32")))
+    return TensorShape(shape, np.dtype(jax.dtypes.canonicalize_dtype(spec.dtype or "float32")))
 
 
 class GraphEngine:
@@ -67,8 +59,8 @@ class GraphEngine:
         check_process()
         enable_compilation_cache()
         self.device = device or default_device()
-        self.inputs: dict[str, Any] = {spec.name: _declare(spec) for spec in layer.inputs}
-        self.outputs: dict[str, Any] = {spec.name: _declare(spec) for spec in layer.outputs}
+        self.inputs = {spec.name: _declare(spec) for spec in layer.inputs}
+        self.outputs = {spec.name: _declare(spec) for spec in layer.outputs}
         graphdef, params, buffers = functional_core.split(layer)
         names = tuple(self.outputs)
 
@@ -99,12 +91,15 @@ class GraphEngine:
             raise ShapeError(
                 "the program takes other inputs",
                 received=", ".join(sorted(inputs)),
-                allowed=", ".join(f"{name} {list(spec.shape)}" for name, spec in self.inputs.items()),
+                allowed=describe(self.inputs),
             )
         arrays = {name: self._array(name, inputs[name]) for name in self.inputs}
         self._shapes.add(tuple(array.shape for array in arrays.values()))
         out = self._run(*self._weights, jax.device_put(arrays, self.device))
         return {name: out[name] for name in self.outputs}
+
+    def prepare(self, shapes: Iterable[Mapping[str, tuple[int, ...]]]) -> None:
+        """Nothing: a graph is compiled by its first call with new shapes."""
 
     def _array(self, name: str, given: Any) -> np.ndarray:
         array, spec = narrow(np.asarray(given), name), self.inputs[name]
@@ -113,6 +108,6 @@ class GraphEngine:
                 "an input does not fit the program",
                 where=name,
                 received=f"{array.shape} {array.dtype}",
-                allowed=f"{list(spec.shape)} {spec.dtype}",
+                allowed=str(spec),
             )
         return array.astype(spec.dtype, copy=False)

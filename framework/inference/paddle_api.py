@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.core.compilation import enable_compilation_cache
 from framework.core.dtypes import narrow
 from framework.core.errors import InputError, ShapeError, nearest
 from framework.core.process import cpu_count
@@ -31,7 +32,6 @@ from framework.export.artifact import CONFIG, WEIGHTS, Artifact, load_artifact, 
 from framework.inference.engine import Engine
 from framework.inference.graph_engine import GraphEngine, find_program, load_graph
 from framework.inference.runtime import Runtime
-from framework.nn.compilation import enable_compilation_cache
 
 log = logging.getLogger("oar")
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+import importlib.util
+import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +15,9 @@ from framework.core.errors import FormatError, InputError
 from framework.export.artifact import Artifact
 from framework.inference.engine import Engine, XLAEngine
 
-ENGINES: dict[str, Callable[..., Engine]] = {"xla": XLAEngine}
+log = logging.getLogger("oar")
+ENGINES = ("auto", "xla", "onnxruntime", "openvino")
+_PACKAGES = {"onnxruntime": "onnxruntime", "openvino": "openvino"}  # what an engine needs besides jax
 
 
 @dataclass(frozen=True)
@@ -22,21 +27,27 @@ class Runtime:
     Attributes:
         device: "cpu", "gpu", "gpu:1", "tpu", …; None is what `set_device` chose, else jax's default.
         precision: "float32", "bfloat16" or "auto"; see `choose_precision`.
-        engine: What runs a program; "xla" compiles it with jax.
+        engine: What runs a program. "xla" compiles it with jax; "openvino" and "onnxruntime" run the artifact's ONNX
+            file and are extras; "auto" is the first of those that the artifact's `engines` lists for this kind of
+            device, fastest first and measured with the score held, that is installed here; else "xla".
+        threads: CPUs for one call, of engines that can be told; XLA uses all. None is all.
 
     Raises:
-        InputError: there is no such engine.
+        InputError: there is no such engine, or less than one thread.
     """
 
     device: str | None = None
     precision: str = "auto"
-    engine: str = "xla"
+    engine: str = "auto"
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise InputError(
                 "there is no such engine", received=repr(self.engine), allowed=", ".join(ENGINES)
             )
+        if self.threads is not None and self.threads < 1:
+            raise InputError("a call needs a thread", received=f"threads={self.threads}", allowed="1 or more")
 
     def find_device(self) -> Device:
         """The jax device. Raises: DeviceError, where there is none."""
@@ -46,7 +57,8 @@ class Runtime:
         """The engine of an artifact's program, in the precision that fits the device and the model.
 
         Raises:
-            DeviceError: no such device. InputError: no program of this precision. FormatError: no program at all.
+            DeviceError: no such device. InputError: no program of this precision. FormatError: no program at all, or
+            no ONNX file for an engine that runs one. MissingExtraError: the engine is not installed.
         """
         if not artifact.programs:
             raise FormatError(
@@ -56,10 +68,52 @@ class Runtime:
                 allowed="a program, such as model.jaxexp",
                 fix="open the folder of one stage, or export it again",
             )
-        device = self.find_device()
-        verified = bool(artifact.config.get("bf16_verified"))
-        precision = choose_precision(self.precision, device, artifact.programs, verified)
-        return ENGINES[self.engine](artifact.programs[precision], artifact.weights, device)
+        name = self.device or _name(default_device())
+        engine = _choose_engine(artifact, name.partition(":")[0]) if self.engine == "auto" else self.engine
+        if engine == "xla":
+            device = self.find_device()
+            precision = choose_precision(self.precision, device, artifact.programs, _verified(artifact))
+            return XLAEngine(artifact.programs[precision], artifact.weights, device)
+        return self._open_onnx(artifact, engine, name)
+
+    def _open_onnx(self, artifact: Artifact, engine: str, device: str) -> Engine:
+        from framework.inference.engines.onnx_file import declared_inputs, find_onnx_file
+        from framework.inference.engines.onnx_runtime import ONNXRuntimeEngine
+        from framework.inference.engines.openvino import OpenVINOEngine
+
+        # One file serves both precisions, which are the engine's. ONNX Runtime has no bfloat16 on a CPU.
+        if device == "cpu":
+            can = ("float32",) if engine == "onnxruntime" else ("float32", "bfloat16")
+            precision = choose_precision(self.precision, find_device("cpu"), can, _verified(artifact))
+        else:
+            precision = "bfloat16" if self.precision == "bfloat16" else "float32"
+        kind = OpenVINOEngine if engine == "openvino" else ONNXRuntimeEngine
+        return kind(find_onnx_file(artifact), device, precision, self.threads, declared_inputs(artifact))
+
+
+def _verified(artifact: Artifact) -> bool:
+    return bool(artifact.config.get("bf16_verified"))
+
+
+def _name(device: Device) -> str:
+    """A jax device by Paddle's name of it."""
+    return f"gpu:{device.id}" if device.platform in ("cuda", "rocm", "gpu") else device.platform
+
+
+def _choose_engine(artifact: Artifact, kind: str) -> str:
+    """The engine of "auto" on a kind of device, which is said once."""
+    ranked = artifact.setting("engines", default={}).get("gpu" if kind in ("cuda", "rocm") else kind, ())
+    for engine in ranked:
+        package = _PACKAGES.get(engine)
+        if package is None or importlib.util.find_spec(package) is not None:
+            _say(artifact.source, engine, kind)
+            return engine
+    return "xla"
+
+
+@functools.cache
+def _say(artifact: str, engine: str, kind: str) -> None:
+    log.info("%s: engine %s, the fastest here by the artifact's table for %s", artifact, engine, kind)
 
 
 PrecisionChoice = Literal["auto", "float32", "bfloat16"]

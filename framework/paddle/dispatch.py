@@ -27,8 +27,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from framework.core.compilation import compile_options, enable_compilation_cache
 from framework.core.errors import OarError, ShapeError, TraceError
-from framework.nn.compilation import compile_options, enable_compilation_cache
 from framework.paddle.dtypes import INEXACT
 from framework.paddle.dtypes import dtype as Dtype
 from framework.paddle.mode import mode
@@ -51,7 +51,7 @@ _NUMBERS = 256  # kept at a time
 
 @functools.cache
 def _compile_options() -> dict[str, Any] | None:
-    """XLA's options for the device of this process; see framework/nn/compilation.py."""
+    """XLA's options for the device of this process; see framework/core/compilation.py."""
     device = jax.config.jax_default_device or jax.devices()[0]  # type: ignore[attr-defined]
     return compile_options(device) or None
 

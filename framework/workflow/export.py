@@ -18,11 +18,13 @@ from framework.engine.experiment import Experiment, bind_experiment
 from framework.engine.task import Pipeline, Stage, Task, check_transforms
 from framework.export import Artifact, TensorSpec
 from framework.export.artifact import pack_assets
-from framework.export.program import lower_layer
+from framework.export.program import lower_layer, program_weights
+from framework.export.program_bytes import Program
 from framework.io.checkpoint import STATE, config_name, load_checkpoint, run_folder
 from framework.nn.reparam import fold_norms, reparameterize
 from framework.vision.sample_transforms.resize import Resize
 from framework.workflow.domain import find_config, find_domain
+from framework.workflow.shipped import find_program, note_program, program_key
 from framework.workflow.weights import load_model, resolve_weights
 
 
@@ -178,6 +180,7 @@ def export_config(
         **({} if buckets is None else {"buckets": list(buckets)}),
         "labels": list(labels),
         "bf16_verified": prepared.export.bf16_verified,
+        **_engine_table(experiment),
         "provenance": {"weights": path.name, "config": resolved(tree)},
     }
     if path.is_file():
@@ -187,6 +190,11 @@ def export_config(
     made = model_artifact(model, task, specs, predict.transforms or (), about, prepared.export.precisions)
     made.files |= domain.companion_files(made.config)
     return made
+
+
+def _engine_table(experiment: Experiment) -> dict[str, Any]:
+    table = experiment.export.engines
+    return {"engines": {kind: list(engines) for kind, engines in table.items()}} if table else {}
 
 
 def _needed_imports(experiment: Experiment) -> dict[str, list[str]]:
@@ -237,6 +245,7 @@ def _export_stage(stage: Stage, name: str, experiment: Experiment) -> Artifact:
         "model": plain(stage.model),
         **stage.config,
         "bf16_verified": stage.bf16_verified,
+        **_engine_table(experiment),
         "provenance": {"weights": stage.weights, "file": stage.path.name, "sha256": hub.digest(stage.path)},
     }
     model, precisions = load_model(stage.model, stage.path), experiment.export.precisions
@@ -283,12 +292,17 @@ def model_artifact(
     transforms = tuple(transforms)
     check_transforms(model, transforms)
     whole = _ExportedModel(fold_norms(reparameterize(model)), task, tuple(specs))
-    programs: dict[str, Any] = {}
-    weights: dict[str, Any] = {}
+    weights = program_weights(whole)
+    programs: dict[str, Program] = {}
     for precision in precisions:
-        programs[precision], weights = lower_layer(
-            whole, specs, after=lambda out: out, precision=precision, constraints=constraints
-        )
+        key = program_key(about.get("model"), plain(task), specs, weights, precision, constraints)
+        program = find_program(key)
+        if program is None:
+            program, _ = lower_layer(
+                whole, specs, after=lambda out: out, precision=precision, constraints=constraints
+            )
+            note_program(key, program)
+        programs[precision] = program
     transforms, files = pack_assets(transforms)
     config = {
         **about,

@@ -51,17 +51,20 @@ def predictor(
     *,
     device: str | None = None,
     precision: str = "auto",
+    engine: str = "auto",
+    threads: int | None = None,
     overrides: Sequence[str] = (),
     **options: Any,
 ) -> Predictor[Any, Any, Any]:
     """As `open_predictor`, for a model of any domain; `options` are those of the model's own domain."""
-    return open_predictor(model, runtime=Runtime(device, precision), overrides=overrides, options=options)
+    runtime = Runtime(device, precision, engine, threads)
+    return open_predictor(model, runtime=runtime, overrides=overrides, options=options)
 
 
 def make_predictor_function(
     domain: str, options: type, gives: type[P], default: str | None = None
 ) -> Callable[..., P]:
-    """`predictor(model, *, device, precision, overrides, **options)` of a domain.
+    """`predictor(model, *, device, precision, engine, threads, overrides, **options)` of a domain.
 
     Args:
         options: The dataclass of the options, whose fields are the function's keywords.
@@ -74,10 +77,12 @@ def make_predictor_function(
         *,
         device: str | None = None,
         precision: str = "auto",
+        engine: str = "auto",
+        threads: int | None = None,
         overrides: Sequence[str] = (),
         **given: Any,
     ) -> P:
-        runtime = Runtime(device, precision)
+        runtime = Runtime(device, precision, engine, threads)
         found = open_predictor(model, domain=domain, runtime=runtime, overrides=overrides, options=given)
         return cast(P, found)
 
@@ -96,6 +101,8 @@ def make_predictor_function(
         f"        model: The name of a config in configs/{domain}, a config file, or an artifact's folder.\n"
         '        device: "cpu", "gpu", "gpu:1", …; None is jax\'s default.\n'
         '        precision: "float32", "bfloat16", or "auto": bfloat16 where it is fast and verified.\n'
+        '        engine: "xla", "onnxruntime", "openvino", or "auto": the fastest that the artifact knows of.\n'
+        "        threads: CPUs for one call, of engines that can be told.\n"
         "        overrides: Settings of the config, as `-o` of the tools.\n"
         + "\n".join(lines)
         + "\n\n    Raises:\n"

@@ -117,6 +117,11 @@ ONLY_HERE = {
     "tifffile": ("framework/vision/",),
     "PIL": ("framework/vision/", "ocr/exporters/", "tools/docs/"),
     "pickle": ("framework/io/interop/",),
+    "onnxruntime": ("framework/inference/engines/onnx_runtime.py",),
+    "openvino": ("framework/inference/engines/openvino.py",),
+    "jaxlib": (
+        "framework/inference/executables.py",
+    ),  # jax has no public call that loads an executable unpickled
     "safetensors": ("framework/io/interop/",),
     "ml_dtypes": ("framework/io/interop/",),
     "huggingface_hub": ("framework/hub/transfer.py",),
@@ -138,6 +143,7 @@ OFF_THE_INFERENCE_PATH = (
     "optax",
     "onnx",
     "onnxruntime",
+    "openvino",
     "torch",
     "rapidocr",
     "ocr.models",

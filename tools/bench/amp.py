@@ -22,9 +22,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework import amp, nn
+from framework.core.compilation import CPU_RECOMPUTE_OPTIONS
 from framework.inference import compile_options
 from framework.nn import functional as F
-from framework.nn.functional.lowering import CPU_RECOMPUTE_OPTIONS
 
 
 class Bottleneck(nn.Layer):

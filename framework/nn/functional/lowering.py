@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast
+from typing import Literal, ParamSpec, TypeVar, TypeVarTuple, cast
 
 import jax
 from jax import lax
@@ -33,16 +33,6 @@ _platform: contextvars.ContextVar[Platform | None] = contextvars.ContextVar("oar
 # Input channels up to which a strided convolution is laid out over blocks of pixels: 3x3x3 stride 2 on 640x640 takes
 # 4.4 ms (5.0 with Eigen, 22 with YNN; broadcast multiply-adds take 17 and are computed again for every consumer).
 FEW_CHANNELS = 4
-
-# Compile options of the CPU backend: convolutions leave the YNN library for Eigen (detector at 640: 100 to 89 ms),
-# dots stay in it (bf16 dots run at twice the float32 speed there).
-CPU_COMPILE_OPTIONS: dict[str, Any] = {
-    "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
-}
-# For programs that recompute: the CPU backend drops optimisation barriers before it schedules, and a block that is to
-# run again is then merged with its first run (8 wide blocks: 9.5 MB of temporaries either way; 2.2 with this).
-CPU_RECOMPUTE_OPTIONS: dict[str, Any] = {"xla_disable_hlo_passes": "cse_barrier_expander"}
-AVX512_COMPILE_OPTIONS: dict[str, Any] = {"xla_cpu_prefer_vector_width": 512}  # 7x7 depthwise: 8.0 to 5.8 ms
 
 
 def jitted(*static: str) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from framework.core.compilation import enable_compilation_cache
 from framework.core.errors import ShapeError
-from framework.nn.compilation import enable_compilation_cache
 from framework.paddle.dispatch import Array, Compiled, operation, run
 from framework.paddle.methods import replace_value
 from framework.paddle.tensor import Tensor

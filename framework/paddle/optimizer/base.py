@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework.nn.compilation import enable_compilation_cache
+from framework.core.compilation import enable_compilation_cache
 from framework.optimizer.regularizer import WeightDecay
 from framework.paddle import tape
 from framework.paddle.mode import mode

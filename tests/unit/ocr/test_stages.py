@@ -33,6 +33,9 @@ class FakeEngine:
 
     start = __call__
 
+    def prepare(self, shapes) -> None:  # type: ignore[no-untyped-def]
+        self.prepared = list(shapes)
+
 
 @pytest.mark.parametrize(
     ("wanted", "resized", "bucket"),

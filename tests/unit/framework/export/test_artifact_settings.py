@@ -72,6 +72,7 @@ def test_the_artifact_works(folder: Path) -> None:
         ("sha256", ["model.jaxexp"], "sha256: wrong type"),
         ("versions", None, "versions: wrong type"),
         ("bf16_verified", "yes", "bf16_verified: wrong type"),
+        ("engines", {"cpu": ["tensorflow"]}, "engines.cpu"),
         ("transforms", "Resize", "transforms: wrong type"),
         ("transforms", [{"type": "Resise"}], r"transforms\.0\.type: unknown transform"),
         ("transforms", [{"type": "Resize", "size_hw": "big"}], r"transforms\.0\.size_hw: wrong type"),

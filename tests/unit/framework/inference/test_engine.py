@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from framework import nn
+from framework.core import compilation
 from framework.core.errors import DeviceError, ShapeError
 from framework.export import Artifact, TensorSpec, lower_layer, lower_program
 from framework.inference import XLAEngine, compile_options, enable_compilation_cache
 from framework.inference import engine as engine_module
-from framework.nn import compilation
 
 REPO = Path(__file__).resolve().parents[4]
 

@@ -9,9 +9,9 @@ import pytest
 
 from framework import amp, nn
 from framework.core import rng
+from framework.core.compilation import CPU_RECOMPUTE_OPTIONS
 from framework.core.errors import ShapeError, WeightError
 from framework.nn import functional as F
-from framework.nn.functional.lowering import CPU_RECOMPUTE_OPTIONS
 
 X = jnp.asarray(np.random.default_rng(0).standard_normal((6, 4)), jnp.float32)
 

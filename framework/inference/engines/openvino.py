@@ -1,0 +1,119 @@
+"""OpenVINO: the fastest on Intel's and AMD's CPUs, above all in bfloat16 where the CPU multiplies it."""
+
+from __future__ import annotations
+
+import importlib
+import queue
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from framework.core.dtypes import Precision
+from framework.core.errors import DeviceError, FormatError, MissingExtraError
+from framework.inference.engine import TensorShape
+from framework.inference.engines.onnx_file import OnnxEngine
+
+
+class OpenVINOEngine(OnnxEngine):
+    """Run an ONNX file with OpenVINO; see `OnnxEngine`.
+
+    Args:
+        device: "cpu", or "gpu:N" for Intel's.
+        precision: What it computes in. A CPU without bfloat16 takes float32 in its place.
+        threads: CPUs for one call; None is all.
+
+    Raises:
+        MissingExtraError: the package is not installed. DeviceError: it has no such device.
+        FormatError: it cannot read the file.
+    """
+
+    def __init__(
+        self,
+        file: Path,
+        device: str = "cpu",
+        precision: Precision = "float32",
+        threads: int | None = None,
+        inputs: Mapping[str, TensorShape] | None = None,
+    ) -> None:
+        openvino = import_openvino()
+        core = openvino.Core()
+        name = _device_name(device, core.available_devices)
+        settings: dict[str, Any] = {
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_PRECISION_HINT": "bf16" if precision == "bfloat16" else "f32",
+        }
+        if name == "CPU" and threads is not None:
+            settings["INFERENCE_NUM_THREADS"] = threads
+        try:
+            self._compiled = core.compile_model(core.read_model(file), name, settings)
+        except RuntimeError as error:
+            raise FormatError(
+                "OpenVINO cannot read the file",
+                where=file,
+                received=next((line for line in str(error).splitlines() if line.strip()), "")[:300],
+                allowed="an ONNX file of operators that it has",
+            ) from error
+        inside, outside = (
+            {port.any_name: _tensor_shape(port) for port in ports}
+            for ports in (self._compiled.inputs, self._compiled.outputs)
+        )
+        self._declare(inside, outside, inputs, file)
+        self._ports = [(name, self._compiled.output(name)) for name in self.outputs]
+        self._requests: queue.SimpleQueue[Any] = queue.SimpleQueue()  # free ones: one runs one call at a time
+
+    def run(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        try:
+            request = self._requests.get_nowait()
+        except queue.Empty:
+            request = self._compiled.create_infer_request()
+        try:
+            found = request.infer(arrays, share_inputs=True)
+            return {name: found[port] for name, port in self._ports}
+        finally:
+            self._requests.put(request)
+
+
+def import_openvino() -> Any:
+    """The package, which else reports each use to Google Analytics without asking, from a process that it forks.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    telemetry = "openvino_telemetry"
+    hidden = telemetry not in sys.modules
+    if hidden:
+        sys.modules[telemetry] = None  # type: ignore[assignment]  # an ImportError, for which it has a stub
+    try:
+        return importlib.import_module("openvino")
+    except ImportError as error:
+        raise MissingExtraError("openvino", "openvino", "the engine openvino") from error
+    finally:
+        if hidden:
+            del sys.modules[telemetry]
+
+
+def _tensor_shape(port: Any) -> TensorShape:
+    sizes = (
+        f"{port.any_name}_{axis}" if size.is_dynamic else size.get_length()
+        for axis, size in enumerate(port.partial_shape)
+    )
+    return TensorShape(tuple(sizes), np.dtype(port.element_type.to_dtype()))
+
+
+def _device_name(device: str, available: list[str]) -> str:
+    """OpenVINO's name of "cpu" or "gpu:1". Raises: DeviceError, where it has none."""
+    kind, _, index = device.partition(":")
+    wanted = kind.upper() + (f".{index}" if index else "")
+    if kind == "cpu":
+        return "CPU"
+    if wanted in available or (index in ("", "0") and kind.upper() in available):
+        return wanted if wanted in available else kind.upper()
+    raise DeviceError(
+        "OpenVINO has no such device",
+        received=device,
+        allowed=", ".join(name.lower() for name in available),
+        fix="an NVIDIA GPU is driven by the engines xla and onnxruntime" if kind == "gpu" else None,
+    )
