@@ -73,6 +73,30 @@ def size_fits(size: int, dim: Any, sizes: dict[str, int]) -> bool:
     return size % factor == 0 and sizes.setdefault(found[2], size // factor) == size // factor
 
 
+def symbolic_arguments(
+    inputs: Mapping[str, TensorSpec], constraints: Sequence[str] = ()
+) -> dict[str, jax.ShapeDtypeStruct]:
+    """The inputs of a program as jax traces them; equal names of sizes are one symbol.
+
+    Raises:
+        ShapeError: a constraint that jax does not read.
+    """
+    try:
+        scope = export.SymbolicScope(tuple(constraints))
+    except ValueError as error:
+        raise ShapeError(
+            "not a constraint on symbolic sizes",
+            received=f"{list(constraints)}: {str(error).splitlines()[0]}",
+            allowed='"w >= 16", "mod(h, 32) == 0"',
+        ) from None
+    return {
+        name: jax.ShapeDtypeStruct(
+            export.symbolic_shape(",".join(map(str, spec.shape)), scope=scope), np.dtype(spec.dtype)
+        )
+        for name, spec in inputs.items()
+    }
+
+
 def lower_program(
     fn: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]],
     weights: Mapping[str, Any],
@@ -88,20 +112,7 @@ def lower_program(
     Raises:
         TraceError: the function branches on a value, or on a size that is symbolic; it names the line.
     """
-    try:
-        scope = export.SymbolicScope(tuple(constraints))
-    except ValueError as error:
-        raise ShapeError(
-            "not a constraint on symbolic sizes",
-            received=f"{list(constraints)}: {str(error).splitlines()[0]}",
-            allowed='"w >= 16", "mod(h, 32) == 0"',
-        ) from None
-    arguments = {
-        name: jax.ShapeDtypeStruct(
-            export.symbolic_shape(",".join(map(str, spec.shape)), scope=scope), np.dtype(spec.dtype)
-        )
-        for name, spec in inputs.items()
-    }
+    arguments = symbolic_arguments(inputs, constraints)
     shapes = {name: jax.ShapeDtypeStruct(np.shape(w), w.dtype) for name, w in weights.items()}
 
     # A function of its own: jit would reuse the trace of `fn` that another precision or platform left.

@@ -1,0 +1,43 @@
+"""The tables of rules: what becomes of a primitive of jax, and of a function of ours that is one operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from jax.extend.core import JaxprEqn
+
+if TYPE_CHECKING:
+    from framework.export.formats.onnx.convert import Converter
+    from framework.export.formats.onnx.values import Value
+
+
+class Rule(Protocol):
+    """Adds the nodes of an equation; returns the values of its outputs, or None where it does not apply."""
+
+    def __call__(self, c: Converter, eqn: JaxprEqn, *args: Value) -> Value | Sequence[Value] | None: ...
+
+
+PRIMITIVES: dict[str, Rule] = {}
+FUNCTIONS: dict[str, Rule] = {}
+
+
+def primitive(*names: str) -> Callable[[Rule], Rule]:
+    """Register the rule of primitives."""
+
+    def add(rule: Rule) -> Rule:
+        PRIMITIVES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return add
+
+
+def function(*names: str) -> Callable[[Rule], Rule]:
+    """Register the rule of jitted functions of the framework or of jax, by name. A function of the user that has such
+    a name is converted equation by equation, and so is a call for which the rule returns None."""
+
+    def add(rule: Rule) -> Rule:
+        FUNCTIONS.update(dict.fromkeys(names, rule))
+        return rule
+
+    return add
