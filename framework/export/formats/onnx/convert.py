@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,18 @@ class Converter(Layout):
         names = [self.arrange(arg, order) if arg.shape else self.tensor(arg) for arg in args]
         shape = common_shape(arg.shape for arg in args)
         return self.value(self.graph.add(op, *names, **attributes), aval, order, shape)
+
+    def where(self, mask: Value, new: Value, old: Value, aval: Any) -> Value:
+        """`new` where the mask is true; of the types that ONNX Runtime does not choose among as others."""
+        if new.dtype == np.bool_:
+            kept = self.elementwise("And", (mask, new), aval)
+            rest = self.elementwise("And", (self.elementwise("Not", [mask], aval), old), aval)
+            return self.elementwise("Or", (kept, rest), aval)
+        if new.dtype.kind == "f" or new.dtype in (np.int32, np.int64, np.uint8):
+            return self.elementwise("Where", (mask, new, old), aval)
+        wide = [replace(one, name=self.cast(self.tensor(one), np.int64), array=None) for one in (new, old)]
+        found = self.elementwise("Where", (mask, *wide), aval)
+        return replace(found, name=self.cast(found.name, new.dtype))
 
     def order_of(self, args: Sequence[Value], rank: int) -> tuple[int, ...]:
         """The order of the largest operand that is no constant."""

@@ -39,7 +39,7 @@ def is_symbolic(size: Size) -> bool:
 class Graph:
     """The nodes of the program, or of the body of a loop or a branch, which also sees the names of its `parent`.
 
-    Constants and sizes stand in the outermost graph, where every body sees them.
+    Large constants and sizes stand in the outermost graph, where every body sees them.
 
     Attributes:
         inputs, outputs: Names with the type and shape that the file says.
@@ -74,18 +74,18 @@ class Graph:
 
     def constant(self, array: Any, name: str | None = None) -> str:
         """The name of a constant; one without a name of its own is shared by all that are equal to it."""
-        array, root = np.asarray(array), self.root
+        array, owner = np.asarray(array), self.root
         if name is not None:
-            root.constants[name] = array
+            owner.constants[name] = array
             return name
         if array.size > _SMALL:
             key: tuple[Any, ...] = (id(array),)
-        else:
-            key = (array.dtype.str, array.shape, array.tobytes())
-        if key not in root._known:
-            root._known[key] = root.unique("constant")
-            root.constants[root._known[key]] = array  # which also keeps the id from being used again
-        return root._known[key]
+        else:  # in the body itself, where those who infer its shapes see it
+            key, owner = (array.dtype.str, array.shape, array.tobytes()), self
+        if key not in owner._known:
+            owner._known[key] = owner.unique("constant")
+            owner.constants[owner._known[key]] = array  # which also keeps the id from being used again
+        return owner._known[key]
 
     def integers(self, *values: int) -> str:
         """A constant int64 vector."""
@@ -97,18 +97,22 @@ class Graph:
         """Make the symbols in the shape of an input known: axis i of the program is axis axes[i] of the tensor."""
         for size, axis in zip(shape, axes):
             if is_symbolic(size):
-                factor, name, offset = _linear(str(size))
+                factor, name, offset = linear_form(str(size))
                 if name is not None and (name not in self._sources or factor == 1):
                     self._sources[name] = (tensor, axis, factor, offset)
 
     def size(self, size: Size) -> str:
         """An int64 tensor [1] that holds a size."""
+        if not is_symbolic(size):
+            return self.integers(int(size))
         return self.root._evaluate(size)[0]
 
     def sizes(self, sizes: Sequence[Size]) -> str:
         """An int64 vector of sizes."""
         if not any(map(is_symbolic, sizes)):
             return self.integers(*map(int, sizes))
+        if self is not self.root:
+            return self.root.sizes(sizes)
         parts: list[str] = []
         for symbolic, run in itertools.groupby(sizes, is_symbolic):
             parts += [self.size(size) for size in run] if symbolic else [self.integers(*map(int, run))]
@@ -118,7 +122,7 @@ class Graph:
         """An int64 tensor [] that holds a size."""
         if not is_symbolic(size):
             return self.constant(np.int64(size))
-        return self.root.add("Squeeze", self.size(size), self.integers(0))
+        return self.root.add("Squeeze", self.size(size), self.root.integers(0))
 
     def _evaluate(self, size: Size) -> tuple[str, int | None]:
         """The tensor of a size and the least value that it can have, if one is known."""
@@ -200,7 +204,7 @@ class Graph:
         return self.add("Min", a, b), min(lows) if len(lows) == 2 else None
 
 
-def _linear(text: str) -> tuple[int, str | None, int]:
+def linear_form(text: str) -> tuple[int, str | None, int]:
     """(factor, symbol, offset) of "32*h + 1"; no symbol where a size is of another form."""
     factor, name, offset = 1, None, 0
     for sign, term in _terms(text.replace(" ", "")):

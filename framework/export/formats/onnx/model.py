@@ -208,8 +208,12 @@ def write_onnx(model: onnx.ModelProto, path: str | Path, most_bytes: int = MOST_
             )
         else:
             made.write_bytes(model.SerializeToString())
-        files = sorted(Path(work).iterdir(), reverse=True)  # the data first, then what points to it
-        for file in files:
-            os.replace(file, path.with_name(file.name))
-    return [path.with_name(file.name) for file in files]
+        return move_files(sorted(Path(work).iterdir(), reverse=True), path.parent)
+
+
+def move_files(files: Sequence[Path], folder: Path) -> list[Path]:
+    """Move files into a folder, in their order: the data first, then what points to it. -> where they are."""
+    for file in files:
+        os.replace(file, folder / file.name)
+    return [folder / file.name for file in files]
 

@@ -33,8 +33,15 @@ def reads(graph: Graph) -> Iterator[str]:
 def drop_unread(graph: Graph) -> None:
     """Drop nodes whose outputs nothing reads, and constants likewise."""
     _drop_nodes(graph)
+    _drop_constants(graph)
+
+
+def _drop_constants(graph: Graph) -> None:
     kept = set(reads(graph))
     graph.constants = {name: array for name, array in graph.constants.items() if name in kept}
+    for node in graph.nodes:
+        for body in node.bodies():
+            _drop_constants(body)
 
 
 def _drop_nodes(graph: Graph) -> None:
@@ -63,7 +70,7 @@ def merge_equal(graph: Graph) -> None:
     """Keep one of the nodes of a graph that compute the same."""
     names: dict[str, str] = {}
     known: dict[Any, Node] = {}
-    kept = []
+    kept, given = [], {name for name, *_ in graph.outputs}
     for node in graph.nodes:
         node.inputs = [names.get(name, name) for name in node.inputs]
         bodies = list(node.bodies())
@@ -71,7 +78,8 @@ def merge_equal(graph: Graph) -> None:
             _rename(body, names)
             merge_equal(body)
         key = (node.op, tuple(node.inputs), len(node.outputs), repr(sorted(node.attributes.items(), key=str)))
-        twin = None if bodies else known.setdefault(key, node)
+        unique = bodies or not given.isdisjoint(node.outputs)
+        twin = None if unique else known.setdefault(key, node)
         if twin is None or twin is node:
             kept.append(node)
         else:

@@ -32,7 +32,7 @@ class Case:
     fn: Callable[..., Any]
     arrays: tuple[np.ndarray, ...]
     symbolic: tuple[str, ...] | None
-    others: tuple[tuple[int, ...], ...] = ()
+    constraints: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.name
@@ -44,12 +44,16 @@ ROWS = floats(2, 10, 6, low=-1)
 _IMAGE, _ROWS = "n,h,w,6", "n,t,6"
 
 
-def case(*arrays: np.ndarray, symbolic: str | tuple[str, ...] | None = None) -> Callable[[Callable[..., Any]], None]:
+def case(
+    *arrays: np.ndarray, symbolic: str | tuple[str, ...] | None = None
+) -> Callable[[Callable[..., Any]], None]:
     """Register a function with its arguments."""
 
     def add(fn: Callable[..., Any]) -> None:
         shapes = (symbolic,) if isinstance(symbolic, str) else symbolic
-        CASES.append(Case(fn.__name__.strip("_"), fn, arrays, shapes))
+        names = {size for shape in shapes or () for size in shape.split(",")}
+        constraints = tuple(f"{name} >= 8" for name in ("h", "w", "t") if name in names and arrays[0].shape[1] >= 8)
+        CASES.append(Case(fn.__name__.strip("_"), fn, arrays, shapes, constraints))
 
     return add
 
@@ -372,7 +376,7 @@ def sizes(x):
         "up": jnp.zeros((-(-h // 5), w % 5 + 1)) + n,
         "mean": x.sum() / (h * w),
         "scaled": grid.astype(jnp.float32) / jnp.array([h, w], jnp.float32),
-        "longest": jnp.arange(max(h, w)),
+        "longest": jnp.arange(jax.core.max_dim(h, w)),
         "padded": jnp.pad(x, ((0, 0), (0, (-h) % 7), (0, (-w) % 7), (0, 0))),
     }
 
@@ -456,7 +460,7 @@ def scatters(x, i):
         "add": x.at[:, 7].add(1.0),
         "channel": x.at[..., 2].set(x[..., 0]),
         "rows": x.at[batch, i].set(2.0),
-        "rows_add": x.at[batch, i].add(x[:, : i.shape[1]] if isinstance(i.shape[1], int) else 1.0),
+        "rows_add": x.at[batch, i].add(x[:, :1]),
         "dropped": x.at[batch, i + 6].set(3.0, mode="drop"),
         "dropped_add": x.at[batch, i + 6].add(3.0, mode="drop"),
         "most": x.at[batch, i].max(0.5),

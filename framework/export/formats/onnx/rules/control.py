@@ -10,6 +10,8 @@ from jax.extend.core import JaxprEqn, Var
 
 from framework.export.formats.onnx.convert import Converter, closed
 from framework.export.formats.onnx.registry import primitive
+from framework.export.formats.onnx.rules.elementwise import convert
+from framework.export.formats.onnx.rules.reduction import Abstract
 from framework.export.formats.onnx.values import Value
 
 
@@ -41,18 +43,23 @@ def _branch(
     bodies = []
     for part in ([(number, first)], others):
         body = c.body()
-        finish(body, _branch(body, eqn, which, dtype, part, args), eqn.outvars)
+        finish(body, _branch(body, eqn, which, dtype, part, args), avals_of(eqn.outvars))
         bodies.append(body.graph)
     return c.graph.add_many(
         "If", len(eqn.outvars), is_first, then_branch=bodies[0], else_branch=bodies[1]
     )
 
 
-def finish(body: Converter, names: Sequence[str], variables: Sequence[Any], lead: tuple[Any, ...] = ()) -> None:
+def finish(body: Converter, names: Sequence[str], avals: Sequence[Any]) -> None:
     """Make tensors the outputs of a body; each gets a node of its own there, whatever it is."""
-    for name, var in zip(names, variables):
+    for name, aval in zip(names, avals):
         own = body.graph.add("Identity", name)
-        body.graph.outputs.append((own, np.dtype(var.aval.dtype), (*lead, *var.aval.shape)))
+        body.graph.outputs.append((own, np.dtype(aval.dtype), tuple(aval.shape)))
+
+
+def avals_of(variables: Sequence[Any]) -> list[Any]:
+    """Shapes and types of variables."""
+    return [var.aval for var in variables]
 
 
 def _carry(body: Converter, variables: Sequence[Any]) -> list[Value]:
@@ -79,22 +86,47 @@ def _outputs(c: Converter, names: Sequence[str], variables: Sequence[Var]) -> li
 
 @primitive("while")
 def _while(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
-    p = eqn.params
+    """A condition with axes, as vmap makes it, goes on while any is true and moves those alone that are."""
+    p, avals = eqn.params, avals_of(eqn.outvars)
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     of_cond, of_body, start = args[:first], args[first:second], args[second:]
     (cond, cond_constants), (step, step_constants) = closed(p["cond_jaxpr"]), closed(p["body_jaxpr"])
-    begin = [c.plain(value, var.aval.shape) for value, var in zip(start, eqn.outvars)]  # type: ignore[attr-defined]
-    carried = [c.value(name, var.aval) for name, var in zip(begin, eqn.outvars)]
-    (going,) = c.run(cond, cond_constants, [*of_cond, *carried])
+
+    def going(c: Converter, state: Sequence[Value]) -> Value:
+        (found,) = c.run(cond, cond_constants, [*of_cond, *state])
+        return c.spread(found, cond.outvars[0].aval.shape)  # type: ignore[attr-defined]
+
+    begin = [c.plain(value, aval.shape) for value, aval in zip(start, avals)]
+    on = going(c, [c.value(name, aval) for name, aval in zip(begin, avals)])
     body = _loop_body(c)
     inside = _carry(body, eqn.outvars)
     moved = body.run(step, step_constants, [*of_body, *inside])
-    names = [body.plain(value, var.aval.shape) for value, var in zip(moved, eqn.outvars)]  # type: ignore[attr-defined]
-    after = [body.value(name, var.aval) for name, var in zip(names, eqn.outvars)]
-    (on,) = body.run(cond, cond_constants, [*of_cond, *after])
-    finish(body, [body.plain(on)], cond.outvars)
-    finish(body, names, eqn.outvars)
-    return _outputs(c, c.graph.add_many("Loop", len(begin), "", c.plain(going), *begin, body=body.graph), eqn.outvars)
+    if on.shape:
+        mask = going(body, inside)
+        moved = [
+            _chosen(body, mask, new, old, aval) for new, old, aval in zip(moved, inside, avals)
+        ]
+    names = [body.plain(value, aval.shape) for value, aval in zip(moved, avals)]
+    again = going(body, [body.value(name, aval) for name, aval in zip(names, avals)])
+    finish(body, [_any(body, again)], [Abstract((), np.bool_)])
+    finish(body, names, avals)
+    made = c.graph.add_many("Loop", len(begin), "", _any(c, on), *begin, body=body.graph)
+    return _outputs(c, made, eqn.outvars)
+
+
+def _chosen(c: Converter, mask: Value, new: Value, old: Value, aval: Any) -> Value:
+    """`new` where the mask, which has the first axes, is true."""
+    mask = c.reshape_value(mask, [*mask.shape, *[1] * (len(aval.shape) - len(mask.shape))])
+    return c.where(mask, c.spread(new, aval.shape), old, aval)
+
+
+def _any(c: Converter, value: Value) -> str:
+    """Whether any element is true, as a tensor of no axes."""
+    if not value.shape:
+        return c.plain(value)
+    axes = list(range(len(value.shape)))
+    found = c.reduce("ReduceMax", convert(c, value, np.int32), axes, Abstract((), np.int32))
+    return c.plain(convert(c, found, np.bool_))
 
 
 @primitive("scan")
@@ -112,7 +144,7 @@ def _scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
     inside = _carry(body, step.invars[constants:])
     moved = body.run(step, step_constants, [*fixed, *inside])
     names = [body.plain(value, var.aval.shape) for value, var in zip(moved, step.outvars)]  # type: ignore[attr-defined]
-    finish(body, names, step.outvars)
+    finish(body, names, avals_of(step.outvars))
     direction = int(bool(p["reverse"]))
     many = len(eqn.outvars) - carries
     made = c.graph.add_many(
@@ -139,7 +171,7 @@ def _count(c: Converter, eqn: JaxprEqn, fixed: Sequence[Value], begin: list[str]
     names = [body.plain(value, var.aval.shape) for value, var in zip(moved, step.outvars)]  # type: ignore[attr-defined]
     own = body.graph.add("Identity", going)
     body.graph.outputs.append((own, np.dtype(np.bool_), ()))
-    finish(body, names, step.outvars)
+    finish(body, names, avals_of(step.outvars))
     turns = c.graph.scalar(p["length"])
     made = c.graph.add_many("Loop", len(eqn.outvars), turns, "", *begin, body=body.graph)
     if p["reverse"]:

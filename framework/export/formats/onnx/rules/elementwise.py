@@ -46,6 +46,9 @@ _SAME = {
     "gt": "Greater",
     "le": "LessOrEqual",
     "ge": "GreaterOrEqual",
+    "lt_to": "Less",
+    "le_to": "LessOrEqual",
+    "eq_to": "Equal",
 }
 _LOGIC = {"and": "And", "or": "Or", "xor": "Xor", "not": "Not"}
 _LOGIC_OF_BOOLS = {"max": "Or", "min": "And", "mul": "And", "add": "Or", "ne": "Xor"}
@@ -181,7 +184,7 @@ def _expm1(c: Converter, eqn: JaxprEqn, x: Value) -> Value:
 def _where_small(c: Converter, x: Value, small: Value, large: Value, aval: Any) -> Value:
     truth = _Bool(aval.shape)
     is_small = c.elementwise("Less", (c.elementwise("Abs", [x], aval), c.scalar(0.5, x.dtype)), truth)
-    return c.elementwise("Where", (is_small, small, large), aval)
+    return c.where(is_small, small, large, aval)
 
 
 class _Bool:
@@ -225,15 +228,15 @@ def _atan2(c: Converter, eqn: JaxprEqn, y: Value, x: Value) -> Value:
     zero = c.scalar(0, x.dtype)
     left = c.elementwise("Less", (x, zero), truth)
     flat = c.elementwise("Equal", (y, zero), truth)
-    safe_y = c.elementwise("Where", (flat, c.scalar(1, x.dtype), y), aval)
+    safe_y = c.where(flat, c.scalar(1, x.dtype), y, aval)
     far = c.elementwise("Div", (c.elementwise("Sub", (length, x), aval), safe_y), aval)
     total = c.elementwise("Add", (length, x), aval)
     none = c.elementwise("Equal", (total, zero), truth)
-    near = c.elementwise("Div", (y, c.elementwise("Where", (none, c.scalar(1, x.dtype), total), aval)), aval)
-    angle = c.elementwise("Atan", [c.elementwise("Where", (left, far, near), aval)], aval)
+    near = c.elementwise("Div", (y, c.where(none, c.scalar(1, x.dtype), total), aval), aval)
+    angle = c.elementwise("Atan", [c.where(left, far, near, aval)], aval)
     angle = c.elementwise("Add", (angle, angle), aval)
-    straight = c.elementwise("Where", (left, c.scalar(math.pi, x.dtype), zero), aval)
-    return c.elementwise("Where", (flat, straight, angle), aval)
+    straight = c.where(left, c.scalar(math.pi, x.dtype), zero, aval)
+    return c.where(flat, straight, angle, aval)
 
 
 @primitive("clamp")
@@ -248,11 +251,11 @@ def _clamp(c: Converter, eqn: JaxprEqn, low: Value, x: Value, high: Value) -> Va
 def _select_n(c: Converter, eqn: JaxprEqn, which: Value, *cases: Value) -> Value:
     aval = out_aval(eqn)
     if which.dtype == np.bool_:
-        return c.elementwise("Where", (which, cases[1], cases[0]), aval)
+        return c.where(which, cases[1], cases[0], aval)
     found = cases[-1]
     for number, case in reversed(list(enumerate(cases[:-1]))):
         here = c.elementwise("Equal", (which, c.scalar(number, which.dtype)), _Bool(which.shape))
-        found = c.elementwise("Where", (here, case, found), aval)
+        found = c.where(here, case, found, aval)
     return found
 
 

@@ -120,6 +120,8 @@ def _clip(c: Converter, eqn: JaxprEqn, *args: Value) -> Value | None:
 @function("floor_divide")
 def _floor_divide(c: Converter, eqn: JaxprEqn, x: Value, y: Value) -> Value | None:
     aval = out_aval(eqn)
+    if x.dtype != y.dtype:
+        return None
     if x.dtype.kind == "f":
         return c.elementwise("Floor", [c.elementwise("Div", (x, y), aval)], aval)
     rest = c.elementwise("Mod", (x, y), aval)
@@ -128,7 +130,8 @@ def _floor_divide(c: Converter, eqn: JaxprEqn, x: Value, y: Value) -> Value | No
 
 @function("remainder")
 def _remainder(c: Converter, eqn: JaxprEqn, x: Value, y: Value) -> Value | None:
-    return c.elementwise("Mod", (x, y), out_aval(eqn)) if x.dtype.kind in "iu" else None
+    alike = x.dtype == y.dtype and x.dtype.kind in "iu"
+    return c.elementwise("Mod", (x, y), out_aval(eqn)) if alike else None
 
 
 @function("argmax_last")
@@ -314,6 +317,8 @@ def _factor(size: Any, out: Any) -> float | None:
 
 def _follows(ratio: float, size: Any, out: Any) -> bool:
     """Whether a ratio is that of the sizes, as float32 has it."""
+    if ratio == 0:
+        return same(out, 1)
     if isinstance(size, int) and isinstance(out, int):
         return out == 1 or ratio == float(np.float32(size) / np.float32(out))
     return same(size, out * round(ratio)) if ratio >= 1 else same(out, size * round(1 / ratio))

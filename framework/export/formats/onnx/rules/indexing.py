@@ -27,6 +27,11 @@ def mode_of(eqn: JaxprEqn) -> str:
     return str(eqn.params["mode"]).rpartition(".")[2].upper()
 
 
+def signed(c: Converter, indices: Value) -> Value:
+    """Indices as int32 or int64, which is what operators take."""
+    return indices if indices.dtype in (np.int32, np.int64) else convert(c, indices, np.int32)
+
+
 def size_vector(c: Converter, sizes: Sequence[Size]) -> Value:
     """An int32 vector of sizes."""
     if not any(map(is_symbolic, sizes)):
@@ -64,12 +69,14 @@ def _gather(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value | No
         mode_of(eqn) == "PROMISE_IN_BOUNDS"
     ):
         return _known_slice(c, eqn, x, indices)
+    if len(indices.shape) == 1 and mode_of(eqn) != "FILL_OR_DROP":
+        return _slice_at(c, eqn, x, indices)
     rest = [axis for axis in range(len(x.shape)) if axis not in (*indexed, *batched)]
     if any(not same(sizes[axis], x.shape[axis]) for axis in rest) or any(
         is_symbolic(sizes[axis]) for axis in indexed
     ):
         return None
-    indices = convert(c, indices, np.int32) if indices.dtype.itemsize < 4 else indices
+    indices = signed(c, indices)
     safe, inside = indices, None
     if mode_of(eqn) != "PROMISE_IN_BOUNDS" and not in_bounds(indices, limits):
         most = size_vector(c, limits)
@@ -91,6 +98,20 @@ def _known_slice(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value
     found = cut(c, x, starts, [start + size for start, size in zip(starts, sizes)])
     gone = numbers.collapsed_slice_dims
     return c.reshape_value(found, [size for axis, size in enumerate(found.shape) if axis not in gone])
+
+
+def _slice_at(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value:
+    """One window at a computed place."""
+    numbers, sizes, g = eqn.params["dimension_numbers"], eqn.params["slice_sizes"], c.graph
+    axes = list(numbers.start_index_map)
+    limits = [x.shape[axis] - sizes[axis] for axis in axes]
+    low = c.cast(c.plain(indices), np.int64)
+    low = g.add("Min", g.add("Max", low, g.integers(0)), g.sizes(limits))
+    high = g.add("Add", low, g.sizes([sizes[axis] for axis in axes]))
+    name = g.add("Slice", c.tensor(x), low, high, g.integers(*(x.order[axis] for axis in axes)))
+    found = Value(tuple(sizes), x.dtype, name, x.order)
+    gone = numbers.collapsed_slice_dims
+    return c.reshape_value(found, [size for axis, size in enumerate(sizes) if axis not in gone])
 
 
 def _gather_elements(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value | None:
@@ -189,7 +210,7 @@ def _fill(c: Converter, eqn: JaxprEqn, found: Value, inside: Value) -> Value:
     sizes = iter(batch)
     shape = [1 if i in numbers.offset_dims else next(sizes) for i in range(len(aval.shape))]
     mask = c.reshape_value(all_inside, shape)
-    return c.elementwise("Where", (mask, found, c.scalar(value, found.dtype)), aval)
+    return c.where(mask, found, c.scalar(value, found.dtype), aval)
 
 
 # -- slices whose start is computed -----------------------------------------------------------------------------------

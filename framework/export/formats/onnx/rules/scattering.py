@@ -15,6 +15,7 @@ from framework.export.formats.onnx.rules.indexing import (
     fresh,
     in_bounds,
     mode_of,
+    signed,
     size_vector,
     window_indices,
     write,
@@ -47,7 +48,7 @@ def _scatter(c: Converter, eqn: JaxprEqn, x: Value, indices: Value, updates: Val
     sizes: dict[int, Any] = dict.fromkeys(inserted, 1)
     sizes |= {axis: updates.shape[i] for axis, i in zip(windowed, numbers.update_window_dims)}
     indexed = list(numbers.scatter_dims_to_operand_dims)
-    indices = convert(c, indices, np.int32) if indices.dtype.itemsize < 4 else indices
+    indices = signed(c, indices)
     limits = [x.shape[axis] - sizes[axis] for axis in indexed]
     if len(indices.shape) == 1 and in_bounds(indices, limits):
         return _known_place(c, x, updates, indices, indexed, inserted, sizes, op)
@@ -145,8 +146,8 @@ def _neutral_outside(c: Converter, updates: Value, inside: Value, neutral: Any) 
         info = np.iinfo(updates.dtype)
         neutral = info.min if neutral < 0 else info.max
     mask = c.reshape_value(inside, shape)
-    kept = (mask, updates, c.scalar(neutral, updates.dtype))
-    return c.elementwise("Where", kept, Abstract(updates.shape, updates.dtype))
+    filler = c.scalar(neutral, updates.dtype)
+    return c.where(mask, updates, filler, Abstract(updates.shape, updates.dtype))
 
 
 def _behind(table: Value, axis: int, rows: int) -> list[tuple[int, int]]:
@@ -163,7 +164,7 @@ def _to_row(c: Converter, rows: Value, inside: Value, row: Any) -> Value:
     moved = c.elementwise("And", (outside, is_first), Abstract(rows.shape, np.bool_))
     size = convert(c, size_vector(c, [row]), rows.dtype)
     size = c.reshape_value(size, [1] * len(rows.shape))
-    return c.elementwise("Where", (moved, size, rows), Abstract(rows.shape, rows.dtype))
+    return c.where(moved, size, rows, Abstract(rows.shape, rows.dtype))
 
 
 def _with_batch(c: Converter, places: Value, sizes: list[Any]) -> Value:

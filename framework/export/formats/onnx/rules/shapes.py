@@ -70,19 +70,16 @@ def _iota(c: Converter, eqn: JaxprEqn, *sizes: Value) -> Value:
     return c.reshape_value(Value((shape[axis],), dtype, name, (0,)), line)
 
 
-def lie_alike(c: Converter, eqn: JaxprEqn, args: tuple[Value, ...]) -> tuple[list[str], tuple[int, ...]]:
-    """The tensors of all operands with all of their elements, in one order."""
-    whole = [c.spread(arg, var.aval.shape) for arg, var in zip(args, eqn.invars)]  # type: ignore[attr-defined]
-    order = c.order_of(whole, len(whole[0].shape))
-    return [c.arrange(value, order) for value in whole], order
-
-
 @primitive("concatenate")
 def _concatenate(c: Converter, eqn: JaxprEqn, *args: Value) -> Value:
-    if len(args) == 1:
-        return args[0]
-    names, order = lie_alike(c, eqn, args)
-    return c.value(c.graph.add("Concat", *names, axis=order[eqn.params["dimension"]]), out_aval(eqn), order)
+    axis = eqn.params["dimension"]
+    avals: list[Any] = [var.aval for var in eqn.invars]
+    parts = [c.spread(arg, aval.shape) for arg, aval in zip(args, avals) if not same(aval.shape[axis], 0)]
+    if len(parts) == 1:
+        return parts[0]
+    order = c.order_of(parts, len(avals[0].shape))
+    names = [c.arrange(part, order) for part in parts]
+    return c.value(c.graph.add("Concat", *names, axis=order[axis]), out_aval(eqn), order)
 
 
 @primitive("stack")
