@@ -17,12 +17,20 @@ from jax import export
 from framework.core.disk import disk_errors
 from framework.core.errors import FormatError, MissingExtraError, ShapeError
 from framework.export.formats.onnx.graph import is_symbolic, linear_form
-from framework.export.formats.onnx.model import MOST_BYTES, OPSET, Function, export_onnx, move_files, write_onnx
+from framework.export.formats.onnx.model import (
+    MOST_BYTES,
+    OPSET,
+    Function,
+    export_onnx,
+    move_files,
+    write_onnx,
+)
 from framework.export.program import TensorSpec, symbolic_arguments
 from framework.nn.functional.lowering import platform_scope
 
 Sizes = dict[str, int]
-Draw = Callable[[str, TensorSpec, tuple[int, ...], Sizes, np.random.Generator], "np.ndarray | None"]
+Feed = Mapping[str, np.ndarray]
+Draw = Callable[[str, tuple[int, ...], Feed, np.random.Generator], "np.ndarray | None"]
 TOLERANCE = 1e-4  # of the largest value of an output
 MOST_FLIPS = 1e-3  # share of the whole numbers of an output, such as classes, that rounding may turn
 _BOUND = re.compile(r"\s*(\w+)\s*>=\s*(\d+)\s*")
@@ -66,8 +74,8 @@ def export_file(
     """Write `fn(weights, inputs) -> outputs` as ONNX, compared with the function in ONNX Runtime before; -> the files.
 
     Args:
-        draw: Gives the arrays of some inputs for the comparison, None for the others: (name, spec, shape, sizes,
-            generator).
+        draw: Gives the arrays of some inputs for the comparison, None for the others: (name, shape, the arrays of the
+            inputs before it, generator).
         Others: as `export_onnx` and `write_onnx`.
 
     Raises:
@@ -108,7 +116,7 @@ def compare(
     *,
     constraints: Sequence[str] = (),
     draw: Draw | None = None,
-    run: Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]] | None = None,
+    run: Callable[[Feed], Feed] | None = None,
 ) -> list[Difference]:
     """The differences of every output, on two sizes of every symbol. `run` is another engine than ONNX Runtime."""
     run = onnxruntime_runner(file) if run is None else run
@@ -129,24 +137,28 @@ def compare(
     return found
 
 
-def onnxruntime_runner(file: Path) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
+def onnxruntime_runner(file: Path) -> Callable[[Feed], Feed]:
     """Runs a file in ONNX Runtime on the CPU."""
     runtime = import_onnxruntime()
     session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     known = {one.name for one in session.get_inputs()}
     outputs = [one.name for one in session.get_outputs()]
 
-    def run(feed: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def run(feed: Feed) -> Feed:
         return dict(zip(outputs, session.run(None, {k: v for k, v in feed.items() if k in known})))
 
     return run
 
 
-def _difference(name: str, shapes: dict[str, tuple[int, ...]], want: np.ndarray, got: np.ndarray) -> Difference:
+def _difference(
+    name: str, shapes: dict[str, tuple[int, ...]], want: np.ndarray, got: np.ndarray
+) -> Difference:
     if want.shape != got.shape:
         return Difference(f"{name} of shape {list(got.shape)} in place of {list(want.shape)}", shapes, np.inf)
     if want.dtype.kind != "f":
-        return Difference(f"{name} (whole numbers)", shapes, float((want != got).mean()) if want.size else 0.0)
+        return Difference(
+            f"{name} (whole numbers)", shapes, float((want != got).mean()) if want.size else 0.0
+        )
     finite = np.isfinite(want)
     if not want.size or (finite != np.isfinite(got)).any():
         return Difference(name, shapes, np.inf if want.size else 0.0)
@@ -182,11 +194,11 @@ def example_inputs(
 ) -> dict[str, np.ndarray]:
     """Arrays for every input, the same in every run."""
     rng = np.random.default_rng(0)
-    found = {}
+    found: dict[str, np.ndarray] = {}
     for name, spec in inputs.items():
         (argument,) = symbolic_arguments({name: spec}).values()
         shape = tuple(evaluate(size, sizes) for size in argument.shape)
-        own = None if draw is None else draw(name, spec, shape, sizes, rng)
+        own = None if draw is None else draw(name, shape, found, rng)
         found[name] = _draw(np.dtype(spec.dtype), shape, rng) if own is None else own.astype(spec.dtype)
     return found
 

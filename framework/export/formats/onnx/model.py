@@ -85,7 +85,10 @@ def export_onnx(
 
 
 def build_graph(
-    fn: Function, weights: Mapping[str, Any], inputs: Mapping[str, TensorSpec], constraints: Sequence[str] = ()
+    fn: Function,
+    weights: Mapping[str, Any],
+    inputs: Mapping[str, TensorSpec],
+    constraints: Sequence[str] = (),
 ) -> Graph:
     """The graph of a function of weights and inputs. Raises: as `export_onnx`."""
     arguments = symbolic_arguments(inputs, constraints)
@@ -193,9 +196,10 @@ def write_onnx(model: onnx.ModelProto, path: str | Path, most_bytes: int = MOST_
     """
     onnx, path = import_onnx(), Path(path)
     data = path.with_name(path.name + ".data")
-    with disk_errors(path, model.ByteSize()), tempfile.TemporaryDirectory(
-        prefix=f".{path.name}.", dir=path.parent
-    ) as work:
+    with (
+        disk_errors(path, model.ByteSize()),
+        tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as work,
+    ):
         made = Path(work) / path.name
         if model.ByteSize() > most_bytes:
             onnx.save_model(
@@ -216,4 +220,3 @@ def move_files(files: Sequence[Path], folder: Path) -> list[Path]:
     for file in files:
         os.replace(file, folder / file.name)
     return [folder / file.name for file in files]
-

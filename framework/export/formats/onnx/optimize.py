@@ -175,4 +175,3 @@ def _replaced(graph: Graph, name: str | None, array: np.ndarray, counts: Counter
     made = graph.constant(array, graph.unique("folded"))
     counts[made] = 1
     return made
-

@@ -79,7 +79,12 @@ def _softmax(eqn: JaxprEqn, made: dict[Any, JaxprEqn]) -> Match | None:
     most = _maker(difference.invars[1], made)
     if most is not None and _is(most, "max") and isinstance(most.invars[0], Literal):
         most = _maker(most.invars[1], made)
-    if most is None or not _is(most, "reduce_max") or most.invars[0] is not x or most.params["axes"] != (axis,):
+    if (
+        most is None
+        or not _is(most, "reduce_max")
+        or most.invars[0] is not x
+        or most.params["axes"] != (axis,)
+    ):
         return None
 
     def emit(c: Converter, eqn: JaxprEqn, value: Value) -> Value:
@@ -109,7 +114,8 @@ def _mean(eqn: JaxprEqn, made: dict[Any, JaxprEqn]) -> Match | None:
         value = c.spread(value, x.aval.shape)  # type: ignore[attr-defined]
         places = {value.order[axis] for axis in axes}
         if keepdims and len(value.shape) == 4 and places == {2, 3}:
-            return c.value(c.graph.add("GlobalAveragePool", c.tensor(value)), eqn.outvars[0].aval, value.order
+            return c.value(
+                c.graph.add("GlobalAveragePool", c.tensor(value)), eqn.outvars[0].aval, value.order
             )
         return c.reduce("ReduceMean", value, axes, eqn.outvars[0].aval, keepdims)
 

@@ -32,7 +32,12 @@ def _cond(c: Converter, eqn: JaxprEqn, which: Value, *args: Value) -> list[Value
 
 
 def _branch(
-    c: Converter, eqn: JaxprEqn, which: str, dtype: Any, branches: list[tuple[int, Any]], args: Sequence[Value]
+    c: Converter,
+    eqn: JaxprEqn,
+    which: str,
+    dtype: Any,
+    branches: list[tuple[int, Any]],
+    args: Sequence[Value],
 ) -> list[str]:
     """One If for two branches, and one in the other for more."""
     (number, first), *others = branches
@@ -45,9 +50,7 @@ def _branch(
         body = c.body()
         finish(body, _branch(body, eqn, which, dtype, part, args), avals_of(eqn.outvars))
         bodies.append(body.graph)
-    return c.graph.add_many(
-        "If", len(eqn.outvars), is_first, then_branch=bodies[0], else_branch=bodies[1]
-    )
+    return c.graph.add_many("If", len(eqn.outvars), is_first, then_branch=bodies[0], else_branch=bodies[1])
 
 
 def finish(body: Converter, names: Sequence[str], avals: Sequence[Any]) -> None:
@@ -103,9 +106,7 @@ def _while(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
     moved = body.run(step, step_constants, [*of_body, *inside])
     if on.shape:
         mask = going(body, inside)
-        moved = [
-            _chosen(body, mask, new, old, aval) for new, old, aval in zip(moved, inside, avals)
-        ]
+        moved = [_chosen(body, mask, new, old, aval) for new, old, aval in zip(moved, inside, avals)]
     names = [body.plain(value, aval.shape) for value, aval in zip(moved, avals)]
     again = going(body, [body.value(name, aval) for name, aval in zip(names, avals)])
     finish(body, [_any(body, again)], [Abstract((), np.bool_)])
@@ -179,5 +180,3 @@ def _count(c: Converter, eqn: JaxprEqn, fixed: Sequence[Value], begin: list[str]
         back = (g.integers(-1), g.integers(np.iinfo(np.int64).min), g.integers(0), g.integers(-1))
         made = [*made[:carries], *(g.add("Slice", name, *back) for name in made[carries:])]
     return _outputs(c, made, eqn.outvars)
-
-

@@ -157,7 +157,9 @@ def _pow(c: Converter, eqn: JaxprEqn, x: Value, y: Value) -> Value:
 
 @primitive("exp2")
 def _exp2(c: Converter, eqn: JaxprEqn, x: Value) -> Value:
-    return c.elementwise("Exp", [c.elementwise("Mul", (x, c.scalar(math.log(2), x.dtype)), out_aval(eqn))], out_aval(eqn))
+    return c.elementwise(
+        "Exp", [c.elementwise("Mul", (x, c.scalar(math.log(2), x.dtype)), out_aval(eqn))], out_aval(eqn)
+    )
 
 
 @primitive("log1p")
@@ -208,7 +210,9 @@ def _round(c: Converter, eqn: JaxprEqn, x: Value) -> Value:
     if "EVEN" in str(eqn.params["rounding_method"]).upper():
         return c.elementwise("Round", [x], aval)
     away = c.elementwise("Add", (c.elementwise("Abs", [x], aval), c.scalar(0.5, x.dtype)), aval)
-    return c.elementwise("Mul", (c.elementwise("Sign", [x], aval), c.elementwise("Floor", [away], aval)), aval)
+    return c.elementwise(
+        "Mul", (c.elementwise("Sign", [x], aval), c.elementwise("Floor", [away], aval)), aval
+    )
 
 
 @primitive("is_finite")
@@ -260,7 +264,13 @@ def _select_n(c: Converter, eqn: JaxprEqn, which: Value, *cases: Value) -> Value
 
 
 @primitive(
-    "stop_gradient", "copy", "copy_p", "optimization_barrier", "reduce_precision", "sharding_constraint", "pvary"
+    "stop_gradient",
+    "copy",
+    "copy_p",
+    "optimization_barrier",
+    "reduce_precision",
+    "sharding_constraint",
+    "pvary",
 )
 def _as_it_is(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
     return list(args)

@@ -226,7 +226,11 @@ def _avg_pool2d(c: Converter, eqn: JaxprEqn, x: Value) -> Value | None:
 @function("_layer_norm")
 def _layer_norm(c: Converter, eqn: JaxprEqn, x: Value, *affine: Value) -> Value | None:
     sums = next(equations(eqn, "reduce_sum"), None)
-    if sums is None or x.dtype != np.float32 or any(is_symbolic(x.shape[axis]) for axis in sums.params["axes"]):
+    if (
+        sums is None
+        or x.dtype != np.float32
+        or any(is_symbolic(x.shape[axis]) for axis in sums.params["axes"])
+    ):
         return None
     epsilon = _epsilon(eqn)
     names = [var for var in closed(eqn.params["jaxpr"])[0].debug_info.arg_names]

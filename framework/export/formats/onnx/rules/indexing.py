@@ -65,8 +65,10 @@ def _gather(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value | No
     x, indices = whole(c, eqn, x), whole(c, eqn, indices, 1)
     indexed, batched = list(numbers.start_index_map), list(numbers.operand_batching_dims)
     limits = [x.shape[axis] - sizes[axis] for axis in indexed]
-    if len(indices.shape) == 1 and indices.is_constant and in_bounds(indices, limits) | (
-        mode_of(eqn) == "PROMISE_IN_BOUNDS"
+    if (
+        len(indices.shape) == 1
+        and indices.is_constant
+        and in_bounds(indices, limits) | (mode_of(eqn) == "PROMISE_IN_BOUNDS")
     ):
         return _known_slice(c, eqn, x, indices)
     if len(indices.shape) == 1 and mode_of(eqn) != "FILL_OR_DROP":
@@ -80,8 +82,12 @@ def _gather(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value | No
     safe, inside = indices, None
     if mode_of(eqn) != "PROMISE_IN_BOUNDS" and not in_bounds(indices, limits):
         most = size_vector(c, limits)
-        most = c.reshape_value(convert(c, most, indices.dtype), [1] * (len(indices.shape) - 1) + [len(limits)])
-        safe = c.elementwise("Max", (indices, c.scalar(0, indices.dtype)), Abstract(indices.shape, indices.dtype))
+        most = c.reshape_value(
+            convert(c, most, indices.dtype), [1] * (len(indices.shape) - 1) + [len(limits)]
+        )
+        safe = c.elementwise(
+            "Max", (indices, c.scalar(0, indices.dtype)), Abstract(indices.shape, indices.dtype)
+        )
         safe = c.elementwise("Min", (safe, most), Abstract(indices.shape, indices.dtype))
         if mode_of(eqn) == "FILL_OR_DROP":
             inside = c.elementwise("Equal", (safe, indices), Abstract(indices.shape, np.bool_))
@@ -117,7 +123,9 @@ def _slice_at(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value:
 def _gather_elements(c: Converter, eqn: JaxprEqn, x: Value, indices: Value) -> Value | None:
     """take_along_axis: every axis but one is a batch of both, in the same place."""
     numbers, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
-    if len(numbers.start_index_map) != 1 or tuple(numbers.collapsed_slice_dims) != tuple(numbers.start_index_map):
+    if len(numbers.start_index_map) != 1 or tuple(numbers.collapsed_slice_dims) != tuple(
+        numbers.start_index_map
+    ):
         return None
     (axis,) = numbers.start_index_map
     others = tuple(i for i in range(len(x.shape)) if i != axis)
@@ -180,9 +188,7 @@ def _gather_rows(c: Converter, eqn: JaxprEqn, x: Value, indices: Value, rest: li
         made = fresh(x.dtype, name, shape)
         missing = [("x", axis) for axis in indexed if axis not in (*kept, *numbers.collapsed_slice_dims)]
         given, made = given + missing, c.reshape_value(made, [*shape, *[1] * len(missing)])
-    offset = [
-        axis for axis in range(len(x.shape)) if axis not in (*numbers.collapsed_slice_dims, *batched)
-    ]
+    offset = [axis for axis in range(len(x.shape)) if axis not in (*numbers.collapsed_slice_dims, *batched)]
     outside = [i for i in range(len(aval.shape)) if i not in numbers.offset_dims]
     wanted: list[tuple[str, int]] = [("", 0)] * len(aval.shape)
     for i, axis in zip(numbers.offset_dims, offset):
@@ -245,15 +251,18 @@ def _dynamic_update_slice(c: Converter, eqn: JaxprEqn, x: Value, update: Value, 
     x, update = whole(c, eqn, x), whole(c, eqn, update, 1)
     axes = [axis for axis in range(len(x.shape)) if not same(update.shape[axis], x.shape[axis])]
     lows = [start_of(c, starts[axis], x.shape[axis], update.shape[axis]) for axis in axes]
-    name = write(c, c.tensor(x), c.arrange(update, x.order), [x.order[axis] for axis in axes], lows, [
-        update.shape[axis] for axis in axes
-    ])
+    name = write(
+        c,
+        c.tensor(x),
+        c.arrange(update, x.order),
+        [x.order[axis] for axis in axes],
+        lows,
+        [update.shape[axis] for axis in axes],
+    )
     return c.value(name, out_aval(eqn), x.order)
 
 
-def write(
-    c: Converter, x: str, update: str, axes: list[int], lows: list[str], sizes: list[Size]
-) -> str:
+def write(c: Converter, x: str, update: str, axes: list[int], lows: list[str], sizes: list[Size]) -> str:
     """x with `update` in it: what is before, the part with the update in its other axes, and what is behind."""
     if not axes:
         return update

@@ -43,7 +43,9 @@ def _rnn_scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value] | None:
     def arranged(array: np.ndarray) -> np.ndarray:
         return np.concatenate([array[i * hidden : (i + 1) * hidden] for i in order])
 
-    kernels = [c.graph.constant(arranged(w.elements)[None], f"{w.name}_gates" if w.name else None) for w in gates]
+    kernels = [
+        c.graph.constant(arranged(w.elements)[None], f"{w.name}_gates" if w.name else None) for w in gates
+    ]
     none = np.zeros(len(order) * hidden, np.float32)
     both = np.concatenate([arranged(none if b is None else b.elements) for b in biases])
     steps = (0, 1, 2) if settings["time_major"] else (1, 0, 2)  # to [T, N, in]

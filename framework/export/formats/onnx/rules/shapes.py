@@ -192,5 +192,3 @@ def _tile(c: Converter, eqn: JaxprEqn, x: Value) -> Value:
     x = c.spread(x, eqn.invars[0].aval.shape)  # type: ignore[attr-defined]
     repeats = [eqn.params["reps"][axis] for axis in inverse(x.order)]
     return c.value(c.graph.add("Tile", c.tensor(x), c.graph.sizes(repeats)), out_aval(eqn), x.order)
-
-

@@ -70,7 +70,9 @@ def pool(c: Converter, eqn: JaxprEqn, x: Value, mean: bool = False, exclusive: b
     }
     if kind == "reduce_window_sum":
         count = 0 if exclusive else 1
-        name = c.graph.add("AveragePool", name, count_include_pad=count if any(map(any, around)) else None, **attributes)
+        name = c.graph.add(
+            "AveragePool", name, count_include_pad=count if any(map(any, around)) else None, **attributes
+        )
         if not mean:
             name = c.graph.add("Mul", name, c.graph.constant(np.asarray(math.prod(taps), x.dtype)))
     else:
