@@ -38,8 +38,8 @@ def parser() -> argparse.ArgumentParser:
         "--format",
         choices=["artifact", "onnx", "pdparams"],
         default="artifact",
-        help="onnx: the artifact with the program as model.onnx in it, of each stage of a pipeline; pdparams: the weights "
-        "alone, under the names of Paddle's network, for paddle.load",
+        help="onnx: the artifact with the program as model.onnx in it, of each stage of a pipeline; pdparams: the "
+        "weights alone, under the names of Paddle's network, for paddle.load",
     )
     made.add_argument(
         "--opset", type=int, default=18, help="of --format onnx: version of the operators, 18 or more"

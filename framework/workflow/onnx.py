@@ -101,6 +101,7 @@ def with_onnx(options: OnnxOptions | None, file: OnnxFile) -> tuple[OnnxFile, ..
     """The formats of an artifact: the file, if options ask for it."""
     if options is None:
         return ()
+    file = replace(file, options=options)
     if options.layout == "NCHW" and not any(map(file._is_turned, file.specs.values())):
         raise ConfigError(
             "this model takes no images",
@@ -108,7 +109,7 @@ def with_onnx(options: OnnxOptions | None, file: OnnxFile) -> tuple[OnnxFile, ..
             received=f"NCHW for inputs {', '.join(file.specs)}",
             allowed="NHWC, the default, which leaves inputs as they are",
         )
-    return (replace(file, options=options),)
+    return (file,)
 
 
 def draw_input(name: str, shape: tuple[int, ...], feed: Feed, rng: np.random.Generator) -> np.ndarray | None:

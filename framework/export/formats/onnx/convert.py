@@ -25,7 +25,10 @@ _FRAMEWORK = Path(__file__).resolve().parents[3]
 _JAX = Path(jax.__file__).resolve().parent
 _CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 _INLINED = frozenset(
-    ["jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "checkpoint", "remat", "remat2"]
+    [
+        *("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"),
+        *("custom_vjp_call_jaxpr", "checkpoint", "remat", "remat2"),
+    ]
 )
 # A constant that is computed here stands in the file; one that grows by more than this is computed when it runs.
 _MOST_GROWTH = 1 << 22

@@ -114,7 +114,7 @@ class Graph:
         if self is not self.root:
             return self.root.sizes(sizes)
         parts: list[str] = []
-        for symbolic, run in itertools.groupby(sizes, is_symbolic):
+        for symbolic, run in ((key, list(run)) for key, run in itertools.groupby(sizes, is_symbolic)):
             parts += [self.size(size) for size in run] if symbolic else [self.integers(*map(int, run))]
         return parts[0] if len(parts) == 1 else self.root.add("Concat", *parts, axis=0)
 

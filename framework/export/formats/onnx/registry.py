@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
-
-from jax.extend.core import JaxprEqn
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from framework.export.formats.onnx.convert import Converter
     from framework.export.formats.onnx.values import Value
 
 
-class Rule(Protocol):
-    """Adds the nodes of an equation; returns the values of its outputs, or None where it does not apply."""
-
-    def __call__(self, c: Converter, eqn: JaxprEqn, *args: Value) -> Value | Sequence[Value] | None: ...
-
+# Adds the nodes of an equation: (converter, equation, *values of its inputs) -> the values of its outputs, or None
+# where it does not apply.
+Rule = Callable[..., "Value | Sequence[Value] | None"]
 
 PRIMITIVES: dict[str, Rule] = {}
 FUNCTIONS: dict[str, Rule] = {}

@@ -236,7 +236,7 @@ def _atan2(c: Converter, eqn: JaxprEqn, y: Value, x: Value) -> Value:
     far = c.elementwise("Div", (c.elementwise("Sub", (length, x), aval), safe_y), aval)
     total = c.elementwise("Add", (length, x), aval)
     none = c.elementwise("Equal", (total, zero), truth)
-    near = c.elementwise("Div", (y, c.where(none, c.scalar(1, x.dtype), total), aval), aval)
+    near = c.elementwise("Div", (y, c.where(none, c.scalar(1, x.dtype), total, aval)), aval)
     angle = c.elementwise("Atan", [c.where(left, far, near, aval)], aval)
     angle = c.elementwise("Add", (angle, angle), aval)
     straight = c.where(left, c.scalar(math.pi, x.dtype), zero, aval)

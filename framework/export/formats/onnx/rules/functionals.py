@@ -181,7 +181,7 @@ def _conv2d(c: Converter, eqn: JaxprEqn, x: Value, weight: Value, *bias: Value) 
 def _conv2d_transpose(c: Converter, eqn: JaxprEqn, x: Value, weight: Value, *bias: Value) -> Value | None:
     """With the weight as it is: [in, out / groups, kh, kw]."""
     conv = next(equations(eqn, "conv_general_dilated"), None)
-    _, per_group, *kernel = weight.shape
+    kernel = weight.shape[2:]
     strides, dilation, groups = kernel, [1, 1], 1  # as of windows that do not overlap
     pads, extra = [(0, 0), (0, 0)], [0, 0]
     if conv is not None:
@@ -233,7 +233,7 @@ def _layer_norm(c: Converter, eqn: JaxprEqn, x: Value, *affine: Value) -> Value 
     ):
         return None
     epsilon = _epsilon(eqn)
-    names = [var for var in closed(eqn.params["jaxpr"])[0].debug_info.arg_names]
+    names = closed(eqn.params["jaxpr"])[0].debug_info.arg_names or ()
     if epsilon is None or len(names) != 1 + len(affine):
         return None
     x, axes = whole(c, eqn, x), sums.params["axes"]

@@ -24,7 +24,7 @@ _OPERATORS = {
 @function("_rnn_scan")
 def _rnn_scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value] | None:
     settings = described(eqn, "rnn")
-    names = closed(eqn.params["jaxpr"])[0].debug_info.arg_names
+    names = closed(eqn.params["jaxpr"])[0].debug_info.arg_names or ()
     if settings is None or len(names) != len(args) or args[0].dtype != np.float32:
         return None
     given = {name: whole(c, eqn, arg, i) for i, (name, arg) in enumerate(zip(names, args))}
