@@ -27,7 +27,7 @@ from framework.workflow.onnx import OnnxFile, OnnxOptions, with_onnx
 from framework.workflow.weights import load_model, resolve_weights
 
 
-class _ExportedModel(nn.Layer):
+class ExportedModel(nn.Layer):
     """A model with its task's inference around it: what is exported."""
 
     def __init__(self, model: nn.Layer, task: Task, order: tuple[str, ...]) -> None:
@@ -159,7 +159,7 @@ def export_config(
     domain = find_domain(experiment.domain)
     if experiment.pipeline is not None:
         return _export_pipeline(experiment, experiment.pipeline, config, resolved(tree), input_shape, onnx)
-    experiment = _settle_predict_options(experiment)
+    experiment = settle_predict_options(experiment)
     if input_shape is not None:
         experiment = with_input_shape(experiment, tuple(input_shape))
     prepared = domain.prepare_export(experiment)
@@ -205,7 +205,7 @@ def _needed_imports(experiment: Experiment) -> dict[str, list[str]]:
     return {"imports": needed} if needed else {}
 
 
-def _settle_predict_options(experiment: Experiment) -> Experiment:
+def settle_predict_options(experiment: Experiment) -> Experiment:
     """The experiment whose `predict` has the transforms and buckets of `data.eval` where it names none."""
     predict, loader = experiment.predict, experiment.data.eval
     if predict.transforms is None:
@@ -298,7 +298,7 @@ def model_artifact(
     """
     transforms = tuple(transforms)
     check_transforms(model, transforms)
-    whole = _ExportedModel(fold_norms(reparameterize(model)), task, tuple(specs))
+    whole = ExportedModel(fold_norms(reparameterize(model)), task, tuple(specs))
     programs: dict[str, Any] = {}
     weights: dict[str, Any] = {}
     for precision in precisions:
