@@ -14,7 +14,7 @@ from framework import nn
 from framework.core.errors import ConfigError
 from framework.export import TensorSpec
 from framework.export.artifact import ONNX
-from framework.export.formats.onnx.check import Feed, export_file, import_onnxruntime
+from framework.export.formats.onnx.check import NamedArrays, export_file, import_onnxruntime
 from framework.export.formats.onnx.model import MOST_BYTES, OPSET, import_onnx
 from framework.export.program import layer_function
 
@@ -112,9 +112,13 @@ def with_onnx(options: OnnxOptions | None, file: OnnxFile) -> tuple[OnnxFile, ..
     return (file,)
 
 
-def draw_input(name: str, shape: tuple[int, ...], feed: Feed, rng: np.random.Generator) -> np.ndarray | None:
-    """What inputs of whole numbers are in the comparison: numbers of words, and sizes of whole images."""
+def draw_input(
+    name: str, shape: tuple[int, ...], feed: NamedArrays, rng: np.random.Generator
+) -> np.ndarray | None:
+    """What is in the comparison where plain noise would say little: images, numbers of words, sizes of whole images."""
     image = feed.get("image")
+    if name == "image" and len(shape) == 4:
+        return _draw_image(shape, rng)
     if name in ("input_ids", "pair_ids"):
         return rng.integers(1, 50, shape)
     if name == "positions":
@@ -124,3 +128,14 @@ def draw_input(name: str, shape: tuple[int, ...], feed: Feed, rng: np.random.Gen
         height, width = image.shape[1:3] if channels_last else image.shape[2:4]
         return np.broadcast_to(np.array([height, width] if name == "size" else width), shape)
     return None
+
+
+def _draw_image(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Blocks of colours with noise on them, 0 to 255: on noise alone a network sees the same everywhere, and which of
+    many equal scores is the best is up to rounding."""
+    axes = (1, 2) if shape[3] in (1, 3) else (2, 3)
+    coarse = [-(-size // 16) if axis in axes else size for axis, size in enumerate(shape)]
+    image = rng.integers(20, 236, coarse)
+    for axis in axes:
+        image = np.repeat(image, 16, axis).take(np.arange(shape[axis]), axis)
+    return image + rng.integers(-20, 20, shape)

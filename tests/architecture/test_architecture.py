@@ -124,6 +124,8 @@ ONLY_HERE = {
     "tensorboardX": ("framework/engine/loggers.py",),
     "visualdl": ("framework/engine/loggers.py",),
     "wandb": ("framework/engine/loggers.py",),
+    "onnx": ("framework/export/formats/onnx/",),  # read by our own reader, written by the package
+    "onnxruntime": ("framework/export/formats/onnx/",),
     "faster_coco_eval": ("detection/metrics.py",),
     "scipy": ("detection/assigners/hungarian.py", "detection/tracking/"),
     "orbax": ("framework/io/sharded.py",),

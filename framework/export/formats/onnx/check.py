@@ -29,8 +29,8 @@ from framework.export.program import TensorSpec, symbolic_arguments
 from framework.nn.functional.lowering import platform_scope
 
 Sizes = dict[str, int]
-Feed = Mapping[str, np.ndarray]
-Draw = Callable[[str, tuple[int, ...], Feed, np.random.Generator], "np.ndarray | None"]
+NamedArrays = Mapping[str, np.ndarray]
+Draw = Callable[[str, tuple[int, ...], NamedArrays, np.random.Generator], "np.ndarray | None"]
 TOLERANCE = 1e-4  # of the largest value of an output
 LEAST_SCALE = (
     1e-2  # in its place where that is less, as of probabilities that are all almost 0: a millionth then
@@ -136,7 +136,7 @@ def compare(
     *,
     constraints: Sequence[str] = (),
     draw: Draw | None = None,
-    run: Callable[[Feed], Feed] | None = None,
+    run: Callable[[NamedArrays], NamedArrays] | None = None,
 ) -> list[Difference]:
     """The differences of every output, on two sizes of every symbol. `run` is another engine than ONNX Runtime."""
     run = onnxruntime_runner(file) if run is None else run
@@ -157,7 +157,9 @@ def compare(
     return found
 
 
-def _differences(wanted: Feed, got: Feed, shapes: dict[str, tuple[int, ...]]) -> list[Difference]:
+def _differences(
+    wanted: NamedArrays, got: NamedArrays, shapes: dict[str, tuple[int, ...]]
+) -> list[Difference]:
     """Of every output; ranked rows that rounding puts into another order are compared as sets."""
     found = {name: _difference(name, shapes, want, got[name]) for name, want in wanted.items()}
     lead = wanted[RANKED].shape[:2] if RANKED in wanted else ()
@@ -183,14 +185,14 @@ def unmatched_rows(wanted: Sequence[np.ndarray], got: Sequence[np.ndarray]) -> f
     return float((apart > 1).mean()) if apart.size else 0.0
 
 
-def onnxruntime_runner(file: Path) -> Callable[[Feed], Feed]:
+def onnxruntime_runner(file: Path) -> Callable[[NamedArrays], NamedArrays]:
     """Runs a file in ONNX Runtime on the CPU."""
     runtime = import_onnxruntime()
     session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     known = {one.name for one in session.get_inputs()}
     outputs = [one.name for one in session.get_outputs()]
 
-    def run(feed: Feed) -> Feed:
+    def run(feed: NamedArrays) -> NamedArrays:
         return dict(zip(outputs, session.run(None, {k: v for k, v in feed.items() if k in known})))
 
     return run
