@@ -36,8 +36,8 @@ from framework.workflow.export import ExportedModel, settle_predict_options
 from framework.workflow.onnx import draw_input
 
 REPO = Path(__file__).resolve().parents[2]
-# Factors of drawn kernels, by what is in the name: with smaller ones these networks answer the same for every image, and
-# which of many equal detections are the best is up to rounding.
+# Factors of drawn kernels, by what is in the name: with smaller ones these networks answer the same for every image,
+# and which of many equal detections are the best is up to rounding.
 GAINS = {"picodet": 2.0, "yolox": 1.6}
 # Configurations, or stages of them, that have no ONNX file, and why.
 WITHOUT_ONNX: dict[str, str] = {}

@@ -29,6 +29,7 @@ def same(a: Size, b: Size) -> bool:
 
 
 def same_shape(a: Sequence[Size], b: Sequence[Size]) -> bool:
+    """Whether all sizes are, for all values of their symbols."""
     return len(a) == len(b) and all(map(same, a, b))
 
 
@@ -67,6 +68,7 @@ class Value:
 
 
 def constant(array: Any, name: str = "") -> Value:
+    """An array that is known while the graph is made; with a name it is written under it."""
     array = np.asarray(array)
     return Value(array.shape, array.dtype, name, tuple(range(array.ndim)), array)
 

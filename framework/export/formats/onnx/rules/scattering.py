@@ -124,6 +124,7 @@ def _known_place(
 
 
 def fresh_like(x: Value, name: str) -> Value:
+    """A tensor that lies as the one of a value does."""
     return Value(x.shape, x.dtype, name, x.order)
 
 
