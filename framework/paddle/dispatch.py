@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeAlias, overload
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
@@ -34,7 +35,7 @@ from framework.paddle.mode import mode
 from framework.paddle.random import default_generator
 from framework.paddle.tape import Cotangent, Node, edge_of
 from framework.paddle.tensor import Tensor, as_array, wrap
-from framework.paddle.x64 import enter_x64, leave_x64
+from framework.paddle.x64 import enter_x64, leave_x64, x64
 
 Array: TypeAlias = jax.Array
 Arrays: TypeAlias = Sequence[jax.Array]
@@ -44,6 +45,8 @@ P = ParamSpec("P")
 KEY = object()  # stands for a random key among the inputs until the operation runs
 _new = object.__new__
 _PLAIN = frozenset((float, int, bool, complex))
+_numbers: dict[float, jax.Array] = {}
+_NUMBERS = 256  # kept at a time
 
 
 @functools.cache
@@ -55,17 +58,21 @@ def _compile_options() -> dict[str, Any] | None:
 
 class Program:
     """A function compiled with the options of the device. jax takes options for a whole program alone, so what is
-    called while another program is traced is `inner`, without them."""
+    called while another program is traced is `inner`, without them. `in_place` writes into the memory of the inputs
+    whose numbers are `replaced`, which are gone afterwards."""
 
-    __slots__ = ("inner", "outer")
+    __slots__ = ("in_place", "inner", "outer")
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], replaced: Sequence[int] = ()) -> None:
         self.inner = jax.jit(function)
         self.outer = jax.jit(function, compiler_options=_compile_options())
+        self.in_place = self.outer
+        if replaced:
+            self.in_place = jax.jit(function, compiler_options=_compile_options(), donate_argnums=replaced)
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, *values: Any, in_place: bool = False) -> Any:
         try:
-            return self.outer(*values)
+            return (self.in_place if in_place else self.outer)(*values)
         except ValueError as error:
             if not is_nested(error):
                 raise
@@ -279,6 +286,8 @@ def execute(compiled: Compiled, args: Sequence[object]) -> Any:
             values.append(arg._value)
             if not arg.stop_gradient:
                 wanted = True
+        elif arg.__class__ is float and mode.watcher is None:
+            values.append(_number(arg))
         elif arg.__class__ in _PLAIN or arg is None:
             values.append(arg)
         else:
@@ -297,6 +306,23 @@ def execute(compiled: Compiled, args: Sequence[object]) -> Any:
     tensor = _new(Tensor)  # wrap, without the call: this is the path of every operation without gradients
     tensor._value = out
     return tensor
+
+
+def _number(number: float) -> Any:
+    """A number as an array of weak type, kept for the next call: handing over a Python number costs 5 microseconds.
+
+    Integers are handed over: positions in a loop change with every call.
+    """
+    found = _numbers.get(number)
+    if found is not None:
+        return found
+    if number == 0 or number != number:  # 0.0 equals -0.0, and nan not even itself
+        return number
+    if len(_numbers) >= _NUMBERS:
+        _numbers.clear()
+    with x64(), jax.ensure_compile_time_eval():
+        _numbers[number] = jnp.asarray(number)
+    return _numbers[number]
 
 
 def _recorded(compiled: Compiled, args: Sequence[object], values: list[Any]) -> Any:
@@ -321,9 +347,10 @@ def _recorded(compiled: Compiled, args: Sequence[object], values: list[Any]) -> 
     edges = [edge_of(a) for a, m in zip(args, mask, strict=True) if m]  # type: ignore[arg-type]
     node = OperationNode(compiled, values, mask, edges, outs, pullback)
     tensors = []
+    live = any([value.dtype in INEXACT for value in outs])  # positions beside values have a history too
     for index, value in enumerate(outs):
         tensor = wrap(value)
-        if value.dtype in INEXACT:
+        if live:
             tensor._node, tensor._index, tensor.stop_gradient = node, index, False
         tensors.append(tensor)
     return tuple(tensors) if multiple else tensors[0]

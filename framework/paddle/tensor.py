@@ -7,8 +7,9 @@ become methods of this class in framework/paddle/methods.py.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -340,3 +341,18 @@ def _holds_tensors(value: Any) -> bool:
     while isinstance(value, list | tuple) and value:
         value = value[0]
     return isinstance(value, Tensor)
+
+
+def _references(tensor: Tensor) -> int:
+    return sys.getrefcount(tensor.__dict__["_value"])
+
+
+_ALONE = _references(wrap(cast(jax.Array, np.zeros(()))))
+
+
+def is_only_holder(tensor: Tensor) -> bool:
+    """Whether nothing but the Tensor refers to its array, so that a program may put its result in the same memory.
+
+    Views of numpy do not count: jax copies where one exists.
+    """
+    return _references(tensor) <= _ALONE and not isinstance(tensor._value, Tracer)

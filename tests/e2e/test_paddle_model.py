@@ -65,7 +65,7 @@ export: {{inputs: {{image: {{shape: [n, 32, 32, 3], dtype: uint8}}}}}}
 
 
 def draw_shapes(folder: Path, count: int) -> None:
-    """Pictures [32, 32] of one vertical bar or one dot on grey, a folder of each."""
+    """Images [32, 32] of one vertical bar or one dot on grey, a folder of each."""
     random = np.random.default_rng(0)
     for name, height in (("bar", 12), ("dot", 4)):
         (folder / name).mkdir(parents=True)

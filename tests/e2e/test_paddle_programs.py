@@ -59,9 +59,10 @@ def test_the_guide_to_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_a_program(program: str, shared: Path, tmp_path: Path) -> None:
     found = in_process_of_its_own(tmp_path, program, OAR_SHARED=str(shared))
     assert_as_paddle(program, found)
-    for name in [name for name in found if name == "loss"]:
-        assert all(map(math.isfinite, found[name]))
-        assert np.mean(found[name][-3:]) < np.mean(found[name][:3])
+    loss = REFERENCE[program]["values"].get("loss")
+    if loss is not None and np.mean(loss[-3:]) < np.mean(loss[:3]):  # an actor's loss need not fall
+        assert all(map(math.isfinite, found["loss"]))
+        assert np.mean(found["loss"][-3:]) < np.mean(found["loss"][:3])
 
 
 @pytest.mark.slow

@@ -221,7 +221,7 @@ def shard_tensor(
         tensor = data if not data.stop_gradient or data.persistable else wrap(data._value)
     else:
         tensor = wrap(as_array(data, dtype))
-    tensor._value = jax.device_put(tensor._value, _sharding(mesh, placements, tensor.ndim))
+    tensor._value = _put(tensor, mesh, placements)
     if stop_gradient is not None:
         tensor.stop_gradient = stop_gradient
     return tensor
@@ -229,7 +229,12 @@ def shard_tensor(
 
 def reshard(dist_tensor: Tensor, mesh: ProcessMesh, placements: Sequence[Placement]) -> Tensor:
     """The same values, cut otherwise."""
-    return wrap(jax.device_put(dist_tensor._value, _sharding(mesh, placements, dist_tensor.ndim)))
+    return wrap(_put(dist_tensor, mesh, placements))
+
+
+def _put(tensor: Tensor, mesh: ProcessMesh, placements: Sequence[Placement]) -> jax.Array:
+    """The array on the mesh, in memory of its own: an optimizer may write into that of a Tensor that it moves."""
+    return jax.device_put(tensor._value, _sharding(mesh, placements, tensor.ndim), may_alias=False)
 
 
 def dtensor_from_fn(

@@ -36,7 +36,7 @@ from framework.paddle.mode import mode
 from framework.paddle.nn.layer import Layer
 from framework.paddle.random import TracedKeys, default_generator
 from framework.paddle.tape import Cotangent, Node, _Gradients, _walk, _Wanted, attach, edge_of
-from framework.paddle.tensor import Tensor, wrap
+from framework.paddle.tensor import Tensor, is_only_holder, wrap
 from framework.paddle.watch import watching
 from framework.paddle.x64 import enter_x64, leave_x64, x64
 
@@ -279,8 +279,10 @@ class StaticProgram:
         self.avals_out = [shape_and_type(v) for v in jaxpr.out_avals[: run.count]]
         inputs = [*[inner.invars[i] for i in used], inner.invars[count]]
         primal = inner.outvars[: run.count]
+        changed = {id(c.slot) for c in self.changes if c.output is not None and not c.is_grad}
+        self.replaced = [i for i, slot in enumerate(self.slots) if id(slot) in changed]
         self.forward, self.split = _split(
-            jaxpr, inputs, inner.invars[count + 1 :], primal, inner.outvars[run.count :]
+            jaxpr, inputs, inner.invars[count + 1 :], primal, inner.outvars[run.count :], self.replaced
         )
         self.whole: Compiled | None = None
         if live:
@@ -307,6 +309,7 @@ class StaticProgram:
 
     def __call__(self, tensors: Sequence[Tensor], args: Sequence[Tensor]) -> Any:
         """Run on the Tensors that `fits` gave: sets what the function sets, returns what it returns."""
+        alone = not self.live and all(is_only_holder(tensors[i]) for i in self.replaced)
         values: list[Any] = [t._value for t in tensors]
         values.append(default_generator.next_key() if self.random else np.zeros(2, np.uint32))
         node = None
@@ -316,7 +319,7 @@ class StaticProgram:
                 made = self.split.forward(*values)
                 node = StaticNode(self, values, made[len(self.outputs) :], tensors)
             else:
-                made = self.forward(*values)
+                made = self.forward(*values, in_place=alone)
         finally:
             leave_x64(before)
         results = [self._tensor(index, made[index], node) for index in range(len(self.outputs))]
@@ -384,13 +387,13 @@ def _closed(
     return ClosedJaxpr(Jaxpr(inner.constvars, inputs, outputs, equations, inner.effects, info), jaxpr.consts)
 
 
-def _program(jaxpr: ClosedJaxpr) -> Program:
+def _program(jaxpr: ClosedJaxpr, replaced: Sequence[int] = ()) -> Program:
     function = jaxpr_as_fun(jaxpr)
 
     def to_static(*values: Any) -> Any:
         return function(*values)
 
-    return Program(to_static)
+    return Program(to_static, replaced)
 
 
 def _split(
@@ -399,6 +402,7 @@ def _split(
     cotangents: Sequence[Any],
     primal: Sequence[Any],
     gradients: Sequence[Any],
+    replaced: Sequence[int],
 ) -> tuple[Program, Split | None]:
     dependent = set(cotangents)
     first, second = [], []
@@ -408,7 +412,7 @@ def _split(
             dependent.update(equation.outvars)
         else:
             first.append(equation)
-    forward = _program(_closed(jaxpr, inputs, primal, first))
+    forward = _program(_closed(jaxpr, inputs, primal, first), replaced)
     if not gradients:
         return forward, None
     constant = set(jaxpr.jaxpr.constvars)

@@ -16,7 +16,7 @@ from framework.optimizer.regularizer import WeightDecay
 from framework.paddle import tape
 from framework.paddle.mode import mode
 from framework.paddle.optimizer.lr import LRScheduler
-from framework.paddle.optimizer.program import Clipping, Part, Plan, update
+from framework.paddle.optimizer.program import Clipping, Part, Plan, update, update_in_place
 from framework.paddle.optimizer.rules import Rule, Slot
 from framework.paddle.optimizer.state import (
     Pair,
@@ -28,7 +28,7 @@ from framework.paddle.optimizer.state import (
 )
 from framework.paddle.regularizer import WeightDecayRegularizer
 from framework.paddle.symbol import Symbol
-from framework.paddle.tensor import Parameter, Tensor, as_array, wrap
+from framework.paddle.tensor import Parameter, Tensor, as_array, is_only_holder, wrap
 from framework.paddle.utils import unique_name
 from framework.paddle.x64 import enter_x64, leave_x64, x64
 
@@ -383,9 +383,12 @@ class Optimizer:
             }
             for (p, _), part, master in zip(pairs, plan.parts, masters, strict=True)
         ]
+        replaced = [p for p, _ in pairs] + [m for m in masters if m is not None]
+        replaced += [tensor for state in states for tensor in state.values()]
+        run = update_in_place if all(map(is_only_holder, replaced)) else update
         before = enter_x64(True)
         try:
-            moved, full, changed = update(
+            moved, full, changed = run(
                 plan,
                 [p._value for p, _ in pairs],
                 [grad for _, grad in pairs],

@@ -60,8 +60,7 @@ class Plan:
         return hash((self.parts, self.clips))
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def update(
+def _update(
     plan: Plan,
     params: Sequence[jax.Array],
     grads: Sequence[jax.Array],
@@ -98,6 +97,11 @@ def update(
         copies.append(None if master is None else new)
         changed.append(after)
     return moved, copies, changed
+
+
+update = jax.jit(_update, static_argnums=0)
+update_in_place = jax.jit(_update, static_argnums=0, donate_argnames=("params", "masters", "states"))
+"""As `update`, in the memory of what it replaces: the arrays given to it are gone afterwards."""
 
 
 def _wide(array: jax.Array) -> jax.Array:

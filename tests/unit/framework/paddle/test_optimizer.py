@@ -326,3 +326,26 @@ def test_plateau():
         schedule.step(metric)
         found.append(schedule())
     assert found == [1, 1, 0.5, 0.5, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_step_writes_into_the_memory_of_what_it_replaces_alone(compiled: bool) -> None:
+    net = paddle.nn.Linear(64, 64)
+    optimizer = paddle.optimizer.Adam(0.1, parameters=net.parameters())
+    x = paddle.ones([2, 64])
+
+    def train() -> None:
+        net(x).sum().backward()
+        optimizer.step()
+        optimizer.clear_grad()
+
+    step = paddle.jit.to_static(train) if compiled else train
+    step()
+    place = net.weight.value.unsafe_buffer_pointer()
+    step()
+    assert net.weight.value.unsafe_buffer_pointer() == place
+    held, array = net.weight.detach(), np.asarray(net.bias.value)
+    weight, bias = held.numpy().copy(), array.copy()
+    step()  # neither another Tensor nor a view of numpy sees it
+    assert np.array_equal(held.numpy(), weight) and np.array_equal(array, bias)
+    assert not np.allclose(net.weight.numpy(), weight) and not np.allclose(net.bias.numpy(), bias)
