@@ -1,6 +1,8 @@
-"""Write a model as an artifact, a folder that runs without the model's code, or as Paddle's weights.
+"""Write a model as an artifact, a folder that runs without the model's code, with an ONNX file in it if wanted; or as
+Paddle's weights.
 
 oar export -c pp_ocrv6_small --output_dir inference_model
+oar export -c pp_ocrv6_small --format onnx
 oar export -c <config> -o weights=<file> --input_shape 1 3 1024 512
 """
 
@@ -34,9 +36,19 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--format",
-        choices=["artifact", "pdparams"],
+        choices=["artifact", "onnx", "pdparams"],
         default="artifact",
-        help="pdparams: the weights alone, under the names of Paddle's network, for paddle.load",
+        help="onnx: the artifact with the program as model.onnx in it, of each stage of a pipeline; pdparams: the "
+        "weights alone, under the names of Paddle's network, for paddle.load",
+    )
+    made.add_argument(
+        "--opset", type=int, default=18, help="of --format onnx: version of the operators, 18 or more"
+    )
+    made.add_argument(
+        "--onnx_layout",
+        choices=["NHWC", "NCHW"],
+        default="NHWC",
+        help="of --format onnx: images as uint8 NHWC, or as float32 NCHW; values are 0 to 255 in both",
     )
     made.add_argument(
         "--names",
@@ -63,12 +75,18 @@ def _export(args: argparse.Namespace) -> int:
             f"wrote {export_pdparams(args.config, args.save_dir or args.output_dir or 'output', changes, names)}"
         )
         return 0
+    onnx = None
+    if args.format == "onnx":
+        from framework.workflow.onnx import OnnxOptions
+
+        onnx = OnnxOptions(args.opset, args.onnx_layout)
     folder = write_artifact(
         args.config,
         Path(args.save_dir or args.output_dir or "inference_model"),
         changes,
         args.input_shape,
         named=args.save_dir is None,
+        onnx=onnx,
     )
     print(f"wrote {folder}")
     return 0

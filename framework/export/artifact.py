@@ -5,6 +5,8 @@
       model.bfloat16.jaxexp    the same with bfloat16 dots, where the exporter was asked for it
       program_weights.safetensors   the weights as the programs take them: kernels of convolutions are HWIO, where a
                                checkpoint's model.safetensors has them OIHW
+      model.onnx               the program as ONNX with its weights, where the exporter was asked for it; beyond 2 GB
+                               they are in model.onnx.data
       tokenizer.json, …        what the transforms read
       infer_cfg.yml            inputs, outputs, preprocessing, postprocessing, labels, versions, sha256, provenance
       <stage>/…                artifacts of the stages of a pipeline
@@ -17,12 +19,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, Protocol, get_type_hints
 
 import jax
 import numpy as np
@@ -41,6 +44,10 @@ FORMAT = 2  # 1: weights in model.safetensors, other names of stages
 CONFIG = "infer_cfg.yml"
 WEIGHTS = "program_weights.safetensors"
 PRECISIONS = ("float32", "bfloat16")
+
+
+ONNX = "model.onnx"
+ONNX_FILES = (ONNX, f"{ONNX}.data")
 
 
 def program_file(precision: str) -> str:
@@ -86,6 +93,33 @@ class ArtifactSettings:
             raise ConfigError("buckets are lengths", received=list(self.buckets), allowed="1 or more of them")
 
 
+class FormatFiles(Protocol):
+    """A program in another format, which an artifact holds as files."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the files take."""
+        ...
+
+    def write(self, folder: Path) -> Sequence[Path]:
+        """Write the files into a folder that exists; returns where they are."""
+        ...
+
+
+@dataclass(frozen=True)
+class StoredFiles:
+    """Those of an artifact that was loaded, where they lie: they are not read, but by the engine that runs them."""
+
+    paths: tuple[Path, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(path.stat().st_size for path in self.paths)
+
+    def write(self, folder: Path) -> Sequence[Path]:
+        return [Path(shutil.copyfile(path, folder / path.name)) for path in self.paths]
+
+
 _HINTS = get_type_hints(ArtifactSettings)
 _NEEDED: Any = object()  # stands for no default
 
@@ -103,6 +137,8 @@ class Artifact:
     stages: dict[str, Artifact] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     """What the transforms read, by name: see `pack_assets`."""
+    formats: tuple[FormatFiles, ...] = ()
+    """The program in other formats: ONNX."""
     tree: Tree | None = None
     """The config as it was read: file and lines for messages."""
     folder: Path | None = None
@@ -112,6 +148,12 @@ class Artifact:
     def source(self) -> str:
         """What messages call it: the file of its config, or the name in it."""
         return str(self.config.get("name", "artifact")) if self.tree is None else self.tree.where.source
+
+    @property
+    def onnx_file(self) -> Path | None:
+        """The program as ONNX, where this artifact was loaded from a folder that has it."""
+        stored = [one for one in self.formats if isinstance(one, StoredFiles)]
+        return next((path for one in stored for path in one.paths if path.name == ONNX), None)
 
     def setting(
         self, key: str, hint: Any = None, default: Any = _NEEDED, packages: Sequence[str] = ()
@@ -185,6 +227,7 @@ class Artifact:
     def _size(self) -> int:
         """Bytes of its weights and files, without those of the programs."""
         own = sum(array.nbytes for array in self.weights.values()) + sum(map(len, self.files.values()))
+        own += sum(one.size for one in self.formats)
         return own + sum(stage._size() for stage in self.stages.values())
 
     def _replace(self, folder: Path) -> None:
@@ -216,6 +259,8 @@ class Artifact:
         for name, data in self.files.items():
             (folder / name).write_bytes(data)
             files[name] = _sha256(folder / name)
+        for one in self.formats:
+            files |= {path.name: _sha256(path) for path in one.write(folder)}
         for name, stage in self.stages.items():
             stage._write(folder / name)
         first = next(iter(self.programs.values()), None)
@@ -264,9 +309,11 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
     files = {
         name: read_bytes(folder / name, DATASET, "file of the artifact")
         for name in config["sha256"]
-        if name != WEIGHTS and not name.endswith((".jaxexp", ".onnx"))
+        if name not in (WEIGHTS, *ONNX_FILES) and not name.endswith(".jaxexp")
     }
-    return Artifact(config, programs, weights, found, files, tree, folder)
+    stored = tuple(folder / name for name in ONNX_FILES if name in config["sha256"])
+    formats = (StoredFiles(stored),) if stored else ()
+    return Artifact(config, programs, weights, found, files, formats, tree, folder)
 
 
 def pack_assets(

@@ -53,6 +53,30 @@ class TensorSpec:
             ) from None
 
 
+def symbolic_arguments(
+    inputs: Mapping[str, TensorSpec], constraints: Sequence[str] = ()
+) -> dict[str, jax.ShapeDtypeStruct]:
+    """The inputs of a program as jax traces them; equal names of sizes are one symbol.
+
+    Raises:
+        ShapeError: a constraint that jax does not read.
+    """
+    try:
+        scope = export.SymbolicScope(tuple(constraints))
+    except ValueError as error:
+        raise ShapeError(
+            "not a constraint on symbolic sizes",
+            received=f"{list(constraints)}: {str(error).splitlines()[0]}",
+            allowed='"w >= 16", "mod(h, 32) == 0"',
+        ) from None
+    return {
+        name: jax.ShapeDtypeStruct(
+            export.symbolic_shape(",".join(map(str, spec.shape)), scope=scope), np.dtype(spec.dtype)
+        )
+        for name, spec in inputs.items()
+    }
+
+
 def lower_program(
     fn: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]],
     weights: Mapping[str, Any],
@@ -68,20 +92,7 @@ def lower_program(
     Raises:
         TraceError: the function branches on a value, or on a size that is symbolic; it names the line.
     """
-    try:
-        scope = export.SymbolicScope(tuple(constraints))
-    except ValueError as error:
-        raise ShapeError(
-            "not a constraint on symbolic sizes",
-            received=f"{list(constraints)}: {str(error).splitlines()[0]}",
-            allowed='"w >= 16", "mod(h, 32) == 0"',
-        ) from None
-    arguments = {
-        name: jax.ShapeDtypeStruct(
-            export.symbolic_shape(",".join(map(str, spec.shape)), scope=scope), np.dtype(spec.dtype)
-        )
-        for name, spec in inputs.items()
-    }
+    arguments = symbolic_arguments(inputs, constraints)
     shapes = {name: jax.ShapeDtypeStruct(np.shape(w), w.dtype) for name, w in weights.items()}
 
     # A function of its own: jit would reuse the trace of `fn` that another precision or platform left.
@@ -94,6 +105,31 @@ def lower_program(
         explain_trace_errors(),
     ):
         return export.export(jax.jit(fresh), platforms=platforms)(shapes, arguments)
+
+
+def split_eval(layer: Layer) -> tuple[functional_core.GraphDef, dict[str, Any], dict[str, Any]]:
+    """(graphdef, params, buffers) of a layer in eval mode; the layer itself stays in the mode it was in."""
+    modes = [(sublayer, sublayer.training) for sublayer in layer.sublayers(include_self=True)]
+    try:
+        return functional_core.split(layer.eval())
+    finally:
+        for sublayer, training in modes:
+            sublayer.training = training
+
+
+def layer_function(
+    layer: Layer, inputs: Mapping[str, TensorSpec]
+) -> tuple[Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]], dict[str, np.ndarray]]:
+    """(fn, weights) of a layer whose call takes `inputs` in order and gives outputs by name: what an exporter of
+    another format takes. The weights have the names and layouts of a checkpoint."""
+    graphdef, params, buffers = split_eval(layer)
+    order = tuple(inputs)
+
+    def fn(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+        arrays = {name: weights[name] for name in params}, {name: weights[name] for name in buffers}
+        return functional_core.apply(graphdef, *arrays, None, *(inputs[name] for name in order))[0]
+
+    return fn, {name: np.asarray(value) for name, value in {**params, **buffers}.items()}
 
 
 def lower_layer(
@@ -114,9 +150,10 @@ def lower_layer(
     named outputs (default: {"output": out}); both become part of the program.
 
     Kernels of convolutions (`Layer.conv_kernels`) are HWIO in `weights` and not OIHW: that is what a convolution reads,
-    and weights, being arguments, would be transposed in every call (CPU time of PP-YOLOE+ s: 112 to 105 ms, of PicoDet-s: 10.9 to 8.6).
+    and weights, being arguments, would be transposed in every call (CPU time of PP-YOLOE+ s: 112 to 105 ms, of
+    PicoDet-s: 10.9 to 8.6).
     """
-    graphdef, params, buffers = _split_in_eval_mode(layer)
+    graphdef, params, buffers = split_eval(layer)
     kernels = _kernel_names(layer)
     order = tuple(inputs)  # jit hands a dict over in the order of its sorted names
 
@@ -138,20 +175,10 @@ def lower_layer(
 
 def program_weights(layer: Layer) -> dict[str, np.ndarray]:
     """The weights of a layer as its program takes them; see `lower_layer`."""
-    _, params, buffers = _split_in_eval_mode(layer)
+    _, params, buffers = split_eval(layer)
     weights = {name: np.asarray(value) for name, value in {**params, **buffers}.items()}
     kernels = _kernel_names(layer)
     return weights | {name: np.ascontiguousarray(weights[name].transpose(2, 3, 1, 0)) for name in kernels}
-
-
-def _split_in_eval_mode(layer: Layer) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """(graphdef, params, buffers) of the layer in eval mode; the layer itself stays in the mode it was in."""
-    modes = [(sublayer, sublayer.training) for sublayer in layer.sublayers(include_self=True)]
-    try:
-        return functional_core.split(layer.eval())
-    finally:
-        for sublayer, training in modes:
-            sublayer.training = training
 
 
 def _kernel_names(layer: Layer) -> set[str]:

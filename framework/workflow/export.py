@@ -24,11 +24,12 @@ from framework.io.checkpoint import STATE, config_name, load_checkpoint, run_fol
 from framework.nn.reparam import fold_norms, reparameterize
 from framework.vision.sample_transforms.resize import Resize
 from framework.workflow.domain import find_config, find_domain
+from framework.workflow.onnx import OnnxFile, OnnxOptions, with_onnx
 from framework.workflow.shipped import find_program, note_program, program_key
 from framework.workflow.weights import load_model, resolve_weights
 
 
-class _ExportedModel(nn.Layer):
+class ExportedModel(nn.Layer):
     """A model with its task's inference around it: what is exported."""
 
     def __init__(self, model: nn.Layer, task: Task, order: tuple[str, ...]) -> None:
@@ -135,7 +136,10 @@ def with_input_shape(experiment: Experiment, input_shape: tuple[int, ...]) -> Ex
 
 
 def export_config(
-    config: str | Path, settings: Sequence[str] = (), input_shape: Sequence[int] | None = None
+    config: str | Path,
+    settings: Sequence[str] = (),
+    input_shape: Sequence[int] | None = None,
+    onnx: OnnxOptions | None = None,
 ) -> Artifact:
     """The artifact of a configuration file: programs, weights, transforms, labels, provenance.
 
@@ -144,17 +148,20 @@ def export_config(
     Args:
         settings: Overrides, as `-o` of the tools.
         input_shape: See `with_input_shape`.
+        onnx: Write the program as ONNX, too, when the artifact is saved.
 
     Raises:
         ConfigError: the file names no weights or no inputs, or the model has another number of classes than labels.
     """
+    if onnx is not None:
+        onnx.check_packages()
     config = find_config(config)
     tree = load(config, settings)
     experiment = bind_experiment(tree)
     domain = find_domain(experiment.domain)
     if experiment.pipeline is not None:
-        return _export_pipeline(experiment, experiment.pipeline, config, resolved(tree), input_shape)
-    experiment = _settle_predict_options(experiment)
+        return _export_pipeline(experiment, experiment.pipeline, config, resolved(tree), input_shape, onnx)
+    experiment = settle_predict_options(experiment)
     if input_shape is not None:
         experiment = with_input_shape(experiment, tuple(input_shape))
     prepared = domain.prepare_export(experiment)
@@ -187,7 +194,8 @@ def export_config(
         about["provenance"]["sha256"] = hub.digest(path)
     about |= domain.describe(experiment, model, labels)
     about |= domain.describe_for_paddle(about)
-    made = model_artifact(model, task, specs, predict.transforms or (), about, prepared.export.precisions)
+    precisions = prepared.export.precisions
+    made = model_artifact(model, task, specs, predict.transforms or (), about, precisions, onnx=onnx)
     made.files |= domain.companion_files(made.config)
     return made
 
@@ -205,7 +213,7 @@ def _needed_imports(experiment: Experiment) -> dict[str, list[str]]:
     return {"imports": needed} if needed else {}
 
 
-def _settle_predict_options(experiment: Experiment) -> Experiment:
+def settle_predict_options(experiment: Experiment) -> Experiment:
     """The experiment whose `predict` has the transforms and buckets of `data.eval` where it names none."""
     predict, loader = experiment.predict, experiment.data.eval
     if predict.transforms is None:
@@ -216,7 +224,12 @@ def _settle_predict_options(experiment: Experiment) -> Experiment:
 
 
 def _export_pipeline(
-    experiment: Experiment, pipeline: Pipeline, config: Path, text: str, input_shape: Sequence[int] | None
+    experiment: Experiment,
+    pipeline: Pipeline,
+    config: Path,
+    text: str,
+    input_shape: Sequence[int] | None,
+    onnx: OnnxOptions | None,
 ) -> Artifact:
     """The artifact of a pipeline: one of each stage, and nothing else."""
     if experiment.weights is not None or input_shape is not None:
@@ -232,12 +245,12 @@ def _export_pipeline(
             if input_shape is None
             else "leave it out: the stages say what they take",
         )
-    stages = {name: _export_stage(stage, name, experiment) for name, stage in pipeline.stages().items()}
+    stages = {name: _export_stage(stage, name, experiment, onnx) for name, stage in pipeline.stages().items()}
     about = {"domain": experiment.domain, "kind": "pipeline", "name": config_name(config), "config": text}
     return Artifact({**about, **pipeline.describe()}, stages=stages)
 
 
-def _export_stage(stage: Stage, name: str, experiment: Experiment) -> Artifact:
+def _export_stage(stage: Stage, name: str, experiment: Experiment, onnx: OnnxOptions | None) -> Artifact:
     about = {
         "domain": experiment.domain,
         "kind": name,
@@ -249,7 +262,7 @@ def _export_stage(stage: Stage, name: str, experiment: Experiment) -> Artifact:
         "provenance": {"weights": stage.weights, "file": stage.path.name, "sha256": hub.digest(stage.path)},
     }
     model, precisions = load_model(stage.model, stage.path), experiment.export.precisions
-    return model_artifact(model, stage.task, stage.inputs, (), about, precisions, stage.constraints)
+    return model_artifact(model, stage.task, stage.inputs, (), about, precisions, stage.constraints, onnx)
 
 
 def write_artifact(
@@ -259,14 +272,15 @@ def write_artifact(
     input_shape: Sequence[int] | None = None,
     *,
     named: bool = True,
+    onnx: OnnxOptions | None = None,
 ) -> Path:
     """Write the artifact of a configuration to output_dir/<name of the config or run>; returns that folder.
 
-    Without `named` it is written to `output_dir` itself.
+    Without `named` it is written to `output_dir` itself; with `onnx` the program stands in it as ONNX, too.
     """
     config = find_config(config)
     folder = output_dir / config_name(config) if named else output_dir
-    return export_config(config, settings, input_shape).save(folder)
+    return export_config(config, settings, input_shape, onnx).save(folder)
 
 
 def model_artifact(
@@ -277,6 +291,7 @@ def model_artifact(
     about: Mapping[str, Any],
     precisions: Sequence[Precision],
     constraints: Sequence[str] = (),
+    onnx: OnnxOptions | None = None,
 ) -> Artifact:
     """The artifact of a model with its weights, whose program is the task's inference.
 
@@ -285,13 +300,14 @@ def model_artifact(
         transforms: What is done to a sample before the program.
         about: The rest of the artifact's config, such as domain, labels and provenance.
         constraints: What holds for symbolic sizes of the inputs; see `lower_program`.
+        onnx: As of `export_config`.
 
     Raises:
         ConfigError: the model and the transforms do not fit.
     """
     transforms = tuple(transforms)
     check_transforms(model, transforms)
-    whole = _ExportedModel(fold_norms(reparameterize(model)), task, tuple(specs))
+    whole = ExportedModel(fold_norms(reparameterize(model)), task, tuple(specs))
     weights = program_weights(whole)
     programs: dict[str, Program] = {}
     for precision in precisions:
@@ -310,4 +326,6 @@ def model_artifact(
         "inputs": {name: [list(spec.shape), spec.dtype] for name, spec in specs.items()},
         "transforms": [plain(transform) for transform in transforms],
     }
-    return Artifact(config, programs, weights, files=files)
+    metadata = {"name": str(about.get("name", "")), "domain": str(about.get("domain", ""))}
+    file = OnnxFile(whole, specs, constraints, OnnxOptions(), "model.", metadata)
+    return Artifact(config, programs, weights, files=files, formats=with_onnx(onnx, file))

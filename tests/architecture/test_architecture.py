@@ -117,7 +117,7 @@ ONLY_HERE = {
     "tifffile": ("framework/vision/",),
     "PIL": ("framework/vision/", "ocr/exporters/", "tools/docs/"),
     "pickle": ("framework/io/interop/",),
-    "onnxruntime": ("framework/inference/engines/onnx_runtime.py",),
+    "onnxruntime": ("framework/inference/engines/onnx_runtime.py", "framework/export/formats/onnx/"),
     "openvino": ("framework/inference/engines/openvino.py",),
     "jaxlib": (
         "framework/inference/executables.py",
@@ -129,6 +129,7 @@ ONLY_HERE = {
     "tensorboardX": ("framework/engine/loggers.py",),
     "visualdl": ("framework/engine/loggers.py",),
     "wandb": ("framework/engine/loggers.py",),
+    "onnx": ("framework/export/formats/onnx/",),  # read by our own reader, written by the package
     "faster_coco_eval": ("detection/metrics.py",),
     "scipy": ("detection/assigners/hungarian.py", "detection/tracking/"),
     "orbax": ("framework/io/sharded.py",),

@@ -25,7 +25,7 @@ from framework.text.question_windows import QuestionWindows
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
-from framework.workflow.export import _ExportedModel
+from framework.workflow.export import ExportedModel
 from nlp.contracts import Tokens
 from nlp.data.classification import TextClassification
 from nlp.data.parallel import ParallelText
@@ -245,7 +245,7 @@ def test_the_exported_search_is_the_search() -> None:
     graphdef, params, buffers = functional_core.split(model)
     run = jax.jit(lambda inputs: task.infer(graphdef.bind(params, buffers), inputs))
     specs = {"input_ids": TensorSpec(("n", "t"), "int32"), "mask": TensorSpec(("n", "t"), "bool")}
-    whole = _ExportedModel(model, task, tuple(specs))
+    whole = ExportedModel(model, task, tuple(specs))
     program, weights = lower_layer(whole, specs, after=lambda out: out, precision="float32")
     for count, length in ((3, 7), (1, 4)):
         inputs: Any = {"input_ids": IDS[:count, :length], "mask": MASK[:count, :length]}

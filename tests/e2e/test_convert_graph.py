@@ -19,7 +19,9 @@ def test_a_program_of_paddle_becomes_an_artifact(tmp_path: Path) -> None:
     made = tmp_path / "text_line"
 
     wrong = run_tool("convert", program, made, "--shape", "image=n,3,16,32", cwd=tmp_path)
-    assert wrong.returncode == 2 and "no such input" in wrong.stderr and "x [None, 3, 16, None]" in wrong.stderr
+    assert (
+        wrong.returncode == 2 and "no such input" in wrong.stderr and "x [None, 3, 16, None]" in wrong.stderr
+    )
     wrong = run_tool("convert", program, made, "--shape", "x", cwd=tmp_path)
     assert wrong.returncode == 2 and "--shape image=n,3,32*h,32*w" in wrong.stderr
     wrong = run_tool("convert", program, made, "--shape", "x=n,3,16", cwd=tmp_path)

@@ -53,7 +53,7 @@ def read_onnx(path: str | Path | Source) -> Program:
 
 
 def load(path: str | Path | Source, operators: Mapping[str, Callable[..., Any]] | None = None) -> GraphLayer:
-    """An ONNX model as a Layer in eval mode; docs/onnx.md has its operators.
+    """An ONNX model as a Layer in eval mode; docs/graphs.md has its operators.
 
     Weights are parameters under their own names, running statistics are buffers. The layer is called with the inputs
     of the graph in their order or by name, and returns its output, or a tuple of several. It runs eagerly and under

@@ -357,7 +357,7 @@ def _conv2d(
         return _plain(x, w, stride, pads, dilation, groups)
 
     plan = conv_plan(x.shape[3], weight.shape[2:], groups, weight.shape[0], stride, dilation)
-    if plan == "pointwise":
+    if plan == "pointwise" and on != "graph":
         y = _pointwise(x, weight, stride, pads, low)  # as good on every platform
     else:
         on_cpu: dict[str, Callable[[jax.Array, jax.Array], jax.Array]] = {
@@ -366,6 +366,7 @@ def _conv2d(
             "winograd": lambda x, w: _conv_3x3(x, w, pads),
             # bfloat16 convolutions are slow on a CPU: there only dots run in low precision.
             "plain": lambda x, w: _plain(x, w, stride, pads, dilation, groups),
+            "pointwise": plain,
         }
         # Programs of low precision keep the weights of their dots in bfloat16.
         y = choose(on, on_cpu[plan], plain, x, weight.astype(x.dtype))

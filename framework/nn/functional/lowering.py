@@ -4,7 +4,8 @@ XLA compiles one operation very differently on a CPU depending on how it is writ
 right. Model files never know: they call `functional.conv2d`, which asks `conv_plan` and its kin here.
 
 The platform is the default backend, or "any" while an artifact for several platforms is lowered; then both forms go
-into the program under `lax.platform_dependent` and each platform compiles its own.
+into the program under `lax.platform_dependent` and each platform compiles its own. "graph" is for programs that leave
+in another format (framework/export/formats): every operation in the one form that its operator has there.
 
 Milliseconds below: 2 cores (Zen 4/5, AVX-512), jax 0.10.2, float32; measured by tools/bench/lowering.py.
 """
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import json
 from collections.abc import Callable, Iterator
-from typing import Literal, ParamSpec, TypeVar, TypeVarTuple, cast
+from typing import Any, Literal, ParamSpec, TypeVar, TypeVarTuple, cast
 
 import jax
 from jax import lax
@@ -24,7 +26,7 @@ from framework.core.dtypes import Autocast, Precision, autocast, precision
 P = ParamSpec("P")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-Platform = Literal["cpu", "other", "any"]
+Platform = Literal["cpu", "other", "any", "graph"]
 Scopes = tuple[Precision, Autocast | None, Platform]
 ConvPlan = Literal["plain", "depthwise", "space_to_depth", "pointwise", "winograd"]
 
@@ -56,6 +58,18 @@ def platform_scope(value: Platform) -> Iterator[None]:
         yield
     finally:
         _platform.reset(token)
+
+
+def describe(operation: str, **settings: Any) -> contextlib.AbstractContextManager[None]:
+    """A scope of a trace that says which operation stands in it and how it is set: what a jaxpr does not keep of
+    static arguments, and what an exporter needs that knows the operation as one. See `settings_of`."""
+    return jax.named_scope(operation + json.dumps(settings))
+
+
+def settings_of(name_stack: str, operation: str) -> dict[str, Any] | None:
+    """The settings of the innermost `describe` of this operation in the names of an equation's scopes."""
+    _, found, text = name_stack.rpartition(operation + "{")
+    return json.JSONDecoder().raw_decode("{" + text)[0] if found else None
 
 
 def current_scopes() -> Scopes:

@@ -16,6 +16,7 @@ from jax import lax
 
 from framework.core.dtypes import Precision, precision
 from framework.core.errors import ShapeError
+from framework.nn.functional.lowering import describe
 from framework.nn.functional.products import linear
 
 State = tuple[jax.Array, ...]
@@ -97,7 +98,8 @@ def _rnn_scan(
         kept = tuple(jnp.where(valid, new, old) for new, old in zip(moved, carry))
         return kept, jnp.where(valid, moved[0], 0) if blank else moved[0]
 
-    final, out = lax.scan(step, state, (projected, jnp.arange(steps)), reverse=is_reverse)
+    with describe("rnn", mode=mode, is_reverse=is_reverse, time_major=time_major, blank=blank):
+        final, out = lax.scan(step, state, (projected, jnp.arange(steps)), reverse=is_reverse)
     return (out if time_major else jnp.swapaxes(out, 0, 1)), final
 
 

@@ -27,7 +27,7 @@ from jax import lax
 from framework.core.dtypes import wide_type
 from framework.core.errors import ShapeError
 from framework.nn.functional.common import check_data_format
-from framework.nn.functional.lowering import Platform, jitted, platform
+from framework.nn.functional.lowering import Platform, describe, jitted, platform
 from framework.nn.functional.pooling import adaptive_avg_pool2d
 
 Table = Any  # an array of numpy where all sizes are known while tracing, else of jax.numpy
@@ -171,6 +171,15 @@ _resize_static.defvjp(lambda x, plans, on: (_resize_static(x, plans, on), None),
 
 @jitted("plans", "on")
 def _interpolate(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> jax.Array:
+    described = [
+        {"axis": p.axis, "kind": p.kind, "ratio": p.ratio, "corners": p.align_corners, "mode": p.align_mode}
+        for p in plans
+    ]
+    with describe("interpolate", axes=described):
+        return _interpolate_axes(x, plans, on)
+
+
+def _interpolate_axes(x: jax.Array, plans: tuple[_Axis, ...], on: Platform) -> jax.Array:
     nearest = all(plan.kind == "nearest" for plan in plans)
     wide = x if nearest else x.astype(wide_type(x.dtype))
     if all(plan.static for plan in plans) and jnp.issubdtype(wide.dtype, jnp.floating):

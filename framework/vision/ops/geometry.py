@@ -21,9 +21,12 @@ def area(boxes: jax.Array) -> jax.Array:
 
 def intersect(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     """(intersection over union, union) [...] of boxes [..., 4] one by one; shapes broadcast. Empty with empty is 0."""
-    top_left, bottom_right = jnp.maximum(a[..., :2], b[..., :2]), jnp.minimum(a[..., 2:], b[..., 2:])
-    size = jnp.maximum(bottom_right - top_left, 0)
-    shared = size[..., 0] * size[..., 1]
+    # Each coordinate by itself: engines other than XLA are slow where the last axis has two.
+    sides = [
+        jnp.maximum(jnp.minimum(a[..., i + 2], b[..., i + 2]) - jnp.maximum(a[..., i], b[..., i]), 0)
+        for i in (0, 1)
+    ]
+    shared = sides[0] * sides[1]
     union = area(a) + area(b) - shared
     return shared / (union + EPSILON), union
 

@@ -13,7 +13,7 @@ from framework.export import Artifact, TensorSpec, lower_layer
 from framework.export.artifact import pack_assets
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import Tokenize
-from framework.workflow.export import _ExportedModel
+from framework.workflow.export import ExportedModel
 from nlp.models.text_cnn import TextCNNConfig
 from nlp.tasks import SequenceClassification
 
@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     )
     specs = {"input_ids": TensorSpec(("n", "t"), "int32"), "mask": TensorSpec(("n", "t"), "bool")}
     program, weights = lower_layer(
-        _ExportedModel(model, task, tuple(specs)), specs, platforms=("cpu",), after=lambda x: x
+        ExportedModel(model, task, tuple(specs)), specs, platforms=("cpu",), after=lambda x: x
     )
     transforms, files = pack_assets([Tokenize(str(path), max_length=8)])
     about = {

@@ -338,7 +338,7 @@ def check_operators(program: Program, operators: Mapping[str, Operator], newest:
             else "the graph has an operator that is not known here",
             where=program.name,
             received="; ".join(listed),
-            allowed="the operators listed in docs/onnx.md",
+            allowed="the operators listed in docs/graphs.md",
             fix='export the model without it, or pass a function of your own: load(path, operators={"Name": function})',
         )
     for domain, version in program.domains.items():

@@ -76,7 +76,7 @@ def _check_operators(program: Program) -> None:
             "not known here",
             where=program.name,
             received="; ".join(f"{op} at {name}" for op, name in list(unknown.items())[:20]),
-            allowed="the operators of Paddle listed in docs/onnx.md",
+            allowed="the operators of Paddle listed in docs/graphs.md",
             fix="export the model without it (control flow and detection's last steps are what is missing most), or as "
             "ONNX with paddle2onnx",
         )

@@ -1,0 +1,1 @@
+"""Formats in which a program leaves: one package a format."""

@@ -1,0 +1,11 @@
+"""Programs as ONNX files: an exporter over the jaxpr of a pure function.
+
+    model = export_onnx(fn, weights, {"image": TensorSpec(("n", "32*h", "32*w", 3), "uint8")})
+    write_onnx(model, "model.onnx")
+
+graph.py holds nodes and sizes, values.py the order of axes, convert.py walks the jaxpr, rules/ has one rule a primitive
+or a function that is one operator, optimize.py simplifies, check.py compares with the program in ONNX Runtime.
+"""
+
+from framework.export.formats.onnx.model import export_onnx as export_onnx
+from framework.export.formats.onnx.model import write_onnx as write_onnx

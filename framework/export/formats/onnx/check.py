@@ -1,0 +1,273 @@
+"""A written ONNX file against the program that it is of: the same arrays through ONNX Runtime and through XLA."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+
+from framework.core.disk import disk_errors
+from framework.core.errors import FormatError, MissingExtraError, ShapeError
+from framework.export.formats.onnx.graph import is_symbolic, linear_form
+from framework.export.formats.onnx.model import (
+    MOST_BYTES,
+    OPSET,
+    Function,
+    export_onnx,
+    move_files,
+    write_onnx,
+)
+from framework.export.program import TensorSpec, symbolic_arguments
+from framework.nn.functional.lowering import platform_scope
+
+Sizes = dict[str, int]
+NamedArrays = Mapping[str, np.ndarray]
+Draw = Callable[[str, tuple[int, ...], NamedArrays, np.random.Generator], "np.ndarray | None"]
+TOLERANCE = 1e-4  # of the largest value of an output
+LEAST_SCALE = (
+    1e-2  # in its place where that is less, as of probabilities that are all almost 0: a millionth then
+)
+MOST_FLIPS = 1e-3  # share of the whole numbers of an output, such as classes, that rounding may turn
+RANKED = "scores"  # the output by which rows, such as detections, are ranked
+MOST_ROWS = (
+    0.05  # share of them that rounding may exchange: scores that are almost equal, boxes at the threshold
+)
+# Fast to compile: half of the time that the comparison takes is XLA's.
+_QUICK = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_use_fusion_emitters": False,
+}
+_BOUND = re.compile(r"\s*(\w+)\s*>=\s*(\d+)\s*")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far an output of the file is from the program's: of floats relative to the largest, else a share."""
+
+    output: str
+    shapes: dict[str, tuple[int, ...]]
+    value: float
+
+    @property
+    def text(self) -> str:
+        sizes = ", ".join(f"{name} {list(shape)}" for name, shape in self.shapes.items())
+        return f"{self.output} differs by {self.value:.2g} for {sizes}"
+
+
+def import_onnxruntime() -> ModuleType:
+    """The package. Raises: MissingExtraError."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingExtraError("onnxruntime", "onnx", "comparing an ONNX file with its program") from None
+    return onnxruntime
+
+
+def export_file(
+    fn: Function,
+    weights: Mapping[str, Any],
+    inputs: Mapping[str, TensorSpec],
+    path: str | Path,
+    *,
+    constraints: Sequence[str] = (),
+    opset: int = OPSET,
+    metadata: Mapping[str, str] | None = None,
+    draw: Draw | None = None,
+    most_bytes: int = MOST_BYTES,
+) -> list[Path]:
+    """Write `fn(weights, inputs) -> outputs` as ONNX, compared with the function in ONNX Runtime before; -> the files.
+
+    Args:
+        draw: Gives the arrays of some inputs for the comparison, None for the others: (name, shape, the arrays of the
+            inputs before it, generator).
+        Others: as `export_onnx` and `write_onnx`.
+
+    Raises:
+        FormatError: an output is not the program's; nothing is written then. Others: as `export_onnx`.
+    """
+    import_onnxruntime()
+    model = export_onnx(fn, weights, inputs, constraints=constraints, opset=opset, metadata=metadata)
+    path = Path(path)
+    with disk_errors(path, model.ByteSize()):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as work:
+            made = write_onnx(model, Path(work) / path.name, most_bytes)
+            del model
+            worst = max(
+                compare(made[-1], fn, weights, inputs, constraints=constraints, draw=draw),
+                key=lambda one: one.value / _limit(one),
+            )
+            if not is_close(worst):
+                raise FormatError(
+                    "the ONNX file would not compute what the program computes, so it was not written",
+                    where=path,
+                    received=worst.text,
+                    allowed=f"{TOLERANCE:g} of the largest value; of whole numbers {MOST_FLIPS:g} of all",
+                    fix="report it with the configuration; the artifact without ONNX is not affected",
+                )
+            return move_files(made, path.parent)
+
+
+def _limit(one: Difference) -> float:
+    if one.output.endswith("(rows)"):
+        return MOST_ROWS
+    return MOST_FLIPS if one.output.endswith("(whole numbers)") else TOLERANCE
+
+
+def is_close(one: Difference) -> bool:
+    """Whether a difference is one of rounding."""
+    return one.value <= _limit(one)
+
+
+def compare(
+    file: Path,
+    fn: Function,
+    weights: Mapping[str, Any],
+    inputs: Mapping[str, TensorSpec],
+    *,
+    constraints: Sequence[str] = (),
+    draw: Draw | None = None,
+    run: Callable[[NamedArrays], NamedArrays] | None = None,
+) -> list[Difference]:
+    """The differences of every output, on two sizes of every symbol. `run` is another engine than ONNX Runtime."""
+    run = onnxruntime_runner(file) if run is None else run
+    found = []
+    arrays = {name: jax.numpy.asarray(array) for name, array in weights.items()}
+    for sizes in trial_sizes(inputs, constraints):
+        feed = example_inputs(inputs, sizes, draw)
+        shapes = {name: array.shape for name, array in feed.items()}
+
+        def fresh(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+            return fn(weights, inputs)
+
+        with platform_scope("other"), jax.default_device(jax.devices("cpu")[0]):
+            program = jax.jit(fresh).lower(arrays, feed).compile(compiler_options=_QUICK)
+            wanted = {name: np.asarray(array) for name, array in program(arrays, feed).items()}
+        got = run(feed)
+        found += _differences(wanted, got, shapes)
+    return found
+
+
+def _differences(
+    wanted: NamedArrays, got: NamedArrays, shapes: dict[str, tuple[int, ...]]
+) -> list[Difference]:
+    """Of every output; ranked rows that rounding puts into another order are compared as sets."""
+    found = {name: _difference(name, shapes, want, got[name]) for name, want in wanted.items()}
+    lead = wanted[RANKED].shape[:2] if RANKED in wanted else ()
+    ranked = [name for name, want in wanted.items() if len(lead) == 2 and want.shape[:2] == lead]
+    if any(found[name].value > _limit(found[name]) for name in ranked) and all(
+        wanted[name].shape == got[name].shape for name in ranked
+    ):
+        share = unmatched_rows([wanted[name] for name in ranked], [got[name] for name in ranked])
+        rows = Difference(f"{', '.join(ranked)} (rows)", shapes, share)
+        found = {name: one for name, one in found.items() if name not in ranked} | {RANKED: rows}
+    return list(found.values())
+
+
+def unmatched_rows(wanted: Sequence[np.ndarray], got: Sequence[np.ndarray]) -> float:
+    """The share of rows [n, k, ...] of several arrays that have no equal row of the same sample among `got`."""
+    scales = [TOLERANCE * max(float(np.abs(want).max(initial=0)), LEAST_SCALE) for want in wanted]
+
+    def rows(arrays: Sequence[np.ndarray]) -> np.ndarray:
+        flat = [a.reshape(*a.shape[:2], -1) / scale for a, scale in zip(arrays, scales)]
+        return np.concatenate(flat, -1)
+
+    apart = np.abs(rows(wanted)[:, :, None] - rows(got)[:, None]).max(-1).min(-1)
+    return float((apart > 1).mean()) if apart.size else 0.0
+
+
+def onnxruntime_runner(file: Path) -> Callable[[NamedArrays], NamedArrays]:
+    """Runs a file in ONNX Runtime on the CPU."""
+    runtime = import_onnxruntime()
+    session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    known = {one.name for one in session.get_inputs()}
+    outputs = [one.name for one in session.get_outputs()]
+
+    def run(feed: NamedArrays) -> NamedArrays:
+        return dict(zip(outputs, session.run(None, {k: v for k, v in feed.items() if k in known})))
+
+    return run
+
+
+def _difference(
+    name: str, shapes: dict[str, tuple[int, ...]], want: np.ndarray, got: np.ndarray
+) -> Difference:
+    if want.shape != got.shape:
+        return Difference(f"{name} of shape {list(got.shape)} in place of {list(want.shape)}", shapes, np.inf)
+    if want.dtype.kind != "f":
+        return Difference(
+            f"{name} (whole numbers)", shapes, float((want != got).mean()) if want.size else 0.0
+        )
+    finite = np.isfinite(want)
+    if not want.size or (finite != np.isfinite(got)).any():
+        return Difference(name, shapes, np.inf if want.size else 0.0)
+    want, got = np.where(finite, want, 0).astype(np.float64), np.where(finite, got, 0).astype(np.float64)
+    return Difference(name, shapes, float(np.abs(want - got).max() / max(np.abs(want).max(), LEAST_SCALE)))
+
+
+# -- what is fed ------------------------------------------------------------------------------------------------------
+
+
+def trial_sizes(inputs: Mapping[str, TensorSpec], constraints: Sequence[str] = ()) -> list[Sizes]:
+    """Two values of every symbol, one list for each run; one run where there is none."""
+    least = {m[1]: int(m[2]) for text in constraints if (m := _BOUND.fullmatch(text))}
+    small: Sizes = {}
+    for spec in inputs.values():
+        shape = export.symbolic_shape(",".join(map(str, spec.shape))) if spec.shape else ()
+        for axis, size in enumerate(shape):
+            if is_symbolic(size):
+                text = str(spec.shape[axis]).replace(" ", "")
+                factor = int(text.partition("*")[0]) if text.partition("*")[0].isdigit() else 1
+                for name in re.findall(r"[A-Za-z_]\w*", text):
+                    first = 1 if axis == 0 else max(64 // factor, 1) if len(shape) == 4 else 12
+                    small.setdefault(name, max(first, least.get(name, 1)))
+    if not small:
+        return [{}]
+    # Not the same step for all, so that height and width, say, differ.
+    large = {name: size + 1 + max(size // 4, 0) * (i % 2 + 1) for i, (name, size) in enumerate(small.items())}
+    return [small, large]
+
+
+def example_inputs(
+    inputs: Mapping[str, TensorSpec], sizes: Sizes, draw: Draw | None = None
+) -> dict[str, np.ndarray]:
+    """Arrays for every input, the same in every run."""
+    rng = np.random.default_rng(0)
+    found: dict[str, np.ndarray] = {}
+    for name, spec in inputs.items():
+        (argument,) = symbolic_arguments({name: spec}).values()
+        shape = tuple(evaluate(size, sizes) for size in argument.shape)
+        own = None if draw is None else draw(name, shape, found, rng)
+        found[name] = _draw(np.dtype(spec.dtype), shape, rng) if own is None else own.astype(spec.dtype)
+    return found
+
+
+def evaluate(size: Any, sizes: Sizes) -> int:
+    """A size, a number or such as 32*h, with the values of its symbols."""
+    if not is_symbolic(size):
+        return int(size)
+    factor, name, offset = linear_form(str(size))
+    if name is None:
+        raise ShapeError(
+            "the size of an input is no multiple of a symbol",
+            received=str(size),
+            allowed='such as "n", "32*h" or "2*h + 1"',
+        )
+    return factor * sizes[name] + offset
+
+
+def _draw(dtype: np.dtype, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    if dtype.kind == "f":
+        return rng.standard_normal(shape).astype(dtype)
+    if dtype.kind == "b":
+        return rng.random(shape) < 0.7
+    return rng.integers(0, 256 if dtype == np.uint8 else 2, shape).astype(dtype)

@@ -1,0 +1,182 @@
+"""Branches and loops: If, Loop and Scan, whose bodies see the names around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jax.extend.core import JaxprEqn, Var
+
+from framework.export.formats.onnx.convert import Converter, closed
+from framework.export.formats.onnx.registry import primitive
+from framework.export.formats.onnx.rules.elementwise import convert
+from framework.export.formats.onnx.rules.reduction import Abstract
+from framework.export.formats.onnx.values import Value
+
+
+@primitive("platform_index")
+def _platform_index(c: Converter, eqn: JaxprEqn) -> Value:
+    """The last form: that for platforms which have none of their own."""
+    return c.scalar(len(eqn.params["platforms"]) - 1, np.int32)
+
+
+@primitive("cond")
+def _cond(c: Converter, eqn: JaxprEqn, which: Value, *args: Value) -> list[Value]:
+    branches = eqn.params["branches"]
+    if which.is_constant:
+        chosen = branches[int(np.clip(int(which.elements), 0, len(branches) - 1))]
+        return c.run(*closed(chosen), args)
+    names = _branch(c, eqn, c.tensor(which), which.dtype, list(enumerate(branches)), args)
+    return [c.value(name, var.aval) for name, var in zip(names, eqn.outvars)]
+
+
+def _branch(
+    c: Converter,
+    eqn: JaxprEqn,
+    which: str,
+    dtype: Any,
+    branches: list[tuple[int, Any]],
+    args: Sequence[Value],
+) -> list[str]:
+    """One If for two branches, and one in the other for more."""
+    (number, first), *others = branches
+    if not others:
+        values = c.run(*closed(first), args)
+        return [c.plain(value, var.aval.shape) for value, var in zip(values, eqn.outvars)]  # type: ignore[attr-defined]
+    is_first = c.graph.add("LessOrEqual", which, c.graph.constant(np.asarray(number, dtype)))
+    bodies = []
+    for part in ([(number, first)], others):
+        body = c.body()
+        finish(body, _branch(body, eqn, which, dtype, part, args), avals_of(eqn.outvars))
+        bodies.append(body.graph)
+    return c.graph.add_many("If", len(eqn.outvars), is_first, then_branch=bodies[0], else_branch=bodies[1])
+
+
+def finish(body: Converter, names: Sequence[str], avals: Sequence[Any]) -> None:
+    """Make tensors the outputs of a body; each gets a node of its own there, whatever it is."""
+    for name, aval in zip(names, avals):
+        own = body.graph.add("Identity", name)
+        body.graph.outputs.append((own, np.dtype(aval.dtype), tuple(aval.shape)))
+
+
+def avals_of(variables: Sequence[Any]) -> list[Any]:
+    """Shapes and types of variables."""
+    return [var.aval for var in variables]
+
+
+def _carry(body: Converter, variables: Sequence[Any]) -> list[Value]:
+    """New inputs of a body."""
+    values = []
+    for var in variables:
+        name = body.graph.unique("carried")
+        body.graph.inputs.append((name, np.dtype(var.aval.dtype), tuple(var.aval.shape)))
+        values.append(body.value(name, var.aval))
+    return values
+
+
+def _loop_body(c: Converter) -> Converter:
+    """A body with the number of the turn and the condition as its first inputs."""
+    body = c.body()
+    for stem, dtype in (("turn", np.int64), ("going", np.bool_)):
+        body.graph.inputs.append((body.graph.unique(stem), np.dtype(dtype), ()))
+    return body
+
+
+def _outputs(c: Converter, names: Sequence[str], variables: Sequence[Var]) -> list[Value]:
+    return [c.value(name, var.aval) for name, var in zip(names, variables)]
+
+
+@primitive("while")
+def _while(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
+    """A condition with axes, as vmap makes it, goes on while any is true and moves those alone that are."""
+    p, avals = eqn.params, avals_of(eqn.outvars)
+    first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    of_cond, of_body, start = args[:first], args[first:second], args[second:]
+    (cond, cond_constants), (step, step_constants) = closed(p["cond_jaxpr"]), closed(p["body_jaxpr"])
+
+    def going(c: Converter, state: Sequence[Value]) -> Value:
+        (found,) = c.run(cond, cond_constants, [*of_cond, *state])
+        return c.spread(found, cond.outvars[0].aval.shape)  # type: ignore[attr-defined]
+
+    begin = [c.plain(value, aval.shape) for value, aval in zip(start, avals)]
+    on = going(c, [c.value(name, aval) for name, aval in zip(begin, avals)])
+    body = _loop_body(c)
+    inside = _carry(body, eqn.outvars)
+    moved = body.run(step, step_constants, [*of_body, *inside])
+    if on.shape:
+        mask = going(body, inside)
+        moved = [_chosen(body, mask, new, old, aval) for new, old, aval in zip(moved, inside, avals)]
+    names = [body.plain(value, aval.shape) for value, aval in zip(moved, avals)]
+    again = going(body, [body.value(name, aval) for name, aval in zip(names, avals)])
+    finish(body, [_any(body, again)], [Abstract((), np.bool_)])
+    finish(body, names, avals)
+    made = c.graph.add_many("Loop", len(begin), "", _any(c, on), *begin, body=body.graph)
+    return _outputs(c, made, eqn.outvars)
+
+
+def _chosen(c: Converter, mask: Value, new: Value, old: Value, aval: Any) -> Value:
+    """`new` where the mask, which has the first axes, is true."""
+    mask = c.reshape_value(mask, [*mask.shape, *[1] * (len(aval.shape) - len(mask.shape))])
+    return c.where(mask, c.spread(new, aval.shape), old, aval)
+
+
+def _any(c: Converter, value: Value) -> str:
+    """Whether any element is true, as a tensor of no axes."""
+    if not value.shape:
+        return c.plain(value)
+    axes = list(range(len(value.shape)))
+    found = c.reduce("ReduceMax", convert(c, value, np.int32), axes, Abstract((), np.int32))
+    return c.plain(convert(c, found, np.bool_))
+
+
+@primitive("scan")
+def _scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
+    p = eqn.params
+    constants, carries = p["num_consts"], p["num_carry"]
+    step, step_constants = closed(p["jaxpr"])
+    fixed, start, rows = args[:constants], args[constants : constants + carries], args[constants + carries :]
+    variables = eqn.invars[constants:]
+    begin = [c.plain(value, var.aval.shape) for value, var in zip(start, variables)]  # type: ignore[attr-defined]
+    tables = [c.plain(v, var.aval.shape) for v, var in zip(rows, variables[carries:])]  # type: ignore[attr-defined]
+    if not tables:
+        return _count(c, eqn, fixed, begin)
+    body = c.body()
+    inside = _carry(body, step.invars[constants:])
+    moved = body.run(step, step_constants, [*fixed, *inside])
+    names = [body.plain(value, var.aval.shape) for value, var in zip(moved, step.outvars)]  # type: ignore[attr-defined]
+    finish(body, names, avals_of(step.outvars))
+    direction = int(bool(p["reverse"]))
+    many = len(eqn.outvars) - carries
+    made = c.graph.add_many(
+        "Scan",
+        len(eqn.outvars),
+        *begin,
+        *tables,
+        num_scan_inputs=len(tables),
+        body=body.graph,
+        scan_input_directions=[direction] * len(tables),
+        scan_output_directions=[direction] * many if many else None,
+    )
+    return _outputs(c, made, eqn.outvars)
+
+
+def _count(c: Converter, eqn: JaxprEqn, fixed: Sequence[Value], begin: list[str]) -> list[Value]:
+    """A scan over nothing: a Loop of so many turns; what each turn gives is turned around where it runs backwards."""
+    p, carries = eqn.params, eqn.params["num_carry"]
+    step, step_constants = closed(p["jaxpr"])
+    body = _loop_body(c)
+    going = body.graph.inputs[1][0]
+    inside = _carry(body, step.invars[p["num_consts"] :])
+    moved = body.run(step, step_constants, [*fixed, *inside])
+    names = [body.plain(value, var.aval.shape) for value, var in zip(moved, step.outvars)]  # type: ignore[attr-defined]
+    own = body.graph.add("Identity", going)
+    body.graph.outputs.append((own, np.dtype(np.bool_), ()))
+    finish(body, names, avals_of(step.outvars))
+    turns = c.graph.scalar(p["length"])
+    made = c.graph.add_many("Loop", len(eqn.outvars), turns, "", *begin, body=body.graph)
+    if p["reverse"]:
+        g = c.graph
+        back = (g.integers(-1), g.integers(np.iinfo(np.int64).min), g.integers(0), g.integers(-1))
+        made = [*made[:carries], *(g.add("Slice", name, *back) for name in made[carries:])]
+    return _outputs(c, made, eqn.outvars)

@@ -1,0 +1,225 @@
+"""ONNX files: natural operators, names, sizes, external data, the comparison before writing, and artifacts."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from framework import nn
+from framework.core.errors import ConfigError, FormatError, MissingExtraError, ShapeError, TraceError
+from framework.export import Artifact, TensorSpec, load_artifact
+from framework.export.artifact import StoredFiles
+from framework.export.formats.onnx import check, export_onnx, write_onnx
+from framework.export.formats.onnx.check import export_file, trial_sizes
+from framework.export.program import layer_function
+from framework.nn import functional as F
+from framework.workflow.onnx import OnnxFile, OnnxOptions, draw_input, with_onnx
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+
+IMAGES = {"image": TensorSpec(("n", "4*h", "4*w", 3), "uint8")}
+
+
+class Net(nn.Layer):
+    """A classifier of the usual parts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2D(3, 8, 3, stride=2, padding=1), nn.BatchNorm2D(8), nn.Hardswish())
+        self.depthwise = nn.Conv2D(8, 8, 3, padding=1, groups=8)
+        self.fc = nn.Linear(8, 5)
+
+    def forward(self, image: jax.Array) -> dict[str, jax.Array]:
+        x = self.stem(image.astype(jnp.float32) / 255)
+        x = x + F.interpolate(F.max_pool2d(F.relu(self.depthwise(x)), 2), scale_factor=2)
+        return {"scores": F.softmax(self.fc(x.mean((1, 2)))), "maps": x}
+
+
+@pytest.fixture(scope="module")
+def net() -> Net:
+    return Net()
+
+
+def operators(model: Any) -> Counter[str]:
+    return Counter(node.op_type for node in model.graph.node)
+
+
+def test_the_natural_operators_stand_in_the_file(net: Net):
+    model = export_onnx(*layer_function(net, IMAGES), IMAGES)
+    assert operators(model) == {
+        "Cast": 1,
+        "Div": 1,
+        "Transpose": 2,  # of the image, and of the maps that leave channels-last
+        "Conv": 2,
+        "HardSwish": 1,
+        "Relu": 1,
+        "MaxPool": 1,
+        "Resize": 1,
+        "Add": 1,
+        "ReduceMean": 1,
+        "Gemm": 1,
+        "Softmax": 1,
+    }
+    constants = {one.name: tuple(one.dims) for one in model.graph.initializer}
+    weights = ("stem.0.weight", "stem.0.bias", "depthwise.weight", "depthwise.bias", "fc.weight", "fc.bias")
+    shapes = {name: tuple(net.state_shapes()[name]) for name in weights}
+    assert {name: constants.get(name) for name in weights} == shapes
+    assert model.opset_import[0].version == 18 and model.ir_version == 9
+    (image,) = model.graph.input
+    assert [d.dim_param or d.dim_value for d in image.type.tensor_type.shape.dim] == ["n", "4*h", "4*w", 3]
+
+
+def test_written_and_equal(net: Net, tmp_path: Path):
+    (file,) = export_file(*layer_function(net, IMAGES), IMAGES, tmp_path / "deep" / "net.onnx")
+    assert [path.name for path in file.parent.iterdir()] == ["net.onnx"]
+    session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    image = np.random.default_rng(0).integers(0, 256, (3, 20, 36, 3)).astype(np.uint8)
+    scores, *_ = session.run(["scores"], {"image": image})
+    np.testing.assert_allclose(scores, np.asarray(net.eval()(jnp.asarray(image))["scores"]), atol=1e-6)
+
+
+def test_large_files_have_their_weights_beside_them(net: Net, tmp_path: Path):
+    model = export_onnx(*layer_function(net, IMAGES), IMAGES)
+    whole = write_onnx(model, tmp_path / "whole.onnx")
+    wide = {"fc": jnp.asarray(np.random.default_rng(0).standard_normal((40, 50)).astype(np.float32))}
+
+    def fn(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+        return {"y": inputs["x"] @ weights["fc"]}
+
+    files = export_file(fn, wide, {"x": TensorSpec(("n", 40))}, tmp_path / "wide.onnx", most_bytes=1000)
+    assert [path.name for path in whole] == ["whole.onnx"]
+    assert sorted(path.name for path in files) == ["wide.onnx", "wide.onnx.data"]
+    assert (tmp_path / "wide.onnx").stat().st_size < 1000 < (tmp_path / "wide.onnx.data").stat().st_size
+
+
+def test_nothing_is_written_that_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(check, "onnxruntime_runner", lambda file: lambda feed: {"y": feed["x"] * 2 + 0.01})
+    fn = lambda weights, inputs: {"y": inputs["x"] * 2}  # noqa: E731
+    with pytest.raises(FormatError, match=r"y differs by .* for x \[1, 12\]"):
+        export_file(fn, {}, {"x": TensorSpec(("n", "t"))}, tmp_path / "net.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_shapes_and_whole_numbers_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    fn = lambda weights, inputs: {"y": (inputs["x"] > 0).astype(jnp.int32)}  # noqa: E731
+    specs = {"x": TensorSpec((4, 4))}
+    for run, message in (
+        (lambda feed: {"y": np.zeros((4, 4), np.int32)}, "whole numbers"),
+        (lambda feed: {"y": np.zeros((4, 3), np.int32)}, r"shape \[4, 3\] in place of \[4, 4\]"),
+    ):
+        monkeypatch.setattr(check, "onnxruntime_runner", lambda file, run=run: run)
+        with pytest.raises(FormatError, match=message):
+            export_file(fn, {}, specs, tmp_path / "net.onnx")
+
+
+def test_trial_sizes_differ_and_keep_to_constraints():
+    specs = {"image": TensorSpec(("n", 48, "w", 3), "uint8"), "width": TensorSpec(("n",), "int32")}
+    small, large = trial_sizes(specs, ("w >= 80",))
+    assert small == {"n": 1, "w": 80} and large["n"] == 2 and large["w"] > 80
+    assert trial_sizes({"x": TensorSpec((1, 2))}) == [{}]
+    assert draw_input(
+        "width", (2,), {"image": np.zeros((2, 48, 9, 3))}, np.random.default_rng()
+    ).tolist() == [9, 9]
+
+
+# -- what cannot be exported ------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_operation_names_itself_and_the_line():
+    def fn(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+        return {"y": jax.scipy.special.digamma(inputs["x"])}
+
+    with pytest.raises(TraceError, match="digamma") as caught:
+        export_onnx(fn, {}, {"x": TensorSpec((3,))})
+    assert Path(__file__).name in str(caught.value) and "what to do" in str(caught.value)
+
+
+def test_random_numbers_are_refused():
+    def fn(weights: dict[str, Any], inputs: dict[str, Any]) -> dict[str, Any]:
+        return {"y": jax.random.normal(jax.random.key(inputs["seed"]), (3,))}
+
+    with pytest.raises(TraceError, match="random"):
+        export_onnx(fn, {}, {"seed": TensorSpec((), "int32")})
+
+
+def test_a_function_of_the_user_is_not_taken_for_one_of_ours():
+    @jax.jit
+    def relu(x: jax.Array) -> jax.Array:
+        return x * 3
+
+    model = export_onnx(lambda weights, inputs: {"y": relu(inputs["x"])}, {}, {"x": TensorSpec((3,))})
+    assert operators(model) == {"Mul": 1}
+
+
+def test_a_symbol_without_an_axis_of_its_own():
+    with pytest.raises(ShapeError, match="h in"):
+        export_onnx(
+            lambda weights, inputs: {"y": jnp.zeros(inputs["x"].shape[0])},
+            {},
+            {"x": TensorSpec(("h*w", 2))},
+        )
+
+
+def test_versions_of_operators():
+    fn = lambda weights, inputs: {"y": inputs["x"] + 1}  # noqa: E731
+    assert export_onnx(fn, {}, {"x": TensorSpec((2,))}, opset=20).opset_import[0].version == 20
+    with pytest.raises(ConfigError, match="opset"):
+        export_onnx(fn, {}, {"x": TensorSpec((2,))}, opset=17)
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxruntime"])
+def test_a_missing_package_names_the_extra(package: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=r"oar-toolkit\[onnx\]"):
+        OnnxOptions().check_packages()
+
+
+# -- artifacts --------------------------------------------------------------------------------------------------------
+
+
+def artifact(net: Net, options: OnnxOptions | None = None) -> Artifact:
+    from framework.export import lower_layer
+
+    program, weights = lower_layer(net, IMAGES, after=lambda out: out, platforms=("cpu",))
+    file = OnnxFile(net, IMAGES, (), OnnxOptions())
+    return Artifact({"domain": "test"}, {"float32": program}, weights, formats=with_onnx(options, file))
+
+
+def test_artifacts_hold_verify_and_replace_the_file(net: Net, tmp_path: Path):
+    folder = artifact(net, OnnxOptions()).save(tmp_path / "net")
+    loaded = load_artifact(folder)
+    assert loaded.onnx_file == folder / "model.onnx" and "model.onnx" not in loaded.files
+    assert isinstance(loaded.formats[0], StoredFiles) and loaded.formats[0].size > 0
+    again = load_artifact(
+        loaded.save(tmp_path / "copy")
+    )  # a copy has the file, and so has one in its own place
+    assert again.onnx_file is not None
+    assert again.onnx_file.read_bytes() == loaded.onnx_file.read_bytes()
+    loaded.save(folder)
+    artifact(net).save(folder)  # a new export without it replaces both
+    assert not (folder / "model.onnx").exists() and load_artifact(folder).onnx_file is None
+    with (tmp_path / "copy" / "model.onnx").open("ab") as file:
+        file.write(b"!")
+    with pytest.raises(FormatError, match=r"model\.onnx"):
+        load_artifact(tmp_path / "copy")
+
+
+def test_images_as_channels_first(net: Net, tmp_path: Path):
+    (file,) = artifact(net, OnnxOptions(layout="NCHW")).formats[0].write(tmp_path)
+    session = runtime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    (image,) = session.get_inputs()
+    assert image.type == "tensor(float)" and image.shape == ["n", 3, "4*h", "4*w"]
+    assert "Transpose" not in [n.op_type for n in onnx.load(file).graph.node if "image" in n.input]
+    with pytest.raises(ConfigError, match="NCHW"):
+        with_onnx(
+            OnnxOptions(layout="NCHW"),
+            OnnxFile(net, {"ids": TensorSpec(("n", "t"), "int32")}, (), OnnxOptions()),
+        )
