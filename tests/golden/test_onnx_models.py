@@ -14,7 +14,7 @@ from framework.export import TensorSpec, lower_layer
 from framework.io.interop import onnx
 from framework.io.interop.graph.layer import GraphLayer
 
-FAST = ("silero_vad", "yunet_n")
+FAST = ("silero_vad",)
 MODELS = (
     *(
         "deeplab_portrait",
@@ -31,7 +31,7 @@ MODELS = (
         "ppocr_v6_tiny_det",
         "sinet_portrait",
     ),
-    *("ultraface_rfb320", "vittrack", "yolox_nano"),
+    *("ultraface_rfb320", "vittrack", "yolox_nano", "yunet_n"),
 )
 
 

@@ -24,8 +24,8 @@ from framework.core.errors import ShapeError
 
 Dim = Any  # an int, or a symbolic dimension of jax.export
 Static = np.ndarray
-MAX_ELEMENTS = 1 << 30
-"""Elements that one value may have: 4 GB in float32. A damaged or hostile file asks for more."""
+MAX_ELEMENTS = 1 << 29
+"""Elements that one value may have: 2 GB in float32. A damaged or hostile file asks for more."""
 MAX_KNOWN = 1 << 25
 """Elements that one value may have which is computed before the program runs."""
 MAX_RANK = 32
