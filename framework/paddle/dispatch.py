@@ -287,7 +287,7 @@ def execute(compiled: Compiled, args: Sequence[object]) -> Any:
             if not arg.stop_gradient:
                 wanted = True
         elif arg.__class__ is float and mode.watcher is None:
-            values.append(_number(arg))
+            values.append(_number(arg))  # type: ignore[arg-type]
         elif arg.__class__ in _PLAIN or arg is None:
             values.append(arg)
         else:

@@ -64,8 +64,10 @@ def program_key(
 
 def find_program(key: str) -> Program | None:
     """The shipped program of this key; None where there is none, or none that holds today."""
+    if _found.get() is not None:
+        return None
     kept = _manifest()
-    if _found.get() is not None or key not in kept.get("programs", ()):
+    if key not in kept.get("programs", ()):
         return None
     path = _folder() / f"{key}.jaxexp.gz"
     try:

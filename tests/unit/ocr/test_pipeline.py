@@ -34,6 +34,9 @@ class FakeEngine:
 
     start = __call__
 
+    def prepare(self, shapes) -> None:  # type: ignore[no-untyped-def]
+        self.prepared = list(shapes)
+
 
 def text_map(image: np.ndarray, size: np.ndarray) -> dict[str, np.ndarray]:
     return {"probability": (image[..., 0] > 127).astype(np.float32)}
