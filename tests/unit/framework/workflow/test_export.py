@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from framework.commands.export import main
 from framework.config import load
 from framework.core.errors import ConfigError
 from framework.engine.experiment import bind_experiment
-from framework.io.interop import write_safetensors
+from framework.export import load_artifact
+from framework.io.interop import load_weights, write_safetensors
 from framework.workflow.export import export_config, labels_of, trained_model
 from zoo.classification import predictor
 from zoo.classification.results import Classification
@@ -49,6 +51,24 @@ def test_an_artifact_without_the_data(config: Path) -> None:
         assert isinstance(found, Classification) and found.size_hw == (40, 30)
         assert {c.label for c in found.classes} == {"0", "1", "2"}
         assert sum(c.score for c in found.classes) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_command_writes_onnx_beside_the_program(config: Path, tmp_path: Path) -> None:
+    onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
+    out = tmp_path / "out"
+    command = ["-c", str(config), "--format", "onnx", "--opset", "19", "--save_dir", str(out)]
+    assert main(command) == 0
+    artifact = load_artifact(out)
+    assert artifact.programs.keys() == {"float32"} and artifact.onnx_file == out / "model.onnx"
+    model = onnx.load(artifact.onnx_file)
+    assert model.opset_import[0].version == 19
+    assert {one.name for one in model.graph.initializer} >= set(load_weights(tmp_path / "a.safetensors"))
+    image = np.random.default_rng(0).integers(0, 256, (3, 28, 28, 3)).astype(np.uint8)
+    session = runtime.InferenceSession(str(artifact.onnx_file), providers=["CPUExecutionProvider"])
+    wanted = artifact.programs["float32"].call(artifact.weights, {"image": image})
+    for output, got in zip(session.get_outputs(), session.run(None, {"image": image})):
+        np.testing.assert_allclose(got, wanted[output.name], atol=1e-6)
+    assert main(command) == 0  # which replaces it
 
 
 def test_labels_come_with_the_weights_or_the_data(config: Path, tmp_path: Path) -> None:
