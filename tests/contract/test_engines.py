@@ -162,8 +162,8 @@ def test_inputs_and_outputs_are_declared_alike(name: str, opened: Callable[[str]
     ("wrong", "message"),
     [
         (
-            {"picture": np.zeros(1)},
-            "the program takes other inputs\n  received: picture\n"
+            {"photo": np.zeros(1)},
+            "the program takes other inputs\n  received: photo\n"
             "  allowed: image [n, h, w, 3] uint8, scale [n] int32",
         ),
         (
