@@ -26,7 +26,7 @@ MODELS = (
     ),
     *(
         "ppocr_v2_rec_en_number",
-        "ppocr_v2_rec_japan",
+        ,
         "ppocr_v3_det_ch",
         "ppocr_v6_tiny_det",
         "sinet_portrait",
