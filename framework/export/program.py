@@ -132,8 +132,9 @@ def lower_layer(
     `before(inputs)` gives the positional arguments of the layer (default: the inputs in order) and `after(out)` the
     named outputs (default: {"output": out}); both become part of the program.
 
-    Kernels of convolutions (`Layer.conv_kernels`) are HWIO in `weights` and not OIHW: that is what a convolution reads, and weights, being
-    arguments, would be transposed in every call (CPU time of PP-YOLOE+ s: 112 to 105 ms, of PicoDet-s: 10.9 to 8.6).
+    Kernels of convolutions (`Layer.conv_kernels`) are HWIO in `weights` and not OIHW: that is what a convolution reads,
+    and weights, being arguments, would be transposed in every call (CPU time of PP-YOLOE+ s: 112 to 105 ms, of
+    PicoDet-s: 10.9 to 8.6).
     """
     modes = [(sublayer, sublayer.training) for sublayer in layer.sublayers(include_self=True)]
     try:

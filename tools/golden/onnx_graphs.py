@@ -2,8 +2,8 @@
 
 python tools/golden/onnx_graphs.py            needs torch, onnx and onnxscript; writes tests/golden/data/onnx_<name>.npz
 
-One file holds the model's bytes, its inputs and its outputs. Both exporters are used: TorchScript ("script") and the one
-of torch.export ("dynamo"). Widths are small, so that a file is far below 100 KB.
+One file holds the model's bytes, its inputs and its outputs. Both exporters are used: TorchScript ("script") and that of
+torch.export ("dynamo"). Widths are small, so that a file is far below 100 KB.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class MobileNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.Hardswish())
-        self.body = nn.Sequential(Inverted(8, 16, 8, 3, 1), Inverted(8, 24, 12, 5, 2), Inverted(12, 24, 12, 5, 1))
+        self.body = nn.Sequential(
+            Inverted(8, 16, 8, 3, 1), Inverted(8, 24, 12, 5, 2), Inverted(12, 24, 12, 5, 1)
+        )
         self.up = nn.ConvTranspose2d(12, 6, 2, 2)
         self.head = nn.Linear(12, 10)
 
@@ -136,7 +138,11 @@ class Detr(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.backbone = nn.Sequential(
-            nn.Conv2d(3, 8, 7, 2, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(3, 2, 1), nn.Conv2d(8, 16, 3, 2, 1)
+            nn.Conv2d(3, 8, 7, 2, 3),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.MaxPool2d(3, 2, 1),
+            nn.Conv2d(8, 16, 3, 2, 1),
         )
         self.transformer = nn.Transformer(16, 2, 1, 1, 32, batch_first=True)
         self.queries = nn.Parameter(torch.randn(6, 16))
