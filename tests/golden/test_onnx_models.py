@@ -24,14 +24,8 @@ MODELS = (
         "picodet_s_320",
         "ppocr_v2_cls",
     ),
-    *(
-        "ppocr_v2_rec_en_number",
-        "ppocr_v2_rec_japan",
-        "ppocr_v3_det_ch",
-        "ppocr_v6_tiny_det",
-        "sinet_portrait",
-    ),
-    *("ultraface_rfb320", "vittrack", "yolox_nano", "yunet_n"),
+    *("ppocr_v2_rec_en_number", "ppocr_v3_det_ch", "ppocr_v6_tiny_det", "sinet_portrait", "ultraface_rfb320"),
+    *("vittrack", "yolox_nano", "yunet_n"),
 )
 
 

@@ -2,8 +2,8 @@
 
 python tools/golden/onnx_graphs.py            needs torch, onnx and onnxscript; writes tests/golden/data/onnx_<name>.npz
 
-One file holds the model's bytes, its inputs and its outputs. Both exporters are used: TorchScript ("script") and the
-one of torch.export ("dynamo"). Widths are small, so that a file is far below 100 KB.
+One file holds the model's bytes, its inputs and its outputs. Both exporters are used: TorchScript ("script") and that
+of torch.export ("dynamo"). Widths are small, so that a file is far below 100 KB.
 """
 
 from __future__ import annotations

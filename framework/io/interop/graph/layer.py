@@ -107,21 +107,22 @@ class GraphLayer(Layer):
                 allowed=f"each of {names} once",
                 fix=did_you_mean(unknown[0], names) if unknown else None,
             )
-        return {spec.name: _to_item(given[spec.name], spec) for spec in self.inputs}
+        return {spec.name: _to_item(given[spec.name], spec, self.program.name) for spec in self.inputs}
 
     def extra_repr(self) -> str:
         operators = Counter(node.op for node in self.program.walk())
         return f"{self.program.name}, {sum(operators.values())} nodes of {len(operators)} operators"
 
 
-def _to_item(given: Any, spec: TensorSpec) -> Item:
+def _to_item(given: Any, spec: TensorSpec, file: str) -> Item:
     if given is None or isinstance(given, list | tuple):
-        return None if given is None else [_to_item(item, TensorSpec(spec.name, (), "")) for item in given]
+        open_spec = TensorSpec(spec.name, (), "")
+        return None if given is None else [_to_item(item, open_spec, file) for item in given]
     array = given if isinstance(given, jax.Array) else to_jax(np.asarray(given))
     if spec.shape and len(spec.shape) != array.ndim:
         raise ShapeError(
             "an input of the graph has another number of axes",
-            where=spec.name,
+            where=f"{file}, input {spec.name!r}",
             received=f"shape {array.shape}",
             allowed=f"{len(spec.shape)} axes: {spec.shape}",
         )
@@ -195,6 +196,14 @@ class Run:
             for name, result in zip(node.outputs, results):
                 if name:
                     scope[name] = result
+            if len(results) < len(node.outputs) and any(node.outputs[len(results) :]):
+                raise FormatError(
+                    "a node has more outputs than its operator gives here",
+                    where=f"{self._graph.program.name}, node {node.name!r} ({node.op})",
+                    received=f"{len(node.outputs)} outputs",
+                    allowed=len(results),
+                    fix="export the model in its inference mode",
+                )
             for name in self._graph.last_use.get(number, ()) if main else ():
                 scope.pop(name, None)
 
@@ -202,16 +211,20 @@ class Run:
         domain = node.op.rpartition(".")[0]
         operator = self._graph.operators[node.op]
         call = Call(node, self._graph.program.domains.get(domain, 1), self, scope)
-        inputs = [scope[name] for name in node.inputs]
+        inputs: list[Item] = []
         try:
+            inputs.extend(scope[name] for name in node.inputs)
             with np.errstate(all="ignore"):
                 result = apply(operator, call, inputs)
+            results = result if isinstance(result, tuple) else (result,)
+            for item in results:
+                if not isinstance(item, list) and item is not None:
+                    _check_size(item, call)
         except Exception as error:
-            raise _explain(error, call, inputs) from error
-        results = result if isinstance(result, tuple) else (result,)
-        for item in results:
-            if not isinstance(item, list) and item is not None:
-                _check_size(item, call)
+            explained = _explain(error, call, inputs, self._graph.program.name)
+            if explained is error:
+                raise
+            raise explained from error
         return results
 
 
@@ -220,19 +233,23 @@ def _check_size(item: Item, call: Call) -> None:
     count(sizes, call.where, MAX_KNOWN if is_known(item) else MAX_ELEMENTS)
 
 
-def _explain(error: Exception, call: Call, inputs: Sequence[Item]) -> Exception:
-    """The error with its node: ours and those of traces get a note, what Python and jax raise becomes one of ours."""
-    if isinstance(error, OarError) or type(error).__module__.startswith(_PASSED_ON):
-        notes = getattr(error, "__notes__", [])
-        if str(error).startswith(call.where) or any(note.startswith("in ") for note in notes):
+def _explain(error: Exception, call: Call, inputs: Sequence[Item], file: str) -> Exception:
+    """The error with its file and node. Those of traces get a note; what Python and jax raise becomes one of ours."""
+    if isinstance(error, OarError):
+        if file in str(error) or type(error).__init__ is not OarError.__init__:
             return error
-        error.add_note(f"in {call.where}")
+        where = call.where if error.where in (None, call.where) else f"{call.where}: {error.where}"
+        parts = {"received": error.received, "allowed": error.allowed, "fix": error.fix}
+        return type(error)(error.problem, where=f"{file}, {where}", **parts)
+    if type(error).__module__.startswith(_PASSED_ON):
+        if not getattr(error, "__notes__", []):
+            error.add_note(f"in {call.where} of {file}")
         return error
     if not isinstance(error, TypeError | ValueError | LookupError | ArithmeticError | AssertionError):
         return error
     return ShapeError(
         "the node cannot run on these inputs",
-        where=call.where,
+        where=f"{file}, {call.where}",
         received=f"{', '.join(_describe(item) for item in inputs)}: {type(error).__name__}: {str(error)[:300]}",
         fix="check the shapes and types of what you passed in; or else the file is damaged",
     )
