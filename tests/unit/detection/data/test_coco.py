@@ -198,7 +198,6 @@ def test_the_classes_of_coco() -> None:
     assert {1: "person", 13: "stop sign", 44: "bottle", 90: "toothbrush"}.items() <= pairs.items()
 
 
-@pytest.mark.skipif(not (SHARED / "coco_mini").is_dir(), reason="OAR_SHARED has no data/coco_mini")
 def test_cocos_classes_are_known_without_the_file(tmp_path: Path) -> None:
     dataset = CocoDetection(tmp_path, Path("nowhere.json"), classes="coco")
     assert (dataset.class_names, dataset.category_ids) == (COCO_CLASSES, COCO_CATEGORY_IDS)
@@ -255,6 +254,7 @@ def test_a_box_outside_of_an_image_of_unsaid_size_is_ignored(tmp_path: Path) -> 
     assert valid is not None and valid.tolist() == [False, True]
 
 
+@pytest.mark.skipif(not (SHARED / "coco_mini").is_dir(), reason="OAR_SHARED has no data/coco_mini")
 def test_real_files() -> None:
     dataset = CocoDetection(SHARED / "coco_mini", Path("instances_val.json"), "images/val2017")
     assert len(dataset) == 103 and dataset.class_names == COCO_CLASSES
