@@ -14,6 +14,7 @@ import numpy as np
 from framework.core.errors import InputError, OarError, TraceError
 from framework.export import Artifact, TensorSpec
 from framework.export.artifact import load_artifact
+from framework.export.formats.onnx.check import example_inputs, trial_sizes
 from framework.export.program import lower_layer
 from framework.inference.engine import XLAEngine
 from framework.inference.graph_engine import GraphEngine, load_graph
@@ -90,7 +91,7 @@ def convert_graph(
     difference = _compare(layer, XLAEngine(program, weights), inputs)
     artifact.save(output)
     engine = XLAEngine((stored := load_artifact(output)).programs["float32"], stored.weights)
-    return Conversion(inputs, difference, _time(engine, _samples(inputs, 0)))
+    return Conversion(inputs, difference, _time(engine, example_inputs(inputs, trial_sizes(inputs)[0])))
 
 
 def _inputs(
@@ -119,34 +120,11 @@ def _describe(inputs: Mapping[str, TensorSpec]) -> str:
     return " ".join(f"{name}={','.join(map(str, spec.shape))}" for name, spec in inputs.items())
 
 
-def _samples(inputs: Mapping[str, TensorSpec], number: int) -> dict[str, np.ndarray]:
-    """Random inputs, of one size or another where sizes are open."""
-    random = np.random.default_rng(number)
-    sizes: dict[str, int] = {}
-    arrays = {}
-    for name, spec in inputs.items():
-        shape = []
-        for dim in spec.shape:
-            if isinstance(dim, int):
-                shape.append(dim)
-                continue
-            factor, _, symbol = dim.rpartition("*")
-            least = 1 + number if symbol == "n" else -(-(48 + 32 * number) // int(factor or 1))
-            shape.append(sizes.setdefault(symbol, least) * int(factor or 1))
-        drawn = random.standard_normal(shape)
-        arrays[name] = (
-            drawn.astype(spec.dtype)
-            if spec.dtype.startswith(("f", "b"))
-            else np.abs(drawn).astype(spec.dtype)
-        )
-    return arrays
-
-
 def _compare(layer: GraphLayer, engine: XLAEngine, inputs: Mapping[str, TensorSpec]) -> float:
     """The largest difference between the program and the graph, relative to the largest value. Raises: TraceError."""
     reference, worst = GraphEngine(layer), 0.0
-    for number in (0, 1):
-        arrays = _samples(inputs, number)
+    for sizes in trial_sizes(inputs):
+        arrays = example_inputs(inputs, sizes)
         got, wanted = engine(arrays), reference(arrays)
         for name, array in wanted.items():
             a, b = np.asarray(array, np.float64), np.asarray(got[name], np.float64)

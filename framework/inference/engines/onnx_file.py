@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from framework.core.errors import FormatError, ShapeError
-from framework.export.artifact import Artifact
+from framework.export.artifact import ONNX, Artifact
 from framework.inference.engine import TensorShape, check_inputs, describe
-
-ONNX = "model.onnx"
 
 
 def find_onnx_file(artifact: Artifact) -> Path:

@@ -13,12 +13,13 @@ from framework.core.errors import FormatError
 from framework.io.interop.graph.layer import apply
 from framework.io.interop.graph.onnx import NEWEST
 from framework.io.interop.graph.onnx import OPERATORS as ONNX
-from framework.io.interop.graph.operator import Call, Operator, Table
+from framework.io.interop.graph.operator import Call, Table
+from framework.io.interop.graph.operator import registrar as run_registrar
 from framework.io.interop.graph.values import Dim, Item, Value, align, shape_of, to_jax, to_value
 from framework.io.interop.paddle import DTYPES
 from framework.io.interop.program import Node
 
-Images = Callable[[jax.Array], jax.Array]
+CHANNELS_LAST = ("NHWC", "NDHWC", "NLC")
 _VERSION = 18  # of the ONNX operators that Paddle's are made of
 
 
@@ -106,17 +107,15 @@ class Arguments:
         dtype = x.dtype if isinstance(x, Value) else np.asarray(x).dtype
         return np.asarray(number, np.int64 if dtype.kind == "O" else dtype)  # objects are symbolic sizes
 
-    def images(
-        self, x: Value, name: str = "data_format", channels_last: tuple[str, ...] = ("NHWC", "NDHWC", "NLC")
-    ) -> Value:
+    def images(self, x: Value, name: str = "data_format") -> Value:
         """`x` with its axes named [N, C, *spatial], whatever the node calls them; nothing is moved."""
-        if self.attr(name, "NCHW") in channels_last:
+        if self.attr(name, "NCHW") in CHANNELS_LAST:
             return Value(x.data, (x.order[0], x.order[-1], *x.order[1:-1]))
         return x
 
     def as_given(self, y: Item, name: str = "data_format") -> Item:
         """The inverse of `images`."""
-        if self.attr(name, "NCHW") in ("NHWC", "NDHWC", "NLC") and isinstance(y, Value):
+        if self.attr(name, "NCHW") in CHANNELS_LAST and isinstance(y, Value):
             return Value(y.data, (y.order[0], *y.order[2:], y.order[1]))
         return y
 
@@ -135,16 +134,15 @@ def registrar(table: Table) -> Callable[..., Callable[[Rule], Rule]]:
     A rule returns what stands in the slot `main`, or a dict by slot; a list fills the outputs of one slot in order.
     """
 
+    enter_runs = run_registrar(table)
+
     def operator(*names: str, main: str = "Out") -> Callable[[Rule], Rule]:
         def enter(rule: Rule) -> Rule:
             def run(call: Call, *items: Item) -> tuple[Item, ...]:
                 found = rule(Arguments(call, items))
                 return _place(call, found if isinstance(found, dict) else {main: found})
 
-            for name in names:
-                if name in table:
-                    raise KeyError(f"two functions run the operator {name}")
-                table[name] = Operator(name, run, style="values")
+            enter_runs(*names, style="values")(run)
             return rule
 
         return enter

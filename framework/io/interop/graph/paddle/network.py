@@ -260,15 +260,6 @@ def _p_norm(a: Arguments) -> Item:
     return Value.of((size**power).sum(axis, keepdims=keep) ** (1 / power))
 
 
-_RESIZES = {
-    "nearest": "nearest",
-    "bilinear": "bilinear",
-    "bicubic": "bicubic",
-    "linear": "linear",
-    "trilinear": "trilinear",
-}
-
-
 def _resize(a: Arguments) -> Item:
     x = a.images(a.value("X"), "data_layout")
     mode = a.call.node.op.partition("_")[0]
@@ -307,7 +298,7 @@ def _scaled(a: Arguments, dim: Dim, scale: float) -> Dim:
     return dim * ratio[0] // ratio[1]
 
 
-for _mode in _RESIZES:
+for _mode in ("nearest", "bilinear", "bicubic", "linear", "trilinear"):
     operator(f"{_mode}_interp", f"{_mode}_interp_v2")(_resize)
 
 
