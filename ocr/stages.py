@@ -152,7 +152,8 @@ class OrientationClassifier:
         for start in range(0, len(crops), self.options.batch):
             batch, widths = pack_lines(crops[start : start + self.options.batch], width, height)
             count = len(batch)
-            batch, widths = _fill(batch, widths, self.options.batch)
+            if not self.engine.takes_any_shape:
+                batch, widths = _fill(batch, widths, self.options.batch)
             out.append(self.engine({"image": batch, "width": widths})["probability"][:count])
         return np.concatenate(out) if out else np.zeros((0, 2), np.float32)
 
@@ -199,8 +200,11 @@ class Recognizer:
             else:
                 widest = wanted[order[start]]
                 width = next((w for w in self.options.widths if w >= widest), self.options.widths[-1])
-                full = max(1, min(self.options.batch, self.options.columns // width))
-                rows = full if len(order) - start > 1 else 1
+                rows = max(1, min(self.options.batch, self.options.columns // width))
+                left = len(order) - start
+                # Each number of rows is a program: there are two, and the last lines are filled up to a full batch.
+                if left == 1 or self.engine.takes_any_shape:
+                    rows = min(rows, left)
             batches.append((width, rows, order[start : start + rows]))
             start += rows
         return batches

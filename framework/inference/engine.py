@@ -81,6 +81,11 @@ class Engine(Protocol):
         """Shapes compiled so far."""
         ...
 
+    @property
+    def takes_any_shape(self) -> bool:
+        """Whether a new shape costs nothing, so that a batch need not be filled up to one that came before."""
+        ...
+
     def __call__(self, inputs: Mapping[str, ArrayLike]) -> dict[str, np.ndarray]:
         """Outputs by name; blocks until they are there. Raises: ShapeError, where the inputs do not fit."""
         ...
@@ -123,6 +128,8 @@ class XLAEngine:
     Attributes:
         compile_count: shapes compiled so far (a program that was kept on disk counts too).
     """
+
+    takes_any_shape = False
 
     def __init__(
         self,
@@ -247,11 +254,14 @@ class XLAEngine:
         ]
         return inputs, outputs
 
+    def _executable_key(self, shapes: Mapping[str, tuple[int, ...]]) -> str:
+        return executables.executable_key(self._digest, self._weights, shapes, self._options, self.device)
+
     def _load_or_compile(self, shapes: Mapping[str, tuple[int, ...]]) -> Callable[..., Any]:
         """The executable that was kept for these shapes, else the program compiled now and kept."""
         if self._store is None:
             return self._compile(self._lower(shapes))
-        key = executables.executable_key(self._digest, self._weights, shapes, self._options, self.device)
+        key = self._executable_key(shapes)
         data = self._store.load(key)
         if data is not None:
             try:
@@ -268,9 +278,7 @@ class XLAEngine:
         """The program for these shapes without what was kept for them, which does not run."""
         log.warning("a kept program does not run and is made again: %s", error)
         if self._store is not None:
-            self._store.forget(
-                executables.executable_key(self._digest, self._weights, shapes, self._options, self.device)
-            )
+            self._store.forget(self._executable_key(shapes))
         self.forget(_shape_key(shapes))
         return self.compile(shapes)
 

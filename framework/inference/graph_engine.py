@@ -20,14 +20,6 @@ from framework.io.interop.graph.layer import GraphLayer
 from framework.io.interop.program import TensorSpec
 from framework.nn import functional_core
 
-PROGRAMS = ("inference.pdmodel", "model.pdmodel", "__model__", "inference.json", "model.json")
-"""What Paddle's export commands call the program in a folder."""
-
-
-def find_program(folder: Path) -> Path | None:
-    """Paddle's program in an upstream export folder, or None."""
-    return next((folder / name for name in PROGRAMS if (folder / name).is_file()), None)
-
 
 def load_graph(path: Path, params: Path | None = None) -> GraphLayer:
     """A `.pdmodel`, PIR `.json` or `.onnx` file as a layer.
@@ -54,6 +46,8 @@ class GraphEngine:
 
     Sizes that the file declares are not enforced: exports declare the size that they were traced with.
     """
+
+    takes_any_shape = False
 
     def __init__(self, layer: GraphLayer, device: Device | None = None) -> None:
         check_process()

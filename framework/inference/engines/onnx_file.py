@@ -54,6 +54,7 @@ class OnnxEngine:
 
     inputs: dict[str, TensorShape]
     outputs: dict[str, TensorShape]
+    takes_any_shape = True
 
     @property
     def compile_count(self) -> int:

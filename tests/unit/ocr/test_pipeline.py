@@ -23,7 +23,7 @@ NAMES = "abcdef"
 class FakeEngine:
     """Stands in for a network. Text is drawn by `line`: red 255, green says which letter, blue rises to the right."""
 
-    compile_count = 0
+    compile_count, takes_any_shape = 0, False
 
     def __init__(self, answer: Callable) -> None:
         self.answer, self.calls = answer, 0

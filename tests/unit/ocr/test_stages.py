@@ -24,8 +24,8 @@ HALF = Normalize((0.5, 0.5, 0.5), (0.5, 0.5, 0.5), bgr=True)
 class FakeEngine:
     """Answers with `answer(inputs)` and remembers what it was asked."""
 
-    def __init__(self, answer) -> None:  # type: ignore[no-untyped-def]
-        self.answer, self.asked = answer, []
+    def __init__(self, answer, takes_any_shape: bool = False) -> None:  # type: ignore[no-untyped-def]
+        self.answer, self.asked, self.takes_any_shape = answer, [], takes_any_shape
 
     def __call__(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         self.asked.append(inputs)
@@ -148,6 +148,22 @@ def test_plan():
     assert read.buckets == 6 and recognizer(widths=()).buckets is None
     wide = {(w, rows) for lengths in ([1], [200] * 5, [900, 5, 5]) for w, rows, _ in read._plan(lengths)}
     assert len(wide) <= read.buckets
+
+
+def test_an_engine_of_any_shape_gets_no_empty_lines():
+    read = recognizer()
+    read.engine = FakeEngine(spell, takes_any_shape=True)  # type: ignore[assignment]
+    assert read._plan([100, 300, 150, 700, 90]) == [(640, 1, [3]), (320, 2, [1, 2]), (160, 2, [0, 4])]
+    assert read._plan([10] * 4) == [(160, 3, [0, 1, 2]), (160, 1, [3])]
+    crops = [np.full((48, 80, 3), number, np.uint8) for number in (1, 2)]
+    assert [text.text for text, _, _ in read(crops)] == ["a", "b"]
+    assert [asked["image"].shape for asked in read.engine.asked] == [(2, 48, 160, 3)]  # type: ignore[attr-defined]
+    engine = FakeEngine(brightness, takes_any_shape=True)
+    classify = OrientationClassifier(engine, OrientationOptions(HALF, size_hw=(8, 16), batch=2))  # type: ignore[arg-type]
+    np.testing.assert_allclose(
+        classify([crop[:4, :6] for crop in crops[:1]]), [[254 / 255, 1 / 255]], atol=1e-6
+    )
+    assert engine.asked[0]["width"].tolist() == [12]
 
 
 def test_plan_of_upstream():
