@@ -229,6 +229,8 @@ class _Binder:
 
     def collection(self, tree: Tree, base: Any, key: str) -> Any:
         item = item_of(base)
+        if item is str and isinstance(tree.value, list) and all(type(one.value) is str for one in tree.value):
+            return tuple(one.value for one in tree.value)  # a dictionary of characters has thousands
         if isinstance(tree.value, dict):
             items = {name: self.value(child, item, _join(key, name)) for name, child in tree.value.items()}
             return _FAILED if any(value is _FAILED for value in items.values()) else items

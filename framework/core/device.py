@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 
 from framework.core.errors import DeviceError
 
@@ -66,7 +65,10 @@ def set_device(name: str) -> Device:
 
 def default_device() -> Device:
     """The jax device on which new arrays are placed: what `set_device` chose, else jax's first."""
-    return next(iter(jnp.zeros(()).devices()))
+    chosen = jax.config.jax_default_device  # type: ignore[attr-defined]
+    if chosen is None or isinstance(chosen, str):  # jax takes the name of a platform, too
+        return jax.local_devices(backend=chosen)[0]
+    return chosen
 
 
 def get_device() -> str:

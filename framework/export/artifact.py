@@ -40,6 +40,8 @@ from framework.core.errors import ConfigError, FormatError
 from framework.core.transform import Transform
 from framework.export.program_bytes import Program, StoredProgram
 
+# libyaml's, where PyYAML was built with it: a dictionary of 18,000 characters takes Python's second.
+_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 FORMAT = 2  # 1: weights in model.safetensors, other names of stages
 CONFIG = "infer_cfg.yml"
 WEIGHTS = "program_weights.safetensors"
@@ -179,10 +181,12 @@ class Artifact:
                 allowed=f"{key}: {spell(hint)}",
                 fix="export it again with `oar export`",
             )
-        value = from_plain(self.config[key], self.source)
+        value = self.config[key]
         written = None if self.tree is None else self.tree.value.get(key)
         # Settings given on the command line change `config`, not what was read.
-        return bind(value if written is None or written != value else written, hint, packages, key)
+        if written is None or written.plain() != value:
+            written = from_plain(value, self.source)
+        return bind(written, hint, packages, key)
 
     def input_names(self, known: Iterable[str]) -> list[str]:
         """The program's inputs in the order of the config. Raises: FormatError, unless they are the `known` ones."""
@@ -274,8 +278,13 @@ class Artifact:
         }
         # A loaded artifact that is written again keeps the age of its programs, and nothing else of its old head.
         age = {name: self.config[name] for name in ("made_on", "versions") if name in self.config}
-        text = yaml.safe_dump(
-            {**head, **self.config, **head, **age}, sort_keys=False, allow_unicode=True, width=110
+        text = yaml.dump(
+            {**head, **self.config, **head, **age},
+            None,
+            _Dumper,
+            sort_keys=False,
+            allow_unicode=True,
+            width=110,
         )
         (folder / CONFIG).write_text(text, encoding="utf-8")
 

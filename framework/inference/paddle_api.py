@@ -18,7 +18,7 @@ import logging
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -30,10 +30,14 @@ from framework.core.errors import InputError, ShapeError, nearest
 from framework.core.process import cpu_count
 from framework.export.artifact import CONFIG, WEIGHTS, Artifact, load_artifact, program_file
 from framework.inference.engine import Engine
-from framework.inference.graph_engine import GraphEngine, find_program, load_graph
 from framework.inference.runtime import Runtime
 
+if TYPE_CHECKING:
+    from framework.inference.graph_engine import GraphEngine
+
 log = logging.getLogger("oar")
+# What Paddle's export commands call the program in a folder.
+_PROGRAMS = ("inference.pdmodel", "model.pdmodel", "__model__", "inference.json", "model.json")
 
 
 class PrecisionType(enum.Enum):
@@ -124,7 +128,7 @@ class Config:
                     "(.pdmodel or .json) and its .pdiparams",
                 )
             folder = folder.parent
-        elif not any(folder.glob("*.jaxexp")) and (program := find_program(folder)) is not None:
+        elif not any(folder.glob("*.jaxexp")) and (program := _find_program(folder)) is not None:
             self._program = program, None
         self._folder = folder
 
@@ -345,6 +349,11 @@ class Predictor:
         return {n: a[:count] if _has(self._engine.outputs[n], batch) else a for n, a in out.items()}
 
 
+def _find_program(folder: Path) -> Path | None:
+    """Paddle's program in an upstream export folder, or None."""
+    return next((folder / name for name in _PROGRAMS if (folder / name).is_file()), None)
+
+
 def _open_graph(config: Config, program: Path, params: Path | None) -> GraphEngine:
     if config._precision != "float32":
         raise InputError(
@@ -354,6 +363,8 @@ def _open_graph(config: Config, program: Path, params: Path | None) -> GraphEngi
             allowed="float32",
             fix="convert it into an artifact first: oar convert",
         )
+    from framework.inference.graph_engine import GraphEngine, load_graph  # here: it imports all layers
+
     return GraphEngine(load_graph(program, params), Runtime(config._device).find_device())
 
 

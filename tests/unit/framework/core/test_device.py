@@ -50,6 +50,10 @@ def test_new_arrays_go_to_the_chosen_device():
         chosen = device.set_device(last)
         assert jnp.zeros(2).devices() == {chosen} == {device.default_device()}
         assert device.get_device() == last
+        with jax.default_device(jax.devices()[0]):
+            assert jnp.zeros(2).devices() == {device.default_device()} == {jax.devices()[0]}
+        jax.config.update("jax_default_device", "cpu")  # jax takes a platform, too
+        assert jnp.zeros(2).devices() == {device.default_device()}
     finally:
         jax.config.update("jax_default_device", before)
 
