@@ -1,11 +1,12 @@
 """Time and score of reading receipts, against RapidOCR in the same run.
 
 python tools/bench/ocr.py --data ../shared/data/sroie/test [--model pp_ocrv6_small] [--precision auto] [--rounds 3]
+    [--engines xla onnxruntime openvino] [--peers onnxruntime openvino]
 
-Every receipt is read by both, one after the other, `--rounds` times; the first round warms both up and does not
-count. The score is the micro F1 of words [A-Z0-9]+ as multisets over all receipts. The last line is the ratio of the
-medians of the times per receipt. `--networks` times the two networks alone against ONNX Runtime and, where it is
-installed, OpenVINO.
+Every receipt is read by all, one after the other, `--rounds` times; the first round warms them up and does not
+count. The score is the micro F1 of words [A-Z0-9]+ as multisets over all receipts. The last lines are the ratios of
+the medians of the times per receipt, of each of our engines to each of RapidOCR's. `--networks` times the two networks
+alone against ONNX Runtime and, where it is installed, OpenVINO.
 """
 
 from __future__ import annotations
@@ -48,12 +49,14 @@ def scores(pairs: list[tuple[Counts, Counts]]) -> tuple[float, float, float]:
     return hit / max(found, 1), hit / max(expected, 1), 2 * hit / max(found + expected, 1)
 
 
-def rapid() -> Callable[[np.ndarray], list[str]]:
+def rapid(engine: str) -> Callable[[np.ndarray], list[str]]:
+    """RapidOCR on one of its engines."""
     logging.disable(logging.WARNING)
-    from rapidocr import RapidOCR
+    from rapidocr import EngineType, RapidOCR
 
-    engine = RapidOCR()
-    return lambda bgr: list(engine(bgr).txts or ())
+    kind = EngineType(engine)
+    read = RapidOCR(params={f"{stage}.engine_type": kind for stage in ("Det", "Cls", "Rec")})
+    return lambda rgb: list(read(np.ascontiguousarray(rgb[..., ::-1])).txts or ())
 
 
 def networks(model: str, precisions: list[str], rounds: int) -> None:
@@ -146,6 +149,8 @@ def main() -> int:
     parser.add_argument("--model", default="pp_ocrv6_small")
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--engines", nargs="+", default=["xla"])
+    parser.add_argument("--peers", nargs="+", default=["onnxruntime"], help="engines of RapidOCR")
     parser.add_argument("--networks", action="store_true", help="time the two networks alone")
     parser.add_argument("--crops", metavar="LIST", help="score line crops: a file of path<TAB>text rows")
     args = parser.parse_args()
@@ -164,10 +169,12 @@ def main() -> int:
         return 2
     from ocr import predictor
 
-    read = predictor(args.model, precision=args.precision)
-    readers = {"oar": lambda rgb: read(rgb).text.split("\n"), "rapidocr": None}
-    other = rapid()
-    readers["rapidocr"] = lambda rgb: other(np.ascontiguousarray(rgb[..., ::-1]))
+    ours = {
+        f"oar {engine}": predictor(args.model, precision=args.precision, engine=engine)
+        for engine in args.engines
+    }
+    peers = {f"rapidocr {engine}": rapid(engine) for engine in args.peers}
+    readers = {name: lambda rgb, one=one: one(rgb).text.split("\n") for name, one in ours.items()} | peers
     images = [vision_image.read(file) for file in files]
     expected = [truth(folder / "box" / f"{file.stem}.csv") for file in files]
     times: dict[str, list[float]] = {name: [] for name in readers}
@@ -176,21 +183,21 @@ def main() -> int:
         for number, image in enumerate(images):
             for name, run in readers.items():
                 started = time.perf_counter()
-                texts = run(image)  # type: ignore[misc]
+                texts = run(image)
                 if round_ > 0:
                     times[name].append(time.perf_counter() - started)
                 elif len(found[name]) <= number:
                     found[name].append(words(texts))
+    middle = {name: statistics.median(values) for name, values in times.items()}
     for name in readers:
         p, r, f = scores(list(zip(expected, found[name])))
-        median, mean = statistics.median(times[name]), statistics.fmean(times[name])
+        mean = statistics.fmean(times[name])
         print(
-            f"{name:<10} P {p:.4f} R {r:.4f} F1 {f:.4f}  median {median:.3f} s, mean {mean:.3f} s a receipt"
+            f"{name:<21} P {p:.4f} R {r:.4f} F1 {f:.4f}  median {middle[name]:.3f} s, mean {mean:.3f} s a receipt"
         )
-    ratio = statistics.median(times["oar"]) / statistics.median(times["rapidocr"])
-    print(
-        f"oar takes {ratio:.2f}x of RapidOCR's time; {read.compile_count} of {read.bucket_count} shapes compiled"
-    )
+    for name, one in ours.items():
+        ratios = ", ".join(f"{middle[name] / middle[peer]:.2f}x of {peer}" for peer in peers)
+        print(f"{name} takes {ratios}; {one.compile_count} of {one.bucket_count} shapes compiled")
     return 0
 
 
