@@ -246,5 +246,8 @@ def test_a_layer_that_returns_a_tuple_has_named_outputs(tmp_path: Path):
     for names, written in (((), ["output0", "output1"]), (("scores", "total"), ["scores", "total"])):
         (file,) = export_layer(layer, inputs, tmp_path / "pair.onnx", names)
         assert [one.name for one in onnx.load(file).graph.output] == written
-    with pytest.raises(InputError, match=r"Pair: each output of the layer has one name\n  received: 1 names\n  allowed: 2 outputs"):
+    with pytest.raises(
+        InputError,
+        match=r"Pair: each output of the layer has one name\n  received: 1 names\n  allowed: 2 outputs",
+    ):
         export_layer(layer, inputs, tmp_path / "pair.onnx", ["scores"])
