@@ -5,15 +5,14 @@ Source: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3 (field numbers, 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from framework.io.interop.onnx_types import BITS, unpack
+from framework.io.interop.onnx_tensors import TensorReader
 from framework.io.interop.onnx_types import DTYPES as DTYPES
 from framework.io.interop.program import Node, Program, Signature, TensorSpec
 from framework.io.interop.source import Source, read_source
@@ -23,13 +22,18 @@ if TYPE_CHECKING:
     from framework.io.interop.graph.layer import GraphLayer
 
 _MAX_DEPTH = 16
+_MAX_NODES = 200_000  # a small file with functions that call one another could ask for any number
+
+_FunctionId = tuple[str, str, str]  # domain, name, overload
 
 
-def read_onnx(path: str | Path | Source) -> Program:
+def read_onnx(path: str | Path | Source, opaque: Collection[str] = ()) -> Program:
     """Read an ONNX model: nodes, initializers, tensors of Constant nodes, inputs, outputs and metadata.
 
-    External tensor data is read when it lies in the model's folder. Raises FormatError when the file is damaged, when
-    a value is used before it is made, for a tensor of text, and for external data elsewhere.
+    External tensor data is read when it lies in the model's folder. A call of one of the model's own functions is
+    replaced by the nodes of the function, but for those in `opaque` ("com.example.Scale"). Raises FormatError when the
+    file is damaged, when a value is used before it is made, when functions call one another in a circle, for a tensor
+    of text, and for external data elsewhere.
     """
     source = path if isinstance(path, Source) else read_source(path)
     model = Message(source, "ModelProto")
@@ -40,16 +44,39 @@ def read_onnx(path: str | Path | Source) -> Program:
             received=f"{'no graph' if graph is None else 'a graph'}, {len(opsets)} opsets",
             allowed="a graph and at least one opset",
         )
-    versions = {opset.text(1): opset.integer(2) for opset in opsets}
-    default = versions.get("", versions.get("ai.onnx"))
+    functions = _read_functions(model, opaque)
+    # Where a function and the model name different versions, ONNX demands that the operators are the same in both.
+    inner = [opset for function in functions.values() for opset in function.messages(9, "OperatorSetIdProto")]
+    versions = {_domain(opset.text(1)): opset.integer(2) for opset in (*inner, *opsets)}
+    default = versions.get("")
     return Program(
         format="onnx",
         version=f"opset {default}",
         metadata={entry.text(1): entry.text(2) for entry in model.messages(14, "StringStringEntryProto")},
         name=source.name,
-        domains={"" if domain == "ai.onnx" else domain: version for domain, version in versions.items()},
-        **_Graph(source).read(graph),
+        domains=versions,
+        **_Graph(source, functions).read(graph),
     )
+
+
+def _domain(name: str) -> str:
+    return "" if name == "ai.onnx" else name
+
+
+def _read_functions(model: Message, opaque: Collection[str]) -> dict[_FunctionId, Message]:
+    """The model's own functions by domain, name and overload."""
+    functions = {}
+    for function in model.messages(25, "FunctionProto"):
+        identity = _domain(function.text(10)), function.text(1), function.text(13)
+        if identity in functions:
+            raise model.source.error(
+                f"two functions of the model are called {identity[1]!r}",
+                function.start,
+                received=f"domain {identity[0]!r}, overload {identity[2]!r}",
+                fix="export the model again",
+            )
+        functions[identity] = function
+    return {i: f for i, f in functions.items() if ".".join(filter(None, i[:2])) not in opaque}
 
 
 def load(path: str | Path | Source, operators: Mapping[str, Callable[..., Any]] | None = None) -> GraphLayer:
@@ -59,8 +86,9 @@ def load(path: str | Path | Source, operators: Mapping[str, Callable[..., Any]] 
     of the graph in their order or by name, and returns its output, or a tuple of several. It runs eagerly and under
     `jit.to_static`, trains after `train()`, and exports with symbolic sizes where the graph allows.
 
-    `operators` adds operators, or replaces ours: {"com.example.Scale": function}, which is called with the inputs (None
-    where one is absent) in the graph's layout and the attributes as keywords, and returns an array or a tuple.
+    `operators` adds operators, or replaces ours and functions of the model: {"com.example.Scale": function}, which is
+    called with the inputs (None where one is absent) in the graph's layout and the attributes as keywords, and returns
+    an array or a tuple.
 
     Raises:
         FormatError: the file is damaged, or has operators that are not known; the message names them and their nodes.
@@ -69,18 +97,50 @@ def load(path: str | Path | Source, operators: Mapping[str, Callable[..., Any]] 
     from framework.io.interop.graph.build import build_layer
     from framework.io.interop.graph.onnx import NEWEST, OPERATORS
 
-    return build_layer(read_onnx(path), OPERATORS, NEWEST, operators)
+    return build_layer(read_onnx(path, operators or ()), OPERATORS, NEWEST, operators)
+
+
+class _Names(dict[str, str]):
+    """Name in the file -> name in the program, in one graph or one call of a function."""
+
+    def __init__(self, known: Mapping[str, str], prefix: str = "", results: Mapping[str, str] | None = None):
+        super().__init__(known)
+        self.prefix, self.results = prefix, results or {}
+
+    def make(self, name: str) -> str:
+        """Enter a value that a node makes; -> its name in the program."""
+        self[name] = found = self.results.get(name, self.prefix + name) if name else ""
+        return found
+
+
+_Body = tuple[tuple[Node, ...], Signature]
+
+
+@dataclass(frozen=True)
+class _Attributes:
+    values: dict[str, Any]
+    bodies: dict[str, list[_Body]]
+
+
+@dataclass(frozen=True)
+class _Context:
+    """Where a node stands: how deep in graphs and functions, in calls of which functions, with which attributes."""
+
+    depth: int = 0
+    calls: tuple[_FunctionId, ...] = ()
+    given: _Attributes = field(default_factory=lambda: _Attributes({}, {}))
+    path: str = ""  # of calls, before the names of nodes
 
 
 class _Graph:
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    def __init__(self, source: Source, functions: Mapping[_FunctionId, Message]) -> None:
+        self.source, self.functions = source, functions
         self.parameters: dict[str, np.ndarray] = {}
-        self._files: dict[str, Source] = {}
-        self._bodies = 0
+        self.tensors = TensorReader(source)
+        self._bodies = self._calls = self._count = 0
 
     def read(self, graph: Message) -> dict[str, Any]:
-        nodes, inputs, outputs = self._body(graph, {}, 0)
+        nodes, inputs, outputs = self._body(graph, _Names({}), _Context())
         return {
             "nodes": nodes,
             "parameters": self.parameters,
@@ -89,46 +149,59 @@ class _Graph:
         }
 
     def _body(
-        self, graph: Message, outer: dict[str, str], depth: int
+        self, graph: Message, outer: _Names, context: _Context
     ) -> tuple[tuple[Node, ...], list[TensorSpec], list[TensorSpec]]:
-        if depth > _MAX_DEPTH:
-            raise self.source.error(
-                "graphs are nested too deeply", graph.start, allowed=f"at most {_MAX_DEPTH} levels"
-            )
+        self._check_depth(context, graph)
         if 15 in graph:
             raise self.source.error(
                 "sparse initializers are not read",
                 graph.start,
                 fix="store the weights densely: onnx.numpy_helper.from_array(dense_array, name)",
             )
-        inputs = [_value(entry) for entry in graph.messages(11, "ValueInfoProto")]
-        # Name in the file -> name in the program. Bodies side by side may use one name for different constants.
-        known = outer | {spec.name: spec.name for spec in inputs} | {"": ""}
+        # Bodies side by side may use one name for different constants; those of functions for all values.
+        known = _Names({**outer, "": ""}, outer.prefix)
+        inputs = [
+            replace(spec, name=known.make(spec.name))
+            for spec in map(_value, graph.messages(11, "ValueInfoProto"))
+        ]
         self._bodies += 1
-        suffix = f"@{self._bodies}" if depth else ""
+        suffix = f"@{self._bodies}" if context.depth else ""
         for tensor in graph.messages(5, "TensorProto"):
-            self._keep(tensor.text(8), suffix, known, tensor.start, self._tensor(tensor))
-        nodes = []
-        for number, entry in enumerate(graph.messages(1, "NodeProto")):
-            node = self._node(entry, number, known, depth)
-            known.update((name, name) for name in node.outputs)
-            if node.op == "Constant" and node.outputs and (value := _constant(node)) is not None:
-                self._keep(node.outputs[0], suffix, known, entry.start, value)
-            else:
-                nodes.append(node)
+            self._keep(tensor.text(8), suffix, known, tensor.start, self.tensors.read(tensor))
+        nodes = self._nodes(graph.messages(1, "NodeProto"), suffix, known, context)
         outputs = [_value(entry) for entry in graph.messages(12, "ValueInfoProto")]
-        return tuple(nodes), inputs, [replace(spec, name=known.get(spec.name, spec.name)) for spec in outputs]
+        return nodes, inputs, [replace(spec, name=known.get(spec.name, spec.name)) for spec in outputs]
 
-    def _keep(self, name: str, suffix: str, known: dict[str, str], at: int, value: np.ndarray) -> None:
-        unique = name + suffix if name in self.parameters else name
+    def _check_depth(self, context: _Context, at: Message) -> None:
+        if context.depth > _MAX_DEPTH:
+            raise self.source.error(
+                "graphs are nested too deeply", at.start, allowed=f"at most {_MAX_DEPTH} levels"
+            )
+
+    def _nodes(
+        self, entries: Sequence[Message], suffix: str, known: _Names, context: _Context
+    ) -> tuple[Node, ...]:
+        nodes: list[Node] = []
+        for number, entry in enumerate(entries):
+            made = self._node(entry, number, known, context)
+            node = made[0] if len(made) == 1 else None
+            if node and node.op == "Constant" and entry.texts(2) and (value := _constant(node)) is not None:
+                self._keep(entry.texts(2)[0], suffix, known, entry.start, value)
+            else:
+                nodes.extend(made)
+        return tuple(nodes)
+
+    def _keep(self, name: str, suffix: str, known: _Names, at: int, value: np.ndarray) -> None:
+        plain = known.prefix + name
+        unique = plain + suffix if plain in self.parameters else plain
         if unique in self.parameters:
             raise self.source.error(f"two tensors are called {name!r}", at, fix="export the model again")
         self.parameters[unique] = value
         known[name] = unique
 
-    def _node(self, entry: Message, number: int, known: dict[str, str], depth: int) -> Node:
-        op, domain = entry.text(4), entry.text(7)
-        name = entry.text(3) or f"{op}#{number}"
+    def _node(self, entry: Message, number: int, known: _Names, context: _Context) -> Sequence[Node]:
+        op, domain = entry.text(4), _domain(entry.text(7))
+        name = context.path + (entry.text(3) or f"{op}#{number}")
         missing = [name for name in entry.texts(1) if name not in known]
         if missing:
             raise self.source.error(
@@ -137,27 +210,87 @@ class _Graph:
                 received=missing[0],
                 fix="export the model again, or check it with onnx.checker.check_model",
             )
-        attrs: dict[str, Any] = {}
-        blocks: list[tuple[Node, ...]] = []
-        signatures: list[Signature] = []
-        for attribute in entry.messages(5, "AttributeProto"):
-            bodies = attribute.messages(6, "GraphProto") + attribute.messages(11, "GraphProto")
-            for body in bodies:
-                nodes, inputs, outputs = self._body(body, known, depth + 1)
-                blocks.append(nodes)
-                names = (tuple(spec.name for spec in specs) for specs in (inputs, outputs))
-                signatures.append(Signature(attribute.text(1), *names))
-            if not bodies:
-                attrs[attribute.text(1)] = self._attribute(attribute)
-        return Node(
-            op=op if domain in ("", "ai.onnx") else f"{domain}.{op}",
-            name=name,
-            inputs=tuple(known[name] for name in entry.texts(1)),
-            outputs=entry.texts(2),
-            attrs=attrs,
-            blocks=tuple(blocks),
-            signatures=tuple(signatures),
-        )
+        self._count += 1
+        if self._count > _MAX_NODES:
+            raise self.source.error("the model has too many nodes", entry.start, allowed=f"{_MAX_NODES:,}")
+        attributes = self._attributes(entry.messages(5, "AttributeProto"), known, context)
+        inputs = tuple(known[name] for name in entry.texts(1))
+        outputs = tuple(known.make(name) for name in entry.texts(2))
+        identity = (domain, op, entry.text(8))
+        if identity in self.functions:
+            call = Node(op, name, inputs, outputs)
+            return self._call(identity, call, attributes, context, entry)
+        bodies = [body for found in attributes.bodies.values() for body in found]
+        return [
+            Node(
+                op=f"{domain}.{op}" if domain else op,
+                name=name,
+                inputs=inputs,
+                outputs=outputs,
+                attrs=attributes.values,
+                blocks=tuple(nodes for nodes, _ in bodies),
+                signatures=tuple(signature for _, signature in bodies),
+            )
+        ]
+
+    def _call(
+        self, identity: _FunctionId, call: Node, given: _Attributes, context: _Context, entry: Message
+    ) -> Sequence[Node]:
+        """The nodes of a function in place of a call of it."""
+        function = self.functions[identity]
+        self._check_depth(context, entry)
+        formal, results = function.texts(4), function.texts(5)
+        too_many = len(call.inputs) > len(formal) or len(call.outputs) > len(results)
+        if identity in context.calls or too_many:
+            raise self.source.error(
+                f"the call {call.name!r} does not fit the function {identity[1]!r} of the model"
+                if too_many
+                else f"the function {identity[1]!r} of the model calls itself",
+                entry.start,
+                received=f"{len(call.inputs)} inputs, {len(call.outputs)} outputs" if too_many else call.name,
+                allowed=f"up to {len(formal)} inputs and {len(results)} outputs" if too_many else None,
+                fix="export the model again, or check it with onnx.checker.check_model",
+            )
+        self._calls += 1
+        prefix = f"{identity[1]}@{self._calls}/"
+        absent = ("",) * (len(formal) - len(call.inputs))
+        wanted = {name: outer for name, outer in zip(results, call.outputs) if outer}
+        known = _Names({**dict(zip(formal, call.inputs + absent)), "": ""}, prefix, wanted)
+        inner = replace(context, depth=context.depth + 1, calls=(*context.calls, identity))
+        standard = self._attributes(function.messages(11, "AttributeProto"), known, inner)
+        attributes = _Attributes(standard.values | given.values, standard.bodies | given.bodies)
+        inner = replace(inner, given=attributes, path=f"{call.name}/")
+        nodes = list(self._nodes(function.messages(7, "NodeProto"), "", known, inner))
+        for name, outer in wanted.items():
+            if name not in known:
+                raise self.source.error(
+                    f"nothing makes the output {name!r} of the function {identity[1]!r}", function.start
+                )
+            if known[name] != outer:  # an input or a constant, handed on
+                nodes.append(Node("Identity", f"{call.name}/{name}", (known[name],), (outer,)))
+        return nodes
+
+    def _attributes(self, entries: Sequence[Message], known: _Names, context: _Context) -> _Attributes:
+        found = _Attributes({}, {})
+        for entry in entries:
+            name, reference = entry.text(1), entry.text(21)
+            if (
+                reference
+            ):  # to an attribute of the function that the node stands in; absent there, absent here
+                if reference in context.given.values:
+                    found.values[name] = context.given.values[reference]
+                elif reference in context.given.bodies:
+                    bodies = context.given.bodies[reference]
+                    found.bodies[name] = [(nodes, replace(form, attribute=name)) for nodes, form in bodies]
+                continue
+            graphs = entry.messages(6, "GraphProto") + entry.messages(11, "GraphProto")
+            for graph in graphs:
+                nodes, *specs = self._body(graph, known, replace(context, depth=context.depth + 1))
+                names = (tuple(spec.name for spec in side) for side in specs)
+                found.bodies.setdefault(name, []).append((nodes, Signature(name, *names)))
+            if not graphs:
+                found.values[name] = self._attribute(entry)
+        return found
 
     def _attribute(self, attribute: Message) -> Any:
         """Text comes back as str where it is UTF-8, tensors as arrays, repeated fields as tuples."""
@@ -170,7 +303,7 @@ class _Graph:
                 return _text((attribute.blobs(4) or [b""])[-1])
             case 4:
                 tensor = attribute.message(5, "TensorProto")
-                return None if tensor is None else self._tensor(tensor)
+                return None if tensor is None else self.tensors.read(tensor)
             case 6:
                 return tuple(attribute.reals(7).tolist())
             case 7:
@@ -178,95 +311,8 @@ class _Graph:
             case 8:
                 return tuple(_text(value) for value in attribute.blobs(9))
             case 9:
-                return tuple(self._tensor(tensor) for tensor in attribute.messages(10, "TensorProto"))
+                return tuple(self.tensors.read(tensor) for tensor in attribute.messages(10, "TensorProto"))
         return None
-
-    def _tensor(self, tensor: Message) -> np.ndarray:
-        what = f"the tensor {tensor.text(8)!r}"
-        code, shape = tensor.integer(2), tensor.integers(1)
-        if code not in DTYPES or 3 in tensor:
-            raise self.source.error(
-                f"{what} is of a kind that is not read",
-                tensor.start,
-                received="a segment of a tensor" if 3 in tensor else f"data type {code}",
-                allowed=f"data types {sorted(DTYPES)}",
-                fix="convert the model to float32, float16 or bfloat16 weights",
-            )
-        dtype = DTYPES[code]
-        if dtype in BITS and tensor.integer(14) != 1:
-            return self._packed(tensor, what, dtype, shape)
-        if tensor.integer(14) == 1:
-            return self._external(tensor, what, dtype, shape)
-        if (raw := tensor.span(9)) is not None:
-            return self.source.array(raw[0], raw[1], dtype, shape, what)
-        return self.source.array(
-            tensor.start, memoryview(_read_typed_values(tensor, dtype).tobytes()), dtype, shape, what
-        )
-
-    def _packed(self, tensor: Message, what: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-        raw = tensor.span(9)
-        packed = np.frombuffer(raw[1], np.uint8) if raw else np.array(tensor.integers(5), np.uint8)
-        size = math.prod(shape)
-        if not 0 <= -(-size * BITS[dtype] // 8) <= len(packed):
-            raise self.source.error(
-                f"{what} is cut short",
-                tensor.start,
-                received=f"{len(packed)} bytes",
-                allowed=f"{size} values of {BITS[dtype]} bits",
-            )
-        values = unpack(packed, dtype, size).reshape(shape)
-        values.flags.writeable = False
-        return values
-
-    def _external(self, tensor: Message, what: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-        entries = {entry.text(1): entry.text(2) for entry in tensor.messages(13, "StringStringEntryProto")}
-        location = entries.get("location", "")
-        folder = Path(self.source.name).parent.resolve()
-        # Another system's separators and drive letters count too: what is refused must not depend on the reader.
-        foreign = location.startswith("/") or any(mark in location for mark in ("\\", ":", "\0"))
-        inside = 0 < len(location) < 256 and not foreign and ".." not in location.split("/")
-        if not inside or folder not in (folder / location).resolve().parents:
-            raise self.source.error(
-                f"{what} points outside of the model's folder",
-                tensor.start,
-                received=location[:200],
-                allowed=f"a file below {folder}",
-                fix="put the data file itself, not a link, beside the model, or save the model in one file",
-            )
-        if location not in self._files:
-            if not (folder / location).is_file():
-                raise self.source.error(
-                    f"{what} is in a file that is not there",
-                    tensor.start,
-                    received=str(folder / location),
-                    fix="copy the model together with its data file",
-                )
-            self._files[location] = read_source(folder / location)
-        if dtype in BITS:
-            raise self.source.error(f"{what} of {BITS[dtype]} bits is in a file of its own", tensor.start)
-        data = self._files[location]
-        offset = _parse_decimal(entries.get("offset", "0"))
-        length = _parse_decimal(entries.get("length", str(len(data.data) - offset)))
-        return data.array(offset, data.view(offset, length, what), dtype, shape, what)
-
-
-def _parse_decimal(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1
-
-
-def _read_typed_values(tensor: Message, dtype: np.dtype) -> np.ndarray:
-    """The values of a tensor that is written in typed fields instead of raw bytes."""
-    if dtype in (np.float32, np.complex64):
-        return tensor.reals(4)
-    if dtype in (np.float64, np.complex128):
-        return tensor.reals(10, "<f8")
-    if dtype == np.int64:
-        return np.array(tensor.integers(7), np.int64)
-    if dtype in (np.uint32, np.uint64):
-        return np.array(tensor.integers(11), np.int64).astype(dtype)
-    # int32_data holds everything narrower, 16- and 8-bit floats as their bits
-    bits = np.dtype(f"u{dtype.itemsize}") if dtype.kind not in "iu" else dtype
-    return np.array(tensor.integers(5), np.int64).astype(bits)
 
 
 def _text(value: bytes) -> str | bytes:

@@ -13,10 +13,17 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.core.errors import ConfigError, FormatError, MissingExtraError, ShapeError, TraceError
+from framework.core.errors import (
+    ConfigError,
+    FormatError,
+    InputError,
+    MissingExtraError,
+    ShapeError,
+    TraceError,
+)
 from framework.export import Artifact, TensorSpec, load_artifact
 from framework.export.artifact import StoredFiles
-from framework.export.formats.onnx import check, export_onnx, write_onnx
+from framework.export.formats.onnx import check, export_layer, export_onnx, write_onnx
 from framework.export.formats.onnx.check import export_file, trial_sizes
 from framework.export.program import layer_function
 from framework.nn import functional as F
@@ -223,3 +230,24 @@ def test_images_as_channels_first(net: Net, tmp_path: Path):
             OnnxOptions(layout="NCHW"),
             OnnxFile(net, {"ids": TensorSpec(("n", "t"), "int32")}, (), OnnxOptions()),
         )
+
+
+class Pair(nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+
+    def forward(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return self.fc(x), x.sum(-1)
+
+
+def test_a_layer_that_returns_a_tuple_has_named_outputs(tmp_path: Path):
+    layer, inputs = Pair(), {"x": TensorSpec(("n", 4))}
+    for names, written in (((), ["output0", "output1"]), (("scores", "total"), ["scores", "total"])):
+        (file,) = export_layer(layer, inputs, tmp_path / "pair.onnx", names)
+        assert [one.name for one in onnx.load(file).graph.output] == written
+    with pytest.raises(
+        InputError,
+        match=r"Pair: each output of the layer has one name\n  received: 1 names\n  allowed: 2 outputs",
+    ):
+        export_layer(layer, inputs, tmp_path / "pair.onnx", ["scores"])
