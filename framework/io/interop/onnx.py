@@ -274,9 +274,7 @@ class _Graph:
         found = _Attributes({}, {})
         for entry in entries:
             name, reference = entry.text(1), entry.text(21)
-            if (
-                reference
-            ):  # to an attribute of the function that the node stands in; absent there, absent here
+            if reference:  # to an attribute of the function around the node; absent there, absent here
                 if reference in context.given.values:
                     found.values[name] = context.given.values[reference]
                 elif reference in context.given.bodies:
