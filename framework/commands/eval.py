@@ -2,6 +2,7 @@
 
 oar eval -c lenet_mnist
 oar eval -c lenet_mnist -o weights=output/lenet_mnist/checkpoints
+oar eval -c lenet_mnist --model_dir inference_model/lenet_mnist --engine onnxruntime
 """
 
 from __future__ import annotations
@@ -17,16 +18,23 @@ from framework.config.arguments import (
     add_device,
     add_ignored,
     add_settings,
+    choose_device,
     read_overrides,
     setting,
     settings,
 )
+from framework.inference import Runtime
+from framework.inference.runtime import ENGINES
 
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of `oar eval`."""
     made = argparse.ArgumentParser(prog="oar eval", description="Score a model on the data of its config.")
     add_config(made)
+    made.add_argument("--model_dir", help="an artifact's folder: score its program instead of weights")
+    made.add_argument(
+        "--engine", default="auto", choices=ENGINES, help="of --model_dir: what runs the program"
+    )
     made.add_argument(
         *("--output_dir", "--output_eval"),
         dest="output_dir",
@@ -57,8 +65,16 @@ def _evaluate(args: argparse.Namespace) -> int:
         *setting("data.eval.num_workers", args.num_workers),
         *augmentation_overrides(args, args.aug_eval),
     )
-    with precision_scope("bfloat16" if args.amp else "float32"):
-        found = workflow.evaluate_classes(args.config, changes)
+    if args.model_dir is not None:
+        from framework.workflow.artifact_scores import evaluate_artifact
+
+        runtime = Runtime(
+            choose_device(args.device, args.use_gpu), "bfloat16" if args.amp else "auto", args.engine
+        )
+        found = evaluate_artifact(args.model_dir, args.config, changes, runtime)
+    else:
+        with precision_scope("bfloat16" if args.amp else "float32"):
+            found = workflow.evaluate_classes(args.config, changes)
     print(json.dumps(found.scores, indent=1))
     if args.classwise and found.details is not None:
         print(found.details.classes.to_text())

@@ -17,6 +17,7 @@ COMMANDS = {
     "train": ("train", "train a model from a config"),
     "eval": ("eval", "score a model on the data of its config"),
     "export": ("export", "write a model as an artifact that runs without its code, or as .pdparams"),
+    "quantize": ("quantize", "write a model as an artifact with int8 layers, with its score held"),
     "infer": ("infer", "run a model on images, PDFs, videos and texts"),
     "ocr": ("ocr", "recognise text: `oar infer` with PP-OCRv6"),
     "convert": ("convert", "read weights of another framework and write them as safetensors or .pdparams"),

@@ -18,38 +18,27 @@ from framework.nn.functional_core import GraphDef, State
 
 
 class EvaluationCancelled(Exception):
-    """`Evaluator.cancelled` said so; there are no scores."""
+    """`cancelled` of an evaluator said so; there are no scores."""
 
 
-class Evaluator:
-    """Evaluates parameters of one model; the program is compiled once.
+class Judge:
+    """Runs inference over a data set and collects the metrics of a task; who computes it is up to `infer`.
 
     `loader` pads its last batch and marks the padding in `valid`, so that every batch has one shape. `cancelled` is
     asked before each batch.
     """
 
-    def __init__(
-        self,
-        graphdef: GraphDef,
-        task: Task,
-        loader: DataLoader,
-        labels: tuple[str, ...] = (),
-        sharding: Any = None,
-    ) -> None:
-        enable_compilation_cache()
-        self.task, self.loader, self.labels, self.sharding = task, loader, labels, sharding
+    def __init__(self, task: Task, loader: DataLoader, labels: tuple[str, ...] = ()) -> None:
+        self.task, self.loader, self.labels = task, loader, labels
         self.cancelled: Callable[[], bool] = lambda: False
-
-        def infer(params: State, buffers: State, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-            return task.infer(graphdef.bind(params, buffers), batch)
-
         self.first: tuple[dict, dict] | None = None  # (outputs, batch) of a run, arrays by name
         self._metrics: Mapping[str, Metric] = {}
-        device = jax.devices()[0] if sharding is None else next(iter(sharding.device_set))
-        self._infer = jax.jit(infer, compiler_options=compile_options(device))
 
-    def run(self, params: State, buffers: State) -> dict[str, float]:
-        """Scores by name, the one that decides first. `params` and `buffers` are the model's.
+    def judge(self, infer: Callable[[dict[str, np.ndarray]], Mapping[str, Any]]) -> dict[str, float]:
+        """Scores by name, the one that decides first.
+
+        Args:
+            infer: The outputs of a batch of numbers; they may still be under way.
 
         Raises:
             EvaluationCancelled: as `cancelled` asks for.
@@ -73,8 +62,7 @@ class Evaluator:
                 raise EvaluationCancelled
             numbers = without_texts(batch.data)
             arrays = {name: narrow(value, name) for name, value in numbers.items() if name != "valid"}
-            placed = jax.device_put(arrays, self.sharding) if self.sharding is not None else arrays
-            waiting.append((self._infer(params, buffers, placed), dict(batch.data)))
+            waiting.append((dict(infer(arrays)), dict(batch.data)))
             if len(waiting) > 1:  # the device works on one batch while another is judged
                 collect()
         while waiting:
@@ -89,3 +77,38 @@ class Evaluator:
         """What the last run told of each class, where a metric knows that."""
         known = (metric for metric in self._metrics.values() if isinstance(metric, DetailedMetric))
         return next((metric.details() for metric in known), None)
+
+
+class Evaluator(Judge):
+    """Evaluates parameters of one model; the program is compiled once. See `Judge`."""
+
+    def __init__(
+        self,
+        graphdef: GraphDef,
+        task: Task,
+        loader: DataLoader,
+        labels: tuple[str, ...] = (),
+        sharding: Any = None,
+    ) -> None:
+        super().__init__(task, loader, labels)
+        enable_compilation_cache()
+        self.sharding = sharding
+
+        def infer(params: State, buffers: State, batch: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
+            return task.infer(graphdef.bind(params, buffers), batch)
+
+        device = jax.devices()[0] if sharding is None else next(iter(sharding.device_set))
+        self._infer = jax.jit(infer, compiler_options=compile_options(device))
+
+    def run(self, params: State, buffers: State) -> dict[str, float]:
+        """Scores by name, the one that decides first. `params` and `buffers` are the model's.
+
+        Raises:
+            EvaluationCancelled: as `cancelled` asks for.
+        """
+
+        def infer(arrays: dict[str, np.ndarray]) -> dict[str, jax.Array]:
+            placed = jax.device_put(arrays, self.sharding) if self.sharding is not None else arrays
+            return self._infer(params, buffers, placed)
+
+        return self.judge(infer)

@@ -4,7 +4,7 @@
       model.jaxexp             the program in float32 (StableHLO, weights as arguments, several platforms)
       model.bfloat16.jaxexp    the same with bfloat16 dots, where the exporter was asked for it
       program_weights.safetensors   the weights as the programs take them: kernels of convolutions are HWIO, where a
-                               checkpoint's model.safetensors has them OIHW
+                               checkpoint's model.safetensors has them OIHW; after `oar quantize` they are int8
       model.onnx               the program as ONNX with its weights, where the exporter was asked for it; beyond 2 GB
                                they are in model.onnx.data
       tokenizer.json, …        what the transforms read
@@ -49,6 +49,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 
 ONNX = "model.onnx"
+_SCALE = "::scale"
 ONNX_FILES = (ONNX, f"{ONNX}.data")
 
 
@@ -136,6 +137,8 @@ class Artifact:
     config: dict[str, Any]
     programs: dict[str, Program] = field(default_factory=dict)
     weights: dict[str, np.ndarray] = field(default_factory=dict)
+    scales: dict[str, np.ndarray] = field(default_factory=dict)
+    """Of weights that the file holds as int8, value = scale * int8; a scale has the axes of its weight."""
     stages: dict[str, Artifact] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     """What the transforms read, by name: see `pack_assets`."""
@@ -230,7 +233,8 @@ class Artifact:
 
     def _size(self) -> int:
         """Bytes of its weights and files, without those of the programs."""
-        own = sum(array.nbytes for array in self.weights.values()) + sum(map(len, self.files.values()))
+        own = sum(a.size if n in self.scales else a.nbytes for n, a in self.weights.items())
+        own += sum(map(len, self.files.values()))
         own += sum(one.size for one in self.formats)
         return own + sum(stage._size() for stage in self.stages.values())
 
@@ -258,7 +262,7 @@ class Artifact:
             (folder / program_file(precision)).write_bytes(program.serialize())
             files[program_file(precision)] = _sha256(folder / program_file(precision))
         if self.weights:
-            write_safetensors(folder / WEIGHTS, self.weights)
+            write_safetensors(folder / WEIGHTS, pack_weights(self.weights, self.scales))
             files[WEIGHTS] = _sha256(folder / WEIGHTS)
         for name, data in self.files.items():
             (folder / name).write_bytes(data)
@@ -310,11 +314,11 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
         if program_file(precision) in config["sha256"]
     }
     found = {name: load_artifact(folder / name, verify) for name in config["stages"] if stages}
-    weights = {}
+    weights, scales = {}, {}
     if WEIGHTS in config["sha256"]:
         from framework.io.interop import load_weights
 
-        weights = load_weights(folder / WEIGHTS)
+        weights, scales = unpack_weights(load_weights(folder / WEIGHTS), folder / WEIGHTS)
     files = {
         name: read_bytes(folder / name, DATASET, "file of the artifact")
         for name in config["sha256"]
@@ -322,7 +326,38 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
     }
     stored = tuple(folder / name for name in ONNX_FILES if name in config["sha256"])
     formats = (StoredFiles(stored),) if stored else ()
-    return Artifact(config, programs, weights, found, files, formats, tree, folder)
+    return Artifact(config, programs, weights, scales, found, files, formats, tree, folder)
+
+
+def pack_weights(
+    weights: Mapping[str, np.ndarray], scales: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Weights as the file holds them: those with a scale as int8, and the scale under their name with ``::scale``."""
+    packed = dict(weights)
+    for name, scale in scales.items():
+        packed[name] = np.rint(weights[name] / scale).astype(np.int8)
+        packed[name + _SCALE] = scale
+    return packed
+
+
+def unpack_weights(
+    arrays: Mapping[str, np.ndarray], where: Path
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """(weights, scales) of what a file holds. Raises: FormatError, where a scale has no weight that it fits."""
+    weights = {name: array for name, array in arrays.items() if not name.endswith(_SCALE)}
+    scales = {name.removesuffix(_SCALE): a for name, a in arrays.items() if name.endswith(_SCALE)}
+    for name, scale in scales.items():
+        weight = weights.get(name)
+        if weight is None or weight.dtype != np.int8 or weight.ndim != scale.ndim:
+            raise FormatError(
+                "a scale has no weight in int8",
+                where=where,
+                received=name + _SCALE,
+                allowed=f"{name} in int8 with as many axes",
+                fix="copy the artifact again or export it anew",
+            )
+        weights[name] = weight * scale
+    return weights, scales
 
 
 def pack_assets(

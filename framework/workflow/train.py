@@ -314,13 +314,34 @@ def evaluate_classes(config: str | Path, overrides: tuple[str, ...] = ()) -> Eva
     """
     config = find_config(config)
     experiment = bind_experiment(load(config, overrides))
-    data = experiment.data.eval
-    if data is None:
-        raise InputError(
-            "there is nothing to evaluate on", where=f"{config}: data.eval", allowed="a dataset, transforms"
-        )
+    _evaluation_data(experiment, config)
     model, _, kept = trained_model(experiment, config)
-    task = cast(Task, experiment.task)  # trained_model requires it
+    data = evaluation_set(experiment, config, kept)
+    data.task.check(model, data.classes)
+    check_transforms(model, data.transforms)
+    graphdef, params, buffers = functional_core.split(model.eval())
+    evaluator = Evaluator(graphdef, data.task, data.loader, data.labels)
+    return Evaluation(evaluator.run(params, buffers), evaluator.details())
+
+
+@dataclass(frozen=True)
+class EvaluationSet:
+    """What a model is evaluated on: its labels, and the names of the classes that its task should have."""
+
+    task: Task
+    loader: DataLoader
+    labels: tuple[str, ...]
+    classes: tuple[str, ...]
+    transforms: tuple[Any, ...]
+
+
+def evaluation_set(experiment: Experiment, config: Path, kept: tuple[str, ...]) -> EvaluationSet:
+    """`data.eval` of an experiment for a model whose weights came with the labels `kept`.
+
+    Raises:
+        InputError: the experiment has none.
+    """
+    data, task = _evaluation_data(experiment, config), cast(Task, experiment.task)
     pack, arrays = None, task.label_arrays
     if kept and arrays:
         data = dataclasses.replace(data, dataset=infer_classes(data.dataset))
@@ -331,12 +352,16 @@ def evaluate_classes(config: str | Path, overrides: tuple[str, ...] = ()) -> Eva
     else:
         labels = labels_of(experiment, kept)
         classes = tuple(getattr(data.dataset, "class_names", labels))
-    task.check(model, classes)
-    check_transforms(model, data.transforms)
-    graphdef, params, buffers = functional_core.split(model.eval())
     loader = make_loader(data, task, experiment.train.seed, train=False, pack=pack)
-    evaluator = Evaluator(graphdef, task, loader, labels)
-    return Evaluation(evaluator.run(params, buffers), evaluator.details())
+    return EvaluationSet(task, loader, labels, classes, tuple(data.transforms))
+
+
+def _evaluation_data(experiment: Experiment, config: Path) -> LoaderConfig:
+    if experiment.data.eval is None:
+        raise InputError(
+            "there is nothing to evaluate on", where=f"{config}: data.eval", allowed="a dataset, transforms"
+        )
+    return experiment.data.eval
 
 
 @contextmanager
