@@ -46,6 +46,7 @@ from framework.workflow.train import EvaluationSet, evaluation_set, make_loader
 
 log = logging.getLogger("oar")
 _TIMED_CALLS = 15
+_SHOWN = 6  # layers in float32 that the table names; the artifact's config has all
 Score = Callable[[Engine], float]
 
 
@@ -118,7 +119,10 @@ class Quantization:
         for row in self.rows:
             lines.append(f"{row.engine:<12} {row.precision:<10} {row.score:>12.4f} {row.milliseconds:>9.2f}")
         if self.in_float:
-            lines.append("in float32: " + ", ".join(self.in_float))
+            more = len(self.in_float) - _SHOWN
+            lines.append(
+                "in float32: " + ", ".join(self.in_float[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+            )
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
