@@ -156,9 +156,10 @@ class Artifact:
 
     @property
     def onnx_file(self) -> Path | None:
-        """The program as ONNX, where this artifact was loaded from a folder that has it."""
-        stored = [one for one in self.formats if isinstance(one, StoredFiles)]
-        return next((path for one in stored for path in one.paths if path.name == ONNX), None)
+        """The program as ONNX, where this artifact was loaded from or saved to a folder that has it: a file whose
+        sha256 is in the config, not one that was put beside it."""
+        path = None if self.folder is None or not self.formats else self.folder / ONNX
+        return path if path is not None and path.is_file() else None
 
     def setting(
         self, key: str, hint: Any = None, default: Any = _NEEDED, packages: Sequence[str] = ()

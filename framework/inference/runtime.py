@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,6 +53,18 @@ class Runtime:
         """The jax device. Raises: DeviceError, where there is none."""
         return default_device() if self.device is None else find_device(self.device)
 
+    def choose_engine(self, table: Mapping[str, Sequence[str]]) -> str:
+        """The engine: as asked for; of "auto" the first that is installed of those that `table` lists for this kind of
+        device, see `ArtifactSettings.engines`, else "xla"."""
+        if self.engine != "auto" or not table:
+            return "xla" if self.engine == "auto" else self.engine
+        kind = (self.device or _name(default_device())).partition(":")[0]
+        for engine in table.get("gpu" if kind in ("cuda", "rocm") else kind, ()):
+            package = _PACKAGES.get(engine)
+            if package is None or importlib.util.find_spec(package) is not None:
+                return engine
+        return "xla"
+
     def open(self, artifact: Artifact) -> Engine:
         """The engine of an artifact's program, in the precision that fits the device and the model.
 
@@ -69,7 +81,12 @@ class Runtime:
                 fix="open the folder of one stage, or export it again",
             )
         name = self.device or _name(default_device())
-        engine = _choose_engine(artifact, name.partition(":")[0]) if self.engine == "auto" else self.engine
+        engine = self.choose_engine(artifact.setting("engines", default={}))
+        if engine != "xla" and self.engine == "auto":
+            if artifact.onnx_file is None:
+                engine = "xla"  # the table is of another export than this one
+            else:
+                _say(artifact.source, engine, name.partition(":")[0])
         if engine == "xla":
             device = self.find_device()
             precision = choose_precision(self.precision, device, artifact.programs, _verified(artifact))
@@ -98,17 +115,6 @@ def _verified(artifact: Artifact) -> bool:
 def _name(device: Device) -> str:
     """A jax device by Paddle's name of it."""
     return f"gpu:{device.id}" if device.platform in ("cuda", "rocm", "gpu") else device.platform
-
-
-def _choose_engine(artifact: Artifact, kind: str) -> str:
-    """The engine of "auto" on a kind of device, which is said once."""
-    ranked = artifact.setting("engines", default={}).get("gpu" if kind in ("cuda", "rocm") else kind, ())
-    for engine in ranked:
-        package = _PACKAGES.get(engine)
-        if package is None or importlib.util.find_spec(package) is not None:
-            _say(artifact.source, engine, kind)
-            return engine
-    return "xla"
 
 
 @functools.cache

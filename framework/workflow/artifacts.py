@@ -14,6 +14,7 @@ from framework.config import Tree, load, packages_of, resolved
 from framework.core.errors import ConfigError, FormatError
 from framework.export import Artifact, load_artifact
 from framework.export.artifact import CONFIG
+from framework.inference.runtime import Runtime
 from framework.io.checkpoint import config_name, find_checkpoint, run_folder
 from framework.workflow.cache import keep_artifact
 from framework.workflow.domain import Domain, Model, all_domains, find_config, find_domain
@@ -27,13 +28,19 @@ class Found:
     domain: Domain[Any]
 
 
-def find_artifact(model: Model, settings: Sequence[str] = (), domain: str | None = None) -> Found:
+def find_artifact(
+    model: Model,
+    settings: Sequence[str] = (),
+    domain: str | None = None,
+    runtime: Runtime | None = None,
+) -> Found:
     """The artifact of a folder, of a configuration file, or of the name of a configuration.
 
     Args:
         model: An artifact's folder, one of another toolkit that a domain can import, a file (.yml), or a name.
         settings: Overrides of the configuration, as `-o` of the tools.
         domain: The artifact must be of this domain.
+        runtime: Where the engine that it chooses runs ONNX files, that of a configuration has one. None: it has none.
 
     Raises:
         InputError: there is no such model. ConfigError: settings that a finished artifact cannot take.
@@ -51,7 +58,8 @@ def find_artifact(model: Model, settings: Sequence[str] = (), domain: str | None
         in_program, after = owner.split_settings(settings)
         if after:  # which leave no trace in what is kept
             tree = load(config, in_program)
-        return Found(owner.apply_settings(_from_config(config, tree, in_program, owner), after), owner)
+        made = _from_config(config, tree, in_program, owner, runtime)
+        return Found(owner.apply_settings(made, after), owner)
     in_program, after = found.domain.split_settings(settings)
     if in_program:
         raise ConfigError(
@@ -117,18 +125,24 @@ def domain_of(tree: Tree, where: object) -> str:
     return str(tree.value["domain"].value)
 
 
-def _from_config(config: Path, tree: Tree, settings: Sequence[str], owner: Domain[Any]) -> Artifact:
+def _from_config(
+    config: Path, tree: Tree, settings: Sequence[str], owner: Domain[Any], runtime: Runtime | None
+) -> Artifact:
     """The artifact of a configuration, which is `tree` with the settings: from OAR_HOME if it was made before, else
     exported now and kept there."""
+    plain, text = tree.plain(), resolved(tree)
+    table = (plain.get("export") or {}).get("engines") or {}
+    needs_onnx = runtime is not None and runtime.choose_engine(table) != "xla"
 
     def make() -> Artifact:
         from framework.workflow.export import export_config
+        from framework.workflow.onnx import OnnxOptions
 
-        return export_config(config, settings)
+        return export_config(config, settings, onnx=OnnxOptions() if needs_onnx else None)
 
-    plain = tree.plain()
     files = [*_weight_files(plain, config), *_named_files(plain), *_imported_files(plain)]
-    return keep_artifact(config_name(config), resolved(tree), files, owner.packages, make)
+    name = config_name(config)
+    return keep_artifact(f"{name}-onnx" if needs_onnx else name, text, files, owner.packages, make)
 
 
 def _weight_files(plain: dict[str, Any], config: Path) -> list[Path]:

@@ -41,9 +41,10 @@ def open_predictor(
     given: Mapping[str, Any] = options or {}
     if domain is not None and isinstance(model, str):
         model, given = find_domain(domain).find_alias(model, given)
-    found = find_artifact(model, overrides, domain)
+    runtime = runtime or Runtime()
+    found = find_artifact(model, overrides, domain, runtime)
     chosen = make_options(found.domain.options, given, f"the domain {found.domain.name}")
-    return found.domain.open(found.artifact, chosen, runtime or Runtime())
+    return found.domain.open(found.artifact, chosen, runtime)
 
 
 def predictor(

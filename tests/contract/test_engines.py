@@ -88,16 +88,23 @@ def write_onnx(path: Path) -> None:
     save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), path)
 
 
+class OnnxFormat:
+    """The ONNX file of an artifact."""
+
+    size = 4096
+
+    def write(self, folder: Path) -> list[Path]:
+        write_onnx(folder / "model.onnx")
+        return [folder / "model.onnx"]
+
+
 @pytest.fixture(scope="module")
 def artifact(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
     specs = {"image": TensorSpec(("n", "h", "w", 3), "uint8"), "scale": TensorSpec(("n",), "int32")}
     program = lower_program(network, WEIGHTS, specs, ("cpu",))
     about = {"inputs": {name: [list(spec.shape), spec.dtype] for name, spec in specs.items()}}
-    folder = Artifact(about, {"float32": program}, WEIGHTS).save(
-        tmp_path_factory.mktemp("artifact") / "network"
-    )
-    write_onnx(folder / "model.onnx")
-    return load_artifact(folder)
+    made = Artifact(about, {"float32": program}, WEIGHTS, formats=(OnnxFormat(),))
+    return load_artifact(made.save(tmp_path_factory.mktemp("artifact") / "network"))
 
 
 @pytest.fixture(scope="module")
@@ -198,13 +205,21 @@ def test_what_an_engine_cannot_open(
         FormatError, match=r"(?s)no ONNX file.*no model.onnx beside.*oar export -c … --format onnx"
     ):
         run.open(bare)
-    (tmp_path / "bare" / "model.onnx").write_bytes(b"no ONNX at all")
-    with pytest.raises(FormatError, match=r"model.onnx: (OpenVINO|ONNX Runtime) cannot read the file"):
-        run.open(bare)
     write_onnx(tmp_path / "bare" / "model.onnx")
-    bare.config["inputs"] = {"image": [["n", "h", "w", 3], "float32"]}
+    with pytest.raises(
+        FormatError, match="no ONNX file"
+    ):  # of unknown origin: its sha256 is not in the config
+        run.open(load_artifact(tmp_path / "bare"))
+    bare.formats = (OnnxFormat(),)
+    whole = load_artifact(bare.save(tmp_path / "whole"))
+    whole.config["inputs"] = {"image": [["n", "h", "w", 3], "float32"]}
     with pytest.raises(FormatError, match="the ONNX file has other inputs than the artifact"):
-        run.open(bare)
+        run.open(whole)
+    (tmp_path / "whole" / "model.onnx").write_bytes(b"no ONNX at all")
+    with pytest.raises(FormatError, match=r"model.onnx: (OpenVINO|ONNX Runtime) cannot read the file"):
+        run.open(whole)
+    with pytest.raises(FormatError, match="damaged"):
+        load_artifact(tmp_path / "whole")
     with pytest.raises(DeviceError, match=r"(?s)gpu:3.*allowed"):
         Runtime("gpu:3", engine=name).open(artifact)
     monkeypatch.setitem(sys.modules, name, None)
@@ -244,3 +259,9 @@ def test_auto_takes_the_first_engine_of_the_table_that_is_here(
     assert type(Runtime("cpu").open(artifact)).__name__ == "ONNXRuntimeEngine"
     monkeypatch.setattr(runtime_module.importlib.util, "find_spec", lambda name: None)
     assert type(Runtime("cpu").open(artifact)) is xla
+
+
+def test_auto_does_without_an_onnx_file_that_is_not_there(artifact: Artifact, tmp_path: Path):
+    table = {"engines": {"cpu": ["onnxruntime"]}}
+    bare = load_artifact(Artifact(table, artifact.programs, artifact.weights).save(tmp_path / "bare"))
+    assert type(Runtime("cpu").open(bare)) is type(Runtime("cpu", engine="xla").open(artifact))

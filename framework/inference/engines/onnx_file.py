@@ -20,13 +20,14 @@ def find_onnx_file(artifact: Artifact) -> Path:
     Raises:
         FormatError: the artifact has none.
     """
-    path = None if artifact.folder is None else artifact.folder / ONNX
-    if path is not None and path.is_file():
-        return path
+    if artifact.onnx_file is not None:
+        return artifact.onnx_file
     raise FormatError(
         "the artifact has no ONNX file, which this engine runs",
         where=artifact.source,
-        received="an artifact that was not saved" if path is None else f"no {ONNX} beside its program",
+        received="an artifact that was not saved"
+        if artifact.folder is None
+        else f"no {ONNX} beside its program",
         allowed="an artifact that was exported as ONNX too, or engine xla",
         fix="oar export -c … --format onnx",
     )

@@ -42,7 +42,7 @@ def exports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, 
     """What was exported since, as the overrides that it was exported with; an OAR_HOME of its own."""
     made: list[tuple[str, ...]] = []
 
-    def export_config(config: Path, settings: Sequence[str]) -> Artifact:
+    def export_config(config: Path, settings: Sequence[str], onnx: None) -> Artifact:
         made.append(tuple(settings))
         return small_artifact()
 
