@@ -136,6 +136,15 @@ class CharacterSet:
             right_to_left = isinstance(model, dict) and "arabic" in str(model.get("model_name"))
         return cls.from_symbols(listed, right_to_left=right_to_left, source=str(path))
 
+    def to_dict(self) -> dict[str, Any]:
+        """What an artifact's config holds of it: the dictionary, whether a space follows, and the direction."""
+        space = self.symbols[-1] == " " and len(self.symbols) > 2
+        return {
+            "characters": list(self.symbols[1 : -1 if space else None]),
+            "space": space,
+            "right_to_left": self.right_to_left,
+        }
+
     @property
     def num_classes(self) -> int:
         """Width of a CTC head for these symbols: the dictionary, the blank and the space if there is one."""
@@ -198,7 +207,7 @@ class CharacterSet:
 
         Raises: InputError when a symbol is not in the dictionary.
         """
-        unknown = "".join(dict.fromkeys(symbol for symbol in text if symbol not in self._classes))
+        unknown = "".join(dict.fromkeys(symbol for symbol in text if symbol not in self.classes))
         if unknown and not skip_unknown:
             raise InputError(
                 "the text has symbols that are not in the dictionary",
@@ -207,7 +216,7 @@ class CharacterSet:
                 fix="add them to the dictionary, or pass skip_unknown=True to leave them out",
             )
         shown = self.reading_order(text)
-        return np.array([self._classes[s] for s in shown if s in self._classes], dtype=np.int32)
+        return np.array([self.classes[s] for s in shown if s in self.classes], dtype=np.int32)
 
     def reading_order(self, text: str) -> str:
         """`text` between crop order and reading order; the same text when the set is not right-to-left.
@@ -226,7 +235,8 @@ class CharacterSet:
         return list(dict.fromkeys(p for run in reversed(runs) for p in places[run.start() : run.end()]))
 
     @functools.cached_property
-    def _classes(self) -> dict[str, int]:
+    def classes(self) -> dict[str, int]:
+        """The class of each symbol; of one that stands twice the later."""
         return {symbol: index for index, symbol in enumerate(self.symbols) if index != BLANK}
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from framework.config import bind, from_plain, override
 from framework.core.errors import ConfigError, FormatError, InputError
@@ -16,6 +16,7 @@ from framework.workflow.predict import make_predictor_function
 from ocr.characters import CharacterSet
 from ocr.ocr_predictor import OCRPredictor
 from ocr.pipeline import OCRPipeline, PipelineOptions
+from ocr.single_stage import DetectedPages, LineDirections, ReadLines, SingleStage
 from ocr.stages import (
     DetectOptions,
     Detector,
@@ -24,6 +25,10 @@ from ocr.stages import (
     RecognizeOptions,
     Recognizer,
 )
+
+if TYPE_CHECKING:
+    from framework.engine.experiment import Experiment
+    from framework.nn.layer import Layer
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,17 @@ class OCRDomain(Domain[OCROptions]):
     name = "ocr"
     options = OCROptions
 
+    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
+        task: Any = experiment.task
+        loader = experiment.data.eval or experiment.data.train
+        return task.describe_stage(loader.buckets if loader is not None else None)
+
     def open(self, artifact: Artifact, options: OCROptions, runtime: Runtime) -> OCRPredictor:
+        kind = artifact.config.get("kind")
+        if kind in _SINGLE and not artifact.stages:
+            return OCRPredictor(
+                _SINGLE[kind](artifact, options, runtime), str(artifact.config.get("name", ""))
+            )
         missing = {"detector", "recognizer"} - set(artifact.stages)
         if missing:
             raise FormatError(
@@ -88,14 +103,10 @@ class OCRDomain(Domain[OCROptions]):
         kept = artifact.setting("options", PipelineOptions, PipelineOptions())
         kept = replace(kept, **_given(options, "drop_score", "orient"))
         recognizer = _open_recognizer(artifact.stages["recognizer"], options, runtime)
-        if options.lang is not None:
-            recognizer.characters.check_language(options.lang)
         detector = _open_detector(artifact.stages["detector"], options, runtime)
         orientation, stage = None, artifact.stages.get("orientation")
         if stage is not None and kept.orient:
-            orientation = OrientationClassifier(
-                runtime.open(stage), stage.setting("options", OrientationOptions)
-            )
+            orientation = _open_orientation(stage, options, runtime)
         pipeline = OCRPipeline(detector, recognizer, orientation, kept)
         return OCRPredictor(pipeline, str(artifact.config.get("name", "")))
 
@@ -162,7 +173,21 @@ def _open_recognizer(stage: Artifact, options: OCROptions, runtime: Runtime) -> 
     model = stage.config.get("model")
     if isinstance(model, dict) and isinstance(classes := model.get("num_classes"), int):
         characters.check_head(classes, "the program")
+    if options.lang is not None:
+        characters.check_language(options.lang)
     return Recognizer(runtime.open(stage), how, characters)
+
+
+def _open_orientation(stage: Artifact, options: OCROptions, runtime: Runtime) -> OrientationClassifier:
+    return OrientationClassifier(runtime.open(stage), stage.setting("options", OrientationOptions))
+
+
+# What an artifact of one model gives, by its kind.
+_SINGLE: dict[Any, Callable[[Artifact, OCROptions, Runtime], SingleStage]] = {
+    "detector": lambda *given: DetectedPages(_open_detector(*given)),
+    "recognizer": lambda *given: ReadLines(_open_recognizer(*given)),
+    "orientation": lambda *given: LineDirections(_open_orientation(*given)),
+}
 
 
 def _bucket_sides(longest: int) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from framework.workflow import ImageItem, VisionPredictor
 from framework.workflow.predictor import ImageSource
 from ocr.pipeline import OCRPipeline
 from ocr.results import Document, Page
+from ocr.single_stage import SingleStage
 
 
 class OCRPredictor(VisionPredictor[Page]):
@@ -24,7 +25,7 @@ class OCRPredictor(VisionPredictor[Page]):
         pdf_dpi: Resolution at which pages of PDFs are rendered.
     """
 
-    def __init__(self, pipeline: OCRPipeline, name: str, pdf_dpi: float = 200.0) -> None:
+    def __init__(self, pipeline: OCRPipeline | SingleStage, name: str, pdf_dpi: float = 200.0) -> None:
         self.pipeline, self.name, self.pdf_dpi = pipeline, name, pdf_dpi
 
     def __call__(self, source: ImageSource | Sequence[ImageSource]) -> Document:  # type: ignore[override]

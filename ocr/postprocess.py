@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from framework.core.errors import MissingExtraError, ShapeError
+from framework.core.errors import ShapeError
 from framework.vision.contours import find_contours, means_inside, min_area_rects, order_corners, simplify
 from framework.vision.image import rotate90
 from ocr.characters import BLANK, CharacterSet
+from ocr.polygons import import_clipper
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ def _grow(polygons: np.ndarray | Sequence[np.ndarray], ratio: float) -> list[np.
     """
     if not len(polygons):
         return []
-    clipper = _pyclipper()
+    clipper = import_clipper()
     if isinstance(polygons, np.ndarray):
         distances = _growth(polygons, ratio)
         corners = polygons.astype(np.int64).tolist()
@@ -172,16 +173,6 @@ def _growth(polygons: np.ndarray, ratio: float) -> np.ndarray:
     area = np.abs(((x - x[..., :1]) * (np.roll(y, 1, axis=-1) - np.roll(y, -1, axis=-1))).sum(axis=-1)) / 2
     perimeter = np.sqrt((np.roll(x, -1, axis=-1) - x) ** 2 + (np.roll(y, -1, axis=-1) - y) ** 2).sum(axis=-1)
     return area * ratio / np.maximum(perimeter, 1e-12)
-
-
-def _pyclipper() -> Any:
-    try:
-        import pyclipper
-    except ImportError as error:
-        raise MissingExtraError(
-            "pyclipper", "ocr", "growing the text regions that a DB detector finds"
-        ) from error
-    return pyclipper
 
 
 def apply_orientation(

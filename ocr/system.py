@@ -10,11 +10,10 @@ from typing import Annotated, Any
 
 from framework import hub
 from framework.config import Kind, plain, register
-from framework.core.errors import ConfigError
 from framework.engine.task import Pipeline, Stage, Task
 from framework.export import TensorSpec
-from framework.io.interop import load_program
 from ocr.characters import CharacterSet
+from ocr.dictionary import find_characters
 from ocr.pipeline import PipelineOptions
 from ocr.stages import DetectOptions, OrientationOptions, RecognizeOptions
 from ocr.tasks import TextDetection, TextLineOrientation, TextRecognition
@@ -62,16 +61,11 @@ class RecognizerConfig:
         }
         stage = _make_stage(self, TextRecognition(self.options.normalize), inputs)
         characters = self._read_characters(stage.path)
-        alphabet = {
-            "characters": list(characters.symbols[1 : -1 if self.use_space_char else None]),
-            "space": self.use_space_char,
-            "right_to_left": self.right_to_left,
-        }
         return dataclasses.replace(
             stage,
             model=dataclasses.replace(self.model, num_classes=characters.num_classes),
             constraints=("w >= 16",),
-            config={**stage.config, **alphabet},
+            config={**stage.config, **characters.to_dict()},
         )
 
     def _read_characters(self, path: Path) -> CharacterSet:
@@ -80,19 +74,7 @@ class RecognizerConfig:
         how = {"use_space_char": self.use_space_char, "right_to_left": self.right_to_left}
         if self.characters:
             return CharacterSet.from_file(hub.resolve(self.characters, "ocr"), **how)
-        text = load_program(path).metadata.get("character", "") if path.suffix == ".onnx" else ""
-        if text:
-            return CharacterSet.from_text(text, source=str(path), **how)
-        known = hub.entries("ocr")
-        if self.weights in known and "dict" in known[self.weights].files:
-            return CharacterSet.from_file(hub.fetch(self.weights, "dict"), **how)
-        raise ConfigError(
-            "the recogniser has no dictionary",
-            where=path,
-            received="weights that carry none",
-            allowed="an ONNX file with its dictionary, weights of the hub, or a dictionary file",
-            fix="-o pipeline.recognizer.characters=FILE, one symbol a line",
-        )
+        return find_characters(path, self.weights, **how)
 
 
 @dataclass(frozen=True)

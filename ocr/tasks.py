@@ -1,25 +1,125 @@
-"""What the programs of the three text models compute, as they are exported."""
+"""Text detection, recognition and orientation: what is trained, scored and exported of the three models."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from framework.config import register
-from framework.engine.task import Batch, Task
+from framework.config import plain, register
+from framework.core.errors import ConfigError, InputError
+from framework.engine.task import Batch, Losses, Metric, Task
+from framework.nn import functional as F
 from framework.nn.layer import Layer
 from framework.vision.normalize import Normalize
+from framework.vision.sample import Sample
+from ocr.characters import CharacterSet
+from ocr.dictionary import Dictionary
+from ocr.losses import balanced_cross_entropy, ctc_line_losses, dice_loss, masked_l1, smoothed_cross_entropy
+from ocr.postprocess import DBPostprocess
+from ocr.stages import DetectOptions, OrientationOptions, RecognizeOptions
+
+log = logging.getLogger("oar")
+_SHOWN = 5
+_START, _END = 2, 3  # of the tokens of the guiding decoder; characters follow at 4
 
 
 @register("task")
 @dataclass(frozen=True)
 class TextDetection(Task):
     """Where text is. Inputs: "image" [N, H, W, 3] uint8 RGB and "size" [N, 2] int32, the rows and columns of each that
-    are no padding."""
+    are no padding.
+
+    Trained by differentiable binarization on images of one size whose sides are multiples of 32. The deploy form of a
+    model has no threshold map; of that the probability map alone is trained.
+
+    Attributes:
+        shrink_ratio: The probability map is of regions shrunk by area * (1 - ratio²) / perimeter.
+        least_side: Regions less high or wide, in pixels, do not count in training.
+        main_loss: Of the probability map: "dice", or "bce", cross-entropy with hard negatives.
+        alpha, beta: Shares of the losses of the probability map and of the threshold map; that of the binary map is 1.
+        negative_ratio: Of "bce": at most so many times as many pixels without text count as with.
+        postprocess: From probability map to quads, in evaluation.
+    """
 
     normalize: Normalize
+    shrink_ratio: float = 0.4
+    least_side: float = 8.0
+    main_loss: Literal["dice", "bce"] = "dice"
+    alpha: float = 5.0
+    beta: float = 10.0
+    negative_ratio: float = 3.0
+    postprocess: DBPostprocess = field(default_factory=DBPostprocess)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.shrink_ratio < 1 or min(self.alpha, self.beta, self.negative_ratio) < 0:
+            raise ConfigError(
+                "this is no text detection",
+                where="task",
+                received=f"shrink_ratio {self.shrink_ratio}, alpha {self.alpha}, beta {self.beta}, negative_ratio "
+                f"{self.negative_ratio}",
+                allowed="shrink_ratio between 0 and 1, the others from 0",
+            )
+
+    def pack(self, sample: Sample) -> dict[str, np.ndarray]:
+        from ocr.data.targets import make_db_targets  # what runs artifacts loads no training data
+        from ocr.metrics import describe_page
+
+        if sample.polygons is None or sample.valid is None:
+            raise InputError(
+                "a sample has no regions of text",
+                where=sample.id,
+                allowed="polygons and valid, as of TextPages",
+            )
+        targets = make_db_targets(
+            sample.polygons,
+            sample.valid.tolist(),
+            sample.size_hw,
+            shrink_ratio=self.shrink_ratio,
+            least_side=self.least_side,
+        )
+        polygons, source_hw, size = sample.polygons, sample.size_hw, sample.size_hw
+        if sample.warp is not None:
+            source_hw = sample.warp.source_hw
+            size = _visible_size(sample)
+            back = sample.warp.inverse()
+            polygons = tuple(back.points(points) for points in polygons)
+        page = describe_page(polygons, sample.valid.tolist(), source_hw)
+        return {
+            "image": sample.image,
+            "size": np.array(size, np.int32),
+            **targets._asdict(),
+            "truth": np.array(json.dumps(page)),
+        }
+
+    def loss(self, model: Layer, batch: Batch) -> Losses:
+        maps = model(self.normalize(batch["image"]))
+        parts = self._map_losses(maps, batch)
+        total = sum(parts.values(), jnp.float32(0))
+        for one in maps.auxiliary:
+            total = total + sum(self._map_losses(one, batch).values(), jnp.float32(0))
+        return Losses(jnp.asarray(total), parts)
+
+    def _map_losses(self, maps: Any, batch: Batch) -> dict[str, jax.Array]:
+        shrink, mask = batch["shrink"], batch["shrink_mask"]
+        if self.main_loss == "dice":
+            main = dice_loss(maps.probability, shrink, mask)
+        else:
+            main = balanced_cross_entropy(maps.probability, shrink, mask, self.negative_ratio)
+        if maps.threshold is None:
+            return {"shrink": self.alpha * main}
+        return {
+            "shrink": self.alpha * main,
+            "threshold": self.beta * masked_l1(maps.threshold, batch["threshold"], batch["threshold_mask"]),
+            "binary": dice_loss(maps.binary, shrink, mask),
+        }
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"probability": [N, H, W] float32}"""
@@ -29,32 +129,283 @@ class TextDetection(Task):
         valid = (rows & columns)[..., None]
         return {"probability": model(_normalize_valid(image, self.normalize, valid)).probability}
 
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+        """What an artifact's config holds, so that it runs as the stage of a reader."""
+        options = DetectOptions(self.normalize, postprocess=self.postprocess)
+        return {"kind": "detector", "options": plain(options)}
+
+    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
+        from ocr.metrics import DetectionScores
+
+        return {"text": DetectionScores(self.postprocess)}
+
 
 @register("task")
 @dataclass(frozen=True)
 class TextRecognition(Task):
-    """What lines say. Inputs: "image" [N, H, W, 3] uint8 RGB and "width" [N] int32, the columns that are no padding."""
+    """What lines say. Inputs: "image" [N, H, W, 3] uint8 RGB and "width" [N] int32, the columns that are no padding.
+
+    Attributes:
+        characters: The dictionary; needed for training and evaluation. A model with `num_classes: null` gets a class
+            for each symbol.
+        height: Of the images, in pixels.
+        max_text_length: Longer texts are left out of training, and reported.
+        unknown: What is done with a text that has a character outside of the dictionary: "error" before training
+            begins, "skip" leaves it out of training (it counts in evaluation), "drop" leaves out the characters, as
+            PaddleOCR does. The log says how many there are, and where the first ones stand.
+        guide_weight: Share of the loss of the guiding decoder, of models with `guided: true`.
+        label_smoothing: Of that decoder.
+        pretrained_characters: The dictionary of the weights of `pretrained`, where it is another one: the head's rows
+            of the symbols that both have are copied, the others begin anew.
+    """
+
+    padding: ClassVar[Mapping[str, Any] | None] = {"image": 0}
+    padding_axes: ClassVar[Mapping[str, int]] = {"image": 1}
 
     normalize: Normalize
+    characters: Dictionary | None = None
+    height: int = 48
+    max_text_length: int = 25
+    unknown: Literal["error", "skip", "drop"] = "error"
+    guide_weight: float = 1.0
+    label_smoothing: float = 0.1
+    pretrained_characters: Dictionary | None = None
+
+    @cached_property
+    def alphabet(self) -> CharacterSet:
+        """The symbols. Raises: ConfigError, where the task has no dictionary."""
+        if self.characters is None:
+            raise ConfigError(
+                "a recogniser is trained and scored with a dictionary",
+                where="task.characters",
+                received="none",
+                allowed="file, weights, symbols, blocks or labels",
+                fix="-o task.characters.file=dict.txt",
+            )
+        return self.characters.read()
+
+    # -- data -----------------------------------------------------------------------------------------------------
+
+    def adapt(self, dataset: Any) -> TextRecognition:
+        """Looks through the texts of the training data, where they can be had without the images."""
+        labels = getattr(dataset, "labels_of_lines", None)
+        if labels is not None:
+            self._look_through(labels())
+        return self
+
+    def _look_through(self, labels: Sequence[tuple[str, str]]) -> None:
+        known = {symbol for symbols in self.alphabet.symbols for symbol in symbols}
+        unknown: dict[str, str] = {}
+        lines, long = 0, []
+        for text, place in labels:
+            strange = [character for character in text if character not in known]
+            lines += bool(strange)
+            for character in strange:
+                unknown.setdefault(character, place)
+            if len(text) > self.max_text_length:
+                long.append(place)
+        if lines and self.unknown == "error":
+            raise InputError(
+                f"{lines} of {len(labels)} texts have characters that are not in the dictionary",
+                where=next(iter(unknown.values())),
+                received=", ".join(f"{c!r} ({place})" for c, place in [*unknown.items()][:_SHOWN]),
+                allowed=f"the {self.alphabet.num_classes - 1} symbols of {self.alphabet.source}",
+                fix="add them to the dictionary; or task.unknown: skip leaves such lines out, drop the characters",
+            )
+        if lines:
+            shown = ", ".join(f"{c!r} ({place})" for c, place in [*unknown.items()][:_SHOWN])
+            what = "are left out" if self.unknown == "skip" else "lose them"
+            log.warning(
+                "%d of %d texts have characters outside of the dictionary and %s: %s",
+                *(lines, len(labels), what, shown),
+            )
+        if long:
+            log.warning(
+                "%d of %d texts are longer than max_text_length %d and are left out: %s",
+                *(len(long), len(labels), self.max_text_length, ", ".join(long[:_SHOWN])),
+            )
+
+    def pack(self, sample: Sample) -> dict[str, np.ndarray]:
+        if not isinstance(sample.text, str):
+            raise InputError("a sample has no text", where=sample.id, allowed="one text, as of TextLines")
+        target, counts = self._encode(sample.text)
+        return {
+            "image": sample.image,
+            "width": np.array(sample.image.shape[1], np.int32),
+            "target": np.pad(target, (0, self.max_text_length - len(target))),
+            "target_length": np.array(len(target), np.int32),
+            "counts": np.array(counts, np.float32),
+            "text": np.array(sample.text),
+        }
+
+    def _encode(self, text: str) -> tuple[np.ndarray, bool]:
+        """Classes of a text, and whether it counts in training."""
+        alphabet = self.alphabet
+        known = all(symbol in alphabet.classes for symbol in text)
+        target = alphabet.encode(text, skip_unknown=True)
+        counts = len(target) > 0 and len(target) <= self.max_text_length and (known or self.unknown == "drop")
+        return target[: self.max_text_length], counts
+
+    def length(self, sample: Sample) -> int:
+        return sample.image.shape[1]
+
+    def lengths(self, dataset: Any, transforms: Sequence[Any]) -> list[int] | None:
+        size_hw = getattr(dataset, "size_hw", None)
+        if size_hw is None or not transforms or not hasattr(transforms[-1], "line_width"):
+            return None
+        return [transforms[-1].line_width(size_hw(index)) for index in range(len(dataset))]
+
+    # -- model ----------------------------------------------------------------------------------------------------
+
+    def adapt_model(self, config: Any) -> Any:
+        if self.characters is None or getattr(config, "num_classes", 0) is not None:
+            return config
+        return replace(config, num_classes=self.alphabet.num_classes)
+
+    def check(self, model: Layer, labels: tuple[str, ...]) -> None:
+        if self.characters is not None:
+            config: Any = getattr(model, "config", None)
+            classes = getattr(config, "num_classes", None)
+            if classes is not None:
+                self.alphabet.check_head(classes, "the model")
+
+    def pretrained_model(self, config: Any) -> Any:
+        if self.pretrained_characters is None:
+            return config
+        return replace(config, num_classes=self.pretrained_characters.read().num_classes)
+
+    def adapt_pretrained(self, state: dict[str, np.ndarray], model: Layer) -> dict[str, np.ndarray]:
+        assert self.pretrained_characters is not None
+        old, new = self.pretrained_characters.read(), self.alphabet
+        rows = {symbol: row for row, symbol in enumerate(old.symbols)}
+        taken = [(row, rows[symbol]) for row, symbol in enumerate(new.symbols) if symbol in rows]
+        log.info(
+            "the head begins with the rows of %d of %d symbols of %s", len(taken), new.num_classes, old.source
+        )
+        own = {name: np.array(value) for name, value in model.state_dict().items()}
+        to, source = (np.array(side) for side in zip(*taken, strict=True))
+        for name, value in own.items():
+            given = state[name]
+            if given.shape == value.shape:
+                own[name] = given
+                continue
+            axis = next(n for n, (one, other) in enumerate(zip(value.shape, given.shape)) if one != other)
+            shift = value.shape[axis] - new.num_classes  # of the guiding decoder, whose symbols begin later
+            fresh, old_rows = np.moveaxis(value, axis, 0), np.moveaxis(given, axis, 0)
+            if shift:
+                fresh[: shift + 1] = old_rows[: shift + 1]
+            fresh[to + shift] = old_rows[source + shift]
+        return own
+
+    # -- loss and inference -----------------------------------------------------------------------------------------
+
+    def loss(self, model: Layer, batch: Batch) -> Losses:
+        image = _normalize_valid(batch["image"], self.normalize, _valid_columns(batch))
+        target, length, counts = batch["target"], batch["target_length"], batch["counts"]
+        guided = bool(getattr(getattr(model, "config", None), "guided", False))
+        guide = None
+        if guided:
+            tokens = self._tokens(target, length)
+            both = model.forward_guided(image, tokens)  # type: ignore[attr-defined]
+            logits = both.ctc
+            weight = (tokens[:, 1:] != 0) * counts[:, None]
+            guide = smoothed_cross_entropy(both.gtc, tokens[:, 1:], weight, self.label_smoothing)
+        else:
+            logits = model(image)
+        losses = ctc_line_losses(logits.astype(jnp.float32), target, length)
+        ctc = (losses * counts).sum() / jnp.maximum(counts.sum(), 1.0)
+        parts = {"ctc": ctc}
+        if guide is None:
+            return Losses(ctc, parts)
+        return Losses(ctc + self.guide_weight * guide, parts | {"guide": guide})
+
+    def _tokens(self, target: jax.Array, length: jax.Array) -> jax.Array:
+        """Targets [N, L] of the guiding decoder [N, L + 2]: start, characters, end, padding 0."""
+        place = jnp.arange(target.shape[1] + 2)[None]
+        shifted = jnp.pad(target, ((0, 0), (1, 1))) + _END
+        inside = (place > 0) & (place <= length[:, None])
+        tokens = jnp.where(inside, shifted, 0)
+        tokens = jnp.where(place == 0, _START, tokens)
+        return jnp.where(place == length[:, None] + 1, _END, tokens)
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"indices": [N, T] int32 of symbols, "probabilities": [N, T] float32}"""
         valid = _valid_columns(inputs)
-        indices, probabilities = model.read(_normalize_valid(inputs["image"], self.normalize, valid))
+        indices, probabilities = model.read(_normalize_valid(inputs["image"], self.normalize, valid))  # type: ignore[attr-defined]
         return {"indices": indices, "probabilities": probabilities}
+
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+        """As of TextDetection; lines are padded to the `buckets` of the evaluation."""
+        options = RecognizeOptions(self.normalize, self.height)
+        if buckets is not None:
+            options = replace(options, widths=buckets)
+        return {"kind": "recognizer", "options": plain(options), **self.alphabet.to_dict()}
+
+    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
+        from ocr.metrics import RecognitionScores
+
+        return {"text": RecognitionScores(self.alphabet)}
 
 
 @register("task")
 @dataclass(frozen=True)
 class TextLineOrientation(Task):
-    """Which lines stand on their heads. Inputs as of TextRecognition."""
+    """Which lines stand on their heads. Inputs as of TextRecognition.
+
+    Attributes:
+        size_hw: Of the images, in pixels.
+        label_smoothing: Share of the target that is spread over both classes.
+    """
+
+    label_arrays: ClassVar[tuple[str, ...]] = ("label",)
 
     normalize: Normalize
+    size_hw: tuple[int, int] = (48, 192)
+    label_smoothing: float = 0.0
+
+    def pack(self, sample: Sample) -> dict[str, np.ndarray]:
+        if sample.labels is None or sample.labels.ndim != 0:
+            raise InputError("a sample has no direction", where=sample.id, allowed="one class index")
+        size = sample.size_hw if sample.warp is None else _visible_size(sample)
+        return {
+            "image": sample.image,
+            "width": np.array(size[1], np.int32),
+            "label": np.asarray(sample.labels, np.int32),
+        }
+
+    def loss(self, model: Layer, batch: Batch) -> Losses:
+        logits = model(_normalize_valid(batch["image"], self.normalize, _valid_columns(batch)))
+        value = F.cross_entropy(logits, batch["label"], label_smoothing=self.label_smoothing)
+        hits = (logits.argmax(axis=-1) == batch["label"]).mean(dtype=jnp.float32)
+        return Losses(value, {"accuracy": hits})
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"probability": [N, 2] float32, of upright and of upside down}"""
         logits = model(_normalize_valid(inputs["image"], self.normalize, _valid_columns(inputs)))
         return {"probability": jax.nn.softmax(logits, axis=-1)}
+
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+        """As of TextDetection."""
+        options = OrientationOptions(self.normalize, self.size_hw)
+        return {"kind": "orientation", "options": plain(options)}
+
+    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
+        from ocr.metrics import OrientationScores
+
+        return {"direction": OrientationScores()}
+
+
+def _visible_size(sample: Sample) -> tuple[int, int]:
+    """(rows, columns) of an image that are no padding: where it was only scaled and filled up to the right and below;
+    else all of it."""
+    height, width = sample.size_hw
+    assert sample.warp is not None
+    matrix = np.array(sample.warp.matrix)
+    scale = matrix[0, 0], matrix[1, 1]
+    if not np.allclose(matrix, np.diag([*scale, 1.0]), atol=1e-6) or min(scale) <= 0:
+        return height, width
+    rows, columns = (round(side * factor) for side, factor in zip(sample.warp.source_hw, scale[::-1]))
+    return min(max(rows, 1), height), min(max(columns, 1), width)
 
 
 def _valid_columns(inputs: Batch) -> jax.Array:

@@ -167,12 +167,14 @@ class ExportOptions:
     """`inputs` replaces what the task exports by default; `precisions` are the programs in the artifact.
 
     Attributes:
+        constraints: What holds for symbolic sizes, such as "w >= 16".
         bf16_verified: The score in bfloat16 was measured and holds.
         engines: For a kind of device ("cpu", "gpu") the engines that were measured with the score held, fastest first:
             `engine: auto` takes the first that is installed. Of a pipeline, for all its stages.
     """
 
     inputs: dict[str, Input] = field(default_factory=dict)
+    constraints: tuple[str, ...] = ()
     precisions: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
     bf16_verified: bool = False
     engines: dict[str, tuple[Literal["xla", "onnxruntime", "openvino"], ...]] = field(default_factory=dict)

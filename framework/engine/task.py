@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -52,11 +52,13 @@ class Task(ABC):
 
     Attributes:
         padding: What pads the arrays of samples of different lengths, by name; None where all have one shape.
+        padding_axes: The axis that is padded, of arrays where it is not the first.
         label_arrays: Names of the packed arrays that hold class indices: those of data with other classes than the
             model's are mapped to the model's in evaluation.
     """
 
     padding: ClassVar[Mapping[str, Any] | None] = None
+    padding_axes: ClassVar[Mapping[str, int]] = {}
     label_arrays: ClassVar[tuple[str, ...]] = ()
 
     def adapt(self, dataset: Any) -> Task:
@@ -74,6 +76,22 @@ class Task(ABC):
     def length(self, sample: Any) -> int:
         """How long a sample is, in what `buckets` counts. Needed where `padding` is given."""
         raise self._cannot("sort samples into buckets: they all have one shape")
+
+    def lengths(self, dataset: Any, transforms: Sequence[Any]) -> list[int] | None:
+        """`length` of every sample of a data set that tells it without reading them; None: they are read."""
+        return None
+
+    def adapt_model(self, config: Any) -> Any:
+        """The bound config of the model with what the task decides, such as the number of classes of a dictionary."""
+        return config
+
+    def pretrained_model(self, config: Any) -> Any:
+        """The config of the model that the weights of `pretrained` are of, where it is another one than is trained."""
+        return config
+
+    def adapt_pretrained(self, state: dict[str, np.ndarray], model: Layer) -> dict[str, np.ndarray]:
+        """The weights of `pretrained_model` as `model` takes them."""
+        return state
 
     def loss(self, model: Layer, batch: Batch) -> Losses:
         """`batch` has what `pack` gave, stacked, and `step`, int32 []: the steps done.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -86,11 +86,12 @@ def _name(path: tuple[Any, ...]) -> str:
 
 @dataclass(frozen=True)
 class PadToBucket:
-    """Collates dicts of arrays after padding the first axis of some of them, all to one of a few lengths.
+    """Collates dicts of arrays after padding an axis of some of them, all to one of a few lengths.
 
     Attributes:
         buckets: Lengths, ascending; the smallest one that holds the longest array of the batch is taken.
         fill: The value that pads, by key. Other keys are only stacked.
+        axes: The axis that is padded, by key, where it is not the first.
 
     Raises:
         ShapeError: an array is longer than the last bucket.
@@ -98,12 +99,18 @@ class PadToBucket:
 
     buckets: tuple[int, ...]
     fill: Mapping[str, int | float | bool]
+    axes: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_buckets("PadToBucket.buckets", self.buckets)
 
     def __call__(self, samples: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
-        longest = max(len(sample[key]) for sample in samples for key in self.fill if key in sample)
+        longest = max(
+            sample[key].shape[self.axes.get(key, 0)]
+            for sample in samples
+            for key in self.fill
+            if key in sample
+        )
         length = next((bucket for bucket in self.buckets if bucket >= longest), None)
         if length is None:
             raise ShapeError(
@@ -120,5 +127,7 @@ class PadToBucket:
     def _pad(self, key: str, value: np.ndarray, length: int) -> np.ndarray:
         if key not in self.fill:
             return value
-        widths = [(0, length - len(value)), *[(0, 0)] * (value.ndim - 1)]
+        widths = [(0, 0)] * value.ndim
+        axis = self.axes.get(key, 0)
+        widths[axis] = (0, length - value.shape[axis])
         return np.pad(value, widths, constant_values=self.fill[key])

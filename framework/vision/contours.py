@@ -111,6 +111,13 @@ def means_inside(values: np.ndarray, polygons: np.ndarray | Sequence[np.ndarray]
     return means
 
 
+def fill_outlines(mask: np.ndarray, polygons: Sequence[np.ndarray], value: float) -> None:
+    """Set the pixels of float32 `mask [H, W]` inside of each polygon [P, 2] and on its outline; points are cut to
+    whole pixels."""
+    for points in polygons:
+        cv2.fillPoly(mask, [points.astype(np.int32)], value)
+
+
 def quad_sizes(quads: np.ndarray) -> np.ndarray:
     """Heights and widths [N, 2] int64 of ordered quads [N, 4, 2]: the longer of opposite edges, cut off, at least 1."""
     edges = np.linalg.norm(quads - np.roll(quads, -1, axis=1), axis=2)

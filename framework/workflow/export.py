@@ -58,7 +58,8 @@ def trained_model(experiment: Experiment, config: Path) -> tuple[nn.Layer, Path,
             + config.as_posix(),
         )
     path = resolve_weights(spec, experiment.domain)
-    model = load_model(experiment.model, path)
+    task = cast(Task, experiment.task)  # `require` saw it
+    model = load_model(task.adapt_model(experiment.model), path)
     labels = load_checkpoint(path).meta.get("labels", []) if (path / STATE).is_file() else _published(spec)
     return model, path, tuple(labels)
 
@@ -182,7 +183,7 @@ def export_config(
         "domain": experiment.domain,
         "name": config_name(config),
         **_needed_imports(experiment),
-        "model": plain(prepared.model),
+        "model": plain(task.adapt_model(prepared.model)),
         "batch_size": predict.batch_size,
         **({} if buckets is None else {"buckets": list(buckets)}),
         "labels": list(labels),
@@ -194,8 +195,8 @@ def export_config(
         about["provenance"]["sha256"] = hub.digest(path)
     about |= domain.describe(experiment, model, labels)
     about |= domain.describe_for_paddle(about)
-    precisions = prepared.export.precisions
-    made = model_artifact(model, task, specs, predict.transforms or (), about, precisions, onnx=onnx)
+    export, transforms = prepared.export, predict.transforms or ()
+    made = model_artifact(model, task, specs, transforms, about, export.precisions, export.constraints, onnx)
     made.files |= domain.companion_files(made.config)
     return made
 

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import jax
+import numpy as np
 from filelock import FileLock, Timeout
 
 import framework
+from framework import nn
 from framework.config import build, load, override, resolved
 from framework.core.disk import disk_errors, write_file
 from framework.core.errors import ConfigError, InputError
@@ -53,7 +55,7 @@ from framework.workflow.domain import find_config
 from framework.workflow.export import labels_of, trained_model
 from framework.workflow.outputs import make_folder
 from framework.workflow.samples import apply_transforms
-from framework.workflow.weights import load_pretrained, resolve_weights
+from framework.workflow.weights import load_pretrained, load_state_into, resolve_weights
 
 log = logging.getLogger("oar")
 
@@ -85,9 +87,12 @@ def make_loader(
                 received=f"task: {type(task).__name__}",
                 fix="take `buckets` out of the loader's settings",
             )
-        lengths = [task.length(apply_transforms(sample, transforms)) for sample in dataset]
+        lengths = task.lengths(dataset, transforms)
+        if lengths is None:
+            lengths = [task.length(apply_transforms(sample, transforms)) for sample in dataset]
         sampler = BucketBatchSampler(lengths, config.buckets, config.batch_size, train, train, seed)
-        batches = {"batch_sampler": sampler, "collate_fn": PadToBucket(config.buckets, task.padding)}
+        collate = PadToBucket(config.buckets, task.padding, task.padding_axes)
+        batches = {"batch_sampler": sampler, "collate_fn": collate}
     return DataLoader(
         dataset,
         transforms=transforms,
@@ -162,11 +167,10 @@ def make_trainer(
         )
     task = cast(Task, experiment.task).adapt(experiment.data.train.dataset)
     framework.seed(options.seed)
-    model = build(experiment.model)
+    model = build(task.adapt_model(experiment.model))
     if experiment.pretrained is not None:
-        start = experiment.pretrained
-        path = resolve_weights(start.weights, experiment.domain)
-        skipped = load_pretrained(model, path, start.skip, start.into, start.partial)
+        path = resolve_weights(experiment.pretrained.weights, experiment.domain)
+        skipped = _start_from(path, model, task, experiment)
         more = f" and {len(skipped) - 8} more" if len(skipped) > 8 else ""
         log.info(f"starting from {path}" + (f", but for {', '.join(skipped[:8])}{more}" if skipped else ""))
     labels = tuple(getattr(experiment.data.train.dataset, "class_names", ()))
@@ -204,6 +208,21 @@ def make_trainer(
         callbacks=shown,
         about={"config": text},
     )
+
+
+def _start_from(path: Path, model: nn.Layer, task: Task, experiment: Experiment) -> list[str]:
+    """Load the weights of `pretrained`; returns the names of the parameters that keep their own values."""
+    start = experiment.pretrained
+    assert start is not None
+    config = task.adapt_model(experiment.model)
+    source = task.pretrained_model(config)
+    if source == config:
+        return load_pretrained(model, path, start.skip, start.into, start.partial)
+    other = build(source)
+    skipped = load_pretrained(other, path, start.skip, start.into, start.partial)
+    state = {name: np.asarray(value) for name, value in other.state_dict().items()}
+    load_state_into(model, task.adapt_pretrained(state, model))
+    return skipped
 
 
 def find_lr(

@@ -217,7 +217,11 @@ def load_pretrained(
             allowed="a path, a name that `oar models list` shows, or an address",
             fix="net.set_state_dict(state) loads a mapping of names to arrays",
         )
-    read = read_state(resolve_weights(weights))
+    path = resolve_weights(weights)
+    if not (partial or skip or into) and path.is_file() and detect(read_source(path)) in _PROGRAMS:
+        load_weights_into(model, path)
+        return []
+    read = read_state(path)
     if partial:
         return _load_what_fits(model, read, weights)
     target = model if into is None else _part(model, into)

@@ -1,0 +1,193 @@
+"""Label files: lines of text with their images, pages with the polygons of their text. Pure reading, no images.
+
+Formats: PaddleOCR (`image<tab>text`, `image<tab>json`), and a file for each page as of ICDAR 2015 and SROIE
+(`x1,y1,…,x4,y4,text`). What cannot be read is an error with file and line, or is counted and left out.
+Source: PaddleOCR doc/doc_en/dataset; https://rrc.cvc.uab.es
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from framework.core.errors import ConfigError, FormatError
+from framework.text.lines import read_lines
+
+log = logging.getLogger("oar")
+BadLines = Literal["error", "skip"]
+IGNORED = ("###", "*")  # texts of regions that nobody can read
+_SHOWN = 5
+_L = TypeVar("_L")
+
+
+@dataclass(frozen=True)
+class LineLabel:
+    """An image of one line and its text; `place` is "file:line"."""
+
+    image: str
+    text: str
+    place: str
+
+
+@dataclass(frozen=True)
+class Region:
+    """A polygon [P, 2] float32, P >= 4, in pixels of the page, and its text; `readable` is False for a don't-care."""
+
+    polygon: np.ndarray
+    text: str
+    readable: bool
+
+
+@dataclass(frozen=True)
+class PageLabel:
+    """An image and its regions; `place` is where they stand."""
+
+    image: str
+    regions: tuple[Region, ...]
+    place: str
+
+
+def read_line_labels(path: Path, bad_lines: BadLines = "error") -> list[LineLabel]:
+    """`image<tab>text` a line. The image may be a list as JSON, of which each has the text.
+
+    Raises:
+        FormatError: a line has no tab, no image or no text, with "error"; or nothing is left.
+    """
+
+    def parse(line: str, place: str) -> list[LineLabel]:
+        image, tab, text = line.partition("\t")
+        if not tab or not image or not text.strip():
+            raise _bad_line(place, line, "image<tab>text, and neither is empty")
+        return [LineLabel(name, text, place) for name in _images(image, place)]
+
+    return _read(path, parse, bad_lines)
+
+
+def read_page_labels(path: Path, bad_lines: BadLines = "error") -> list[PageLabel]:
+    """`image<tab>[{"transcription": …, "points": [[x, y], …]}, …]` a line.
+
+    Raises:
+        FormatError: as of `read_line_labels`.
+    """
+
+    def parse(line: str, place: str) -> list[PageLabel]:
+        image, tab, text = line.partition("\t")
+        try:
+            listed = json.loads(text) if tab and image else None
+            regions = tuple(make_region(one["points"], str(one["transcription"])) for one in listed or ())
+        except (ValueError, KeyError, TypeError) as error:
+            raise _bad_line(
+                place, line, f'image<tab>[{{"transcription": …, "points": …}}]; {error}'
+            ) from None
+        if not isinstance(listed, list):
+            raise _bad_line(place, line, 'image<tab>[{"transcription": "…", "points": [[x, y], …]}, …]')
+        return [PageLabel(image, regions, place)]
+
+    return _read(path, parse, bad_lines)
+
+
+def read_regions(path: Path, bad_lines: BadLines = "error") -> tuple[Region, ...]:
+    """The regions of one page: `x1,y1,x2,y2,x3,y3,x4,y4,text` a line; the text may hold commas.
+
+    Raises:
+        FormatError: as of `read_line_labels`; an empty file is a page without text.
+    """
+
+    def parse(line: str, place: str) -> list[Region]:
+        if not line.strip():
+            return []
+        cells = line.split(",", 8)
+        try:
+            numbers = [float(cell) for cell in cells[:8]]
+            if len(cells) < 8:
+                raise ValueError("fewer than 8 numbers")
+            return [make_region(np.reshape(numbers, (4, 2)), cells[8] if len(cells) > 8 else "###")]
+        except ValueError as error:
+            raise _bad_line(place, line, f"x1,y1,…,x4,y4,text; {error}") from None
+
+    return tuple(_read(path, parse, bad_lines)) if path.stat().st_size else ()
+
+
+def make_region(points: Any, text: str) -> Region:
+    """Raises: ValueError, where the points are no polygon."""
+    polygon = np.asarray(points, np.float32)
+    if polygon.ndim != 2 or polygon.shape[1] != 2 or len(polygon) < 4 or not np.isfinite(polygon).all():
+        raise ValueError(f"points of shape {list(polygon.shape)} are no polygon [P >= 4, 2]")
+    return Region(polygon, text, text not in IGNORED and bool(text.strip()))
+
+
+def check_label_files(labels: Sequence[Path], ratios: Sequence[float] | None, where: str) -> None:
+    """Raises: ConfigError, where there is none, or the ratios are not theirs."""
+    if not labels:
+        raise ConfigError("there is no label file", where=f"{where}.labels", allowed="one or more")
+    if ratios is not None and (len(ratios) != len(labels) or min(ratios) <= 0):
+        raise ConfigError(
+            "each label file has a ratio above 0",
+            where=f"{where}.ratios",
+            received=f"{list(ratios)} for {len(labels)} files",
+        )
+
+
+def mix_files(files: Sequence[Sequence[Any]], ratios: Sequence[float] | None) -> list[Any]:
+    """All entries of some files, each file as often as its ratio says; what a part of a file is, is drawn once."""
+    mixed: list[Any] = []
+    for number, (entries, ratio) in enumerate(zip(files, ratios or (1.0,) * len(files), strict=True)):
+        whole, part = divmod(ratio, 1.0)
+        mixed += [*entries] * int(whole)
+        if count := round(part * len(entries)):
+            drawn = np.random.default_rng((17, number)).choice(len(entries), count, replace=False)
+            mixed += [entries[place] for place in sorted(drawn.tolist())]
+    return mixed
+
+
+def _images(field: str, place: str) -> Sequence[str]:
+    if not field.startswith("["):
+        return (field,)
+    try:
+        listed = json.loads(field)
+    except ValueError:
+        return (field,)
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise _bad_line(place, field, "a name, or a list of names as JSON, before the tab")
+    return listed
+
+
+def _bad_line(place: str, line: str, allowed: str) -> FormatError:
+    return FormatError(
+        "this line is no label",
+        where=place,
+        received=repr(line[:100]),
+        allowed=allowed,
+        fix="correct the line, or leave such lines out: bad_lines: skip",
+    )
+
+
+def _read(path: Path, parse: Callable[[str, str], list[_L]], bad_lines: BadLines) -> list[_L]:
+    found: list[_L] = []
+    wrong: list[FormatError] = []
+    for line, place in _numbered(path):
+        try:
+            found += parse(line, place)
+        except FormatError as error:
+            if bad_lines == "error":
+                raise
+            wrong.append(error)
+    if wrong:
+        shown = ", ".join(f"{error.where} {error.received}" for error in wrong[:_SHOWN])
+        more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        log.warning("%s: %d lines are no labels and are left out: %s%s", path, len(wrong), shown, more)
+    if not found and wrong:
+        raise wrong[0]
+    return found
+
+
+def _numbered(path: Path) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(read_lines(path), start=1):
+        if line:
+            yield line, f"{path}:{number}"

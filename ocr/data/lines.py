@@ -1,0 +1,276 @@
+"""Images of single lines with their text: label files, LMDB, and the lines of labelled pages."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Protocol, runtime_checkable
+
+import numpy as np
+from PIL import Image
+
+from framework.config.registry import Kind, register
+from framework.core.errors import ConfigError, FormatError, InputError, MissingExtraError
+from framework.io.dataset import Dataset, LazyDataset
+from framework.vision.contours import quad_sizes
+from framework.vision.dataset_files import read_image
+from framework.vision.sample import Sample
+from ocr.data.labels import BadLines, LineLabel, check_label_files, mix_files, read_line_labels
+from ocr.data.pages import LabelledPages
+from ocr.preprocess import crop_lines
+
+_KEPT_PAGES = 8
+
+
+@runtime_checkable
+class LabelledLines(Protocol):
+    """A data set of lines that knows texts and sizes without reading the images."""
+
+    def labels_of_lines(self) -> Sequence[tuple[str, str]]:
+        """(text, place) of each sample; the place is for messages."""
+        ...
+
+    def size_hw(self, index: int) -> tuple[int, int]:
+        """(height, width) of an image, in pixels."""
+        ...
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class TextLines(LazyDataset):
+    """Images of lines, listed in label files of PaddleOCR: `image<tab>text`.
+
+    Attributes:
+        root: The folder that the images' names start from.
+        labels: The label files, from `root` or absolute.
+        ratios: For each label file, how much of it is used: 0.3 draws three tenths of its lines, 2 takes each twice.
+        bad_lines: Whether a line that is no label is an error, or is counted and left out.
+
+    Raises:
+        ConfigError: there is no label file, or there are other numbers of ratios. At the first use InputError,
+        FormatError: a file cannot be read, or a line is no label.
+    """
+
+    root: Path
+    labels: tuple[Path, ...]
+    ratios: tuple[float, ...] | None = None
+    bad_lines: BadLines = "error"
+
+    def __post_init__(self) -> None:
+        check_label_files(self.labels, self.ratios, "TextLines")
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __getitem__(self, index: int) -> Sample:
+        label = self._index[index]
+        path = self.root / label.image
+        return Sample(read_image(path, path), text=label.text, id=f"{label.place} {label.image}")
+
+    def labels_of_lines(self) -> Sequence[tuple[str, str]]:
+        return [(label.text, label.place) for label in self._index]
+
+    def size_hw(self, index: int) -> tuple[int, int]:
+        return read_size(self.root / self._index[index].image)
+
+    @cached_property
+    def _index(self) -> list[LineLabel]:
+        files = [read_line_labels(self.root / path, self.bad_lines) for path in self.labels]
+        return mix_files(files, self.ratios)
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class TextLinesLMDB(LazyDataset):
+    """Lines in an LMDB folder, as PaddleOCR's and deep-text-recognition-benchmark's tools write it: `num-samples`,
+    `image-000000001`, `label-000000001`, …
+
+    Raises:
+        MissingExtraError: without the package lmdb. InputError, FormatError: there is no such folder, or it is another
+        kind of database.
+    """
+
+    root: Path
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int) -> Sample:
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        number = index % len(self) + 1
+        place = f"{self.root}:{number}"
+        data, text = self._get(f"image-{number:09d}"), self._get(f"label-{number:09d}").decode("utf-8")
+        return Sample(read_image(data, Path(place)), text=text, id=place)
+
+    def labels_of_lines(self) -> Sequence[tuple[str, str]]:
+        return [
+            (self._get(f"label-{number:09d}").decode("utf-8"), f"{self.root}:{number}")
+            for number in range(1, len(self) + 1)
+        ]
+
+    def size_hw(self, index: int) -> tuple[int, int]:
+        return self[index].size_hw
+
+    @cached_property
+    def _database(self) -> Any:
+        try:
+            import lmdb  # pyright: ignore[reportMissingImports]
+        except ImportError:
+            raise MissingExtraError("lmdb", "lmdb", "reading lines from LMDB") from None
+        if not (self.root / "data.mdb").is_file():
+            raise InputError("there is no LMDB folder", where=self.root, received="no data.mdb in it")
+        try:
+            return lmdb.open(
+                os.fspath(self.root), readonly=True, lock=False, readahead=False, max_readers=126
+            )
+        except lmdb.Error as error:
+            raise FormatError("the database cannot be opened", where=self.root, received=error) from error
+
+    @cached_property
+    def _count(self) -> int:
+        value = self._get("num-samples")
+        if not value.isdigit():
+            raise FormatError(
+                "the database does not say how many lines it has",
+                where=self.root,
+                received=f"num-samples: {value[:20]!r}",
+            )
+        return int(value)
+
+    def _get(self, key: str) -> bytes:
+        with self._database.begin(write=False) as view:
+            value = view.get(key.encode())
+        if value is None:
+            raise FormatError(
+                "the database has no such entry",
+                where=self.root,
+                received=f"no {key}",
+                allowed="num-samples, image-000000001, label-000000001, …",
+            )
+        return value
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class LinesOfPages(LazyDataset):
+    """The lines of labelled pages, cut out along their quads: what a recogniser sees of a detector's data set.
+
+    Regions that nobody can read, and those of other polygons than quads, are left out.
+
+    Attributes:
+        pages: A data set of pages, such as TextPages.
+    """
+
+    pages: Annotated[Dataset, Kind("dataset")]
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __getitem__(self, index: int) -> Sample:
+        page, quad, text, place = self._index[index]
+        # A tall quad is one tall glyph or a column; alone it cannot be told, so upstream's rule decides.
+        (crop,) = crop_lines(self._page(page), quad[None])
+        return Sample(np.ascontiguousarray(crop), text=text, id=place)
+
+    def labels_of_lines(self) -> Sequence[tuple[str, str]]:
+        return [(text, place) for _, _, text, place in self._index]
+
+    def size_hw(self, index: int) -> tuple[int, int]:
+        height, width = quad_sizes(self._index[index][1][None])[0]
+        height, width = max(1, round(float(height))), max(1, round(float(width)))
+        return (width, height) if height >= 1.5 * width else (height, width)
+
+    @cached_property
+    def _index(self) -> list[tuple[int, np.ndarray, str, str]]:
+        if not isinstance(self.pages, LabelledPages):
+            raise ConfigError(
+                "this data set has no pages with text",
+                where="LinesOfPages.pages",
+                received=type(self.pages).__name__,
+                allowed="TextPages, TextPageFiles",
+            )
+        return [
+            (number, region.polygon, region.text, f"{label.place} region {place + 1}")
+            for number, label in enumerate(self.pages.labels_of_pages())
+            for place, region in enumerate(label.regions)
+            if region.readable and len(region.polygon) == 4
+        ]
+
+    @cached_property
+    def _recent(self) -> tuple[OrderedDict[int, np.ndarray], threading.Lock]:
+        return OrderedDict(), threading.Lock()
+
+    def _page(self, number: int) -> np.ndarray:
+        pages, lock = self._recent
+        with lock:
+            if number in pages:
+                pages.move_to_end(number)
+                return pages[number]
+        pixels = self.pages[number].image
+        with lock:
+            pages[number] = pixels
+            while len(pages) > _KEPT_PAGES:
+                pages.popitem(last=False)
+        return pixels
+
+
+def read_size(path: Path) -> tuple[int, int]:
+    """(height, width) of an image file by its header. Raises: InputError, where it is none."""
+    try:
+        with Image.open(path) as opened:
+            width, height = opened.size
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
+        raise InputError("the image cannot be read", where=path, received=error) from error
+    return height, width
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class TextLineDirections(LazyDataset):
+    """Images of lines and how far they are turned, listed in label files of PaddleOCR: `image<tab>0` or `180`.
+
+    Attributes and errors are those of `TextLines`.
+    """
+
+    root: Path
+    labels: tuple[Path, ...]
+    ratios: tuple[float, ...] | None = None
+    bad_lines: BadLines = "error"
+
+    def __post_init__(self) -> None:
+        check_label_files(self.labels, self.ratios, "TextLineDirections")
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Degrees clockwise, by index."""
+        return ("0", "180")
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __getitem__(self, index: int) -> Sample:
+        label = self._index[index]
+        if label.text not in self.class_names:
+            raise InputError(
+                "this is no direction of a line",
+                where=label.place,
+                received=repr(label.text),
+                allowed=" or ".join(self.class_names),
+            )
+        path, turned = self.root / label.image, self.class_names.index(label.text)
+        return Sample(read_image(path, path), labels=np.array(turned), id=f"{label.place} {label.image}")
+
+    def read_labels(self) -> Sequence[np.ndarray]:
+        """The class index [1] of each sample, without its image."""
+        return [np.array([int(label.text == "180")]) for label in self._index]
+
+    @cached_property
+    def _index(self) -> list[LineLabel]:
+        files = [read_line_labels(self.root / path, self.bad_lines) for path in self.labels]
+        return mix_files(files, self.ratios)

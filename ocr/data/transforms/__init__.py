@@ -1,0 +1,1 @@
+"""Transforms of lines and pages of text; those of all images are in framework/vision/sample_transforms."""

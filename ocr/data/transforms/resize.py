@@ -1,0 +1,55 @@
+"""Lines at the height that recognisers read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from framework.config.registry import register
+from framework.core.errors import ConfigError
+from framework.core.transform import Transform
+from framework.vision.image import resize
+from framework.vision.sample import Sample
+from framework.vision.warp import Warp
+from ocr.preprocess import line_width
+
+
+@register("transform")
+@dataclass(frozen=True)
+class ResizeLine(Transform[Sample]):
+    """Scales a line to `height`, its aspect kept; wider lines are squeezed to `max_width`, as the reader does.
+
+    Attributes:
+        pad: Fill up to `max_width` with 0 on the right: for models of one size.
+
+    Raises:
+        ConfigError: a side is smaller than 1.
+    """
+
+    height: int = 48
+    max_width: int = 320
+    pad: bool = False
+
+    def __post_init__(self) -> None:
+        if self.height < 1 or self.max_width < 1:
+            raise ConfigError(
+                "a line has a size",
+                where="ResizeLine",
+                received=f"height {self.height}, max_width {self.max_width}",
+                allowed="1 or more",
+            )
+
+    def line_width(self, size_hw: tuple[int, int]) -> int:
+        """The columns of an image of this size afterwards."""
+        return self.max_width if self.pad else min(line_width(size_hw, self.height), self.max_width)
+
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
+        width = min(line_width(sample.size_hw, self.height), self.max_width)
+        pixels = resize(sample.image, (self.height, width))
+        warp = Warp.resize(sample.size_hw, (self.height, width))
+        if self.pad and width < self.max_width:
+            pixels = np.pad(pixels, ((0, 0), (0, self.max_width - width), (0, 0)))
+            warp = warp.then(Warp.pad((self.height, width), 0, 0, self.max_width - width, 0))
+        before = sample.warp or Warp.identity(sample.size_hw)
+        return sample.replace(image=pixels, warp=before.then(warp))

@@ -1,0 +1,101 @@
+"""Pages by one model alone: where text is, what a line says, which way up it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from framework.workflow import ImageItem
+from ocr.char_boxes import char_spans, text_quads
+from ocr.layout import reading_order, words_from_chars
+from ocr.results import Char, Line, Page
+from ocr.stages import Detector, OrientationClassifier, Recognizer
+from ocr.tiles import detect_in_tiles
+
+
+class SingleStage:
+    """What `OCRPredictor` runs: pages of images, by one stage."""
+
+    def __init__(self, stage: Detector | Recognizer | OrientationClassifier) -> None:
+        self.stage = stage
+
+    @property
+    def compile_count(self) -> int:
+        """Shapes compiled so far."""
+        return self.stage.engine.compile_count
+
+    @property
+    def bucket_count(self) -> int | None:
+        """How many shapes there are at most; None where they are not bounded."""
+        return self.stage.buckets
+
+    def predict_page(self, item: ImageItem) -> Page:
+        """The page of one image."""
+        started = time.perf_counter()
+        lines = self._lines(item.image)
+        height, width = item.image.shape[:2]
+        seconds = {"total": time.perf_counter() - started}
+        return Page(
+            tuple(lines),
+            item.number,
+            seconds,
+            source=item.source,
+            width=width,
+            height=height,
+            image=item.image,
+        )
+
+    def predict_stream(self, images: Iterable[ImageItem]) -> Iterator[Page]:
+        """The page of each image, in order."""
+        return map(self.predict_page, images)
+
+    def _lines(self, image: np.ndarray) -> list[Line]:
+        raise NotImplementedError
+
+
+class DetectedPages(SingleStage):
+    """The regions of a page as lines without text."""
+
+    stage: Detector
+
+    def _lines(self, image: np.ndarray) -> list[Line]:
+        quads, scores = detect_in_tiles(self.stage, image, self.stage.options.max_aspect)
+        lines = [Line("", float(score), quad) for quad, score in zip(quads, scores)]
+        return [lines[place] for place in reading_order([line.polygon for line in lines])]
+
+
+class ReadLines(SingleStage):
+    """The text of an image that is one line."""
+
+    stage: Recognizer
+
+    def _lines(self, image: np.ndarray) -> list[Line]:
+        ((text, steps, share),) = self.stage([image])
+        quad = _outline(image)
+        spans = np.concatenate([[[0.0, 1.0]], char_spans(text.chars, steps, share)])
+        quads = text_quads(spans, quad, rotated_90=False, rotated_180=False)
+        chars = tuple(
+            Char(text.chars[i].char, text.chars[i].score, quads[1 + i])
+            for i in self.stage.characters.reading_indices([char.char for char in text.chars])
+        )
+        return [Line(text.text, text.score, quad, words_from_chars(chars))]
+
+
+class LineDirections(SingleStage):
+    """Which way up an image of one line is: a line whose text is "0" or "180", degrees clockwise."""
+
+    stage: OrientationClassifier
+
+    def _lines(self, image: np.ndarray) -> list[Line]:
+        probabilities = self.stage([image])[0]
+        turned = int(probabilities.argmax())
+        return [Line(("0", "180")[turned], float(probabilities[turned]), _outline(image))]
+
+
+def _outline(image: np.ndarray) -> Any:
+    """The image's own corners, clockwise."""
+    height, width = image.shape[:2]
+    return np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32)
