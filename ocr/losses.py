@@ -38,7 +38,7 @@ def balanced_cross_entropy(
     most = jnp.minimum(negative.sum(), jnp.floor(count * negative_ratio))
     # Those above the `most`-th loss count; a sort of all has a fixed shape, a choice of `most` has none.
     ranked = jnp.sort((negative * losses).reshape(-1))[::-1]
-    hard = jnp.where(jnp.arange(ranked.size) < most, ranked, 0.0).sum()
+    hard = jnp.where(jnp.arange(ranked.size, dtype=jnp.float32) < most, ranked, 0.0).sum()
     return ((positive * losses).sum() + hard) / (count + most + _EPS)
 
 

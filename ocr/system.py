@@ -15,6 +15,7 @@ from framework.export import TensorSpec
 from ocr.characters import CharacterSet
 from ocr.dictionary import find_characters
 from ocr.pipeline import PipelineOptions
+from ocr.run_stage import read_run_stage
 from ocr.stages import DetectOptions, OrientationOptions, RecognizeOptions
 from ocr.tasks import TextDetection, TextLineOrientation, TextRecognition
 
@@ -102,17 +103,22 @@ def _make_stage(
     return Stage(config.model, task, config.weights, path, inputs, (), about, config.bf16_verified)
 
 
+def _open_stage(config: DetectorConfig | RecognizerConfig | OrientationConfig | str, name: str) -> Stage:
+    return read_run_stage(config, name) if isinstance(config, str) else config.stage()
+
+
 @register("pipeline")
 @dataclass(frozen=True)
 class TextSystem(Pipeline):
     """Detector, recogniser and, if wanted, a text-line orientation classifier, as predict_system.py of PaddleOCR.
 
     `bf16_verified` of a stage says that its score in bfloat16 was measured and holds, so `precision: auto` may take it.
+    In place of a mapping a stage may be the folder of a training run, such as `detector: output/my_detector`.
     """
 
-    detector: DetectorConfig
-    recognizer: RecognizerConfig
-    orientation: OrientationConfig | None = None
+    detector: DetectorConfig | str
+    recognizer: RecognizerConfig | str
+    orientation: OrientationConfig | str | None = None
     options: PipelineOptions = field(default_factory=PipelineOptions)
 
     @property
@@ -120,7 +126,7 @@ class TextSystem(Pipeline):
         return ("detector", "recognizer", *(("orientation",) if self.orientation else ()))
 
     def stages(self) -> Mapping[str, Stage]:
-        return {name: getattr(self, name).stage() for name in self.stage_names}
+        return {name: _open_stage(getattr(self, name), name) for name in self.stage_names}
 
     def describe(self) -> Mapping[str, Any]:
         return {"options": plain(self.options)}

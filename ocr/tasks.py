@@ -227,7 +227,9 @@ class TextRecognition(Task):
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
         if not isinstance(sample.text, str):
-            raise InputError("a sample has no text", where=sample.id, allowed="one text, as of TextLines")
+            raise InputError(
+                "a sample has no text", where=sample.id, allowed="one text, as of TextLineImages"
+            )
         target, counts = self._encode(sample.text)
         return {
             "image": sample.image,
@@ -308,7 +310,7 @@ class TextRecognition(Task):
             tokens = self._tokens(target, length)
             both = model.forward_guided(image, tokens)  # type: ignore[attr-defined]
             logits = both.ctc
-            weight = (tokens[:, 1:] != 0) * counts[:, None]
+            weight = jnp.where(tokens[:, 1:] != 0, counts[:, None], 0.0)
             guide = smoothed_cross_entropy(both.gtc, tokens[:, 1:], weight, self.label_smoothing)
         else:
             logits = model(image)
@@ -335,10 +337,11 @@ class TextRecognition(Task):
         return {"indices": indices, "probabilities": probabilities}
 
     def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
-        """As of TextDetection; lines are padded to the `buckets` of the evaluation."""
+        """As of TextDetection. Lines are padded to the `buckets` of the evaluation, longer ones as by default."""
         options = RecognizeOptions(self.normalize, self.height)
         if buckets is not None:
-            options = replace(options, widths=buckets)
+            longer = (width for width in options.widths if width > buckets[-1])
+            options = replace(options, widths=(*buckets, *longer))
         return {"kind": "recognizer", "options": plain(options), **self.alphabet.to_dict()}
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:

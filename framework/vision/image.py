@@ -101,6 +101,21 @@ def read(source: ImageSource, *, max_pixels: int = MAX_PIXELS) -> np.ndarray:
     return _decode(data, where, max_pixels)
 
 
+def read_size(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """(height, width) of an image file as its header says, without decoding it; a turn by EXIF is taken in.
+
+    Raises:
+        InputError: it is no image.
+    """
+    try:
+        with Image.open(path) as opened:
+            width, height = opened.size
+            turned = _orientation(opened) >= 5
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise InputError("the image cannot be read", where=path, received=error) from error
+    return (width, height) if turned else (height, width)
+
+
 def read_bytes(source: str | os.PathLike[str] | bytes | BinaryIO, kind: str) -> tuple[bytes, str]:
     """The bytes of a path, a byte string or an open binary file, and a name for them in messages.
 

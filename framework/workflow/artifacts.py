@@ -15,7 +15,7 @@ from framework.core.errors import ConfigError, FormatError
 from framework.export import Artifact, load_artifact
 from framework.export.artifact import CONFIG
 from framework.inference.runtime import Runtime
-from framework.io.checkpoint import config_name, find_checkpoint, run_folder
+from framework.io.checkpoint import CHECKPOINTS, config_name, find_checkpoint, run_folder
 from framework.workflow.cache import keep_artifact
 from framework.workflow.domain import Domain, Model, all_domains, find_config, find_domain
 
@@ -176,7 +176,10 @@ def _named_files(plain: Any) -> list[Path]:
         if not isinstance(value, str) or not value or value.startswith("{"):
             continue
         path = Path(value).expanduser()
-        if key in ("tokenizer", "target_tokenizer"):
+        if (path / CHECKPOINTS).is_dir():  # a run, as weights or as the stage of a pipeline
+            best = find_checkpoint(path, prefer="best")
+            found += sorted(file for file in best.iterdir() if file.is_file())
+        elif key in ("tokenizer", "target_tokenizer"):
             files = sorted(path.iterdir()) if path.is_dir() else [path]
             found += [file for file in files if file.is_file()]
         elif key in ("weights", "characters"):

@@ -252,7 +252,7 @@ def _export_pipeline(
 
 
 def _export_stage(stage: Stage, name: str, experiment: Experiment, onnx: OnnxOptions | None) -> Artifact:
-    about = {
+    about: dict[str, Any] = {
         "domain": experiment.domain,
         "kind": name,
         "name": stage.weights,
@@ -260,8 +260,10 @@ def _export_stage(stage: Stage, name: str, experiment: Experiment, onnx: OnnxOpt
         **stage.config,
         "bf16_verified": stage.bf16_verified,
         **_engine_table(experiment),
-        "provenance": {"weights": stage.weights, "file": stage.path.name, "sha256": hub.digest(stage.path)},
+        "provenance": {"weights": stage.weights, "file": stage.path.name},
     }
+    if stage.path.is_file():
+        about["provenance"]["sha256"] = hub.digest(stage.path)
     model, precisions = load_model(stage.model, stage.path), experiment.export.precisions
     return model_artifact(model, stage.task, stage.inputs, (), about, precisions, stage.constraints, onnx)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections import OrderedDict
@@ -12,11 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any, Protocol, runtime_checkable
 
 import numpy as np
-from PIL import Image
 
 from framework.config.registry import Kind, register
 from framework.core.errors import ConfigError, FormatError, InputError, MissingExtraError
 from framework.io.dataset import Dataset, LazyDataset
+from framework.vision import image
 from framework.vision.contours import quad_sizes
 from framework.vision.dataset_files import read_image
 from framework.vision.sample import Sample
@@ -42,7 +43,7 @@ class LabelledLines(Protocol):
 
 @register("dataset")
 @dataclass(frozen=True)
-class TextLines(LazyDataset):
+class TextLineImages(LazyDataset):
     """Images of lines, listed in label files of PaddleOCR: `image<tab>text`.
 
     Attributes:
@@ -62,7 +63,7 @@ class TextLines(LazyDataset):
     bad_lines: BadLines = "error"
 
     def __post_init__(self) -> None:
-        check_label_files(self.labels, self.ratios, "TextLines")
+        check_label_files(self.labels, self.ratios, "TextLineImages")
 
     def __len__(self) -> int:
         return len(self._index)
@@ -76,7 +77,7 @@ class TextLines(LazyDataset):
         return [(label.text, label.place) for label in self._index]
 
     def size_hw(self, index: int) -> tuple[int, int]:
-        return read_size(self.root / self._index[index].image)
+        return image.read_size(self.root / self._index[index].image)
 
     @cached_property
     def _index(self) -> list[LineLabel]:
@@ -86,7 +87,7 @@ class TextLines(LazyDataset):
 
 @register("dataset")
 @dataclass(frozen=True)
-class TextLinesLMDB(LazyDataset):
+class TextLineLMDB(LazyDataset):
     """Lines in an LMDB folder, as PaddleOCR's and deep-text-recognition-benchmark's tools write it: `num-samples`,
     `image-000000001`, `label-000000001`, …
 
@@ -118,21 +119,6 @@ class TextLinesLMDB(LazyDataset):
         return self[index].size_hw
 
     @cached_property
-    def _database(self) -> Any:
-        try:
-            import lmdb  # pyright: ignore[reportMissingImports]
-        except ImportError:
-            raise MissingExtraError("lmdb", "lmdb", "reading lines from LMDB") from None
-        if not (self.root / "data.mdb").is_file():
-            raise InputError("there is no LMDB folder", where=self.root, received="no data.mdb in it")
-        try:
-            return lmdb.open(
-                os.fspath(self.root), readonly=True, lock=False, readahead=False, max_readers=126
-            )
-        except lmdb.Error as error:
-            raise FormatError("the database cannot be opened", where=self.root, received=error) from error
-
-    @cached_property
     def _count(self) -> int:
         value = self._get("num-samples")
         if not value.isdigit():
@@ -144,7 +130,7 @@ class TextLinesLMDB(LazyDataset):
         return int(value)
 
     def _get(self, key: str) -> bytes:
-        with self._database.begin(write=False) as view:
+        with _open_lmdb(self.root).begin(write=False) as view:
             value = view.get(key.encode())
         if value is None:
             raise FormatError(
@@ -154,6 +140,20 @@ class TextLinesLMDB(LazyDataset):
                 allowed="num-samples, image-000000001, label-000000001, …",
             )
         return value
+
+
+@functools.cache  # a process opens a database once
+def _open_lmdb(root: Path) -> Any:
+    try:
+        import lmdb  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise MissingExtraError("lmdb", "lmdb", "reading lines from LMDB") from None
+    if not (root / "data.mdb").is_file():
+        raise InputError("there is no LMDB folder", where=root, received="no data.mdb in it")
+    try:
+        return lmdb.open(os.fspath(root), readonly=True, lock=False, readahead=False, max_readers=126)
+    except lmdb.Error as error:
+        raise FormatError("the database cannot be opened", where=root, received=error) from error
 
 
 @register("dataset")
@@ -220,22 +220,12 @@ class LinesOfPages(LazyDataset):
         return pixels
 
 
-def read_size(path: Path) -> tuple[int, int]:
-    """(height, width) of an image file by its header. Raises: InputError, where it is none."""
-    try:
-        with Image.open(path) as opened:
-            width, height = opened.size
-    except (OSError, ValueError, Image.DecompressionBombError) as error:
-        raise InputError("the image cannot be read", where=path, received=error) from error
-    return height, width
-
-
 @register("dataset")
 @dataclass(frozen=True)
 class TextLineDirections(LazyDataset):
     """Images of lines and how far they are turned, listed in label files of PaddleOCR: `image<tab>0` or `180`.
 
-    Attributes and errors are those of `TextLines`.
+    Attributes and errors are those of `TextLineImages`.
     """
 
     root: Path

@@ -63,7 +63,7 @@ class TextPages(_Pages):
     """Pages listed in label files of PaddleOCR: `image<tab>[{"transcription": …, "points": …}, …]`.
 
     A text of "###" or "*" marks a region that nobody can read: it neither counts in training nor in evaluation.
-    Attributes and errors are those of `TextLines`.
+    Attributes and errors are those of `TextLineImages`.
     """
 
     root: Path

@@ -23,6 +23,8 @@ from framework.core.errors import OarError
 from framework.io.dataset import Dataset
 from framework.vision import image
 from framework.vision.sample import Sample
+from ocr.data.lines import LinesOfPages, TextLineDirections, TextLineImages, TextLineLMDB
+from ocr.data.pages import TextPageFiles, TextPages
 from segmentation.data.ade20k import ADE20K
 from segmentation.data.camvid import CamVid
 from segmentation.data.cityscapes import Cityscapes
@@ -178,6 +180,72 @@ def pascal_voc(folder: Path) -> Dataset:
 
 
 # Each makes a dataset of six samples, its files in the folder. Those of texts are in test_texts.py.
+def _write_lines(folder: Path) -> None:
+    for number in range(6):
+        image.write(folder / f"{number}.png", np.full((8, 20 + number, 3), 40 * number, np.uint8))
+
+
+def text_lines(folder: Path) -> Dataset:
+    _write_lines(folder)
+    lines = "".join(f"{number}.png\tText {number}\n" for number in range(6))
+    (folder / "a.txt").write_text(lines, encoding="utf-8")
+    return TextLineImages(folder, (Path("a.txt"),))
+
+
+def text_lines_lmdb(folder: Path) -> Dataset:
+    lmdb = pytest.importorskip("lmdb")
+    _write_lines(folder)
+    with lmdb.open(str(folder), map_size=1 << 20) as database, database.begin(write=True) as view:
+        view.put(b"num-samples", b"6")
+        for number in range(6):
+            view.put(b"image-%09d" % (number + 1), (folder / f"{number}.png").read_bytes())
+            view.put(b"label-%09d" % (number + 1), f"Text {number}".encode())
+    return TextLineLMDB(folder)
+
+
+def text_line_directions(folder: Path) -> Dataset:
+    _write_lines(folder)
+    lines = "".join(f"{number}.png\t{(0, 180)[number % 2]}\n" for number in range(6))
+    (folder / "a.txt").write_text(lines, encoding="utf-8")
+    return TextLineDirections(folder, (Path("a.txt"),))
+
+
+def text_pages(folder: Path) -> Dataset:
+    lines = []
+    for number in range(6):
+        image.write(folder / f"{number}.png", np.full((40, 50, 3), 40 * number, np.uint8))
+        quad = [[1, 2], [30, 2], [30, 12], [1, 12]]
+        regions = [{"transcription": f"t{n}", "points": quad} for n in range(number)]
+        lines.append(f"{number}.png\t{json.dumps(regions)}\n")
+    (folder / "a.txt").write_text("".join(lines), encoding="utf-8")
+    return TextPages(folder, (Path("a.txt"),))
+
+
+def text_page_files(folder: Path) -> Dataset:
+    for number in range(6):
+        image.write(folder / "img" / f"{number}.png", np.full((40, 50, 3), 40 * number, np.uint8))
+        (folder / "box").mkdir(exist_ok=True)
+        (folder / "box" / f"gt_{number}.txt").write_text(
+            "1,2,30,2,30,12,1,12,a, b\n" * number, encoding="utf-8"
+        )
+    return TextPageFiles(folder, Path("img"), Path("box"))
+
+
+def lines_of_pages(folder: Path) -> Dataset:
+    rng = np.random.default_rng(0)
+    lines = []
+    for number, count in enumerate((0, 1, 2, 3)):
+        image.write(folder / f"{number}.png", rng.integers(0, 256, (80, 50, 3)).astype(np.uint8))
+        quads = [
+            [[1, 2 + 20 * n], [30, 2 + 20 * n], [30, 12 + 20 * n], [1, 12 + 20 * n]] for n in range(count)
+        ]
+        regions = [{"transcription": "ab", "points": quad} for quad in quads]
+        regions.append({"transcription": "###", "points": [[0, 0], [9, 0], [9, 9], [0, 9]]})
+        lines.append(f"{number}.png\t{json.dumps(regions)}\n")
+    (folder / "a.txt").write_text("".join(lines), encoding="utf-8")
+    return LinesOfPages(TextPages(folder, (Path("a.txt"),)))
+
+
 FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "ADE20K": ade20k,
     "CamVid": camvid,
@@ -192,6 +260,12 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "MaskListFile": mask_list_file,
     "Mnist": mnist,
     "PascalVOC": pascal_voc,
+    "TextLineDirections": text_line_directions,
+    "TextLineImages": text_lines,
+    "TextLineLMDB": text_lines_lmdb,
+    "LinesOfPages": lines_of_pages,
+    "TextPageFiles": text_page_files,
+    "TextPages": text_pages,
     "VocDetection": voc_detection,
 }
 COUNT = 6
@@ -206,6 +280,7 @@ def dataset(name: str, tmp_path: Path) -> Any:
 def contents(sample: Sample) -> tuple[Any, ...]:
     fields = (sample.labels, sample.boxes, sample.mask, sample.keypoints)
     found = [None if field is None else field.tolist() for field in fields]
+    found += [sample.text, [polygon.tolist() for polygon in sample.polygons or ()]]
     return sample.id, sample.image.tobytes(), sample.image.shape, *found
 
 
@@ -216,11 +291,11 @@ def test_every_registered_dataset_has_a_fixture() -> None:
 
 @every
 def test_samples(dataset: Any, name: str) -> None:
-    assert type(dataset) is find("dataset", name, PACKAGES).config and isinstance(dataset, Dataset)
+    assert type(dataset) is find("dataset", name, PACKAGES).config and issubclass(type(dataset), Dataset)
     assert len(dataset) == COUNT
     samples = list(dataset)  # ends by IndexError
     assert len(samples) == COUNT and len({sample.id for sample in samples}) == COUNT
-    names = dataset.class_names
+    names = getattr(dataset, "class_names", ())
     assert isinstance(names, tuple) and all(isinstance(one, str) and one for one in names)
     for sample in samples:
         assert isinstance(sample, Sample) and isinstance(sample.id, str | int)
@@ -231,6 +306,10 @@ def test_samples(dataset: Any, name: str) -> None:
             assert len(dataset.palette) == len(names)
         elif sample.keypoints is not None:  # the classes are the keypoints
             assert sample.keypoints.shape[1:] == (len(names), 3)
+        elif sample.text is not None:  # one of a line, or one a region
+            assert names == () and (
+                isinstance(sample.text, str) or len(sample.text) == len(sample.polygons or ())
+            )
         else:
             assert isinstance(sample.labels, np.ndarray) and sample.labels.dtype.kind == "i"
             assert ((sample.labels >= 0) & (sample.labels < len(names))).all()

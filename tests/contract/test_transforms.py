@@ -12,6 +12,7 @@ from framework.config import Kind, available, bind, dump, find, parse
 from framework.vision import sample_transforms as T
 from framework.vision.sample import Sample
 from framework.vision.warp import Warp
+from ocr.data.transforms.resize import ResizeLine
 from tests.contract.cases import PACKAGES
 
 HEIGHT, WIDTH = 48, 72
@@ -48,6 +49,7 @@ CASES: dict[str, list[Any]] = {
         *(T.Resize((60, 60), mode=mode) for mode in ("short", "long", "fit")),
         T.Resize((40, 60), interpolation="area"),
     ],
+    "ResizeLine": [ResizeLine(48, 320), ResizeLine(32, 40), ResizeLine(24, 90, pad=True)],
     "ResizeShort": [T.ResizeShort(60, 100), T.ResizeShort(40, 50)],
 }
 # Called with further samples; what they do to the objects of several images is in the unit tests.
@@ -75,6 +77,7 @@ FIXED = (
     T.RandomVerticalFlip,
     T.Resize,
     T.ResizeShort,
+    ResizeLine,
 )
 
 

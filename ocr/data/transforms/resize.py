@@ -8,16 +8,14 @@ import numpy as np
 
 from framework.config.registry import register
 from framework.core.errors import ConfigError
-from framework.core.transform import Transform
-from framework.vision.image import resize
-from framework.vision.sample import Sample
-from framework.vision.warp import Warp
+from framework.vision.sample_transforms.apply import GeometricTransform
+from framework.vision.warp import Size, Warp
 from ocr.preprocess import line_width
 
 
 @register("transform")
 @dataclass(frozen=True)
-class ResizeLine(Transform[Sample]):
+class ResizeLine(GeometricTransform):
     """Scales a line to `height`, its aspect kept; wider lines are squeezed to `max_width`, as the reader does.
 
     Attributes:
@@ -44,12 +42,9 @@ class ResizeLine(Transform[Sample]):
         """The columns of an image of this size afterwards."""
         return self.max_width if self.pad else min(line_width(size_hw, self.height), self.max_width)
 
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
-        width = min(line_width(sample.size_hw, self.height), self.max_width)
-        pixels = resize(sample.image, (self.height, width))
-        warp = Warp.resize(sample.size_hw, (self.height, width))
-        if self.pad and width < self.max_width:
-            pixels = np.pad(pixels, ((0, 0), (0, self.max_width - width), (0, 0)))
-            warp = warp.then(Warp.pad((self.height, width), 0, 0, self.max_width - width, 0))
-        before = sample.warp or Warp.identity(sample.size_hw)
-        return sample.replace(image=pixels, warp=before.then(warp))
+    def plan(self, size_hw: Size, rng: np.random.Generator) -> Warp:
+        width = min(line_width(size_hw, self.height), self.max_width)
+        warp = Warp.resize(size_hw, (self.height, width))
+        if not self.pad or width == self.max_width:
+            return warp
+        return warp.then(Warp.pad((self.height, width), 0, 0, self.max_width - width, 0))

@@ -1,0 +1,161 @@
+"""Text detectors and recognisers, trained on small pages: scores, artifacts, results, and the reader of both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from framework.core.errors import ConfigError, InputError
+from framework.vision import image
+from framework.workflow.artifact_scores import evaluate_artifact
+from framework.workflow.export import write_artifact
+from framework.workflow.train import evaluate_classes, train
+from ocr import predictor
+from ocr.results import Document
+
+REPO = Path(__file__).resolve().parents[2]
+RECOGNIZER = """
+_base_: {base}/text_recognition.yml
+model:
+  {{type: TextRecognizer, variant: PP-OCRv6_tiny_rec, num_classes: null, guided: true, gtc: {{dims: 32, depth: 1}}}}
+task: {{characters: {{symbols: "0123456789."}}, max_text_length: 8}}
+data:
+  train: &data
+    dataset: {{type: TextLineImages, root: {root}, labels: [lines.txt]}}
+    transforms: [{{type: ResizeLine, height: 48, max_width: 128}}]
+    buckets: [64, 128]
+    batch_size: 4
+    num_workers: 0
+  eval: *data
+optim: {{type: Adam, learning_rate: 0.001}}
+train: {{epochs: null, iters: 6, log_every: 1}}
+export:
+  inputs: {{image: {{shape: [n, 48, w, 3], dtype: uint8}}, width: {{shape: [n], dtype: int32}}}}
+  constraints: [w >= 16]
+  precisions: [float32]
+"""
+DETECTOR = """
+_base_: {base}/text_detection.yml
+model: {{type: DBNet, variant: PP-OCRv6_tiny_det}}
+data:
+  train: &data
+    dataset: {{type: TextPages, root: {root}, labels: [pages.txt]}}
+    transforms: [{{type: Resize, size_hw: [96, 96], mode: fit}}, {{type: PadToSize, size_hw: [96, 96]}}]
+    batch_size: 2
+    num_workers: 0
+  eval: *data
+optim: {{type: Adam, learning_rate: 0.001}}
+train: {{epochs: null, iters: 6, log_every: 1}}
+export: {{precisions: [float32]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pages of two numbers each, and the numbers as lines."""
+    folder = tmp_path_factory.mktemp("numbers")
+    rng, font = np.random.default_rng(0), ImageFont.load_default(16)
+    lines, pages = [], []
+    for number in range(8):
+        page = Image.new("RGB", (120, 80), "white")
+        draw, regions = ImageDraw.Draw(page), []
+        for place in range(2):
+            text = f"{rng.integers(10 ** rng.integers(1, 7))}.{number}"
+            at = (8, 8 + 36 * place)
+            draw.text(at, text, fill="black", font=font)
+            x0, y0, x1, y1 = (round(side) for side in draw.textbbox(at, text, font=font))
+            regions.append(
+                {
+                    "transcription": text,
+                    "points": [[x0 - 2, y0 - 2], [x1 + 2, y0 - 2], [x1 + 2, y1 + 2], [x0 - 2, y1 + 2]],
+                }
+            )
+            image.write(folder / f"{number}_{place}.png", np.asarray(page)[y0 - 2 : y1 + 2, x0 - 2 : x1 + 2])
+            lines.append(f"{number}_{place}.png\t{text}\n")
+        image.write(folder / f"{number}.png", np.asarray(page))
+        pages.append(f"{number}.png\t{json.dumps(regions)}\n")
+    (folder / "lines.txt").write_text("".join(lines), encoding="utf-8")
+    (folder / "pages.txt").write_text("".join(pages), encoding="utf-8")
+    for name, text in (("recognizer", RECOGNIZER), ("detector", DETECTOR)):
+        base = (REPO / "configs/_base_").as_posix()
+        (folder / f"{name}.yml").write_text(text.format(base=base, root=folder.as_posix()), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(root: Path) -> dict[str, Path]:
+    folders = {name: root / f"{name}_run" for name in ("recognizer", "detector")}
+    for name, folder in folders.items():
+        train(root / f"{name}.yml", (), folder)
+    return folders
+
+
+def losses(run: Path) -> list[float]:
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [row["loss"] for row in map(json.loads, lines) if "loss" in row]
+
+
+@pytest.mark.parametrize("name", ["recognizer", "detector"])
+def test_a_trained_model_scores_and_reads_alike_from_its_artifact(
+    name: str, root: Path, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    found = losses(runs[name])
+    assert len(found) == 6 and found[-1] < found[0]
+    config = runs[name] / "config.yml"
+    scores = evaluate_classes(config).scores
+    assert next(iter(scores)) == {"recognizer": "acc", "detector": "hmean"}[name]
+    artifact = write_artifact(config, tmp_path)
+    for key, value in evaluate_artifact(artifact, config).scores.items():
+        assert value == pytest.approx(scores[key], abs=1e-6), key
+    source = root / {"recognizer": "0_0.png", "detector": "0.png"}[name]
+    from_weights, from_artifact = (predictor(model)(source) for model in (config, artifact))
+    assert isinstance(from_weights, Document)
+    assert [page.lines for page in from_weights.pages] == [page.lines for page in from_artifact.pages]
+
+
+def test_a_trained_pair_is_a_reader(root: Path, runs: dict[str, Path]) -> None:
+    pair = [f"pipeline.{name}={folder.as_posix()}" for name, folder in runs.items()]
+    read = predictor("pp_ocrv6_small", overrides=[*pair, "pipeline.orientation=null"])
+    assert isinstance(read(root / "0.png"), Document)
+    with pytest.raises(ConfigError, match="trained no detector"):
+        predictor("pp_ocrv6_small", overrides=[f"pipeline.detector={runs['recognizer'].as_posix()}"])
+    with pytest.raises(ConfigError, match="no training run"):
+        predictor("pp_ocrv6_small", overrides=[f"pipeline.detector={root.as_posix()}"])
+
+
+def test_characters_outside_of_the_dictionary_are_told_before_training(
+    root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    few = "task.characters={symbols: '012345678.'}"
+    with pytest.raises(InputError, match=r"(?s)lines\.txt:\d+: \d+ of 16 texts.*'9'.*task\.unknown"):
+        train(root / "recognizer.yml", (few, "task.unknown=error"), tmp_path / "run")
+
+
+def test_a_new_dictionary_keeps_the_known_rows(root: Path, runs: dict[str, Path], tmp_path: Path) -> None:
+    from framework.config import load
+    from framework.engine.experiment import bind_experiment
+    from framework.workflow.train import make_trainer
+
+    more = (
+        "task.characters={symbols: 'a9876543210.'}",
+        "task.pretrained_characters={symbols: '0123456789.'}",
+        f"pretrained={{weights: {runs['recognizer'].as_posix()}}}",
+    )
+    old = make_trainer(bind_experiment(load(root / "recognizer.yml", more[2:])), None)
+    new = make_trainer(bind_experiment(load(root / "recognizer.yml", more)), None)
+    before, after = (
+        {name: np.asarray(value) for name, value in one.model.state_dict().items()} for one in (old, new)
+    )
+    head = "head.ctc_head.fc2.weight"
+    assert after[head].shape[1] == before[head].shape[1] + 1
+    order = [0, None, *range(10, 0, -1), 11, 12]
+    for row, known in enumerate(order):
+        if known is not None:
+            np.testing.assert_array_equal(after[head][:, row], before[head][:, known])
+    guide = "head.gtc_head.tgt_word_prj.weight"
+    np.testing.assert_array_equal(after[guide][:, 4 + 1], before[guide][:, 4 + 9])  # the class of "9"
+    assert all(np.array_equal(before[name], after[name]) for name in before if "head" not in name)

@@ -1,0 +1,132 @@
+"""Label files of lines and pages: every format, mixing, and what is said of lines that are none."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from framework.core.errors import ConfigError, FormatError, InputError
+from framework.vision import image
+from ocr.data.labels import mix_files, read_line_labels, read_page_labels, read_regions
+from ocr.data.lines import LinesOfPages, TextLineDirections, TextLineImages
+from ocr.data.pages import TextPageFiles, TextPages
+
+QUAD = [[1, 2], [31, 2], [31, 12], [1, 12]]
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_lines_keep_their_spaces_and_tabs_end_the_name_alone(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.txt", 'a b.jpg\t x  y\t\n["1.png", "2.png"]\tZ\n\n漢.png\t文　字\n')
+    found = read_line_labels(path)
+    assert [(one.image, one.text) for one in found] == [
+        ("a b.jpg", " x  y\t"),
+        ("1.png", "Z"),
+        ("2.png", "Z"),
+        ("漢.png", "文　字"),
+    ]
+    assert found[3].place == f"{path}:4"
+
+
+@pytest.mark.parametrize("line", ["a.jpg text", "a.jpg\t", "\ttext", "a.jpg\t  "])
+def test_a_line_without_a_label_names_file_and_line(
+    tmp_path: Path, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path / "a.txt", f"ok.jpg\tfine\n{line}\n")
+    with pytest.raises(FormatError, match=r"a\.txt:2: this line is no label"):
+        read_line_labels(path)
+    with caplog.at_level(logging.WARNING, "oar"):
+        assert [one.text for one in read_line_labels(path, "skip")] == ["fine"]
+    assert "1 lines are no labels" in caplog.text and "a.txt:2" in caplog.text
+
+
+def test_a_file_of_wrong_lines_alone_is_an_error_all_the_same(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"a\.txt:1"):
+        read_line_labels(write(tmp_path / "a.txt", "nothing\nhere\n"), "skip")
+    with pytest.raises(InputError):
+        read_line_labels(tmp_path / "none.txt")
+
+
+def test_pages_of_paddleocr(tmp_path: Path) -> None:
+    regions = [
+        {"transcription": "TOTAL", "points": QUAD},
+        {"transcription": "###", "points": [*QUAD, [0, 5]]},
+    ]
+    path = write(tmp_path / "a.txt", f"p.jpg\t{json.dumps(regions)}\nempty.jpg\t[]\n")
+    first, second = read_page_labels(path)
+    assert [(one.text, one.readable, one.polygon.shape) for one in first.regions] == [
+        ("TOTAL", True, (4, 2)),
+        ("###", False, (5, 2)),
+    ]
+    assert second.regions == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[",
+        "{}",
+        '[{"points": [[0,0],[1,0],[1,1],[0,1]]}]',
+        '[{"transcription": "a", "points": [[0,0],[1,1]]}]',
+        "7",
+    ],
+)
+def test_a_page_that_is_no_label(tmp_path: Path, text: str) -> None:
+    with pytest.raises(FormatError, match=r"a\.txt:1: this line is no label"):
+        read_page_labels(write(tmp_path / "a.txt", f"p.jpg\t{text}\n"))
+
+
+def test_files_of_icdar_and_sroie(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "\ufeff1,2,31,2,31,12,1,12,RM 1,250.00\n1,2,3,4,5,6,7,8,###\n")
+    first, second = read_regions(path)
+    assert first.text == "RM 1,250.00" and first.polygon.tolist() == QUAD and first.readable
+    assert not second.readable
+    assert read_regions(write(tmp_path / "b.txt", "")) == ()
+    with pytest.raises(FormatError, match=r"c\.txt:1.*"):
+        read_regions(write(tmp_path / "c.txt", "1,2,3,text\n"))
+
+
+def test_ratios_take_parts_and_multiples() -> None:
+    mixed = mix_files([list("abcdefghij"), ["x", "y"]], [0.3, 2])
+    assert len(mixed) == 7 and mixed[3:] == ["x", "y", "x", "y"] and set(mixed[:3]) <= set("abcdefghij")
+    assert mixed == mix_files([list("abcdefghij"), ["x", "y"]], [0.3, 2])
+    with pytest.raises(ConfigError, match="ratio"):
+        TextLineImages(Path(), (Path("a"), Path("b")), (1.0,))
+    with pytest.raises(ConfigError, match="no label file"):
+        TextPages(Path(), ())
+
+
+def test_lines_are_cut_out_of_pages(tmp_path: Path) -> None:
+    pixels = np.zeros((40, 60, 3), np.uint8)
+    pixels[2:12, 1:31] = 200
+    image.write(tmp_path / "img" / "p.png", pixels)
+    (tmp_path / "box").mkdir()
+    write(
+        tmp_path / "box" / "p.csv", "1,2,31,2,31,12,1,12,AB\n40,0,50,0,50,30,40,30,I\n0,0,9,0,9,9,0,9,###\n"
+    )
+    pages = TextPageFiles(tmp_path, Path("img"), Path("box"))
+    lines = LinesOfPages(pages)
+    assert [text for text, _ in lines.labels_of_lines()] == ["AB", "I"]
+    assert [lines[n].image.shape[:2] == lines.size_hw(n) for n in range(2)] == [True, True]
+    assert lines[0].image.mean() > 190 and lines[1].size_hw == (10, 30)  # the tall one is turned
+    (tmp_path / "box" / "p.csv").unlink()
+    with pytest.raises(InputError, match=r"no p\.txt, gt_p\.txt or p\.csv"):
+        len(TextPageFiles(tmp_path, Path("img"), Path("box")))
+
+
+def test_a_missing_image_names_the_file(tmp_path: Path) -> None:
+    write(tmp_path / "a.txt", "none.jpg\tx\n")
+    lines = TextLineImages(tmp_path, (Path("a.txt"),))
+    for read in (lambda: lines[0], lambda: lines.size_hw(0)):
+        with pytest.raises(InputError, match=r"none\.jpg"):
+            read()
+    image.write(tmp_path / "none.jpg", np.zeros((4, 5, 3), np.uint8))
+    with pytest.raises(InputError, match=r"(?s)a\.txt:1.*'x'.*0 or 180"):
+        TextLineDirections(tmp_path, (Path("a.txt"),))[0]
