@@ -28,7 +28,7 @@ from ocr.stages import DetectOptions, OrientationOptions, RecognizeOptions
 
 log = logging.getLogger("oar")
 _SHOWN = 5
-_START, _END = 2, 3  # of the tokens of the guiding decoder; characters follow at 4
+_START, _END = 2, 3  # of the tokens of the guiding decoder; the symbol of class c is token c + 3
 
 
 @register("task")
@@ -292,9 +292,10 @@ class TextRecognition(Task):
                 own[name] = given
                 continue
             axis = next(n for n, (one, other) in enumerate(zip(value.shape, given.shape)) if one != other)
-            shift = value.shape[axis] - new.num_classes  # of the guiding decoder, whose symbols begin later
             fresh, old_rows = np.moveaxis(value, axis, 0), np.moveaxis(given, axis, 0)
-            if shift:
+            shift = 0
+            if value.shape[axis] != new.num_classes:  # of the guiding decoder, whose own tokens come first
+                shift = _END
                 fresh[: shift + 1] = old_rows[: shift + 1]
             fresh[to + shift] = old_rows[source + shift]
         return own
