@@ -35,14 +35,12 @@ def displace(image: np.ndarray, offsets_xy: np.ndarray, border: int | None = Non
             received=list(offsets_xy.shape),
             allowed=[height, width, 2],
         )
-    places = offsets_xy.astype(np.float32)
-    places[..., 0] += np.arange(width, dtype=np.float32)
-    places[..., 1] += np.arange(height, dtype=np.float32)[:, None]
+    x = offsets_xy[..., 0].astype(np.float32) + np.arange(width, dtype=np.float32)
+    y = offsets_xy[..., 1].astype(np.float32) + np.arange(height, dtype=np.float32)[:, None]
     mode = cv2.BORDER_REPLICATE if border is None else cv2.BORDER_CONSTANT
     fill = (border or 0,) * 4
-    out = cv2.remap(
-        np.ascontiguousarray(image), places, None, cv2.INTER_LINEAR, borderMode=mode, borderValue=fill
-    )  # pyright: ignore[reportCallIssue, reportArgumentType]  maps of two channels have no second one
+    source = np.ascontiguousarray(image)
+    out = cv2.remap(source, x, y, cv2.INTER_LINEAR, borderMode=mode, borderValue=fill)
     return out.reshape(image.shape)
 
 
@@ -84,8 +82,12 @@ def jpeg(image: np.ndarray, quality: int) -> np.ndarray:
             "JPEG holds no such image", where="jpeg", received=list(image.shape), allowed="sides <= 65,500"
         )
     # The channels' order decides how much each loses: JPEG's luminance takes them as BGR.
-    _, data = cv2.imencode(".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, quality])
-    return cv2.imdecode(data, cv2.IMREAD_COLOR_RGB)
+    _, data = cv2.imencode(
+        ".jpg", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, quality]
+    )
+    out = cv2.imdecode(data, cv2.IMREAD_COLOR_RGB)
+    assert out is not None, "it was encoded here"
+    return out
 
 
 def add_noise(image: np.ndarray, sigma: float, rng: np.random.Generator, *, grey: bool = False) -> np.ndarray:

@@ -45,7 +45,9 @@ def measure_line(font: str, text: str) -> float:
 
 
 def draw_line(font: str, text: str, size: int, spacing: float = 0.0) -> np.ndarray:
-    """Coverage `[H, W]` uint8 of `text` on one line, cut to its ink; a line lower than half of `size` gets room above its baseline.
+    """Coverage `[H, W]` uint8 of `text` on one line, cut to its ink.
+
+    A line lower than half of `size` gets room above its baseline.
 
     Args:
         spacing: Added between letters, as a share of `size`; nothing is added to scripts that are shaped.
@@ -66,7 +68,10 @@ def draw_line(font: str, text: str, size: int, spacing: float = 0.0) -> np.ndarr
 
 
 def draw_column(font: str, text: str, size: int, spacing: float = 0.0) -> np.ndarray:
-    """Coverage `[H, W]` uint8 of the characters of `text` upright from top to bottom, each in the middle of the column, cut to their ink."""
+    """Coverage `[H, W]` uint8 of the characters of `text` upright from top to bottom, cut to their ink.
+
+    Each stands in the middle of the column.
+    """
     opened = open_font(font, size)
     parts, y = [], 0.0
     for char in text:

@@ -39,7 +39,11 @@ def list_backgrounds(style: TextStyle) -> tuple[Path, ...]:
 
 
 def draw_background(
-    size_hw: Size, style: TextStyle, images: Sequence[Path], rng: np.random.Generator, dark: bool | None = None
+    size_hw: Size,
+    style: TextStyle,
+    images: Sequence[Path],
+    rng: np.random.Generator,
+    dark: bool | None = None,
 ) -> np.ndarray:
     """`[H, W, 3]` uint8 of one of the style's kinds.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -61,7 +61,7 @@ class SyntheticText(LazyDataset):
     length: tuple[int, int] = (1, 25)
     words: float = 0.3
     receipts: float = 0.0
-    style: TextStyle = TextStyle()
+    style: TextStyle = field(default_factory=TextStyle)
 
     def __post_init__(self) -> None:
         check_number(self, "count", 1)

@@ -38,7 +38,9 @@ def list_fonts(paths: Sequence[Path]) -> tuple[str, ...]:
             files = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in _SUFFIXES]
             if not files:
                 raise InputError(
-                    "the folder holds no fonts", where=path, allowed=f"files that end in {', '.join(_SUFFIXES)}"
+                    "the folder holds no fonts",
+                    where=path,
+                    allowed=f"files that end in {', '.join(_SUFFIXES)}",
                 )
         if wrong := [file for file in files if not is_font(file)]:
             raise InputError("this is no font", where=wrong[0], allowed="a TrueType or OpenType file")

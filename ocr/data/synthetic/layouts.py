@@ -61,12 +61,15 @@ class Paper:
         if x0 < 0 or y0 < 0 or x1 > width or y1 > height:
             return False
         taken = self._taken
-        return not (
-            (taken[:, 0] < x1) & (x0 < taken[:, 2]) & (taken[:, 1] < y1) & (y0 < taken[:, 3])
-        ).any()
+        return not ((taken[:, 0] < x1) & (x0 < taken[:, 2]) & (taken[:, 1] < y1) & (y0 < taken[:, 3])).any()
 
     def put(
-        self, ink: np.ndarray, text: str, place: tuple[float, float], colour: np.ndarray | None, degrees: float = 0.0
+        self,
+        ink: np.ndarray,
+        text: str,
+        place: tuple[float, float],
+        colour: np.ndarray | None,
+        degrees: float = 0.0,
     ) -> bool:
         """Draws `ink [H, W]` with its bounds' top-left corner at `place`, unless it does not fit there.
 
@@ -84,7 +87,7 @@ class Paper:
         part[...] = degrade.blend(part, coverage, colour)
         margin = max(1.0, _MARGIN * ink.shape[0])
         x0, y0, x1, y1 = -margin, -margin, ink.shape[1] + margin, ink.shape[0] + margin
-        quad = turned.points(np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]])) + (x, y)
+        quad = turned.points(np.array([[x0, y0], [x1, y0], [x1, y1], [x0, y1]])) + np.array((x, y))
         self.lines.append(Placed(text, quad))
         bounds = np.concatenate([quad.min(axis=0) - 1, quad.max(axis=0) + 1])
         self._taken = np.vstack([self._taken, bounds])

@@ -7,12 +7,33 @@ from collections.abc import Callable
 import numpy as np
 
 _ITEMS = (
-    *("BREAD", "MILK 1L", "Coffee", "ORANGE JUICE", "Eggs 10 pcs", "BUTTER 250 g", "Apples", "TOMATOES", "RICE 2 KG"),
-    *("Pasta", "WATER 6 x 1,5 L", "CHEESE", "Tea", "SALT", "SUGAR 1 kg", "Paper towels", "SOAP", "BATTERIES AA"),
+    *(
+        "BREAD",
+        "MILK 1L",
+        "Coffee",
+        "ORANGE JUICE",
+        "Eggs 10 pcs",
+        "BUTTER 250 g",
+        "Apples",
+        "TOMATOES",
+        "RICE 2 KG",
+    ),
+    *(
+        "Pasta",
+        "WATER 6 x 1,5 L",
+        "CHEESE",
+        "Tea",
+        "SALT",
+        "SUGAR 1 kg",
+        "Paper towels",
+        "SOAP",
+        "BATTERIES AA",
+    ),
     *("Lunch menu", "PARKING 2 h", "TICKET", "Copies A4", "DELIVERY", "Service"),
 )
 _LABELS = ("TOTAL", "Subtotal", "TAX", "VAT", "CASH", "CHANGE", "Amount due", "CARD", "Rounding", "DISCOUNT")
 _HEADS = ("Invoice", "Receipt", "Order", "Customer", "Table", "Cashier", "Ref.", "No.", "ID")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _CURRENCIES = ("$", "EUR", "€", "£", "USD", "CHF", "¥", "RM")
 
 
@@ -49,7 +70,7 @@ def draw_date(rng: np.random.Generator) -> str:
         f"{day:02d}.{month:02d}.{year}",
         f"{day:02d}/{month:02d}/{year}",
         f"{month:02d}/{day:02d}/{year % 100:02d}",
-        f"{day} {('Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec')[month - 1]} {year}",
+        f"{day} {_MONTHS[month - 1]} {year}",
         f"{year}/{month}/{day}",
     )
     date = _pick(texts, rng)

@@ -81,7 +81,9 @@ class TextStyle:
         check_range(self, "jpeg", 1, 100)
         check_range(self, "shade", 0, 1)
         if not self.backgrounds and self.background_images is None:
-            raise ConfigError("there is no kind of background", where="TextStyle.backgrounds", received="none")
+            raise ConfigError(
+                "there is no kind of background", where="TextStyle.backgrounds", received="none"
+            )
         if "images" in self.backgrounds and self.background_images is None:
             raise ConfigError(
                 'backgrounds have "images" but no folder is given',

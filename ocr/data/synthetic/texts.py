@@ -33,7 +33,9 @@ def read_characters(characters: str | None) -> tuple[str, ...] | None:
     found: Sequence[str] = characters
     if characters.endswith(".txt") or (len(characters) > 1 and _is_file(characters)):
         found = CharacterSet.from_file(characters, use_space_char=False).symbols
-    listed = tuple(dict.fromkeys(char for char in found if len(char) == 1 and (char == " " or not char.isspace())))
+    listed = tuple(
+        dict.fromkeys(char for char in found if len(char) == 1 and (char == " " or not char.isspace()))
+    )
     if not any(char != " " for char in listed):
         raise InputError(
             "there are no characters to draw",
@@ -112,7 +114,9 @@ class Texts:
                 fix="add a font that has them to `fonts`"
                 + ("" if len(missing) == len(needed) else ", or leave them out with skip_missing: true"),
             )
-        log.warning("no font has %d of %d characters, which are left out: %s", len(missing), len(needed), shown)
+        log.warning(
+            "no font has %d of %d characters, which are left out: %s", len(missing), len(needed), shown
+        )
 
     def _is_wanted(self, char: str) -> bool:
         return self._wanted is None or char in self._wanted or char.isspace()

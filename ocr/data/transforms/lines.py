@@ -172,7 +172,9 @@ class ConcatenateLines(MixTransform[Sample]):
                 allowed="images of one type",
             )
         parts = [
-            image.resize(one.image, (self.height, max(1, round(one.size_hw[1] / one.size_hw[0] * self.height))))
+            image.resize(
+                one.image, (self.height, max(1, round(one.size_hw[1] / one.size_hw[0] * self.height)))
+            )
             for one in pair
         ]
         joined = added + text if self.right_to_left else text + added

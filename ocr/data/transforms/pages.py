@@ -177,7 +177,11 @@ class CopyPasteText(MixTransform[Sample]):
 
     def _check(self, sample: Sample, other: Sample) -> None:
         kinds = [
-            {name for name in ("polygons", "boxes", "labels", "valid", "text", "mask", "keypoints") if has(one, name)}
+            {
+                name
+                for name in ("polygons", "boxes", "labels", "valid", "text", "mask", "keypoints")
+                if has(one, name)
+            }
             for one in (sample, other)
         ]
         of_image = sample.image_fields() | other.image_fields()
@@ -192,7 +196,7 @@ class CopyPasteText(MixTransform[Sample]):
             raise ShapeError(
                 "the pages are of other types",
                 where="CopyPasteText",
-                received=f"{sample.image.dtype} {list(sample.image.shape)}, {other.image.dtype} {list(other.image.shape)}",
+                received="; ".join(f"{one.image.dtype} {list(one.image.shape)}" for one in (sample, other)),
                 allowed="images of one dtype and number of channels",
             )
 
@@ -222,7 +226,7 @@ class CopyPasteText(MixTransform[Sample]):
         shown = polygons.fill([corners], (rows, columns))
         x, y = place
         canvas[y : y + rows, x : x + columns][shown] = part[shown]
-        return (corners + (x, y)).astype(np.float32)
+        return (corners + np.array((x, y))).astype(np.float32)
 
 
 def has(sample: Sample, name: str) -> bool:
