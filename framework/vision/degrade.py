@@ -14,7 +14,7 @@ import numpy as np
 from framework.core.errors import ShapeError
 from framework.vision.image import check_pixels
 
-_TILE = (512, 2048)  # rows and columns of the noise that all images share
+_TILE = (1024, 2048)  # rows and columns of the noise that all images share
 
 
 def displace(image: np.ndarray, offsets_xy: np.ndarray, border: int | None = None) -> np.ndarray:

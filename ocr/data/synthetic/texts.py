@@ -89,9 +89,11 @@ class Texts:
             )
         self._wanted = None if wanted is None else frozenset((*wanted, " "))
         needed = set(wanted or _ASCII)
+        found: set[str] = set()
         if self._lines:
-            needed = {char for line in self._lines for char in set(unicodedata.normalize("NFC", line))}
-            needed = {char for char in needed if self._is_wanted(char)}
+            for line in self._lines:
+                found.update(unicodedata.normalize("NFC", line))
+            needed = {char for char in found if self._is_wanted(char)}
             if not any(not char.isspace() for char in needed):
                 raise InputError(
                     "the corpus has none of the characters",
@@ -101,6 +103,8 @@ class Texts:
         needed = {char for char in needed if not char.isspace()}
         if missing := fonts.find_missing(needed):
             self._refuse_missing(missing, needed, skip_missing)
+        left_out = {char for char in found - needed if not char.isspace()}.union(missing)
+        self._leave_out = str.maketrans("", "", "".join(sorted(left_out)))
         # A space is drawn only where it is among the characters.
         self._alphabet = sorted(needed.difference(missing)) + ([" "] if wanted and " " in wanted else [])
 
@@ -143,7 +147,8 @@ class Texts:
     def _from_corpus(self, rng: np.random.Generator, longest: int) -> str:
         single, text = rng.random() < self._words, ""
         for _ in range(_TRIES):
-            line = self.keep(self._lines[int(rng.integers(len(self._lines)))])
+            line = unicodedata.normalize("NFC", self._lines[int(rng.integers(len(self._lines)))])
+            line = " ".join(line.translate(self._leave_out).split())
             if single and line:
                 words = line.split(" ")
                 line = words[int(rng.integers(len(words)))]
