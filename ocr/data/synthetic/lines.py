@@ -104,7 +104,9 @@ def _place(
         corners: [4, 2], how far each moves, in text heights. `pads` are top, right, bottom, left, in text heights.
     """
     high, wide = coverage.shape
-    quad = np.array([[0, 0], [wide, 0], [wide, high], [0, high]], np.float64) + corners * high
+    # Along the line no further than a narrow text allows: beyond a quarter of a side the corners could cross.
+    quad = np.array([[0, 0], [wide, 0], [wide, high], [0, high]], np.float64)
+    quad += corners * np.array([min(high, wide), high])
     cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     quad = quad @ np.array([[cos, sin], [-sin, cos]])
     (left, top), (right, bottom) = quad.min(axis=0), quad.max(axis=0)

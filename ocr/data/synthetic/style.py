@@ -26,7 +26,8 @@ class TextStyle:
         min_contrast: Least difference of brightness, 0 to 255, between text and the mean of its background.
         dark_on_light: Share of texts that are darker than what is behind them.
         spacing: Added between letters, as a share of the font size.
-        perspective: Up to how far a line's corners move, as a share of its height; of a page, as a share of its side.
+        perspective: Up to how far a line's corners move, as a share of its height; of a page, as a share of its
+            shorter side. Below a quarter.
         curve: Height of the bow that a line bends to, as a share of its height; to both sides.
         rotation: Degrees that lines are turned by at most, to both sides.
         blur: Standard deviation of a Gaussian, in pixels.
@@ -71,7 +72,7 @@ class TextStyle:
                 check_number(self, name, 0, 1)
         check_number(self, "min_contrast", 0, 120)
         check_range(self, "spacing", -0.3, 2)
-        check_number(self, "perspective", 0, 0.4)
+        check_number(self, "perspective", 0, 0.24)  # from a quarter on corners could cross
         check_number(self, "curve", 0, 3)
         check_number(self, "rotation", 0, 45)
         check_range(self, "blur", 0, 20, above=True)

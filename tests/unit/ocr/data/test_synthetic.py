@@ -113,6 +113,17 @@ def test_a_clean_line_is_the_text_in_the_font(font: Path, corpus: Path) -> None:
         assert abs(likeness) > 0.8, sample.text
 
 
+def test_narrow_and_low_texts_survive_all_distortions(font: Path) -> None:
+    strongest = {name: 1.0 for name in vars(TextStyle()) if name.startswith("p_")}
+    style = TextStyle(perspective=0.24, curve=1.0, rotation=10.0, **strongest)  # pyright: ignore[reportArgumentType]
+    dataset = lines(font, characters="|.-i", length=(1, 2), style=style, count=150)
+    for index in range(150):
+        sample = dataset[index]
+        assert 32 <= sample.size_hw[0] <= 64 and sample.size_hw[1] < 400
+    full = pages(font, characters="|.-i", style=style)
+    assert sum(len(full[index].polygons or ()) for index in range(6)) > 10
+
+
 def test_columns_are_turned_counter_clockwise(font: Path) -> None:
     dataset = lines(font, characters="L", length=(3, 3), vertical=1.0, style=CLEAN, padding=(0.0, 0.0))
     sample = dataset[0]
