@@ -1,5 +1,6 @@
-"""Convert a data set, split it, draw its samples, measure them.
+"""Convert a data set, split it, draw its samples, measure them; make images of text.
 
+oar data synthesize lines data/lines --count 10000 --corpus texts.txt
 oar data labelme boxes data/boxes
 oar data split photos data/photos
 oar data show -c pp_lcnet_x0_25_clothing --data data/photos
@@ -9,16 +10,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Any
 
 from framework.commands.main import run
 from framework.commands.train import data_settings
-from framework.config.arguments import OUTPUT, add_config, add_data, add_settings, read_overrides
+from framework.config.arguments import OUTPUT, add_config, add_data, add_settings, read_overrides, setting
+
+_DRAWN = {"lines": "SyntheticTextLines", "pages": "SyntheticPages"}
 
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of `oar data`."""
     made = argparse.ArgumentParser(
-        prog="oar data", description="Convert a data set, split it, draw its samples, measure them."
+        prog="oar data",
+        description="Convert a data set, split it, draw its samples, measure them; make images of text.",
     )
     commands = made.add_subparsers(dest="command", required=True)
     split = commands.add_parser("split", help="divide data into a part to train on and one to evaluate")
@@ -35,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     show = commands.add_parser("show", help="draw samples with their labels, after all transforms")
     show.add_argument("--count", type=int, default=8, help="how many (default 8)")
     show.add_argument(*OUTPUT, default="output/samples", help="default: output/samples")
+    _add_synthesize(commands)
     stats = commands.add_parser("stats", help="sizes, colours and lengths of the samples as they are stored")
     for command in (show, stats):
         add_config(command)
@@ -44,7 +50,46 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def _add_synthesize(commands: Any) -> None:
+    made = commands.add_parser("synthesize", help="draw images of text, with labels in PaddleOCR's formats")
+    made.add_argument("kind", choices=tuple(_DRAWN), help="lines to recognise, or pages to detect lines on")
+    made.add_argument("output", help="the folder to write, or to go on with after an interruption")
+    made.add_argument("--count", type=int, default=1000, help="how many images (default 1000)")
+    made.add_argument("--seed", type=int, default=0)
+    made.add_argument("--fonts", nargs="+", help="font files or folders (default: those of this machine)")
+    made.add_argument("--corpus", nargs="+", help="files of texts, one a line (default: random strings)")
+    made.add_argument("--characters", help="a dictionary, one character a line, or the characters themselves")
+    made.add_argument(
+        "--skip_missing",
+        action="store_true",
+        help="leave out characters that no font has, instead of stopping",
+    )
+    made.add_argument("--background_images", help="a folder of images to draw on, among other backgrounds")
+    made.add_argument(
+        "--suffix", choices=(".jpg", ".png"), default=".jpg", help="of the images (default .jpg)"
+    )
+    made.add_argument("--workers", type=int, default=2, help="threads (default 2)")
+    add_settings(made, weights=False)
+
+
+def _synthesize(args: argparse.Namespace) -> int:
+    from framework.workflow.synthesize import synthesize
+
+    given = ("count", "seed", "fonts", "corpus", "characters")
+    settings = [text for name in given for text in setting(name, getattr(args, name))]
+    settings += setting("skip_missing", args.skip_missing or None)
+    settings += setting("style.background_images", args.background_images)
+    print(
+        synthesize(
+            _DRAWN[args.kind], args.output, (*settings, *args.opt), suffix=args.suffix, workers=args.workers
+        )
+    )
+    return 0
+
+
 def _data(args: argparse.Namespace) -> int:
+    if args.command == "synthesize":
+        return _synthesize(args)
     from framework.workflow.data_commands import draw_samples, measure_data, split_data
 
     if args.command == "split":

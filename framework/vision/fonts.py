@@ -112,7 +112,7 @@ def text_alpha(text: str, size: int, max_width: int | None = None) -> np.ndarray
     pen, x = ImageDraw.Draw(image), 0.0
     for source, piece in runs:
         if source is not None:
-            font = _font(source, size)
+            font = open_font(source, size)
             pen.text((x, baseline), piece, fill=255, font=font, anchor="ls")
             x += font.getlength(piece)
             continue
@@ -164,7 +164,7 @@ def _warn_missing(script: str) -> None:
 
 def _width(runs: list[tuple[str | None, str]], size: int) -> int:
     widths = (
-        _font(source, size).getlength(piece) if source is not None else 0.6 * size * len(piece)
+        open_font(source, size).getlength(piece) if source is not None else 0.6 * size * len(piece)
         for source, piece in runs
     )
     return int(np.ceil(sum(widths)))
@@ -196,8 +196,23 @@ def _chain(own: str) -> _Chain:
     return _Chain(own)
 
 
-@lru_cache(maxsize=64)
-def _font(source: str, size: int) -> ImageFont.FreeTypeFont:
+def find_fonts() -> tuple[str, ...]:
+    """The chain's fonts as `open_font` takes them: OAR_FONT's file, Pillow's own, then those of the system.
+
+    Raises:
+        InputError: OAR_FONT names no font file.
+    """
+    return tuple(_chain(os.environ.get(FONT_VARIABLE, "")))
+
+
+def has_ink(source: str, char: str) -> bool:
+    """Whether the font has a glyph for `char` that shows something: a blank or an empty glyph does not."""
+    return not char.isspace() and _has(source, char) and any(_glyph(source, char)[1])
+
+
+@lru_cache(maxsize=256)
+def open_font(source: str, size: int) -> ImageFont.FreeTypeFont:
+    """The font of a file ("": Pillow's own) at `size` pixels. Raises: OSError, ValueError, where it is no font."""
     if source == _EMBEDDED:
         return ImageFont.load_default(size)  # pyright: ignore[reportReturnType]  FreeType is in every Pillow wheel
     return ImageFont.truetype(source, size)
@@ -211,7 +226,7 @@ def _has(source: str, char: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _glyph(source: str, char: str) -> tuple[tuple[int, int], bytes]:
-    mask = _font(source, 20).getmask(char)
+    mask = open_font(source, 20).getmask(char)
     return mask.size, bytes(mask)  # pyright: ignore[reportArgumentType]  it has the buffer protocol
 
 
@@ -228,7 +243,7 @@ def _system_fonts() -> tuple[str, ...]:
             if (
                 wanted
                 and (wanted not in found or _plainness(path) < _plainness(found[wanted]))
-                and _opens(path)
+                and is_font(path)
             ):
                 found[wanted] = path
     return tuple(str(found[wanted]) for wanted in _WANTED if wanted in found)
@@ -238,7 +253,8 @@ def _plainness(path: Path) -> tuple[bool, int]:
     return "regular" not in path.stem.lower(), len(path.stem)
 
 
-def _opens(path: Path) -> bool:
+def is_font(path: Path) -> bool:
+    """Whether the file is a font that can be drawn with."""
     try:
         ImageFont.truetype(str(path), 10)
     except (OSError, ValueError):

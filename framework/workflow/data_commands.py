@@ -95,8 +95,8 @@ def draw_samples(
 ) -> list[Path]:
     """Write the first samples of an epoch as the model gets to see them, after all transforms, with their labels.
 
-    An image is drawn with its mask, boxes, keypoints or class into `<output>/<number>.png`; texts go into
-    `<output>/samples.txt`, a line each.
+    An image is drawn with its mask, boxes, polygons, keypoints or class into `<output>/<number>.png`; texts, also
+    those of images of one line, go into `<output>/samples.txt`, a line each.
 
     Raises:
         ConfigError: the configuration has no such part. OarError: a sample cannot be made.
@@ -111,6 +111,8 @@ def draw_samples(
         elif isinstance(sample, Sample):
             written.append(output / f"{number}.png")
             vision_image.write(written[-1], draw_sample(sample, names))
+            if isinstance(sample.text, str):
+                lines.append(f"{number}.png\t{sample.text}")
     if lines:
         written.append(output / "samples.txt")
         written[-1].write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -129,11 +131,22 @@ def draw_sample(sample: Sample, names: Sequence[str]) -> np.ndarray:
         canvas = draw.boxes(
             canvas, sample.boxes, labels=texts if known else None, ids=labels if known else None
         )
+    if sample.polygons is not None:
+        shown = [text if readable else "###" for text, readable in _texts_of(sample)]
+        canvas = draw.polygons(canvas, sample.polygons, labels=shown or None)
     if sample.keypoints is not None:
         canvas = draw.keypoints(canvas, sample.keypoints)
     if labels.ndim == 0:
         canvas = draw.text(canvas, _name_class(int(labels), names), (2, 2))
     return canvas
+
+
+def _texts_of(sample: Sample) -> list[tuple[str, bool]]:
+    """The text of each object and whether it counts; nothing where they have none."""
+    if not isinstance(sample.text, tuple):
+        return []
+    valid = [True] * len(sample.text) if sample.valid is None else sample.valid.tolist()
+    return list(zip(sample.text, valid, strict=True))
 
 
 def _name_class(label: int, names: Sequence[str]) -> str:
@@ -162,6 +175,9 @@ def measure_data(config: str | Path, overrides: Sequence[str] = (), part: str = 
             values = sample.image.reshape(-1, sample.image.shape[2]).astype(np.float64)
             sizes.append(sample.image.shape[:2])
             sums, squares, pixels = sums + values.sum(0), squares + (values**2).sum(0), pixels + len(values)
+            if sample.text is not None:
+                texts = (sample.text,) if isinstance(sample.text, str) else sample.text
+                lengths += map(len, texts)
             if sample.boxes is not None:
                 sides = sample.boxes[:, 2:] - sample.boxes[:, :2]
                 objects.append(len(sides))

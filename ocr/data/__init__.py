@@ -1,1 +1,1 @@
-"""Data of OCR: lines and pages with their text, in the formats that PaddleOCR, ICDAR and LMDB have them in."""
+"""Data sets of images with text and the transforms they are trained with; nothing that runs artifacts imports it."""

@@ -150,6 +150,7 @@ OFF_THE_INFERENCE_PATH = (
     "rapidocr",
     "ocr.models",
     "ocr.system",
+    "ocr.data",
 )
 MAX_LINES, MAX_TOOL_LINES = 600, 80
 

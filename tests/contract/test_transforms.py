@@ -12,6 +12,8 @@ from framework.config import Kind, available, bind, dump, find, parse
 from framework.vision import sample_transforms as T
 from framework.vision.sample import Sample
 from framework.vision.warp import Warp
+from ocr.data.transforms.lines import ConcatenateLines, RandomLineDistortion, RandomTurn180
+from ocr.data.transforms.pages import CopyPasteText, RandomTextCrop
 from ocr.data.transforms.resize import ResizeLine
 from tests.contract.cases import PACKAGES
 
@@ -42,6 +44,7 @@ CASES: dict[str, list[Any]] = {
     "RandomIoUCrop": [T.RandomIoUCrop(), T.RandomIoUCrop((0.3,), allow_no_crop=False)],
     "RandomResizedCrop": [T.RandomResizedCrop((96, 96), (0.5, 1)), T.RandomResizedCrop((50, 40), (0.8, 1))],
     "RandomRotation": [T.RandomRotation(30), T.RandomRotation(30, expand=True)],
+    "RandomTextCrop": [RandomTextCrop((60, 50)), RandomTextCrop((40, 60), 50, keep_ratio=False)],
     "RandomScale": [T.RandomScale((0.8, 2)), T.RandomScale((1, 2), step=0.25)],
     "RandomVerticalFlip": [T.RandomVerticalFlip(p=1)],
     "Resize": [
@@ -64,6 +67,16 @@ OF_ONE: dict[str, list[Any]] = {
         T.RandomCropToObject((32, 24)),
         T.RandomCropToObject((32, 24), keypoint_flip_pairs=((0, 1),), p_half_body=1.0, upper_body=(0,)),
     ],
+}
+# Of lines of text, or of pages that have polygons and texts alone.
+OF_TEXT: dict[str, list[Any]] = {
+    "ConcatenateLines": [ConcatenateLines(p=1), ConcatenateLines(p=1, right_to_left=True)],
+    "CopyPasteText": [CopyPasteText(), CopyPasteText(ratio=1, degrees=10, scale=(0.3, 0.6))],
+    "RandomLineDistortion": [
+        RandomLineDistortion(),
+        RandomLineDistortion(*(1.0,) * 6),
+    ],
+    "RandomTurn180": [RandomTurn180()],
 }
 # Not random, or random only in whether they do anything.
 FIXED = (
@@ -91,10 +104,11 @@ def parametrized(cases: dict[str, list[Any]]) -> pytest.MarkDecorator:
 
 
 every, mixing, of_one = parametrized(CASES), parametrized(MIXING), parametrized(OF_ONE)
+of_text = parametrized(OF_TEXT)
 
 
 def test_every_registered_transform_has_a_row() -> None:
-    rows_of = CASES | MIXING | OF_ONE
+    rows_of = CASES | MIXING | OF_ONE | OF_TEXT
     known = available("transform", PACKAGES)  # those of texts are in test_texts.py
     assert set(rows_of) == {name for name, module in known.items() if not module.startswith("framework.text")}
     for name, rows in rows_of.items():
@@ -323,3 +337,48 @@ def test_one_object_is_cut_out(transform: Any) -> None:
             transform, "keypoint_flip_pairs", ()
         )
         np.testing.assert_allclose(found[known], (want[::-1] if flipped else want)[known], atol=1e-3)
+
+
+def text_sample(transform: Any) -> Sample:
+    """A page for what takes pages, else a line of text."""
+    whole = full_sample()
+    if not isinstance(transform, CopyPasteText):
+        return Sample(whole.image, text="abc", id="full")
+    return whole.replace(mask=None, keypoints=None)
+
+
+@of_text
+def test_texts_stay_with_their_images(transform: Any) -> None:
+    before = text_sample(transform)
+    for array in arrays(before).values():
+        array.flags.writeable = False  # an attempt to change it raises
+    others = ([before],) if getattr(transform, "extra", 0) else ()
+    images = set()
+    for seed in range(12):
+        out, again = (transform(before, rng(seed), *others) for _ in range(2))
+        assert arrays(out).keys() == arrays(again).keys()
+        assert all(np.array_equal(value, arrays(again)[name]) for name, value in arrays(out).items())
+        assert out.image.dtype == np.uint8 and out.image.shape == (*out.size_hw, 3) and out.id == "full"
+        assert out.image.flags.c_contiguous
+        if out.polygons is None:
+            assert out.text in ("abc", "abcabc")
+        else:
+            assert len(out.text) == len(out.polygons) == len(out.boxes) == len(out.valid) == len(out.labels)
+            assert all(polygon.dtype == np.float32 for polygon in out.polygons)
+        images.add(out.image.tobytes())
+    assert len(images) > 1 or isinstance(transform, ConcatenateLines)
+
+
+@of_text
+def test_the_smallest_images_with_text(transform: Any) -> None:
+    one = Sample(np.full((1, 1, 3), 9, np.uint8), text="a")
+    if isinstance(transform, CopyPasteText):
+        one = Sample(one.image, polygons=(), text=())
+    out = transform(one, rng(0), *(([one],) if getattr(transform, "extra", 0) else ()))
+    assert out.image.shape == (*out.size_hw, 3)
+
+
+@of_text
+def test_those_of_texts_come_back_from_their_configuration(transform: Any) -> None:
+    tree = parse(dump(transform), "dumped.yml")
+    assert bind(tree, Annotated[Any, Kind("transform")], PACKAGES) == transform

@@ -7,9 +7,11 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import ImageFont
 
 from framework.commands import train
 from framework.config import load
@@ -36,6 +38,7 @@ WRITTEN = {
     "Objects, annotated in VOC's format": "output/cells_voc/config.yml",
     "A class for every pixel": "output/tissue_found/*_label.png",
     "Texts with a class": "output/requests_answered/results.jsonl",
+    "Text that is drawn": "data/drawn_pages/labels.txt",
     "Documents": "output/scans_again/*.json",
 }
 
@@ -106,6 +109,16 @@ def requests(rng: np.random.Generator) -> None:
     write_text("requests.tsv", "\n".join(["text\tintent", *rows]) + "\n")
 
 
+def fonts(rng: np.random.Generator) -> None:
+    """Pillow's own font, a few words, the letters, and images to draw on."""
+    font: Any = ImageFont.load_default(20)
+    Path("fonts").mkdir()
+    Path("fonts/own.ttf").write_bytes(font.path.getvalue())
+    write_text("texts.txt", "some words\nand a number 12\n")
+    write_text("dictionary.txt", "\n".join("abcdefghijklmnopqrstuvwxyz0123456789漢") + "\n")
+    photos(rng)
+
+
 def scans(rng: np.random.Generator) -> None:
     write("scans/receipt.png", image.read(REPO / "docs/images/receipt.png"))
 
@@ -117,6 +130,7 @@ DATA: dict[str, Callable[[np.random.Generator], None]] = {
     "Objects, annotated in VOC's format": cells,
     "A class for every pixel": tissue,
     "Texts with a class": requests,
+    "Text that is drawn": fonts,
     "Documents": scans,
 }
 

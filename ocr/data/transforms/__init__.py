@@ -1,1 +1,1 @@
-"""Transforms of lines and pages of text; those of all images are in framework/vision/sample_transforms."""
+"""Augmentations of lines and pages of text. Those of any image are in `framework.vision.sample_transforms`."""

@@ -142,6 +142,17 @@ def test_every_label_is_drawn() -> None:
     assert draw_sample(Sample(np.linspace(0, 1, 12).reshape(2, 3, 2)), ()).max() > 200
 
 
+def test_texts_are_drawn_at_their_polygons() -> None:
+    square = np.array([[30, 60], [90, 60], [90, 90], [30, 90]], np.float32)
+    page = Sample(
+        np.zeros((120, 160, 3), np.uint8), polygons=(square,), text=("word",), valid=np.array([True])
+    )
+    drawn = draw_sample(page, ())
+    assert drawn[60, 35:88].any() and not drawn[65:85, 40:80].any()
+    unreadable = draw_sample(page.replace(valid=np.array([False])), ())
+    assert not np.array_equal(drawn, unreadable) and drawn[:58].any()
+
+
 def test_statistics(tmp_path: Path) -> None:
     paint(tmp_path / "1.png", 10)
     paint(tmp_path / "2.png", 30, (20, 60))

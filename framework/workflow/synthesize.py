@@ -1,0 +1,152 @@
+"""Images with text that a data set draws, written with their labels in PaddleOCR's formats."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from framework.config import Kind, Tree, bind, dump, from_plain, override, packages_of_domain
+from framework.core.disk import disk_errors, write_file
+from framework.core.errors import FormatError, InputError
+from framework.io.dataset import Dataset, Subset
+from framework.io.loader import DataLoader
+from framework.vision import image
+from framework.vision.sample import Sample
+
+LABELS, SETTINGS, IMAGES = "labels.txt", "settings.yml", "images"
+_UNREADABLE = "###"  # PaddleOCR's transcription of texts that do not count
+_BATCH = 16
+
+
+class SynthesisReport(NamedTuple):
+    """What `synthesize` wrote."""
+
+    labels: Path
+    written: int
+    """Images of this call."""
+    before: int
+    """Images that were there."""
+
+    def __str__(self) -> str:
+        earlier = f", {self.before} of them from before" if self.before else ""
+        return f"{self.labels}: {self.written + self.before} images{earlier}"
+
+
+def synthesize(
+    dataset: str,
+    output: str | Path,
+    settings: Sequence[str] = (),
+    *,
+    domain: str = "ocr",
+    suffix: Literal[".jpg", ".png"] = ".jpg",
+    workers: int = 2,
+) -> SynthesisReport:
+    """Write the samples of a data set that draws them to `<output>/images`, and their texts to `<output>/labels.txt`.
+
+    A line of the labels is `images/<number>.jpg`, a tab, and the text of a line; or of a page, JSON of
+    `[{"transcription": ..., "points": [[x, y], ...]}, ...]`, in which "###" marks what cannot be read.
+    `<output>/settings.yml` has what was drawn with. Where that is there already with the same settings, the images
+    that are missing are added: after an interruption, or with a greater `count`.
+
+    Args:
+        dataset: The name of a registered data set, such as SyntheticTextLines. `settings` are its fields, "key=value".
+        suffix: Of the images: PNG keeps every pixel.
+        workers: Threads.
+
+    Raises:
+        ConfigError: there is no such data set or setting.
+        InputError: the output is something else, or was drawn with other settings; or what it draws with is not there.
+        FormatError: the labels that are there are damaged.
+        DiskError: the disk takes no more; what was written stays and can be continued.
+    """
+    output = Path(output)
+    tree: Tree = from_plain({"type": dataset})
+    for text in settings:
+        tree = override(tree, text)
+    source: Any = bind(tree, Annotated[Dataset, Kind("dataset")], packages_of_domain(domain))
+    count = len(source)
+    # The count is left out: more of the same can be added.
+    plain = dataclasses.replace(source, count=1) if hasattr(source, "count") else source
+    stored = f"# images: {suffix}\n{dump(plain)}"
+    before = _check_output(output, stored)
+    if before >= count:
+        return SynthesisReport(output / LABELS, 0, before)
+    with disk_errors(output):
+        (output / IMAGES).mkdir(parents=True, exist_ok=True)
+        write_file(output / SETTINGS, stored.encode("utf-8"))
+    loader = DataLoader(
+        Subset(source, range(before, count)), batch_size=_BATCH, collate_fn=list, num_workers=workers
+    )
+    number = before
+    with disk_errors(output), (output / LABELS).open("a", encoding="utf-8", newline="\n") as labels:
+        for batch in loader:
+            for sample in batch:
+                name = f"{IMAGES}/{number:08d}{suffix}"
+                image.write(output / name, sample.image)
+                labels.write(f"{name}\t{describe(sample)}\n")
+                number += 1
+            labels.flush()
+    return SynthesisReport(output / LABELS, number - before, before)
+
+
+def describe(sample: Sample) -> str:
+    """What stands behind the image's name: its text, or JSON of its polygons and texts.
+
+    Raises:
+        InputError: the sample has no text.
+    """
+    if isinstance(sample.text, str):
+        return sample.text
+    if sample.text is None or sample.polygons is None:
+        raise InputError(
+            "the data set gives no texts",
+            where=sample.id,
+            allowed="samples with a text, or with polygons and a text each",
+        )
+    valid = [True] * len(sample.text) if sample.valid is None else sample.valid.tolist()
+    rows = [
+        {
+            "transcription": text if readable else _UNREADABLE,
+            "points": [[round(x, 1), round(y, 1)] for x, y in polygon.tolist()],
+        }
+        for text, polygon, readable in zip(sample.text, sample.polygons, valid, strict=True)
+    ]
+    return json.dumps(rows, ensure_ascii=False)
+
+
+def _check_output(output: Path, stored: str) -> int:
+    """How many images are there of the same settings; a line that was cut off is taken away."""
+    settings, labels = output / SETTINGS, output / LABELS
+    if not settings.is_file():
+        if output.exists() and (not output.is_dir() or any(output.iterdir())):
+            raise InputError(
+                "the output is there already", where=output, fix="name another folder, or move it away"
+            )
+        return 0
+    if settings.read_text(encoding="utf-8") != stored:
+        raise InputError(
+            "the output was drawn with other settings",
+            where=settings,
+            fix="name another folder, or repeat the settings to go on with it",
+        )
+    if not labels.is_file():
+        return 0
+    data = labels.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    count = whole.count(b"\n")
+    last = whole[:-1].rpartition(b"\n")[2].partition(b"\t")[0].decode("utf-8", "replace")
+    if count and Path(last).stem != f"{count - 1:08d}":
+        raise FormatError(
+            "the labels are not those that were written here",
+            where=labels,
+            received=f"{count} lines, the last of {last!r}",
+            allowed=f"{IMAGES}/{count - 1:08d}",
+            fix="name another folder",
+        )
+    if len(whole) < len(data):
+        with disk_errors(labels):
+            write_file(labels, whole)
+    return count
