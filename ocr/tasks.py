@@ -400,16 +400,16 @@ class TextLineOrientation(Task):
 
 
 def _visible_size(sample: Sample) -> tuple[int, int]:
-    """(rows, columns) of an image that are no padding: where it was only scaled and filled up to the right and below;
-    else all of it."""
+    """(rows, columns) of an image that are no padding: where it stands upright in the top left corner; else all of it."""
     height, width = sample.size_hw
     assert sample.warp is not None
-    matrix = np.array(sample.warp.matrix)
-    scale = matrix[0, 0], matrix[1, 1]
-    if not np.allclose(matrix, np.diag([*scale, 1.0]), atol=1e-6) or min(scale) <= 0:
+    rows, columns = sample.warp.source_hw
+    corners = sample.warp.points(np.array([[0, 0], [columns, 0], [columns, rows], [0, rows]], np.float64))
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    is_box = (np.minimum(np.abs(corners - low), np.abs(corners - high)) < 0.5).all()
+    if not is_box or np.abs(low).max() > 0.5:
         return height, width
-    rows, columns = (round(side * factor) for side, factor in zip(sample.warp.source_hw, scale[::-1]))
-    return min(max(rows, 1), height), min(max(columns, 1), width)
+    return min(max(round(high[1]), 1), height), min(max(round(high[0]), 1), width)
 
 
 def _valid_columns(inputs: Batch) -> jax.Array:

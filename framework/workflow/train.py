@@ -178,6 +178,8 @@ def make_trainer(
     check_transforms(model, experiment.data.train.transforms)
     if evaluate and experiment.data.eval is not None:
         other = tuple(getattr(experiment.data.eval.dataset, "class_names", labels))
+        if not labels:  # lines of text that a transform turns get their classes from it
+            labels = other
         if other != labels:
             raise InputError(
                 "training and evaluation data have different classes",

@@ -122,15 +122,17 @@ def make_region(points: Any, text: str) -> Region:
     return Region(polygon, text, text not in IGNORED and bool(text.strip()))
 
 
-def check_label_files(labels: Sequence[Path], ratios: Sequence[float] | None, where: str) -> None:
+def check_label_files(labels: Sequence[object], ratios: Sequence[float] | None, where: str) -> None:
     """Raises: ConfigError, where there is none, or the ratios are not theirs."""
     if not labels:
-        raise ConfigError("there is no label file", where=f"{where}.labels", allowed="one or more")
+        raise ConfigError(
+            "there is nothing to read", where=where, received="an empty list", allowed="one or more"
+        )
     if ratios is not None and (len(ratios) != len(labels) or min(ratios) <= 0):
         raise ConfigError(
-            "each label file has a ratio above 0",
+            "each file or data set has a ratio above 0",
             where=f"{where}.ratios",
-            received=f"{list(ratios)} for {len(labels)} files",
+            received=f"{list(ratios)} for {len(labels)}",
         )
 
 

@@ -264,3 +264,43 @@ class TextLineDirections(LazyDataset):
     def _index(self) -> list[LineLabel]:
         files = [read_line_labels(self.root / path, self.bad_lines) for path in self.labels]
         return mix_files(files, self.ratios)
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class MixedTextLines(LazyDataset):
+    """Lines of several data sets as one, such as labelled lines beside synthetic ones.
+
+    Attributes:
+        datasets: Data sets of lines with a text each.
+        ratios: For each, how much of it is used; see `TextLineImages`.
+
+    Raises:
+        ConfigError: there is no data set, or there are other numbers of ratios.
+    """
+
+    datasets: tuple[Annotated[Dataset, Kind("dataset")], ...]
+    ratios: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_label_files(self.datasets, self.ratios, "MixedTextLines")
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __getitem__(self, index: int) -> Sample:
+        number, place = self._index[index]
+        sample = self.datasets[number][place]
+        return sample.replace(id=f"{number}: {sample.id}") if not isinstance(sample.id, str) else sample
+
+    def labels_of_lines(self) -> Sequence[tuple[str, str]]:
+        """Those of the data sets that know theirs without reading images."""
+        known = {
+            n: one.labels_of_lines() for n, one in enumerate(self.datasets) if isinstance(one, LabelledLines)
+        }
+        return [known[number][place] for number, place in self._index if number in known]
+
+    @cached_property
+    def _index(self) -> list[tuple[int, int]]:
+        entries = [[(number, place) for place in range(len(one))] for number, one in enumerate(self.datasets)]
+        return mix_files(entries, self.ratios)

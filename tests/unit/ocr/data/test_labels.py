@@ -99,7 +99,7 @@ def test_ratios_take_parts_and_multiples() -> None:
     assert mixed == mix_files([list("abcdefghij"), ["x", "y"]], [0.3, 2])
     with pytest.raises(ConfigError, match="ratio"):
         TextLineImages(Path(), (Path("a"), Path("b")), (1.0,))
-    with pytest.raises(ConfigError, match="no label file"):
+    with pytest.raises(ConfigError, match="nothing to read"):
         TextPages(Path(), ())
 
 
