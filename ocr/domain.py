@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from framework.config import bind, from_plain, override
 from framework.core.errors import ConfigError, FormatError, InputError
+from framework.core.languages import language_codes
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.workflow import Domain, option
 from framework.workflow.options import check_range
 from framework.workflow.predict import make_predictor_function
 from ocr.characters import CharacterSet
+from ocr.languages import DEFAULT, choose_recognizers
 from ocr.ocr_predictor import OCRPredictor
 from ocr.pipeline import OCRPipeline, PipelineOptions
 from ocr.stages import (
@@ -23,15 +27,21 @@ from ocr.stages import (
     OrientationOptions,
     RecognizeOptions,
     Recognizer,
+    RecognizerGroup,
 )
+
+log = logging.getLogger("oar")
+DEFAULT_MODEL = "pp_ocrv6_small"
 
 
 @dataclass(frozen=True)
 class OCROptions:
     """Options of `ocr.predictor`; None leaves what the model's config says. Raises: InputError, where one is wrong."""
 
-    lang: str | None = option(
-        None, 'a language ("de", "ja", …): an error where the dictionary lacks its letters'
+    lang: str | Sequence[str] | None = option(
+        None,
+        'a language ("de", "ru", "arabic", …) or several ("ru,en"): picks the recogniser that reads it; '
+        "of a model that is named, checks that it has the letters",
     )
     max_side: int | None = option(
         None,
@@ -62,6 +72,8 @@ class OCROptions:
     )
 
     def __post_init__(self) -> None:
+        if self.lang is not None:
+            language_codes(self.lang)
         for name in ("thresh", "box_thresh", "drop_score"):
             check_range(getattr(self, name), name, 0, 1)
         for name in ("max_side", "batch_size"):
@@ -87,9 +99,16 @@ class OCRDomain(Domain[OCROptions]):
             )
         kept = artifact.setting("options", PipelineOptions, PipelineOptions())
         kept = replace(kept, **_given(options, "drop_score", "orient"))
-        recognizer = _open_recognizer(artifact.stages["recognizer"], options, runtime)
+        names = sorted(name for name in artifact.stages if name.startswith("recognizer"))
+        recognizers = [_open_recognizer(artifact.stages[name], options, runtime) for name in names]
         if options.lang is not None:
-            recognizer.characters.check_language(options.lang)
+            for code in language_codes(options.lang):
+                if not any(recognizer.characters.can_write(code) for recognizer in recognizers):
+                    recognizers[0].characters.check_language(code)
+        elif lang := artifact.config.get("lang"):
+            rows = [artifact.stages[name].config.get("name") for name in names]
+            log.info("%s recognises text, for pipeline.lang: %s", " and ".join(map(str, rows)), lang)
+        recognizer = recognizers[0] if len(recognizers) == 1 else RecognizerGroup(recognizers)
         detector = _open_detector(artifact.stages["detector"], options, runtime)
         orientation, stage = None, artifact.stages.get("orientation")
         if stage is not None and kept.orient:
@@ -98,6 +117,24 @@ class OCRDomain(Domain[OCROptions]):
             )
         pipeline = OCRPipeline(detector, recognizer, orientation, kept)
         return OCRPredictor(pipeline, str(artifact.config.get("name", "")))
+
+    def default_model(self, options: Mapping[str, Any]) -> str | None:
+        return DEFAULT_MODEL if options.get("lang") else None
+
+    def choose_settings(
+        self, config: Path, plain: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> Sequence[str]:
+        """With `lang` the default model takes the recognisers that read it; a model that was changed is kept."""
+        pipeline, lang = plain.get("pipeline") or {}, options.get("lang")
+        changed = pipeline.get("lang") or pipeline.get("recognizers")
+        unchanged = not changed and pipeline.get("recognizer", {}).get("weights") == DEFAULT
+        if not lang or config.stem != DEFAULT_MODEL or not unchanged:
+            return ()
+        choice = choose_recognizers(lang)
+        log.info("%s", choice.reason)
+        if choice.recognizers == (DEFAULT,):
+            return ()
+        return (f"pipeline.recognizers=[{', '.join(choice.recognizers)}]",)
 
     def split_settings(self, settings: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Options of a stage can be changed in a finished artifact, but for those that are part of its program."""
@@ -123,11 +160,11 @@ class OCRDomain(Domain[OCROptions]):
                     + ", ".join(f"pipeline.{name}.options.…" for name in stages),
                 )
             merged = override(merged, setting)
-        kinds = {"detector": DetectOptions, "recognizer": RecognizeOptions, "orientation": OrientationOptions}
+        kinds = {"detector": DetectOptions, "orientation": OrientationOptions}
         nodes = merged.value["pipeline"].value
         bind(nodes["options"], PipelineOptions)  # here, as the nodes still know which -o they are from
         for name in stages:
-            bind(nodes[name].value["options"], kinds[name])
+            bind(nodes[name].value["options"], kinds.get(name, RecognizeOptions))
         data = merged.plain()["pipeline"]
         artifact.config["options"] = data["options"]
         for name, stage in artifact.stages.items():
@@ -177,4 +214,4 @@ def _at_run_time(setting: str) -> bool:
 
 
 DOMAIN = OCRDomain()
-predictor = make_predictor_function(DOMAIN.name, OCROptions, OCRPredictor, default="pp_ocrv6_small")
+predictor = make_predictor_function(DOMAIN.name, OCROptions, OCRPredictor, default=DEFAULT_MODEL)
