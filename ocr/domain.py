@@ -149,7 +149,7 @@ class OCRDomain(Domain[OCROptions]):
         tree = {"pipeline": {n: {"options": o} for n, o in stages.items()}}
         tree["pipeline"]["options"] = artifact.config.get("options", {})
         merged = from_plain(tree)
-        for setting in settings:
+        for setting in _for_every_recognizer(settings, artifact.stages):
             first, *below = setting.partition("=")[0].strip().split(".")
             if first != "pipeline" or below[0] not in tree["pipeline"] or "options" not in below[:2]:
                 raise ConfigError(
@@ -170,6 +170,16 @@ class OCRDomain(Domain[OCROptions]):
         for name, stage in artifact.stages.items():
             stage.config["options"] = data[name]["options"]
         return artifact
+
+
+def _for_every_recognizer(settings: Sequence[str], stages: Mapping[str, Artifact]) -> list[str]:
+    """Settings with those of pipeline.recognizer also for the recognisers beside it."""
+    start, others = "pipeline.recognizer.", [name for name in stages if name.startswith("recognizer")]
+    found = []
+    for setting in map(str.strip, settings):
+        names = sorted(others) if setting.startswith(start) else []
+        found += [f"pipeline.{name}.{setting.removeprefix(start)}" for name in names] or [setting]
+    return found
 
 
 def _given(options: OCROptions, *names: str) -> dict[str, Any]:

@@ -313,6 +313,8 @@ def test_several_languages(routed):
     german, russian = pipeline.recognizers
     assert german.characters.can_write("de") and russian.characters.can_write("ru")
     assert german.options.batch == russian.options.batch == 3
+    pipeline = ocr.predictor(lang="de,ru", overrides=["pipeline.recognizer.options.widths=[160]"]).pipeline
+    assert [recognizer.options.widths for recognizer in pipeline.recognizers] == [(160,), (160,)]
 
 
 def test_a_model_that_is_named_or_changed_is_only_checked(routed, tmp_path: Path):
