@@ -22,8 +22,9 @@ import yaml
 
 from framework.core.bounded import VOCABULARY, decode, read_bytes
 from framework.core.errors import FormatError, InputError, WeightError
+from framework.core.languages import language_codes
 from framework.core.yaml_text import load_yaml
-from ocr.languages import language_code, missing_letters, recognisers_for
+from ocr.languages import missing_letters, recognisers_for, spell
 
 BLANK = 0
 
@@ -168,20 +169,24 @@ class CharacterSet:
 
     def check_language(self, lang: str) -> None:
         """Raises: InputError when a letter that `lang` needs cannot be written; it names letters and better models."""
-        missing = missing_letters(lang, self.symbols)
-        if not missing:
-            return
-        shown = " ".join(missing[:40]) + (f" and {len(missing) - 40} more" if len(missing) > 40 else "")
-        better = recognisers_for(lang)
-        raise InputError(
-            f"this recogniser cannot write the language {lang!r}",
-            where=self.source,
-            received=f"a dictionary without {shown}",
-            allowed=f"a dictionary with every letter of {language_code(lang)!r}",
-            fix=f"use {' or '.join(better)}"
-            if better
-            else "train a recogniser with a dictionary that has them",
-        )
+        for code in language_codes(lang):
+            missing = missing_letters(code, self.symbols)
+            if not missing:
+                continue
+            better = recognisers_for(code)
+            raise InputError(
+                f"this recogniser cannot write the language {lang!r}",
+                where=self.source,
+                received=f"a dictionary without {spell(missing)}",
+                allowed=f"a dictionary with every letter of {code!r}",
+                fix=f"use {' or '.join(better)}"
+                if better
+                else "train a recogniser with a dictionary that has them",
+            )
+
+    def can_write(self, lang: str) -> bool:
+        """Whether every letter of the language is there. Raises: InputError for a language that is not known."""
+        return not missing_letters(lang, self.symbols)
 
     def decode(self, indices: Sequence[int] | np.ndarray) -> str:
         """The symbols of class `indices`, blanks as nothing, repeats kept, in reading order.
@@ -228,16 +233,21 @@ class CharacterSet:
 
     def reading_indices(self, symbols: Sequence[str]) -> list[int]:
         """The places of `symbols`, left to right as the crop shows them, in the order of `reading_order`."""
-        if not self.right_to_left:
-            return list(range(len(symbols)))
-        places = [place for place, symbol in enumerate(symbols) for _ in symbol]
-        runs = list(_LEFT_TO_RIGHT.finditer("".join(symbols)))
-        return list(dict.fromkeys(p for run in reversed(runs) for p in places[run.start() : run.end()]))
+        return reading_indices(symbols, self.right_to_left)
 
     @functools.cached_property
     def classes(self) -> dict[str, int]:
         """The class of each symbol; of one that stands twice the later."""
         return {symbol: index for index, symbol in enumerate(self.symbols) if index != BLANK}
+
+
+def reading_indices(symbols: Sequence[str], right_to_left: bool) -> list[int]:
+    """The places of `symbols`, left to right as the crop shows them, in the order in which they are read."""
+    if not right_to_left:
+        return list(range(len(symbols)))
+    places = [place for place, symbol in enumerate(symbols) for _ in symbol]
+    runs = list(_LEFT_TO_RIGHT.finditer("".join(symbols)))
+    return list(dict.fromkeys(p for run in reversed(runs) for p in places[run.start() : run.end()]))
 
 
 def _read_utf8(path: Path) -> str:

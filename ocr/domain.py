@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from framework.config import bind, from_plain, override
 from framework.core.errors import ConfigError, FormatError, InputError
+from framework.core.languages import language_codes
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.workflow import Domain, option
 from framework.workflow.options import check_range
 from framework.workflow.predict import make_predictor_function
 from ocr.characters import CharacterSet
+from ocr.languages import DEFAULT, choose_recognizers
 from ocr.ocr_predictor import OCRPredictor
 from ocr.pipeline import OCRPipeline, PipelineOptions
 from ocr.single_stage import DetectedPages, LineDirections, ReadLines, SingleStage
@@ -24,19 +28,25 @@ from ocr.stages import (
     OrientationOptions,
     RecognizeOptions,
     Recognizer,
+    RecognizerGroup,
 )
 
 if TYPE_CHECKING:
     from framework.engine.experiment import Experiment
     from framework.nn.layer import Layer
 
+log = logging.getLogger("oar")
+DEFAULT_MODEL = "pp_ocrv6_small"
+
 
 @dataclass(frozen=True)
 class OCROptions:
     """Options of `ocr.predictor`; None leaves what the model's config says. Raises: InputError, where one is wrong."""
 
-    lang: str | None = option(
-        None, 'a language ("de", "ja", …): an error where the dictionary lacks its letters'
+    lang: str | Sequence[str] | None = option(
+        None,
+        'a language ("de", "ru", "arabic", …) or several ("ru,en"): picks the recogniser that reads it; '
+        "of a model that is named, checks that it has the letters",
     )
     max_side: int | None = option(
         None,
@@ -67,6 +77,8 @@ class OCROptions:
     )
 
     def __post_init__(self) -> None:
+        if self.lang is not None:
+            language_codes(self.lang)
         for name in ("thresh", "box_thresh", "drop_score"):
             check_range(getattr(self, name), name, 0, 1)
         for name in ("max_side", "batch_size"):
@@ -102,13 +114,40 @@ class OCRDomain(Domain[OCROptions]):
             )
         kept = artifact.setting("options", PipelineOptions, PipelineOptions())
         kept = replace(kept, **_given(options, "drop_score", "orient"))
-        recognizer = _open_recognizer(artifact.stages["recognizer"], options, runtime)
+        names = sorted(name for name in artifact.stages if name.startswith("recognizer"))
+        recognizers = [_open_recognizer(artifact.stages[name], options, runtime) for name in names]
+        if options.lang is not None:
+            for code in language_codes(options.lang):
+                if not any(recognizer.characters.can_write(code) for recognizer in recognizers):
+                    recognizers[0].characters.check_language(code)
+        elif lang := artifact.config.get("lang"):
+            rows = [artifact.stages[name].config.get("name") for name in names]
+            log.info("%s recognises text, for pipeline.lang: %s", " and ".join(map(str, rows)), lang)
+        recognizer = recognizers[0] if len(recognizers) == 1 else RecognizerGroup(recognizers)
         detector = _open_detector(artifact.stages["detector"], options, runtime)
         orientation, stage = None, artifact.stages.get("orientation")
         if stage is not None and kept.orient:
             orientation = _open_orientation(stage, options, runtime)
         pipeline = OCRPipeline(detector, recognizer, orientation, kept)
         return OCRPredictor(pipeline, str(artifact.config.get("name", "")))
+
+    def default_model(self, options: Mapping[str, Any]) -> str | None:
+        return DEFAULT_MODEL if options.get("lang") else None
+
+    def choose_settings(
+        self, config: Path, plain: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> Sequence[str]:
+        """With `lang` the default model takes the recognisers that read it; a model that was changed is kept."""
+        pipeline, lang = plain.get("pipeline") or {}, options.get("lang")
+        changed = pipeline.get("lang") or pipeline.get("recognizers")
+        unchanged = not changed and pipeline.get("recognizer", {}).get("weights") == DEFAULT
+        if not lang or config.stem != DEFAULT_MODEL or not unchanged:
+            return ()
+        choice = choose_recognizers(lang)
+        log.info("%s", choice.reason)
+        if choice.recognizers == (DEFAULT,):
+            return ()
+        return (f"pipeline.recognizers=[{', '.join(choice.recognizers)}]",)
 
     def split_settings(self, settings: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Options of a stage can be changed in a finished artifact, but for those that are part of its program."""
@@ -123,7 +162,7 @@ class OCRDomain(Domain[OCROptions]):
         tree = {"pipeline": {n: {"options": o} for n, o in stages.items()}}
         tree["pipeline"]["options"] = artifact.config.get("options", {})
         merged = from_plain(tree)
-        for setting in settings:
+        for setting in _for_every_recognizer(settings, artifact.stages):
             first, *below = setting.partition("=")[0].strip().split(".")
             if first != "pipeline" or below[0] not in tree["pipeline"] or "options" not in below[:2]:
                 raise ConfigError(
@@ -134,16 +173,26 @@ class OCRDomain(Domain[OCROptions]):
                     + ", ".join(f"pipeline.{name}.options.…" for name in stages),
                 )
             merged = override(merged, setting)
-        kinds = {"detector": DetectOptions, "recognizer": RecognizeOptions, "orientation": OrientationOptions}
+        kinds = {"detector": DetectOptions, "orientation": OrientationOptions}
         nodes = merged.value["pipeline"].value
         bind(nodes["options"], PipelineOptions)  # here, as the nodes still know which -o they are from
         for name in stages:
-            bind(nodes[name].value["options"], kinds[name])
+            bind(nodes[name].value["options"], kinds.get(name, RecognizeOptions))
         data = merged.plain()["pipeline"]
         artifact.config["options"] = data["options"]
         for name, stage in artifact.stages.items():
             stage.config["options"] = data[name]["options"]
         return artifact
+
+
+def _for_every_recognizer(settings: Sequence[str], stages: Mapping[str, Artifact]) -> list[str]:
+    """Settings with those of pipeline.recognizer also for the recognisers beside it."""
+    start, others = "pipeline.recognizer.", [name for name in stages if name.startswith("recognizer")]
+    found = []
+    for setting in map(str.strip, settings):
+        names = sorted(others) if setting.startswith(start) else []
+        found += [f"pipeline.{name}.{setting.removeprefix(start)}" for name in names] or [setting]
+    return found
 
 
 def _given(options: OCROptions, *names: str) -> dict[str, Any]:
@@ -173,8 +222,6 @@ def _open_recognizer(stage: Artifact, options: OCROptions, runtime: Runtime) -> 
     model = stage.config.get("model")
     if isinstance(model, dict) and isinstance(classes := model.get("num_classes"), int):
         characters.check_head(classes, "the program")
-    if options.lang is not None:
-        characters.check_language(options.lang)
     return Recognizer(runtime.open(stage), how, characters)
 
 
@@ -182,10 +229,18 @@ def _open_orientation(stage: Artifact, options: OCROptions, runtime: Runtime) ->
     return OrientationClassifier(runtime.open(stage), stage.setting("options", OrientationOptions))
 
 
+def _open_line_reader(stage: Artifact, options: OCROptions, runtime: Runtime) -> Recognizer:
+    """Raises: InputError, where a language is asked for that it cannot write."""
+    recognizer = _open_recognizer(stage, options, runtime)
+    for code in () if options.lang is None else language_codes(options.lang):
+        recognizer.characters.check_language(code)
+    return recognizer
+
+
 # What an artifact of one model gives, by its kind.
 _SINGLE: dict[Any, Callable[[Artifact, OCROptions, Runtime], SingleStage]] = {
     "detector": lambda *given: DetectedPages(_open_detector(*given)),
-    "recognizer": lambda *given: ReadLines(_open_recognizer(*given)),
+    "recognizer": lambda *given: ReadLines(_open_line_reader(*given)),
     "orientation": lambda *given: LineDirections(_open_orientation(*given)),
 }
 
@@ -202,4 +257,4 @@ def _at_run_time(setting: str) -> bool:
 
 
 DOMAIN = OCRDomain()
-predictor = make_predictor_function(DOMAIN.name, OCROptions, OCRPredictor, default="pp_ocrv6_small")
+predictor = make_predictor_function(DOMAIN.name, OCROptions, OCRPredictor, default=DEFAULT_MODEL)

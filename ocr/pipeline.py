@@ -18,11 +18,12 @@ from framework.inference.memory import release_after_item
 from framework.vision.image import rotate90
 from framework.workflow import ImageItem
 from ocr.char_boxes import char_spans, text_quads, upright_quads
+from ocr.characters import reading_indices
 from ocr.layout import reading_order, words_from_chars
 from ocr.postprocess import Text, apply_orientation
 from ocr.preprocess import crop_lines, turned_lines
 from ocr.results import Char, Line, Page
-from ocr.stages import Detector, OrientationClassifier, Recognizer
+from ocr.stages import Detector, OrientationClassifier, Recognizer, RecognizerGroup
 from ocr.tiles import detect_in_tiles, split_long
 
 LONGEST = 1.5  # a line that would be squeezed more than this to fit the recogniser is read in parts
@@ -54,18 +55,24 @@ class OCRPipeline:
     def __init__(
         self,
         detector: Detector,
-        recognizer: Recognizer,
+        recognizer: Recognizer | RecognizerGroup,
         orientation: OrientationClassifier | None,
         options: PipelineOptions,
     ) -> None:
         self.detector, self.recognizer, self.orientation = detector, recognizer, orientation
-        self.characters, self.options = recognizer.characters, options
+        self.options = options
         # One pool for all calls: glibc gives each new thread memory of its own and keeps some of it.
         self._pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="oar-detect")
 
     @property
+    def recognizers(self) -> tuple[Recognizer, ...]:
+        """Every recogniser; more than one where several languages need several."""
+        group = self.recognizer
+        return group.recognizers if isinstance(group, RecognizerGroup) else (group,)
+
+    @property
     def _stages(self) -> list[Detector | OrientationClassifier | Recognizer]:
-        return [s for s in (self.detector, self.orientation, self.recognizer) if s is not None]
+        return [s for s in (self.detector, self.orientation, *self.recognizers) if s is not None]
 
     @property
     def compile_count(self) -> int:
@@ -185,7 +192,7 @@ class OCRPipeline:
             quads = upright_quads(quads)
         chars = tuple(
             Char(text.chars[i].char, text.chars[i].score, quads[1 + i])
-            for i in self.characters.reading_indices([char.char for char in text.chars])
+            for i in reading_indices([char.char for char in text.chars], text.right_to_left)
         )
         return Line(text.text, text.score, quads[0], words_from_chars(chars), vertical=vertical)
 

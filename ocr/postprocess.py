@@ -211,11 +211,15 @@ class TextChar(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A recognised line. `text` is in reading order, `chars` from left to right in the crop; `score` is their mean."""
+    """A recognised line. `text` is in reading order, `chars` from left to right in the crop; `score` is their mean.
+
+    `right_to_left` says by which rule the two orders differ: that of the dictionary that wrote the line.
+    """
 
     text: str
     score: float
     chars: tuple[TextChar, ...]
+    right_to_left: bool = False
 
 
 def ctc_decode(
@@ -282,5 +286,6 @@ def ctc_decode(
     for count, mean in zip(counts.tolist(), means.tolist(), strict=True):
         line = tuple(chars[position : position + count])
         position += count
-        results.append(Text(characters.reading_order("".join([char.char for char in line])), mean, line))
+        text = characters.reading_order("".join([char.char for char in line]))
+        results.append(Text(text, mean, line, characters.right_to_left))
     return results

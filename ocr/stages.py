@@ -210,6 +210,29 @@ class Recognizer:
         return batches
 
 
+class RecognizerGroup:
+    """Several recognisers, each for languages that the others do not read. The surest reading of a line is kept.
+
+    Args:
+        recognizers: At least one; of equal scores that of the first is kept.
+    """
+
+    def __init__(self, recognizers: Sequence[Recognizer]) -> None:
+        self.recognizers = tuple(recognizers)
+        self.options = self.recognizers[0].options
+
+    @property
+    def buckets(self) -> int | None:
+        """How many shapes there are in all, or None when they are not bounded."""
+        counts = [recognizer.buckets for recognizer in self.recognizers]
+        return None if None in counts else sum(counts)  # type: ignore[arg-type]
+
+    def __call__(self, crops: Sequence[np.ndarray]) -> list[tuple[Text, int, float]]:
+        """As Recognizer; of each line the reading with the highest mean probability of its characters."""
+        readings = [recognizer(crops) for recognizer in self.recognizers]
+        return [max(of_line, key=lambda reading: reading[0].score) for of_line in zip(*readings)]
+
+
 def _fill(batch: np.ndarray, widths: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """The batch with empty lines up to `rows`."""
     missing = rows - len(batch)

@@ -10,10 +10,14 @@ from typing import Annotated, Any
 
 from framework import hub
 from framework.config import Kind, plain, register
+from framework.config.domains import packages_of_domain
+from framework.config.registry import find
+from framework.core.errors import ConfigError
 from framework.engine.task import Pipeline, Stage, Task
 from framework.export import TensorSpec
 from ocr.characters import CharacterSet
 from ocr.dictionary import find_characters
+from ocr.languages import choose_recognizers, is_right_to_left
 from ocr.pipeline import PipelineOptions
 from ocr.run_stage import read_run_stage
 from ocr.stages import DetectOptions, OrientationOptions, RecognizeOptions
@@ -114,19 +118,76 @@ class TextSystem(Pipeline):
 
     `bf16_verified` of a stage says that its score in bfloat16 was measured and holds, so `precision: auto` may take it.
     In place of a mapping a stage may be the folder of a training run, such as `detector: output/my_detector`.
+
+    Attributes:
+        lang: One language or several ("ru", "ru,en"). Where `recognizer` does not read them, the recognisers of the
+            index that do take its place, with its options.
+        recognizers: Names of the index that take the place of `recognizer`. Of several, each reads every line, and the
+            surest reading is kept.
     """
 
     detector: DetectorConfig | str
     recognizer: RecognizerConfig | str
     orientation: OrientationConfig | str | None = None
     options: PipelineOptions = field(default_factory=PipelineOptions)
+    lang: str = ""
+    recognizers: tuple[str, ...] = ()
 
     @property
     def stage_names(self) -> tuple[str, ...]:
         return ("detector", "recognizer", *(("orientation",) if self.orientation else ()))
 
     def stages(self) -> Mapping[str, Stage]:
-        return {name: _open_stage(getattr(self, name), name) for name in self.stage_names}
+        """A second recogniser is the stage "recognizer2", and so on."""
+        first, *others = self._recognizers()
+        stages = {"detector": self.detector, "recognizer": first, "orientation": self.orientation}
+        more = {f"recognizer{number}": config for number, config in enumerate(others, start=2)}
+        return {
+            name: _open_stage(config, name)
+            for name, config in {**stages, **more}.items()
+            if config is not None
+        }
 
     def describe(self) -> Mapping[str, Any]:
-        return {"options": plain(self.options)}
+        return {"options": plain(self.options), **({"lang": self.lang} if self.lang else {})}
+
+    def _recognizers(self) -> list[RecognizerConfig | str]:
+        names, base = self.recognizers, self.recognizer
+        if isinstance(base, str):
+            if names or self.lang:
+                raise ConfigError(
+                    "a trained recogniser takes the place of all others",
+                    where="pipeline.recognizer",
+                    received=f"{base}, with lang {self.lang!r} and recognizers {list(names)}",
+                    allowed="a run alone",
+                    fix="-o pipeline.lang= pipeline.recognizers=[]",
+                )
+            return [base]
+        if not names and self.lang:
+            names = choose_recognizers(self.lang, base.weights).recognizers
+        return [base if name == base.weights else recognizer_of(name, base) for name in names] or [base]
+
+
+def recognizer_of(name: str, base: RecognizerConfig) -> RecognizerConfig:
+    """The recogniser of the index called `name`, with the options of `base`.
+
+    Raises:
+        ConfigError: the row does not say which model it is of.
+    """
+    row = hub.entry(name)
+    fields = dict(row.model)
+    if "type" not in fields or "dict" not in row.files:
+        raise ConfigError(
+            "this is no recogniser of the index",
+            where="pipeline.recognizers",
+            received=name,
+            allowed="one that `oar models list --lang CODE` lists",
+        )
+    model = find("model", fields.pop("type"), packages_of_domain("ocr")).config
+    height = row.preprocess.get("size_hw", [base.options.height])[0]
+    return RecognizerConfig(
+        model(**fields),
+        name,
+        dataclasses.replace(base.options, height=height),
+        right_to_left=any(map(is_right_to_left, row.languages)),
+    )

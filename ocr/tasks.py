@@ -400,7 +400,7 @@ class TextLineOrientation(Task):
 
 
 def _visible_size(sample: Sample) -> tuple[int, int]:
-    """(rows, columns) of an image that are no padding: where it stands upright in the top left corner; else all of it."""
+    """(rows, columns) of an image that are no padding, where it stands upright in the top left corner; else of all."""
     height, width = sample.size_hw
     assert sample.warp is not None
     rows, columns = sample.warp.source_hw

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from framework.commands.main import run
 from framework.commands.segmentation_flags import add_augmentation, augmentation_overrides
@@ -23,7 +24,7 @@ from framework.config.arguments import (
     read_overrides,
     settings,
 )
-from framework.core.errors import ConfigError
+from framework.core.errors import ConfigError, InputError
 from framework.export.artifact import CONFIG
 from framework.inference import Runtime, keep_memory
 from framework.inference.runtime import ENGINES
@@ -65,10 +66,11 @@ def parser(
     """
     made = argparse.ArgumentParser(
         prog=prog,
-        usage=f"{prog} {'' if model else '(-c MODEL | --model_dir FOLDER) '}(-i FILE | --text TEXT) [options]",
+        usage=f"{prog} {'' if model else '(-c MODEL | --model_dir FOLDER | --lang LANGUAGE) '}"
+        "(-i FILE | --text TEXT) [options]",
         description="Run a model on images, PDFs, videos and texts.",
     )
-    group = made.add_mutually_exclusive_group(required=model is None)
+    group = made.add_mutually_exclusive_group()
     add_config(group, required=False)
     group.add_argument(
         *("--model_dir", "--keypoint_model_dir"),
@@ -135,8 +137,9 @@ def _infer(args: argparse.Namespace, names: Sequence[str]) -> int:
             raise ConfigError("this stage is not there yet", where=f"--{name}", received=True, allowed=False)
     keep_memory()
     check_sources(**sources)
+    options = {name: values[name] for name in names}
     predictor = open_predictor(
-        _model(args),
+        _model(args, options),
         runtime=Runtime(
             choose_device(args.device, args.use_gpu),
             _RUN_MODES.get(args.run_mode, _PRECISIONS[args.precision]),
@@ -147,7 +150,7 @@ def _infer(args: argparse.Namespace, names: Sequence[str]) -> int:
             *settings(given, args.model_path),
             *augmentation_overrides(args, args.aug_pred),
         ),
-        options={name: values[name] for name in names},
+        options=options,
     )
     report = predict_files(
         predictor, Path(args.output_dir), **sources, draw=args.draw, save=args.save_results
@@ -156,12 +159,24 @@ def _infer(args: argparse.Namespace, names: Sequence[str]) -> int:
     return report.exit_code
 
 
-def _model(args: argparse.Namespace) -> str:
-    """The model's name, file or folder; the deploy.yaml and infer_cfg.yml of an artifact stand for its folder."""
+def _model(args: argparse.Namespace, options: Mapping[str, Any]) -> str:
+    """The model's name, file or folder; the deploy.yaml and infer_cfg.yml of an artifact stand for its folder.
+
+    Raises: InputError, where none is named and no option stands for one.
+    """
     if args.model_dir is not None:
         return args.model_dir
     if args.config is None:
-        return args.default_model
+        chosen = (domain.default_model(options) for domain in all_domains())
+        model = args.default_model or next(filter(None, chosen), None)
+        if model is None:
+            raise InputError(
+                "no model is named",
+                where="oar infer",
+                allowed="-c MODEL, --model_dir FOLDER, or --lang LANGUAGE to recognise text",
+                fix="run `oar models names` for the models that -c takes",
+            )
+        return model
     path = Path(args.config)
     return str(path.parent) if path.name in (CONFIG, "deploy.yaml") else args.config
 

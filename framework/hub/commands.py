@@ -11,7 +11,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from framework.core.errors import OarError
+from framework.core.errors import HubError, OarError
+from framework.core.languages import language_codes
 from framework.hub import store as hub
 from framework.hub.index import known_domains
 
@@ -39,6 +40,9 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("list", help="all weights, and which are on this machine")
     command.add_argument("--domain", choices=known_domains())
+    command.add_argument(
+        "--lang", help="only what reads a language, such as ar, or every one of several: ru,en"
+    )
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_list)
     command = commands.add_parser("show", help="one entry: sources, hashes, licence, scores")
@@ -58,6 +62,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
 
 def _list(args: argparse.Namespace) -> int:
     found = hub.entries(args.domain)
+    if args.lang:
+        found = _reading(found, args.lang)
     places = {name: hub.locate(name) for name in found}
     if args.json:
         keys = ("family", "domain", "form", "licence")
@@ -82,10 +88,38 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
+def _reading(found: dict[str, hub.Entry], lang: str) -> dict[str, hub.Entry]:
+    """The entries that read every one of the languages.
+
+    Raises:
+        InputError: a language that is not known. HubError: no entry reads them.
+    """
+    codes = language_codes(lang)
+    reading = {name: item for name, item in found.items() if set(codes) <= set(item.languages)}
+    if reading:
+        return reading
+    near = [
+        f"{name} lacks {item.lacks[c]} of {c}"
+        for name, item in found.items()
+        for c in codes
+        if c in item.lacks
+    ]
+    raise HubError(
+        "no weights of the index read " + ("all of these languages" if len(codes) > 1 else "this language"),
+        where="--lang",
+        received=", ".join(codes),
+        fix=f"the nearest: {'; '.join(near)}" if near else None,
+    )
+
+
 def _show(args: argparse.Namespace) -> int:
     item = hub.entry(args.name)
     for key in ("name", "family", "domain", "form", "licence", "homepage"):
         print(f"{key}: {getattr(item, key)}")
+    if item.languages:
+        print(f"languages: {', '.join(item.languages)}")
+    for code, letters in item.lacks.items():
+        print(f"lacks of {code}: {letters}")
     for key in ("model", "preprocess", "precision"):
         if getattr(item, key):
             print(f"{key}: {json.dumps(getattr(item, key), ensure_ascii=True)}")

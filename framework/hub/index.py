@@ -16,9 +16,11 @@ Each file describes one family:
               - {hf: owner/repo, file: x.onnx, revision: …, size: 123, sha256: …}     # through huggingface-hub
               - {url: https://…, size: 123, sha256: …}
               - {path: /mnt/models/x.onnx, sha256: …}                                 # `~` works
-        model: {…}                     # these three are opaque to the hub: the domain that builds the model reads them
+        model: {…}                     # opaque to the hub: the domain that builds the model reads it, and the next two
         preprocess: {…}
         precision: {…}
+        languages: be ru uk            # BCP 47 codes of what a recogniser reads: its dictionary has all letters
+        lacks: {os: ӕ}                 # and what its dictionary lacks of languages that no recogniser reads
         scores: [{set: …, metric: …, value: …, source: …}]                            # as published
 
 A hash belongs to a source, not to a file: the same weights are published in several containers with different bytes.
@@ -115,6 +117,8 @@ class Entry:
     model: Mapping[str, Any] = field(default_factory=dict)
     preprocess: Mapping[str, Any] = field(default_factory=dict)
     precision: Mapping[str, Any] = field(default_factory=dict)
+    languages: tuple[str, ...] = ()
+    lacks: Mapping[str, str] = field(default_factory=dict)
     scores: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -149,7 +153,10 @@ def _entry(name: Any, body: Any, family: Mapping[str, Any], where: str) -> Entry
         body,
         where,
         {"form": str, "files": dict},
-        {"licence": str, "model": dict, "preprocess": dict, "precision": dict, "scores": list},
+        {
+            **{"licence": str, "model": dict, "preprocess": dict, "precision": dict},
+            **{"languages": str, "lacks": dict, "scores": list},
+        },
     )
     _one_of(body["form"], FORMS, f"{where}.form")
     if "weights" not in body["files"]:
@@ -170,6 +177,8 @@ def _entry(name: Any, body: Any, family: Mapping[str, Any], where: str) -> Entry
         model=body.get("model", {}),
         preprocess=body.get("preprocess", {}),
         precision=body.get("precision", {}),
+        languages=tuple(body.get("languages", "").split()),
+        lacks=body.get("lacks", {}),
         scores=tuple(
             _mapping(score, f"{where}.scores[{i}]", scores, {})
             for i, score in enumerate(body.get("scores", []))

@@ -5,7 +5,7 @@ An artifact that was made before starts from OAR_HOME: no model code is imported
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ def find_artifact(
     settings: Sequence[str] = (),
     domain: str | None = None,
     runtime: Runtime | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Found:
     """The artifact of a folder, of a configuration file, or of the name of a configuration.
 
@@ -41,6 +42,7 @@ def find_artifact(
         settings: Overrides of the configuration, as `-o` of the tools.
         domain: The artifact must be of this domain.
         runtime: Where the engine that it chooses runs ONNX files, that of a configuration has one. None: it has none.
+        options: Of the domain's predictor; some choose among the weights of a configuration.
 
     Raises:
         InputError: there is no such model. ConfigError: settings that a finished artifact cannot take.
@@ -55,6 +57,9 @@ def find_artifact(
         name = domain_of(tree, config)
         _check_domain(name, domain, model)
         owner = find_domain(name)
+        if chosen := tuple(owner.choose_settings(config, tree.plain(), options or {})):
+            settings = (*settings, *chosen)
+            tree = load(config, settings)
         in_program, after = owner.split_settings(settings)
         if after:  # which leave no trace in what is kept
             tree = load(config, in_program)

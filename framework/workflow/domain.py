@@ -76,6 +76,21 @@ class Domain(ABC, Generic[O]):
         """The config's name that a task's name such as "ner" stands for, and the options that come with it."""
         return name, options
 
+    def default_model(self, options: Mapping[str, Any]) -> str | None:
+        """The config's name that options alone stand for, such as a language; None where they name no model."""
+        return None
+
+    def choose_settings(
+        self, config: Path, plain: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> Sequence[str]:
+        """More settings ("a.b=c") of a configuration that options of the predictor ask for.
+
+        Args:
+            config: Its file.
+            plain: What it says, with the settings of the call.
+        """
+        return ()
+
     def import_folder(self, folder: Path) -> Artifact | None:
         """The artifact of a folder that another toolkit wrote, or None where this is no such folder."""
         return None

@@ -42,7 +42,7 @@ def open_predictor(
     if domain is not None and isinstance(model, str):
         model, given = find_domain(domain).find_alias(model, given)
     runtime = runtime or Runtime()
-    found = find_artifact(model, overrides, domain, runtime)
+    found = find_artifact(model, overrides, domain, runtime, given)
     chosen = make_options(found.domain.options, given, f"the domain {found.domain.name}")
     return found.domain.open(found.artifact, chosen, runtime)
 

@@ -62,6 +62,8 @@ WRITTEN = {
         "output/video/clip.mp4",
         "output/video/clip.jsonl",
         "output/fine/receipt.json",
+        "output/german/receipt.json",
+        "output/english/receipt.json",
     ),
 }
 

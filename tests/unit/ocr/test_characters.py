@@ -173,7 +173,8 @@ def test_language_check_names_letters_and_better_models():
         "en_dict.txt: this recogniser cannot write the language 'german'\n"
         "  received: a dictionary without ä ö ü ß\n"
         "  allowed: a dictionary with every letter of 'de'\n"
-        "  what to do: use pp_ocrv6_small_rec or pp_ocrv6_medium_rec or pp_ocrv6_tiny_rec or latin_pp_ocrv5_mobile_rec"
+        "  what to do: use pp_ocrv6_small_rec or pp_ocrv6_tiny_rec or pp_ocrv6_medium_rec or latin_pp_ocrv5_mobile_rec "
+        "or latin_pp_ocrv3_mobile_rec"
     )
     with pytest.raises(InputError, match=r"and \d+ more[\s\S]*train a recogniser"):
         english.check_language("vi")

@@ -17,6 +17,7 @@ from framework.workflow import open_predictor
 from framework.workflow.artifacts import find_artifact
 from framework.workflow.domain import find_config
 from ocr.domain import DOMAIN, _at_run_time, _bucket_sides, predictor
+from ocr.languages import required_letters
 from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Page
 
@@ -257,6 +258,102 @@ def test_a_language_that_the_dictionary_lacks(exports):
         ocr.predictor(lang="de")
     with pytest.raises(InputError, match="the language is not known"):
         ocr.predictor(lang="klingon")
+
+
+@pytest.fixture
+def routed(exports, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """As `exports`; the dictionary of what is exported has the letters of the languages that the tests ask for."""
+
+    def export_config(config: Path, settings: Sequence[str], onnx: None) -> Artifact:
+        exports.append(tuple(settings))
+        artifact = small_artifact()
+        names = " ".join(settings).partition("[")[2].rstrip("]").split(", ") if settings else [""]
+        for number, name in enumerate(names, start=1):
+            code = {"eslav": "ru", "arabi": "ar"}.get(name[:5], "de")
+            stage = Artifact({**artifact.stages["recognizer"].config, "characters": list(required_letters(code)),
+                              "name": name, "right_to_left": code == "ar"})  # fmt: skip
+            artifact.stages["recognizer" if number == 1 else f"recognizer{number}"] = stage
+        return artifact
+
+    monkeypatch.setattr(framework.workflow.export, "export_config", export_config)
+    return exports
+
+
+ESLAV = ("pipeline.recognizers=[eslav_pp_ocrv5_mobile_rec]",)
+
+
+@pytest.mark.parametrize("model", [(), ("pp_ocrv6_small",), (str(DOMAIN.configs / "pp_ocrv6_small.yml"),)])
+def test_a_language_picks_the_recogniser_and_the_log_says_which(
+    routed, caplog: pytest.LogCaptureFixture, model: tuple[str, ...]
+):
+    with caplog.at_level("INFO", logger="oar"):
+        found = ocr.predictor(*model, lang="ru")
+    assert routed == [ESLAV]
+    assert found.pipeline.recognizers[0].characters.can_write("ru")
+    (line,) = [r.getMessage() for r in caplog.records if "reads ru" in r.getMessage()]
+    assert line.startswith("eslav_pp_ocrv5_mobile_rec reads ru: the newest of the index")
+
+
+def test_languages_of_one_recogniser_share_its_artifact(routed):
+    for lang in ("ru", "russian", "rus", ["ru"]):
+        ocr.predictor(lang=lang)
+    assert routed == [ESLAV]
+    assert ocr.predictor(lang="de").pipeline.recognizers[0].characters.can_write("de")
+    assert ocr.predictor().pipeline and routed == [ESLAV, ()]  # the default reads German: no other artifact
+
+
+def test_right_to_left_languages(routed):
+    characters = ocr.predictor(lang="ar").pipeline.recognizers[0].characters
+    assert characters.right_to_left and routed == [("pipeline.recognizers=[arabic_pp_ocrv5_mobile_rec]",)]
+
+
+def test_several_languages(routed):
+    pipeline = ocr.predictor(lang="de,ru", batch_size=3).pipeline
+    assert routed == [("pipeline.recognizers=[pp_ocrv6_small_rec, eslav_pp_ocrv5_mobile_rec]",)]
+    german, russian = pipeline.recognizers
+    assert german.characters.can_write("de") and russian.characters.can_write("ru")
+    assert german.options.batch == russian.options.batch == 3
+    pipeline = ocr.predictor(lang="de,ru", overrides=["pipeline.recognizer.options.widths=[160]"]).pipeline
+    assert [recognizer.options.widths for recognizer in pipeline.recognizers] == [(160,), (160,)]
+
+
+def test_a_model_that_is_named_or_changed_is_only_checked(routed, tmp_path: Path):
+    folder = small_artifact().save(tmp_path / "mine")
+    assert ocr.predictor(folder, lang="en")
+    with pytest.raises(
+        InputError, match=r"cannot write the language 'ru'[\s\S]*use eslav_pp_ocrv5_mobile_rec or cyr"
+    ):
+        ocr.predictor(folder, lang="ru")
+    with pytest.raises(InputError, match="cannot write the language 'ru'"):
+        ocr.predictor("pp_ocrv6_tiny", lang="ru")
+    with pytest.raises(InputError, match="cannot write the language 'ru'"):
+        ocr.predictor(lang="ru", overrides=["pipeline.recognizer.weights=mine.onnx"])
+    with pytest.raises(InputError, match="cannot write the language 'ru'"):
+        ocr.predictor(lang="ru", overrides=["pipeline.lang=de"])
+    assert not any("eslav" in " ".join(settings) for settings in routed)
+
+
+def test_languages_that_cannot_be_had(routed, tmp_path: Path):
+    with pytest.raises(InputError, match="no recogniser of the index can write the language 'he'"):
+        ocr.predictor(lang="hebrew")
+    with pytest.raises(InputError, match="did you mean 'german'"):
+        ocr.predictor(lang="germam")
+    with pytest.raises(InputError, match="did you mean 'german'"):  # of a folder too
+        ocr.predictor(small_artifact().save(tmp_path / "mine"), lang="germam")
+    assert routed == []
+
+
+def test_an_option_alone_stands_for_the_default_model():
+    assert DOMAIN.default_model({"lang": "ru"}) == "pp_ocrv6_small"
+    assert DOMAIN.default_model({"lang": None, "drop_score": 0.5}) is None
+
+
+def test_the_log_says_what_a_config_with_a_language_chose(exports, caplog: pytest.LogCaptureFixture):
+    artifact = small_artifact()
+    artifact.config["lang"] = "de"
+    with caplog.at_level("INFO", logger="oar"):
+        DOMAIN.open(artifact, DOMAIN.options(), Runtime("cpu"))
+    assert "fake recognises text, for pipeline.lang: de" in caplog.text
 
 
 # -- sources -----------------------------------------------------------------------------------------------------------

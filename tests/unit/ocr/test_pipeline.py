@@ -97,7 +97,7 @@ def pipeline(monkeypatch: pytest.MonkeyPatch) -> Callable[..., OCRPipeline]:
     def make(of: Artifact | None = None, orient: Callable = orientation, **changes: Any) -> OCRPipeline:
         of = of or artifact()
         answers = {
-            id(stage): {"detector": text_map, "recognizer": words, "orientation": orient}[name]
+            id(stage): {"detector": text_map, "orientation": orient}.get(name, words)
             for name, stage in of.stages.items()
         }
         monkeypatch.setattr(Runtime, "open", lambda self, stage: FakeEngine(answers[id(stage)]))
@@ -221,7 +221,7 @@ def test_a_column_of_upright_characters(pipeline):
 
 def test_words_of_right_to_left_lines_are_in_reading_order(pipeline):
     read = pipeline(artifact("אבגד", right_to_left=True))
-    assert read.characters.reading_indices(["א", "ב", "1", "2", "ג"]) == [4, 2, 3, 1, 0]
+    assert read.recognizer.characters.reading_indices(["א", "ב", "1", "2", "ג"]) == [4, 2, 3, 1, 0]
 
     def two(image: np.ndarray, width: np.ndarray) -> dict[str, np.ndarray]:
         out = words(image, width)
@@ -233,6 +233,32 @@ def test_words_of_right_to_left_lines_are_in_reading_order(pipeline):
     assert found.text == "בא" == "".join(word.text for word in found.words)
     first, last = found.words[0].chars
     assert np.mean(first.polygon, axis=0)[0] > np.mean(last.polygon, axis=0)[0]
+
+
+def test_a_page_of_two_languages_takes_each_line_from_the_recogniser_that_is_surer(pipeline):
+    of = artifact("abcdef")
+    of.stages["recognizer2"] = artifact("אבגדהו", right_to_left=True).stages["recognizer"]
+    read = pipeline(of)
+
+    def only(*letters: int) -> Callable:
+        def answer(image: np.ndarray, width: np.ndarray) -> dict[str, np.ndarray]:
+            out = words(image, width)
+            known = np.isin(out["indices"].max(axis=1), letters)
+            out["probabilities"][:] = np.where(known, 0.99, 0.55)[:, None]
+            return out
+
+        return answer
+
+    first, second = read.recognizers
+    assert (first.characters.right_to_left, second.characters.right_to_left) == (False, True)
+    first.engine.answer, second.engine.answer = only(1, 3), only(2)
+    result = read_page(read, THREE)
+    assert result.text == "aa\nבב\ncc"
+    left_to_right, right_to_left = (
+        [np.mean(char.polygon, axis=0)[0] for char in line.words[0].chars] for line in result.lines[:2]
+    )
+    assert left_to_right == sorted(left_to_right) and right_to_left == sorted(right_to_left, reverse=True)
+    assert read.bucket_count == 1 + 1 + 2 * 2 * len(first.options.widths)
 
 
 # -- many pages --------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw
 
 from framework.core.errors import MissingExtraError, ShapeError
 from ocr.characters import CharacterSet
-from ocr.postprocess import DBPostprocess, apply_orientation, ctc_decode
+from ocr.postprocess import DBPostprocess, Text, apply_orientation, ctc_decode
 
 SHARED = Path(os.environ.get("OAR_SHARED", Path(__file__).resolve().parents[4] / "shared"))
 
@@ -290,10 +290,10 @@ def test_ctc_by_hand():
 
 
 def test_ctc_of_blanks_of_one_step_and_of_nothing():
-    assert ctc_decode(np.zeros((2, 3), int), np.ones((2, 3)), ABC) == [("", 0.0, ()), ("", 0.0, ())]
-    assert ctc_decode(np.array([[2]]), np.array([[0.5]]), ABC) == [("b", 0.5, (("b", 0.5, 0, 1),))]
+    assert ctc_decode(np.zeros((2, 3), int), np.ones((2, 3)), ABC) == [Text("", 0.0, ())] * 2
+    assert ctc_decode(np.array([[2]]), np.array([[0.5]]), ABC) == [Text("b", 0.5, (("b", 0.5, 0, 1),))]
     assert ctc_decode(np.zeros((0, 5), int), np.zeros((0, 5)), ABC) == []
-    assert ctc_decode(np.zeros((1, 0), int), np.zeros((1, 0)), ABC) == [("", 0.0, ())]
+    assert ctc_decode(np.zeros((1, 0), int), np.zeros((1, 0)), ABC) == [Text("", 0.0, ())]
 
 
 def test_runs_do_not_go_on_in_the_next_line():
@@ -315,6 +315,7 @@ def test_right_to_left_lines_keep_their_chars_in_crop_order():
     (line,) = ctc_decode(np.array([[2, 3, 4, 1]]), np.ones((1, 4)), arabic)
     assert line.text == "ا12ب"
     assert [char.char for char in line.chars] == ["ب", "1", "2", "ا"]
+    assert line.right_to_left
 
 
 def test_ctc_errors():

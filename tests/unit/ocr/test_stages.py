@@ -14,6 +14,7 @@ from ocr.stages import (
     OrientationOptions,
     RecognizeOptions,
     Recognizer,
+    RecognizerGroup,
     _fill,
     fit_bucket,
 )
@@ -187,6 +188,31 @@ def test_lines_come_back_in_their_order():
         (3, 48, 160),
     ]
     assert read([]) == []
+
+
+def test_of_several_recognisers_the_surer_reading_of_each_line_is_kept():
+    def sure(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Of lines whose letter is above 3 alone, and then surer than `spell`."""
+        out = spell(inputs)
+        out["probabilities"][:, 0] = np.where(out["indices"][:, 0] > 3, 0.9, 0.1)
+        return out
+
+    latin, arabic = recognizer(), recognizer(widths=(640,))
+    arabic.engine = FakeEngine(sure)  # type: ignore[assignment]
+    arabic.characters = CharacterSet.from_symbols("ابتثجحخد", right_to_left=True)
+    group = RecognizerGroup([latin, arabic])
+    crops = [np.full((48, 50, 3), number, np.uint8) for number in (2, 5, 3)]
+    found = group(crops)
+    assert [(text.text, text.score, text.right_to_left) for text, _, _ in found] == [
+        ("b", 0.5, False),
+        ("ج", pytest.approx(0.9), True),
+        ("c", 0.5, False),
+    ]
+    assert [(steps, share) for _, steps, share in found] == [(20, 50 / 160), (80, 50 / 640), (20, 50 / 160)]
+    assert group([]) == [] and group.options is latin.options
+    assert group.buckets == 6 + 2 and RecognizerGroup([latin, recognizer(widths=())]).buckets is None
+    equal = RecognizerGroup([latin, recognizer(widths=(640,))])
+    assert [steps for _, steps, _ in equal(crops)] == [20] * 3  # the first of equals
 
 
 def test_a_line_of_one_pixel():

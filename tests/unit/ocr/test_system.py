@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from framework.config import load, plain
-from framework.core.errors import ConfigError
+from framework.core.errors import ConfigError, InputError
 from framework.engine.experiment import bind_experiment
 from framework.vision.normalize import Normalize
 from framework.workflow.domain import find_config
 from framework.workflow.export import export_config
+from ocr.models.text_recognizer import TextRecognizerConfig
 from ocr.pipeline import PipelineOptions
 from ocr.stages import RecognizeOptions
-from ocr.system import RecognizerConfig, TextSystem
+from ocr.system import RecognizerConfig, TextSystem, recognizer_of
 from ocr.tasks import _normalize_valid
 
 HALF = Normalize((0.5, 0.5, 0.5), (0.5, 0.5, 0.5), bgr=True)
@@ -51,6 +52,59 @@ def test_a_text_system_of_a_config():
     assert system.recognizer.weights == "pp_ocrv6_small_rec"
     assert system.recognizer.options.normalize == system.orientation.options.normalize == HALF
     assert system.stage_names == ("detector", "recognizer", "orientation")
+
+
+def system(*settings: str) -> TextSystem:
+    found = bind_experiment(load(find_config("pp_ocrv6_small", "ocr"), settings)).pipeline
+    assert isinstance(found, TextSystem)
+    return found
+
+
+def weights_of(found: TextSystem) -> list[str]:
+    return [config.weights for config in found._recognizers()]
+
+
+def test_a_config_names_a_language_or_recognisers_of_the_index():
+    assert weights_of(system()) == ["pp_ocrv6_small_rec"] == weights_of(system("pipeline.lang=german"))
+    assert weights_of(system("pipeline.lang=ru")) == ["eslav_pp_ocrv5_mobile_rec"]
+    assert weights_of(system("pipeline.lang='de,ru'")) == ["pp_ocrv6_small_rec", "eslav_pp_ocrv5_mobile_rec"]
+    named = "pipeline.recognizers=[th_pp_ocrv5_mobile_rec, pp_ocrv6_small_rec]"
+    assert weights_of(system(named, "pipeline.lang=ru")) == ["th_pp_ocrv5_mobile_rec", "pp_ocrv6_small_rec"]
+    assert system("pipeline.lang=ru").describe()["lang"] == "ru" and "lang" not in system().describe()
+    with pytest.raises(InputError, match="no recogniser of the index can write the language 'he'"):
+        weights_of(system("pipeline.lang=he"))
+    with pytest.raises(
+        ConfigError, match="this is no recogniser of the index\n  received: pp_ocrv6_small_det"
+    ):
+        weights_of(system("pipeline.recognizers=[pp_ocrv6_small_det]"))
+
+
+def test_a_recogniser_of_the_index_takes_the_options_of_the_config():
+    base = system("pipeline.recognizer.options.batch=3").recognizer
+    arabic = recognizer_of("arabic_pp_ocrv5_mobile_rec", base)
+    assert arabic.model == TextRecognizerConfig("PP-OCRv5_mobile_rec", num_classes=749, deploy=True)
+    assert arabic.right_to_left and arabic.use_space_char and not arabic.characters
+    assert (arabic.options.batch, arabic.options.height, arabic.options.normalize) == (3, 48, HALF)
+    assert not recognizer_of("eslav_pp_ocrv5_mobile_rec", base).right_to_left
+    assert recognizer_of("en_number_mobile_v2_rec", base).options.height == 32
+
+
+def test_stages_of_several_recognisers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The dictionary comes with the row; its direction and the number of its classes go into the stage."""
+    dictionary, weights = tmp_path / "dict.txt", tmp_path / "w.pdiparams"
+    dictionary.write_text("ا\nب\n", encoding="utf-8")
+    weights.write_bytes(b"")
+    monkeypatch.setattr("ocr.system.hub.resolve", lambda name, domain: weights)
+    monkeypatch.setattr("ocr.system.hub.fetch", lambda name, file: dictionary)
+    stages = system("pipeline.lang='ru,ar'").stages()
+    assert list(stages) == ["detector", "recognizer", "orientation", "recognizer2"]
+    assert [stages[name].weights for name in ("recognizer", "recognizer2")] == [
+        "eslav_pp_ocrv5_mobile_rec",
+        "arabic_pp_ocrv5_mobile_rec",
+    ]
+    assert stages["recognizer2"].config["right_to_left"] and not stages["recognizer"].config["right_to_left"]
+    assert stages["recognizer2"].config["characters"] == ["ا", "ب"]
+    assert stages["recognizer2"].model.num_classes == 4
 
 
 def test_bound_options_become_plain_data():

@@ -53,6 +53,23 @@ def test_errors_are_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert error.startswith("error: ") and "lenet_mnist" in error and "Traceback" not in error
 
 
+def test_a_language_stands_for_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    asked: list[tuple] = []
+
+    def open_predictor(model: str, *, options: dict, **_: object) -> None:
+        asked.append((model, options["lang"]))
+        raise ConfigError("enough")
+
+    monkeypatch.setattr("framework.commands.infer.open_predictor", open_predictor)
+    image = REPO / "docs" / "images" / "receipt.png"
+    for arguments in (["infer", "--lang", "ru"], ["ocr", "--lang", "german"], ["ocr"]):
+        assert main([*arguments, "--image_file", str(image), "--output_dir", str(tmp_path)]) == 2
+    assert asked == [("pp_ocrv6_small", "ru"), ("pp_ocrv6_small", "german"), ("pp_ocrv6_small", None)]
+    capsys.readouterr()
+    assert main(["infer", "--image_file", str(image)]) == 2
+    assert "no model is named\n  allowed: -c MODEL" in capsys.readouterr().err and len(asked) == 3
+
+
 def test_names_of_models(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["models", "names", "lenet*"]) == 0
     assert capsys.readouterr().out == "lenet_mnist\tclassification\tclassification/lenet/lenet_mnist.yml\n"

@@ -53,6 +53,29 @@ def test_list_json(net, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert Path(row["path"]) == home / "weights" / "net" / "weights.onnx"
 
 
+def test_list_of_what_reads_a_language(capsys: pytest.CaptureFixture[str]) -> None:
+    def names(*arguments: str) -> list[str]:
+        assert main(["list", *arguments]) == 0
+        return [row.split()[0] for row in capsys.readouterr().out.splitlines()[1:]]
+
+    assert names("--lang", "ar") == ["arabic_pp_ocrv4_mobile_rec", "arabic_pp_ocrv5_mobile_rec"]
+    assert names("--lang", "korean") == ["korean_pp_ocrv4_mobile_rec", "korean_pp_ocrv5_mobile_rec"]
+    assert "eslav_pp_ocrv5_mobile_rec" in names("--lang", "ru,en") and "pp_ocrv6_small_rec" in names(
+        "--lang", "de"
+    )
+    assert main(["list", "--lang", "de,ru"]) == 1
+    assert (
+        "no weights of the index read all of these languages\n  received: de, ru" in capsys.readouterr().err
+    )
+    assert main(["list", "--lang", "os"]) == 1
+    assert "nearest: cyrillic_pp_ocrv5_mobile_rec lacks ӕ of os" in capsys.readouterr().err
+    assert main(["list", "--lang", "germam"]) == 1
+    assert "did you mean 'german'" in capsys.readouterr().err
+    assert main(["show", "cyrillic_pp_ocrv5_mobile_rec"]) == 0
+    out = capsys.readouterr().out
+    assert "languages: abq, ady, " in out and "lacks of os: ӕ\n" in out
+
+
 def test_show(net, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "net"]) == 0
     out = capsys.readouterr().out
