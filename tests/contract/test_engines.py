@@ -6,6 +6,7 @@ The function is written twice: as an ONNX file by the `onnx` package, and lowere
 from __future__ import annotations
 
 import logging
+import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -265,3 +266,25 @@ def test_auto_does_without_an_onnx_file_that_is_not_there(artifact: Artifact, tm
     table = {"engines": {"cpu": ["onnxruntime"]}}
     bare = load_artifact(Artifact(table, artifact.programs, artifact.weights).save(tmp_path / "bare"))
     assert type(Runtime("cpu").open(bare)) is type(Runtime("cpu", engine="xla").open(artifact))
+
+
+CTRL_C = """
+import gc, signal, sys
+from framework.export import load_artifact
+from framework.inference import Runtime
+
+artifact = load_artifact(sys.argv[1])
+engines = [Runtime("cpu", engine=sys.argv[2]).open(artifact) for _ in range(3)]
+del engines[0], engines[0], engines
+gc.collect()
+signal.signal(signal.SIGINT, lambda number, frame: print("handled"))
+signal.raise_signal(signal.SIGINT)
+"""
+
+
+@pytest.mark.parametrize("name", ONNX_ENGINES)
+def test_signals_are_handled_after_engines_are_gone(name: str, artifact: Artifact):
+    assert artifact.folder is not None
+    command = [sys.executable, "-c", CTRL_C, str(artifact.folder), name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.strip() == "handled", done.stderr[-500:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import queue
 import sys
@@ -15,6 +16,16 @@ from framework.core.dtypes import Precision
 from framework.core.errors import DeviceError, FormatError, MissingExtraError
 from framework.inference.engine import TensorShape
 from framework.inference.engines.onnx_file import OnnxEngine
+
+
+@functools.cache
+def _open_core(openvino: Any) -> Any:
+    """OpenVINO's one entrance, which lives as long as the process.
+
+    Its CPU plugin sets the stack on which signals are handled, and when the last core of several goes, the kernel is
+    left with one that is freed: the next Ctrl-C would end the process with a segmentation fault (OpenVINO 2026.4).
+    """
+    return openvino.Core()
 
 
 class OpenVINOEngine(OnnxEngine):
@@ -38,8 +49,7 @@ class OpenVINOEngine(OnnxEngine):
         threads: int | None = None,
         inputs: Mapping[str, TensorShape] | None = None,
     ) -> None:
-        openvino = import_openvino()
-        core = openvino.Core()
+        core = _open_core(import_openvino())
         name = _device_name(device, core.available_devices)
         settings: dict[str, Any] = {
             "PERFORMANCE_HINT": "LATENCY",
