@@ -120,7 +120,18 @@ def fonts(rng: np.random.Generator) -> None:
 
 
 def scans(rng: np.random.Generator) -> None:
+    """A receipt to read, and pages and lines of grey with texts that nobody could read from them."""
     write("scans/receipt.png", image.read(REPO / "docs/images/receipt.png"))
+    quad = [[10, 10], [110, 10], [110, 30], [10, 30]]
+    for part, count in (("train", 16), ("test", 4)):
+        lines, pages = [], []
+        for number in range(count):
+            write(f"lines/{part}_{number}.png", rng.integers(0, 256, (32, 100, 3)))
+            write(f"pages/{part}_{number}.png", rng.integers(0, 256, (120, 160, 3)))
+            lines.append(f"{part}_{number}.png\tNo. {number}\n")
+            pages.append(f'{part}_{number}.png\t{json.dumps([{"transcription": "a", "points": quad}])}\n')
+        Path(f"lines/{part}.txt").write_text("".join(lines), encoding="utf-8")
+        Path(f"pages/{part}.txt").write_text("".join(pages), encoding="utf-8")
 
 
 DATA: dict[str, Callable[[np.random.Generator], None]] = {
