@@ -1,0 +1,113 @@
+"""Reference outputs of the PP-OCRv4 and v5 server networks, from PaddleOCR's own code.
+
+    python tools/golden/pp_ocr_server.py PADDLEOCR [variant ...]        needs: pip install paddlepaddle==2.6.2 "numpy<2"
+
+PADDLEOCR is a checkout of PaddleOCR 3. Written to tests/golden/data/pp_ocr_server/<variant>.npz. Every entry of the
+state dict is drawn from its name (framework/io/named_weights.py), the backbone's kernels times `gain`. Each stage's
+output, NCHW, is thinned to a few values; `map` is a detector's output, `training` its three maps in training. With them
+are names and shapes of the state dict, and `count`: values in it, those of layers that nothing calls, parameters.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paddle
+from reference import load
+
+GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden"
+named_weights = load(GOLDEN.parents[1] / "framework" / "io" / "named_weights.py").named_weights
+shared = load(GOLDEN / "thinning.py")
+# variant: (module and name of the backbone, gain, classes of a recogniser)
+VARIANTS: dict[str, tuple[str, str, float, int]] = {
+    "PP-OCRv4_server_det": ("rec_hgnet", "PPHGNet_small", 1.2, 0),
+    "PP-OCRv5_server_det": ("rec_pphgnetv2", "PPHGNetV2_B4", 1.3, 0),
+    "PP-OCRv4_server_rec": ("rec_hgnet", "PPHGNet_small", 1.2, 6625),
+    "PP-OCRv5_server_rec": ("rec_pphgnetv2", "PPHGNetV2_B4", 1.3, 18385),
+}
+STAGES = ("backbone.stem", *(f"backbone.stages.{i}" for i in range(4)))
+UNUSED = ("backbone.last_conv.", "backbone.fc.")
+
+
+class Network(paddle.nn.Layer):
+    """As upstream's BaseModel, which imports every architecture."""
+
+    def __init__(self, module: str, name: str, num_classes: int) -> None:
+        super().__init__()
+        import importlib
+
+        from ppocr.modeling.heads.det_db_head import PFHeadLocal
+        from ppocr.modeling.heads.rec_multi_head import MultiHead
+        from ppocr.modeling.necks.db_fpn import LKPAN
+
+        backbone = getattr(importlib.import_module(f"ppocr.modeling.backbones.{module}"), name)
+        if num_classes:
+            self.backbone = backbone(**({"text_rec": True} if module == "rec_pphgnetv2" else {}))
+            neck = dict(name="svtr", dims=120, depth=2, hidden_dims=120, kernel_size=[1, 3], use_guide=True)
+            heads = [{"CTCHead": {"Neck": neck, "Head": {"fc_decay": 1e-5}}}]
+            heads.append({"NRTRHead": {"nrtr_dim": 384, "max_text_length": 25}})
+            # as tools/train.py counts them: 3 more classes for the decoder
+            counts = {"CTCLabelDecode": num_classes, "NRTRLabelDecode": num_classes + 3}
+            self.head = MultiHead(self.backbone.out_channels, counts, head_list=heads)
+        else:
+            self.backbone = backbone(det=True)
+            self.neck = LKPAN(self.backbone.out_channels, 256, intracl=True)
+            self.head = PFHeadLocal(256, k=50, mode="large")
+
+    def forward(self, x: Any) -> Any:
+        x = self.backbone(x)
+        return self.head(self.neck(x) if hasattr(self, "neck") else x)
+
+
+def reference(variant: str) -> None:
+    module, name, gain, num_classes = VARIANTS[variant]
+    model = Network(module, name, num_classes)
+    model.eval()
+    state = model.state_dict()
+    shapes = {key: tuple(value.shape) for key, value in state.items()}
+    weights = named_weights(shapes)
+    backbone = {key: value for key, value in weights.items() if key.startswith("backbone.")}
+    model.set_state_dict(weights | shared.amplify(backbone, {"gain": gain}))
+    found: dict[str, np.ndarray] = {}
+    sublayers = dict(model.named_sublayers())
+    watched = ("head.ctc_encoder", "head.ctc_head.fc") if num_classes else ("neck", "head.cbn_layer.last_1")
+    for stage in (*STAGES, *watched):
+        keep = lambda layer, args, out, stage=stage: found.__setitem__(stage, out.numpy())  # noqa: E731
+        sublayers[stage].register_forward_post_hook(keep)
+    case = {"size_hw": (48, 96) if num_classes else (64, 96), "images": 2 if num_classes else 1}
+    with paddle.no_grad():
+        out = model(paddle.to_tensor(shared.images(case)))
+    if not num_classes:
+        found["map"] = out["maps"].numpy()
+        model.head.training = True  # the head's own branch, with normalisations as in evaluation
+        with paddle.no_grad():
+            found["training"] = model(paddle.to_tensor(shared.images(case)))["maps"].numpy()
+    for stage, value in found.items():
+        print(
+            f"{variant:20} {stage:22} {value.shape!s:18} max |x| {np.abs(value).max():.4f}, std {value.std():.4f}"
+        )
+    sizes = {key: int(np.prod(shape)) for key, shape in shapes.items()}
+    count, unused = sum(sizes.values()), sum(size for key, size in sizes.items() if key.startswith(UNUSED))
+    parameters = sum(int(np.prod(p.shape)) for p in model.parameters() if not p.stop_gradient)
+    print(f"{variant:20} {count:,} values, {unused:,} of them unused, {parameters:,} parameters")
+    keys = "\n".join(f"{key} {'x'.join(map(str, shape))}" for key, shape in sorted(shapes.items()))
+    folder = GOLDEN / "data" / "pp_ocr_server"
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(
+        folder / f"{variant}.npz",
+        keys=np.array(keys.encode()),
+        count=np.array([count, unused, parameters]),
+        gain=np.float32(gain),
+        **{stage: shared.thin(value) for stage, value in found.items()},
+    )
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    sys.path.insert(0, sys.argv[1])
+    for chosen in sys.argv[2:] or VARIANTS:
+        reference(chosen)
