@@ -233,6 +233,12 @@ _READERS: dict[str, dict[str, Any]] = {
         "symbolic": ("n", 32, "4*w", 3),
     },
     "DBNet": {"shapes": _text_maps, "compiled": ("PP-OCRv6_tiny_det", "PP-OCRv3_mobile_det")},
+    "PARSeq": {
+        "shapes": lambda layer, n, h, w: [(n, layer.config.max_text_length + 1, layer.config.num_classes)],
+        "image": (2, 32, 128, 3),
+        "other": (3, 32, 128, 3),
+        "symbolic": ("n", 32, 128, 3),
+    },
     "TextClassifier": {
         "shapes": lambda layer, n, h, w: [(n, layer.config.parts.num_classes)],
         "compiled": ("ch_ppocr_mobile_v2.0_cls", "PP-LCNet_x0_25_textline_ori"),
