@@ -1,4 +1,4 @@
-"""Reference outputs of the PP-OCRv4 and v5 server networks, from PaddleOCR's own code.
+"""Reference outputs of the PP-OCRv4 and v5 server networks and of DBNet on ResNet-50, from PaddleOCR's own code.
 
     python tools/golden/pp_ocr_server.py PADDLEOCR [variant ...]        needs: pip install paddlepaddle==2.6.2 "numpy<2"
 
@@ -25,10 +25,16 @@ shared = load(GOLDEN / "thinning.py")
 VARIANTS: dict[str, tuple[str, str, float, int]] = {
     "PP-OCRv4_server_det": ("rec_hgnet", "PPHGNet_small", 1.2, 0),
     "PP-OCRv5_server_det": ("rec_pphgnetv2", "PPHGNetV2_B4", 1.3, 0),
+    "DB_R50_vd": ("det_resnet_vd", "ResNet_vd", 1.0, 0),
+    "DB++_R50": ("det_resnet", "ResNet", 1.0, 0),
     "PP-OCRv4_server_rec": ("rec_hgnet", "PPHGNet_small", 1.2, 6625),
     "PP-OCRv5_server_rec": ("rec_pphgnetv2", "PPHGNetV2_B4", 1.3, 18385),
 }
-STAGES = ("backbone.stem", *(f"backbone.stages.{i}" for i in range(4)))
+HGNET_STAGES = ("backbone.stem", *(f"backbone.stages.{i}" for i in range(4)))
+STAGES = {
+    "DB_R50_vd": ("backbone.conv1_3", *(f"backbone.bb_{i}_{n}" for i, n in enumerate((2, 3, 5, 2)))),
+    "DB++_R50": ("backbone.conv", *(f"backbone.res{i}" for i in ("2c", "3a", "3d", "4f", "5c"))),
+}
 UNUSED = ("backbone.last_conv.", "backbone.fc.")
 
 
@@ -39,9 +45,9 @@ class Network(paddle.nn.Layer):
         super().__init__()
         import importlib
 
-        from ppocr.modeling.heads.det_db_head import PFHeadLocal
+        from ppocr.modeling.heads.det_db_head import DBHead, PFHeadLocal
         from ppocr.modeling.heads.rec_multi_head import MultiHead
-        from ppocr.modeling.necks.db_fpn import LKPAN
+        from ppocr.modeling.necks.db_fpn import DBFPN, LKPAN
 
         backbone = getattr(importlib.import_module(f"ppocr.modeling.backbones.{module}"), name)
         if num_classes:
@@ -52,6 +58,11 @@ class Network(paddle.nn.Layer):
             # as tools/train.py counts them: 3 more classes for the decoder
             counts = {"CTCLabelDecode": num_classes, "NRTRLabelDecode": num_classes + 3}
             self.head = MultiHead(self.backbone.out_channels, counts, head_list=heads)
+        elif "resnet" in module:
+            plus = name == "ResNet"
+            self.backbone = backbone(layers=50, dcn_stage=[False, plus, plus, plus])
+            self.neck = DBFPN(self.backbone.out_channels, 256, use_asf=plus)
+            self.head = DBHead(256, k=50)
         else:
             self.backbone = backbone(det=True)
             self.neck = LKPAN(self.backbone.out_channels, 256, intracl=True)
@@ -73,8 +84,9 @@ def reference(variant: str) -> None:
     model.set_state_dict(weights | shared.amplify(backbone, {"gain": gain}))
     found: dict[str, np.ndarray] = {}
     sublayers = dict(model.named_sublayers())
-    watched = ("head.ctc_encoder", "head.ctc_head.fc") if num_classes else ("neck", "head.cbn_layer.last_1")
-    for stage in (*STAGES, *watched):
+    last = "head.binarize.conv3" if variant in STAGES else "head.cbn_layer.last_1"
+    watched = ("head.ctc_encoder", "head.ctc_head.fc") if num_classes else ("neck", last)
+    for stage in (*STAGES.get(variant, HGNET_STAGES), *watched):
         keep = lambda layer, args, out, stage=stage: found.__setitem__(stage, out.numpy())  # noqa: E731
         sublayers[stage].register_forward_post_hook(keep)
     case = {"size_hw": (48, 96) if num_classes else (64, 96), "images": 2 if num_classes else 1}
