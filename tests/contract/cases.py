@@ -150,6 +150,7 @@ _CLASSIFIERS: dict[str, dict[str, Any]] = {
     "PPLCNetV3": _LCNET_V3,
     # The number of windows is a number of the program.
     "SwinTransformer": {"other": (1, 64, 96, 3), "symbolic": ("n", 64, 96, 3)},
+    "TextResNet": {"image": (2, 32, 72, 3), "other": (3, 32, 96, 3), "symbolic": ("n", 32, "8*w", 3)},
     "VisionTransformer": {
         "config": {"image_size": 64},
         "image": (2, 64, 64, 3),

@@ -1,4 +1,4 @@
-"""Parity of DBNet and DBNet++ on ResNet-50 with PaddleOCR's code, stage by stage.
+"""Parity of DBNet and DBNet++ on ResNet-50, and of CRNN on ResNet-34, with PaddleOCR's code, stage by stage.
 
 The references are written by tools/golden/pp_ocr_server.py. Weights are drawn from upstream's names: none are stored.
 """
@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 
 from framework.io.named_weights import named_weights
+from framework.nn.reparam import reparameterize
+from ocr.models.crnn import CRNN, CRNNConfig
 from ocr.models.dbnet import DBNet, DBNetConfig
 from tests.golden.parity import check_stages, spelled
 from tests.golden.thinning import images, thin
+from zoo.vision.text_resnet import TextResNetConfig
 
 DATA = Path(__file__).parent / "data" / "pp_ocr_server"
 PLUS, PLAIN = "DB++_R50", "DB_R50_vd"
@@ -74,3 +77,17 @@ def test_every_stage_matches_the_reference(variant: str) -> None:
     check_stages(model, wanted, image())
     found = np.asarray(model(image()).probability)
     np.testing.assert_allclose(thin(found), stored["map"], rtol=0, atol=1e-4)
+
+
+def test_crnn_on_resnet_34_matches_the_reference() -> None:
+    stored = reference("CRNN_R34_vd")
+    model = CRNN(CRNNConfig(TextResNetConfig(), hidden_size=256, num_classes=37))
+    assert spelled(model.state_shapes()) == bytes(stored["keys"]).decode()
+    assert sum(parameter.size for parameter in model.parameters()) == stored["count"][2]
+    model.set_state_dict(named_weights(model.state_shapes()))
+    model.eval()
+    x = images({"size_hw": (32, 96)}).transpose(0, 2, 3, 1)
+    wanted = {name: stored[name] for name in stored if "." in name or name == "neck"}
+    assert len(wanted) == 7
+    check_stages(model, wanted, x)
+    np.testing.assert_allclose(reparameterize(model)(x), model(x), atol=1e-4)

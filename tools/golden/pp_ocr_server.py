@@ -1,4 +1,4 @@
-"""Reference outputs of the PP-OCRv4 and v5 server networks and of DBNet on ResNet-50, from PaddleOCR's own code.
+"""Reference outputs of the PP-OCRv4 and v5 server networks, and of DBNet and CRNN on ResNets, from PaddleOCR's code.
 
     python tools/golden/pp_ocr_server.py PADDLEOCR [variant ...]        needs: pip install paddlepaddle==2.6.2 "numpy<2"
 
@@ -27,12 +27,14 @@ VARIANTS: dict[str, tuple[str, str, float, int]] = {
     "PP-OCRv5_server_det": ("rec_pphgnetv2", "PPHGNetV2_B4", 1.3, 0),
     "DB_R50_vd": ("det_resnet_vd", "ResNet_vd", 1.0, 0),
     "DB++_R50": ("det_resnet", "ResNet", 1.0, 0),
+    "CRNN_R34_vd": ("rec_resnet_vd", "ResNet", 1.0, 37),
     "PP-OCRv4_server_rec": ("rec_hgnet", "PPHGNet_small", 1.2, 6625),
     "PP-OCRv5_server_rec": ("rec_pphgnetv2", "PPHGNetV2_B4", 1.3, 18385),
 }
 HGNET_STAGES = ("backbone.stem", *(f"backbone.stages.{i}" for i in range(4)))
 STAGES = {
     "DB_R50_vd": ("backbone.conv1_3", *(f"backbone.bb_{i}_{n}" for i, n in enumerate((2, 3, 5, 2)))),
+    "CRNN_R34_vd": ("backbone.conv1_3", *(f"backbone.bb_{i}_{n}" for i, n in enumerate((2, 3, 5, 2)))),
     "DB++_R50": ("backbone.conv", *(f"backbone.res{i}" for i in ("2c", "3a", "3d", "4f", "5c"))),
 }
 UNUSED = ("backbone.last_conv.", "backbone.fc.")
@@ -50,7 +52,14 @@ class Network(paddle.nn.Layer):
         from ppocr.modeling.necks.db_fpn import DBFPN, LKPAN
 
         backbone = getattr(importlib.import_module(f"ppocr.modeling.backbones.{module}"), name)
-        if num_classes:
+        if module == "rec_resnet_vd":
+            from ppocr.modeling.heads.rec_ctc_head import CTCHead
+            from ppocr.modeling.necks.rnn import SequenceEncoder
+
+            self.backbone = backbone(layers=34)
+            self.neck = SequenceEncoder(self.backbone.out_channels, encoder_type="rnn", hidden_size=256)
+            self.head = CTCHead(self.neck.out_channels, num_classes, fc_decay=0)
+        elif num_classes:
             self.backbone = backbone(**({"text_rec": True} if module == "rec_pphgnetv2" else {}))
             neck = dict(name="svtr", dims=120, depth=2, hidden_dims=120, kernel_size=[1, 3], use_guide=True)
             heads = [{"CTCHead": {"Neck": neck, "Head": {"fc_decay": 1e-5}}}]
@@ -78,18 +87,26 @@ def reference(variant: str) -> None:
     model = Network(module, name, num_classes)
     model.eval()
     state = model.state_dict()
-    shapes = {key: tuple(value.shape) for key, value in state.items()}
+    # An LSTM has each parameter under two names.
+    first: dict[int, str] = {}
+    for key in sorted(state, key=lambda key: ".cell_" in key):
+        first.setdefault(id(state[key]), key)
+    shapes = {key: tuple(value.shape) for key, value in state.items() if first[id(value)] == key}
     weights = named_weights(shapes)
     backbone = {key: value for key, value in weights.items() if key.startswith("backbone.")}
-    model.set_state_dict(weights | shared.amplify(backbone, {"gain": gain}))
+    weights |= shared.amplify(backbone, {"gain": gain})
+    model.set_state_dict({key: weights[first[id(value)]] for key, value in state.items()})
     found: dict[str, np.ndarray] = {}
     sublayers = dict(model.named_sublayers())
     last = "head.binarize.conv3" if variant in STAGES else "head.cbn_layer.last_1"
     watched = ("head.ctc_encoder", "head.ctc_head.fc") if num_classes else ("neck", last)
+    height = 48
+    if module == "rec_resnet_vd":
+        watched, height = ("neck", "head.fc"), 32
     for stage in (*STAGES.get(variant, HGNET_STAGES), *watched):
         keep = lambda layer, args, out, stage=stage: found.__setitem__(stage, out.numpy())  # noqa: E731
         sublayers[stage].register_forward_post_hook(keep)
-    case = {"size_hw": (48, 96) if num_classes else (64, 96), "images": 2 if num_classes else 1}
+    case = {"size_hw": (height, 96) if num_classes else (64, 96), "images": 2 if num_classes else 1}
     with paddle.no_grad():
         out = model(paddle.to_tensor(shared.images(case)))
     if not num_classes:
