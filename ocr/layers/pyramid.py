@@ -45,6 +45,16 @@ def top_down(laterals: Sequence[jax.Array]) -> tuple[jax.Array, jax.Array, jax.A
     return out2, out3, out4, in5
 
 
+def bottom_up(
+    levels: Sequence[jax.Array], convs: Sequence[nn.Layer]
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Add each level, strided by a convolution, to the coarser one above it. Levels run from stride 4 to stride 32."""
+    f2, f3, f4, f5 = levels
+    pan3 = f3 + convs[0](f2)
+    pan4 = f4 + convs[1](pan3)
+    return f2, pan3, pan4, f5 + convs[2](pan4)
+
+
 def join(levels: Sequence[jax.Array]) -> jax.Array:
     """All levels at stride 4, concatenated from the coarsest to the finest."""
     p2, p3, p4, p5 = levels

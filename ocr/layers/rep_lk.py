@@ -18,7 +18,7 @@ import numpy as np
 
 from framework import nn
 from framework.nn.reparam import Arrays, centred, fuse_conv_bn, prefixed
-from ocr.layers.pyramid import IntraCLBlock, Pyramid, RSELayer, coarse_first, join, top_down
+from ocr.layers.pyramid import IntraCLBlock, Pyramid, RSELayer, bottom_up, coarse_first, join, top_down
 from zoo.layers.squeeze_excite import SqueezeExcite
 
 # (kernel, dilation) of the branches beside a large kernel; UniRepLKNet, table of DilatedReparamBlock
@@ -152,11 +152,8 @@ class RepLKPAN(nn.Layer):
 
     def forward(self, maps: Sequence[jax.Array]) -> Pyramid:
         outs = top_down(coarse_first(self.ins_conv, maps))  # 4 x [N, H/4 to H/32, W/4 to W/32, C]
-        f2, f3, f4, f5 = coarse_first(self.inp_conv, outs)
-        pan3 = f3 + self.pan_head_conv[0](f2)
-        pan4 = f4 + self.pan_head_conv[1](pan3)
-        pan5 = f5 + self.pan_head_conv[2](pan4)
-        levels = [conv(x) for conv, x in zip(self.pan_lat_conv, (f2, pan3, pan4, pan5))]
+        levels = bottom_up(coarse_first(self.inp_conv, outs), list(self.pan_head_conv))
+        levels = [conv(x) for conv, x in zip(self.pan_lat_conv, levels)]
         if self.intracl:
             levels = coarse_first((self.incl1, self.incl2, self.incl3, self.incl4), levels)
         return Pyramid(join(levels), outs[:3])

@@ -1,7 +1,8 @@
 """CRNN: convolutions, a bidirectional LSTM along the line, CTC. The recogniser of PP-OCR mobile v2.0.
 
 Paper: Shi et al. 2015, https://arxiv.org/abs/1507.05717; PP-OCR, https://arxiv.org/abs/2009.09941
-Reference: PaddlePaddle/PaddleOCR configs/rec/multi_language/rec_en_number_lite_train.yml and its siblings
+Reference: PaddlePaddle/PaddleOCR configs/rec/multi_language/rec_en_number_lite_train.yml and its siblings; with
+    TextResNet and a hidden size of 256 rec_r34_vd_none_bilstm_ctc.yml and the server model of PP-OCR v2.0
 Differs: channels last; forward gives logits in training and in eval, where upstream gives probabilities in eval.
 Weights: official `.pdparams` by name, official exported programs by order; see framework/workflow/weights.py.
 """
@@ -51,7 +52,7 @@ class Neck(nn.Layer):
             raise ShapeError(
                 "CRNN reads text lines of one height",
                 received=f"{x.shape[1]} rows of features",
-                allowed="1, from an image 32 pixels high with the backbone of PP-OCR mobile v2.0",
+                allowed="1, from an image 32 pixels high with MobileNetV3 in its form for lines, or TextResNet",
                 fix="resize the line to a height of 32",
             )
         return self.encoder["lstm"](x[:, 0])[0]

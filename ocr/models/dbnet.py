@@ -1,8 +1,9 @@
-"""DBNet: text detection by differentiable binarization, with the backbones and necks of the PP-OCR detectors.
+"""DBNet: text detection by differentiable binarization, with the backbones and necks of the papers and of PP-OCR.
 
-Paper: DB, https://arxiv.org/abs/1911.08947; PP-OCRv6, https://arxiv.org/abs/2606.13108
-Reference: PaddlePaddle/PaddleOCR configs/det/PP-OCRv{3,4,5,6}/*.yml
-Differs: channels last; maps have no channel axis.
+Paper: DB, https://arxiv.org/abs/1911.08947; DBNet++, https://arxiv.org/abs/2202.10304; PP-OCRv6, https://arxiv.org/abs/2606.13108
+Reference: PaddlePaddle/PaddleOCR configs/det/*.yml
+Differs: channels last; maps have no channel axis. The v5 server model has no `backbone.last_conv`, which upstream's
+    checkpoint holds unused.
 Weights: official `.pdparams` by name, official exported programs by order; see framework/workflow/weights.py.
 
     backbone   4 maps at strides 4, 8, 16, 32
@@ -20,17 +21,23 @@ import jax
 from framework import nn
 from framework.config import Kind, register
 from framework.core.errors import ShapeError
+from ocr.layers.db_fpn import DBFPN, DBFPNConfig
 from ocr.layers.db_head import DBHead, DBHeadConfig, DBMaps
+from ocr.layers.lk_pan import LKPAN, LKPANConfig
 from ocr.layers.pyramid import RSEFPN, RSEFPNConfig
 from ocr.layers.rep_lk import RepLKFPN, RepLKFPNConfig, RepLKPAN, RepLKPANConfig
 from zoo.contracts import BackboneConfig, build_backbone
 from zoo.layers.variants import VariantConfig
+from zoo.vision.deformable_resnet import DeformableResNetConfig
 from zoo.vision.mobilenet_v3 import MobileNetV3Config
+from zoo.vision.pp_hgnet import PPHGNetConfig
+from zoo.vision.pp_hgnet_v2 import PPHGNetV2Config
 from zoo.vision.pp_lcnet_v3 import PPLCNetV3Config
 from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config
+from zoo.vision.resnet import ResNetConfig
 
-NeckConfig = RSEFPNConfig | RepLKFPNConfig | RepLKPANConfig
-NECKS = {"RSEFPN": RSEFPN, "RepLKFPN": RepLKFPN, "RepLKPAN": RepLKPAN}
+NeckConfig = DBFPNConfig | RSEFPNConfig | LKPANConfig | RepLKFPNConfig | RepLKPANConfig
+NECKS = {"DBFPN": DBFPN, "RSEFPN": RSEFPN, "LKPAN": LKPAN, "RepLKFPN": RepLKFPN, "RepLKPAN": RepLKPAN}
 
 
 class Parts(NamedTuple):
@@ -41,11 +48,12 @@ class Parts(NamedTuple):
     head: DBHeadConfig
 
 
+_SERVER_HEAD = DBHeadConfig(local="large")
 _V6_HEAD = DBHeadConfig(auxiliary=True)
 # PP-OCRv4 and v5 are one network with different weights.
 _V5_MOBILE = Parts(PPLCNetV3Config("pplcnetv3_x0_75", form="page"), RSEFPNConfig(), DBHeadConfig())
 
-# PaddleOCR configs/det/{PP-OCRv3,PP-OCRv4,PP-OCRv5,PP-OCRv6}
+# PaddleOCR configs/det/{det_r50_vd_db,det_r50_db++_icdar15}.yml and {PP-OCRv3,PP-OCRv4,PP-OCRv5,PP-OCRv6}
 VARIANTS: dict[str, Parts] = {
     "PP-OCRv3_mobile_det": Parts(
         MobileNetV3Config("mobilenetv3_large_x0_5", form="page", squeeze=False),
@@ -53,7 +61,9 @@ VARIANTS: dict[str, Parts] = {
         DBHeadConfig(),
     ),
     "PP-OCRv4_mobile_det": _V5_MOBILE,
+    "PP-OCRv4_server_det": Parts(PPHGNetConfig("pphgnet_small"), LKPANConfig(), _SERVER_HEAD),
     "PP-OCRv5_mobile_det": _V5_MOBILE,
+    "PP-OCRv5_server_det": Parts(PPHGNetV2Config("pphgnetv2_b4"), LKPANConfig(), _SERVER_HEAD),
     "PP-OCRv6_tiny_det": Parts(
         PPLCNetV4Config("pplcnetv4_tiny"), RepLKFPNConfig(out_channels=64, kernel_size=5), _V6_HEAD
     ),
@@ -63,6 +73,8 @@ VARIANTS: dict[str, Parts] = {
     "PP-OCRv6_medium_det": Parts(
         PPLCNetV4Config("pplcnetv4_medium"), RepLKPANConfig(out_channels=256), _V6_HEAD
     ),
+    "DB_R50_vd": Parts(ResNetConfig("resnet50_vd"), DBFPNConfig(), DBHeadConfig()),
+    "DB++_R50": Parts(DeformableResNetConfig("resnet50_dcn"), DBFPNConfig(asf=True), DBHeadConfig()),
 }
 
 
@@ -84,8 +96,8 @@ class DBNetConfig(VariantConfig[Parts], table=VARIANTS):
 class DBNet(nn.Layer):
     """[N, H, W, 3] -> DBMaps of [N, H, W]. H and W are multiples of 32."""
 
-    # What checkpoints of the training form hold and the deploy form does not.
-    training_only = ("head.thresh.", "head.aux_binarize_", "head.aux_thresh_")
+    # What checkpoints of the training form hold and the deploy form does not, and what upstream's hold unused.
+    training_only = ("head.thresh.", "head.aux_binarize_", "head.aux_thresh_", "backbone.last_conv.")
     example_shape = (1, 64, 64, 3)
 
     def __init__(self, config: DBNetConfig) -> None:

@@ -1,8 +1,9 @@
 """TextRecognizer: a line of text as CTC logits, with the backbones and encoders of the PP-OCR recognisers.
 
 Paper: PP-OCRv6, https://arxiv.org/abs/2606.13108; CTC, Graves et al. 2006
-Reference: PaddlePaddle/PaddleOCR configs/rec/PP-OCRv{3,4,5,6}/*.yml (SVTR_LCNet)
+Reference: PaddlePaddle/PaddleOCR configs/rec/PP-OCRv{3,4,5,6}/*.yml (SVTR_LCNet, SVTR_HGNet)
 Differs: channels last; forward gives logits in training and in eval, where upstream gives probabilities in eval.
+    The v5 server model has no `backbone.last_conv` and `backbone.fc`, which upstream's checkpoint holds unused.
 Weights: official `.pdparams` by name, official exported programs by order; see framework/workflow/weights.py.
 
     backbone   one row of features, a column for every 8 pixels
@@ -26,6 +27,8 @@ from ocr.layers.svtr import LightSVTRConfig, SVTREncoderConfig
 from zoo.contracts import BackboneConfig, build_backbone
 from zoo.layers.variants import VariantConfig
 from zoo.vision.mobilenet_v1_enhance import MobileNetV1EnhanceConfig
+from zoo.vision.pp_hgnet import PPHGNetConfig
+from zoo.vision.pp_hgnet_v2 import PPHGNetV2Config
 from zoo.vision.pp_lcnet_v3 import PPLCNetV3Config
 from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config
 
@@ -42,10 +45,13 @@ class Parts(NamedTuple):
     num_classes: int
 
 
-# PP-OCRv4 and v5 are one network. The classes are blank, ppocr_keys_v1.txt (v5: ppocrv5_dict.txt), and a space.
+# PP-OCRv4 and v5 mobile are one network, the server models differ in the backbone. The classes are blank,
+# ppocr_keys_v1.txt (documents: ppocrv4_doc_dict.txt, v5: ppocrv5_dict.txt), and a space.
 _V4_MOBILE = Parts(
     PPLCNetV3Config(form="line"), SVTREncoderConfig(), CTCHeadConfig(), NRTRConfig(dims=384), 6625
 )
+
+_V4_SERVER = _V4_MOBILE._replace(backbone=PPHGNetConfig("pphgnet_small", form="line"))
 
 # PaddleOCR configs/rec/PP-OCRv6; the classes are blank, ppocrv6_dict.txt or ppocrv6_tiny_dict.txt, and a space
 VARIANTS: dict[str, Parts] = {
@@ -53,7 +59,12 @@ VARIANTS: dict[str, Parts] = {
         backbone=MobileNetV1EnhanceConfig(), encoder=SVTREncoderConfig(dims=64, kernel_size=(3, 3))
     ),
     "PP-OCRv4_mobile_rec": _V4_MOBILE,
+    "PP-OCRv4_server_rec": _V4_SERVER,
+    "PP-OCRv4_server_rec_doc": _V4_SERVER._replace(num_classes=15631),
     "PP-OCRv5_mobile_rec": _V4_MOBILE._replace(num_classes=18385),
+    "PP-OCRv5_server_rec": _V4_MOBILE._replace(
+        backbone=PPHGNetV2Config("pphgnetv2_b4", form="line"), num_classes=18385
+    ),
     "PP-OCRv6_tiny_rec": Parts(
         PPLCNetV4Config("pplcnetv4_tiny", form="line"),
         ReshapeConfig(),
@@ -112,8 +123,15 @@ class GuidedLogits(NamedTuple):
 class TextRecognizer(nn.Layer):
     """[N, 48, W, 3] -> CTC logits [N, W // 8, num_classes]."""
 
-    # What checkpoints of the guided training form hold and other forms do not; that of PP-OCRv3 has SAR as its guide.
-    training_only = ("head.before_gtc.", "head.gtc_head.", "head.sar_head.")
+    # What checkpoints of the guided training form hold and other forms do not; that of PP-OCRv3 has SAR as its guide,
+    # and that of the v5 server model the backbone's classifier, which nothing calls.
+    training_only = (
+        "head.before_gtc.",
+        "head.gtc_head.",
+        "head.sar_head.",
+        "backbone.last_conv.",
+        "backbone.fc.",
+    )
     example_shape = (1, 48, 64, 3)
 
     def __init__(self, config: TextRecognizerConfig) -> None:

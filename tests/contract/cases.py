@@ -24,7 +24,8 @@ WITH_DETECTORS = ("ocr", "detection", "segmentation", "zoo", "framework")
 Shape = tuple[int, ...]
 Shapes = Callable[[nn.Layer, int, int, int], "list[Shape] | None"]
 CLASSES = 11
-_COLUMNS_IN_TRAINING = 40  # of the PP-LCNet backbones of recognisers, whatever the width
+_COLUMNS_IN_TRAINING = 40  # of recognisers on these backbones, whatever the width
+_POOLED = ("PPLCNet", "PPHGNet")
 # Backbones from before the contract of zoo/contracts.py; the models of their domain cover them. The list only shrinks.
 WITHOUT_FEATURES: set[str] = set()
 
@@ -149,6 +150,7 @@ _CLASSIFIERS: dict[str, dict[str, Any]] = {
     "PPLCNetV3": _LCNET_V3,
     # The number of windows is a number of the program.
     "SwinTransformer": {"other": (1, 64, 96, 3), "symbolic": ("n", 64, 96, 3)},
+    "TextResNet": {"image": (2, 32, 72, 3), "other": (3, 32, 96, 3), "symbolic": ("n", 32, "8*w", 3)},
     "VisionTransformer": {
         "config": {"image_size": 64},
         "image": (2, 64, 64, 3),
@@ -168,7 +170,7 @@ def maps(layer: nn.Layer, n: int, h: int, w: int) -> list[Shape]:
     for channels, stride in layer.features:
         rows, columns = stride if isinstance(stride, tuple) else (stride, stride)
         width = -(-w // columns) if columns else 1
-        if layer.training and isinstance(stride, tuple) and type(layer).__name__.startswith("PPLCNet"):
+        if layer.training and isinstance(stride, tuple) and type(layer).__name__.startswith(_POOLED):
             width = _COLUMNS_IN_TRAINING
         found.append((n, -(-h // rows) if rows else 1, width, channels))
     return found
@@ -219,7 +221,7 @@ def _text_maps(layer: nn.Layer, n: int, h: int, w: int) -> list[Shape]:
 
 
 def _line_logits(layer: nn.Layer, n: int, h: int, w: int) -> list[Shape]:
-    fixed = layer.training and type(layer.config.parts.backbone).__name__.startswith("PPLCNet")
+    fixed = layer.training and type(layer.config.parts.backbone).__name__.startswith(_POOLED)
     return [(n, _COLUMNS_IN_TRAINING if fixed else w // 8, layer.config.parts.num_classes)]
 
 
@@ -232,6 +234,12 @@ _READERS: dict[str, dict[str, Any]] = {
         "symbolic": ("n", 32, "4*w", 3),
     },
     "DBNet": {"shapes": _text_maps, "compiled": ("PP-OCRv6_tiny_det", "PP-OCRv3_mobile_det")},
+    "PARSeq": {
+        "shapes": lambda layer, n, h, w: [(n, layer.config.max_text_length + 1, layer.config.num_classes)],
+        "image": (2, 32, 128, 3),
+        "other": (3, 32, 128, 3),
+        "symbolic": ("n", 32, 128, 3),
+    },
     "TextClassifier": {
         "shapes": lambda layer, n, h, w: [(n, layer.config.parts.num_classes)],
         "compiled": ("ch_ppocr_mobile_v2.0_cls", "PP-LCNet_x0_25_textline_ori"),

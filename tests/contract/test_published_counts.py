@@ -21,22 +21,29 @@ PACKAGES = ("ocr", "detection", "segmentation", "nlp", "zoo.classification", "zo
 # backbones without the detector on them, nor of translation models, which have the vocabulary of their data.
 WITHOUT_PARAMS = {"CSPDarkNet", "DBNet", "ESNet", "TextClassifier", "TextRecognizer", "Transformer"}
 # Values in the state dict at the published size, by variant, or by name where a model has none; of the form that
-# upstream publishes. PP-OCRv6 and the classifiers: counted in the official programs; older detectors and recognisers:
-# upstream's own exports keep some normalisations, so the deploy form has these values after folding them
-# (tests/golden).
+# upstream publishes. PP-OCRv6 and the classifiers: counted in the official programs; DBNet on ResNet: in upstream's
+# code; other detectors and recognisers: upstream's own exports keep some normalisations, so the deploy form has these
+# values after folding them (tests/golden).
 PUBLISHED: dict[str, tuple[bool, int]] = {
     "PP-OCRv3_mobile_det": (True, 573_905),
     "PP-OCRv4_mobile_det": (True, 1_171_505),
+    "PP-OCRv4_server_det": (True, 28_288_258),
     "PP-OCRv5_mobile_det": (True, 1_171_505),
+    "PP-OCRv5_server_det": (True, 21_909_474),
     "PP-OCRv6_tiny_det": (True, 428_405),
     "PP-OCRv6_small_det": (True, 2_453_353),
     "PP-OCRv6_medium_det": (True, 15_487_329),
     "PP-OCRv3_mobile_rec": (True, 2_633_369),
     "PP-OCRv4_mobile_rec": (True, 2_687_653),
+    "PP-OCRv4_server_rec": (True, 22_575_177),
+    "PP-OCRv4_server_rec_doc": (True, 23_664_903),
     "PP-OCRv5_mobile_rec": (True, 4_110_613),
+    "PP-OCRv5_server_rec": (True, 21_017_465),
     "PP-OCRv6_tiny_rec": (True, 1_103_318),
     "PP-OCRv6_small_rec": (True, 5_266_550),
     "PP-OCRv6_medium_rec": (True, 19_113_430),
+    "DB_R50_vd": (False, 25_482_722),
+    "DB++_R50": (False, 26_482_411),
     "ch_ppocr_mobile_v2.0_cls": (False, 133_628),
     "PP-LCNet_x0_25_textline_ori": (False, 79_354),
     "PP-LCNet_x1_0_textline_ori": (False, 1_685_026),

@@ -129,7 +129,7 @@ def scans(rng: np.random.Generator) -> None:
             write(f"lines/{part}_{number}.png", rng.integers(0, 256, (32, 100, 3)))
             write(f"pages/{part}_{number}.png", rng.integers(0, 256, (120, 160, 3)))
             lines.append(f"{part}_{number}.png\tNo. {number}\n")
-            pages.append(f'{part}_{number}.png\t{json.dumps([{"transcription": "a", "points": quad}])}\n')
+            pages.append(f"{part}_{number}.png\t{json.dumps([{'transcription': 'a', 'points': quad}])}\n")
         Path(f"lines/{part}.txt").write_text("".join(lines), encoding="utf-8")
         Path(f"pages/{part}.txt").write_text("".join(pages), encoding="utf-8")
 

@@ -10,6 +10,9 @@ from framework.nn import functional as F
 TEXT_ROW_STRIDE = (48, 8)
 """(vertical, horizontal) stride of the row that these backbones make of a line."""
 
+LINE_STRIDES = ((2, 1), (1, 2), (2, 1), (2, 1))
+"""(vertical, horizontal) strides of the four stages of PP-HGNet and PP-HGNetV2 behind a stem of stride 2, for lines."""
+
 
 def pool_text_row(x: jax.Array, training: bool, where: str) -> jax.Array:
     """One row of features: [N, 3, W, C] -> [N, 1, W // 2, C] in eval, [N, 1, 40, C] in training for any height.

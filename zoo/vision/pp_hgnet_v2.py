@@ -2,8 +2,10 @@
 
 Paper: none; RT-DETR, https://arxiv.org/abs/2304.08069, builds on it, and upstream describes it in PaddleClas
     docs/zh_CN/models/ImageNet1k/PP-HGNetV2.md
-Reference: PaddlePaddle/PaddleClas ppcls/arch/backbone/legendary_models/pp_hgnet_v2.py
-Differs: nothing in the function computed.
+Reference: PaddlePaddle/PaddleClas ppcls/arch/backbone/legendary_models/pp_hgnet_v2.py; for text
+    PaddlePaddle/PaddleOCR ppocr/modeling/backbones/rec_pphgnetv2.py
+Differs: nothing in the function computed. The line form of every size strides as upstream's B4, the one size that
+    recognisers use.
 Weights: `state_dict()` has upstream's names. L, X and H of RT-DETR are B4, B5 and B6.
 """
 
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +28,7 @@ from zoo.layers.affine import Affine
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.hg_stem import StemBlock
 from zoo.layers.stages import collect_maps
+from zoo.layers.text_row import LINE_STRIDES, TEXT_ROW_STRIDE, pool_text_row
 from zoo.layers.variants import VariantConfig
 from zoo.layers.wide_head import WideHead
 
@@ -96,13 +99,15 @@ _FIRST_LIGHT = 2  # number of the first stage with light layers
 
 @dataclass(frozen=True)
 class PPHGNetV2Config(VariantConfig[Size], table=VARIANTS):
-    """`use_lab` puts a learnable affine behind each activation; None does as the variant does.
+    """`form` is that of the features where there are no classes, see PPHGNetV2.
 
-    `deploy` folds the normalisations into convolutions.
+    `use_lab` puts a learnable affine behind each activation; None does as the variant does. `deploy` folds the
+    normalisations into convolutions.
     """
 
     variant: str = "pphgnetv2_b4"
     num_classes: int = 1000
+    form: Literal["image", "line"] = "image"
     use_lab: bool | None = None
     deploy: bool = False
 
@@ -186,13 +191,21 @@ class HGBlock(nn.Layer):
 class HGStage(nn.Layer):
     """Maybe a strided depthwise convolution, then blocks, residual but for the first."""
 
-    def __init__(self, number: int, in_channels: int, size: Size, use_lab: bool, deploy: bool) -> None:
+    def __init__(
+        self,
+        number: int,
+        in_channels: int,
+        size: Size,
+        stride: int | tuple[int, int] | None,
+        use_lab: bool,
+        deploy: bool,
+    ) -> None:
         super().__init__()
         stage = size.stages[number]
-        self.downsamples = number > 0
-        if self.downsamples:
+        self.downsamples = stride is not None
+        if stride is not None:
             own = {"groups": in_channels, "initializer": _KAIMING, "deploy": deploy}
-            self.downsample = ConvBN(in_channels, in_channels, 3, 2, **own)
+            self.downsample = ConvBN(in_channels, in_channels, 3, stride, **own)
         light, kernel = number >= _FIRST_LIGHT, _KERNEL_SIZES[number]
         self.blocks = nn.Sequential()
         for index in range(stage.blocks):
@@ -207,32 +220,44 @@ class HGStage(nn.Layer):
 @register("model", config=PPHGNetV2Config)
 @register("backbone", config=PPHGNetV2Config)
 class PPHGNetV2(WideHead):
-    """[N, H, W, 3] -> logits [N, num_classes], or the maps at strides 4, 8, 16 and 32."""
+    """[N, H, W, 3] -> logits [N, num_classes], or maps.
+
+    Form `image`: the maps at strides 4, 8, 16 and 32. `line`, of the PP-OCR recognisers: one row [N, 1, T, C], where T
+    is W // 8 in eval, and 40 for any width in training.
+    """
 
     def __init__(self, config: PPHGNetV2Config) -> None:
         super().__init__()
         self.config = config
+        self.form = "image" if config.num_classes else config.form
         size = VARIANTS[config.variant]
         self.use_lab = size.affine if config.use_lab is None else config.use_lab
         own = {"use_lab": self.use_lab, "deploy": config.deploy}
         mid, width = size.stem
         # Behind an affine zero is not the least value.
         least = -float("inf") if self.use_lab else 0.0
-        self.stem = StemBlock(mid, width, functools.partial(ConvBNAct, **own), least)
+        line = self.form == "line"
+        conv = functools.partial(ConvBNAct, **own)
+        self.stem = StemBlock(mid, width, conv, least, last_stride=1 if line else 2)
         self.stages = nn.LayerList()
-        for number, stage in enumerate(size.stages):
-            self.stages.append(HGStage(number, width, size, **own))
-            width = stage.out
+        for number, stride in enumerate(LINE_STRIDES if line else (None, 2, 2, 2)):
+            self.stages.append(HGStage(number, width, size, stride, **own))
+            width = size.stages[number].out
         self.features = tuple(
             Feature(stage.out, stride) for stage, stride in zip(size.stages, (4, 8, 16, 32))
         )
+        if line:
+            self.features = (Feature(width, TEXT_ROW_STRIDE),)
         if config.num_classes:
             self.add_head(width, HEAD_WIDTH, config.num_classes, F.relu, dropout=0.0, initializer=_KAIMING)
             if self.use_lab:
                 self.lab = Affine(_AFFINE_RATE)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
-        return collect_maps(self.stem(x), self.stages)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+        maps = collect_maps(self.stem(x), self.stages)  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]
+        if self.form == "line":  # [N, 3, W/4, C] -> [N, 1, W/8, C]
+            return (pool_text_row(maps[-1], self.training, type(self).__name__),)
+        return maps
 
     def widen(self, x: jax.Array) -> jax.Array:
         x = super().widen(x)

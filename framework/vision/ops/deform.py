@@ -93,7 +93,7 @@ def _deform_conv2d(
     stride, padding, dilation = steps
     rows, columns = offset.shape[1:3]
     moved = offset.reshape(n, rows, columns, spread, *kernel, 2)
-    starts = [np.arange(count) * step - pad for count, step, pad in zip((rows, columns), stride, padding)]
+    starts = [jnp.arange(count) * step - pad for count, step, pad in zip((rows, columns), stride, padding)]
     reach = [np.arange(taps) * step for taps, step in zip(kernel, dilation)]
     y = moved[..., 0] + (starts[0][:, None, None, None, None] + reach[0][:, None]).astype(moved.dtype)
     x_ = moved[..., 1] + (starts[1][:, None, None, None] + reach[1]).astype(moved.dtype)

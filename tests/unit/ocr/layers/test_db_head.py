@@ -75,3 +75,33 @@ def test_deploy_form_keeps_the_map_and_has_no_other_head() -> None:
     np.testing.assert_allclose(
         deployed.train()(pyramid()).probability, head(pyramid()).probability, atol=1e-5
     )
+
+
+def test_the_local_map_sees_the_base_map_and_the_features() -> None:
+    head = filled(DBHead(DBHeadConfig(local="small"), 8)).eval()
+    assert head.state_shapes()["cbn_layer.last_3.conv.weight"] == (1, 3, 3, 3)
+    fused = pyramid().fused
+    features = head.binarize.features(fused)
+    base = np.asarray(head.binarize.classify(features))
+    np.testing.assert_allclose(base, head.binarize(fused), atol=1e-6)
+    joined = np.concatenate([base[..., None], np.repeat(np.repeat(features, 2, 1), 2, 2)], axis=-1)
+    local = jax.nn.sigmoid(head.cbn_layer.last_1(head.cbn_layer.last_3(jnp.asarray(joined))))[..., 0]
+    assert np.abs(local - base).max() > 0.01
+    np.testing.assert_allclose(head(pyramid()).probability, (base + local) / 2, atol=1e-6)
+
+
+def test_the_local_map_is_trained_beside_the_base_map() -> None:
+    head = filled(DBHead(DBHeadConfig(local="large"), 8))
+    assert head.state_shapes()["cbn_layer.last_3.conv.weight"] == (2, 3, 3, 3)
+    with_local = head(pyramid())
+    plain = filled(DBHead(DBHeadConfig(), 8))(pyramid())
+    np.testing.assert_allclose(with_local.binary, plain.binary, atol=1e-6)
+    assert np.abs(with_local.probability - plain.probability).max() > 0.01
+
+
+def test_deploy_form_keeps_the_local_map() -> None:
+    head = filled(DBHead(DBHeadConfig(local="large"), 8)).eval()
+    deployed = DBHead(DBHeadConfig(local="large"), 8, deploy=True)
+    deployed.set_state_dict(head.deploy_state())  # type: ignore[attr-defined]
+    assert not any("bn" in name.split(".")[-2] for name in deployed.state_shapes())
+    np.testing.assert_allclose(deployed(pyramid()).probability, head(pyramid()).probability, atol=1e-5)
