@@ -42,6 +42,20 @@ def balanced_cross_entropy(
     return ((positive * losses).sum() + hard) / (count + most + _EPS)
 
 
+def focal_loss(
+    prediction: jax.Array, target: jax.Array, mask: jax.Array, alpha: float = 0.25, gamma: float = 2.0
+) -> jax.Array:
+    """Binary focal loss, the mean over the pixels where `mask` is 1; arrays [N, H, W], predictions 0 to 1 -> [].
+
+    Source: Lin et al. 2017, https://arxiv.org/abs/1708.02002; `alpha` is the share of text.
+    """
+    p = jnp.clip(prediction, _EPS, 1 - _EPS)
+    right = jnp.where(target > 0.5, p, 1 - p)
+    share = jnp.where(target > 0.5, alpha, 1 - alpha)
+    losses = -share * (1 - right) ** gamma * jnp.log(right)
+    return (losses * mask).sum() / (mask.sum() + _EPS)
+
+
 def ctc_line_losses(logits: jax.Array, labels: jax.Array, label_lengths: jax.Array) -> jax.Array:
     """The negative log-likelihood [N] of labels [N, L] under logits [N, T, C]; class 0 is the blank.
 

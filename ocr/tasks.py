@@ -22,7 +22,14 @@ from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from ocr.characters import CharacterSet
 from ocr.dictionary import Dictionary
-from ocr.losses import balanced_cross_entropy, ctc_line_losses, dice_loss, masked_l1, smoothed_cross_entropy
+from ocr.losses import (
+    balanced_cross_entropy,
+    ctc_line_losses,
+    dice_loss,
+    focal_loss,
+    masked_l1,
+    smoothed_cross_entropy,
+)
 from ocr.postprocess import DBPostprocess
 from ocr.stages import DetectOptions, OrientationOptions, RecognizeOptions
 
@@ -43,19 +50,25 @@ class TextDetection(Task):
     Attributes:
         shrink_ratio: The probability map is of regions shrunk by area * (1 - ratio²) / perimeter.
         least_side: Regions less high or wide, in pixels, do not count in training.
-        main_loss: Of the probability map: "dice", or "bce", cross-entropy with hard negatives.
+        main_loss: Of the probability map: "dice"; "bce", cross-entropy with hard negatives; or "dice_focal", the sum of
+            dice and focal loss, for the binary map too, as PP-OCRv6 was trained.
         alpha, beta: Shares of the losses of the probability map and of the threshold map; that of the binary map is 1.
         negative_ratio: Of "bce": at most so many times as many pixels without text count as with.
+        focal_alpha, focal_gamma: Of "dice_focal": the share of text, and how little easy pixels count.
+        auxiliary_weights: Shares of the losses of the heads on levels p4, p3 and p2, of models that have them.
         postprocess: From probability map to quads, in evaluation.
     """
 
     normalize: Normalize
     shrink_ratio: float = 0.4
     least_side: float = 8.0
-    main_loss: Literal["dice", "bce"] = "dice"
+    main_loss: Literal["dice", "bce", "dice_focal"] = "dice"
     alpha: float = 5.0
     beta: float = 10.0
     negative_ratio: float = 3.0
+    focal_alpha: float = 0.25
+    focal_gamma: float = 2.5
+    auxiliary_weights: tuple[float, float, float] = (0.2, 0.3, 0.4)
     postprocess: DBPostprocess = field(default_factory=DBPostprocess)
 
     def __post_init__(self) -> None:
@@ -103,23 +116,28 @@ class TextDetection(Task):
         maps = model(self.normalize(batch["image"]))
         parts = self._map_losses(maps, batch)
         total = sum(parts.values(), jnp.float32(0))
-        for one in maps.auxiliary:
-            total = total + sum(self._map_losses(one, batch).values(), jnp.float32(0))
+        for one, weight in zip(maps.auxiliary, self.auxiliary_weights):
+            total = total + weight * sum(self._map_losses(one, batch).values(), jnp.float32(0))
         return Losses(jnp.asarray(total), parts)
 
     def _map_losses(self, maps: Any, batch: Batch) -> dict[str, jax.Array]:
         shrink, mask = batch["shrink"], batch["shrink_mask"]
-        if self.main_loss == "dice":
-            main = dice_loss(maps.probability, shrink, mask)
-        else:
-            main = balanced_cross_entropy(maps.probability, shrink, mask, self.negative_ratio)
+        parts = {"shrink": self.alpha * self._text_loss(maps.probability, shrink, mask)}
         if maps.threshold is None:
-            return {"shrink": self.alpha * main}
-        return {
-            "shrink": self.alpha * main,
-            "threshold": self.beta * masked_l1(maps.threshold, batch["threshold"], batch["threshold_mask"]),
-            "binary": dice_loss(maps.binary, shrink, mask),
-        }
+            return parts
+        border = masked_l1(maps.threshold, batch["threshold"], batch["threshold_mask"])
+        binary = dice_loss(maps.binary, shrink, mask)
+        if self.main_loss == "dice_focal":
+            binary = self._text_loss(maps.binary, shrink, mask)
+        return {**parts, "threshold": self.beta * border, "binary": binary}
+
+    def _text_loss(self, prediction: jax.Array, shrink: jax.Array, mask: jax.Array) -> jax.Array:
+        if self.main_loss == "bce":
+            return balanced_cross_entropy(prediction, shrink, mask, self.negative_ratio)
+        loss = dice_loss(prediction, shrink, mask)
+        if self.main_loss == "dice_focal":
+            loss = loss + focal_loss(prediction, shrink, mask, self.focal_alpha, self.focal_gamma)
+        return loss
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"probability": [N, H, W] float32}"""

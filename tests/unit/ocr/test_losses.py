@@ -6,7 +6,14 @@ import jax
 import numpy as np
 import pytest
 
-from ocr.losses import balanced_cross_entropy, ctc_line_losses, dice_loss, masked_l1, smoothed_cross_entropy
+from ocr.losses import (
+    balanced_cross_entropy,
+    ctc_line_losses,
+    dice_loss,
+    focal_loss,
+    masked_l1,
+    smoothed_cross_entropy,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -42,6 +49,16 @@ def test_only_the_hardest_negatives_count(ratio: float) -> None:
 def test_a_page_without_text_has_no_loss_of_negatives() -> None:
     p, t, m = maps()
     assert float(balanced_cross_entropy(p, np.zeros_like(t), np.ones_like(m))) == 0
+
+
+@pytest.mark.parametrize("gamma", [0.0, 2.5])
+def test_easy_pixels_count_little_in_the_focal_loss(gamma: float) -> None:
+    p, t, m = maps()
+    t, m = (t > 0.8).astype(np.float32), (m > 0.2).astype(np.float32)
+    right = np.where(t > 0, p, 1 - p)
+    losses = -np.where(t > 0, 0.25, 0.75) * (1 - right) ** gamma * np.log(right)
+    wanted = (losses * m).sum() / m.sum()
+    assert float(focal_loss(p, t, m, 0.25, gamma)) == pytest.approx(wanted, rel=1e-4)
 
 
 def test_ctc_sums_over_alignments() -> None:
