@@ -140,7 +140,8 @@ class OCRDomain(Domain[OCROptions]):
         """With `lang` the default model takes the recognisers that read it; a model that was changed is kept."""
         pipeline, lang = plain.get("pipeline") or {}, options.get("lang")
         changed = pipeline.get("lang") or pipeline.get("recognizers")
-        unchanged = not changed and pipeline.get("recognizer", {}).get("weights") == DEFAULT
+        stage = pipeline.get("recognizer")
+        unchanged = not changed and isinstance(stage, dict) and stage.get("weights") == DEFAULT
         if not lang or config.stem != DEFAULT_MODEL or not unchanged:
             return ()
         choice = choose_recognizers(lang)

@@ -124,9 +124,12 @@ class DBHead(nn.Layer):
 
     def forward(self, pyramid: Pyramid) -> DBMaps:
         fused = pyramid.fused
-        features = self.binarize.features(fused)
-        base = self.binarize.classify(features)
-        local = self.cbn_layer(base, features) if self.local else None
+        if self.local:
+            features = self.binarize.features(fused)
+            base = self.binarize.classify(features)
+            local = self.cbn_layer(base, features)
+        else:
+            base, local = self.binarize(fused), None
         if self.deploy or not self.training:
             return DBMaps(base if local is None else 0.5 * (base + local))
         maps = self._maps(base, self.thresh(fused))

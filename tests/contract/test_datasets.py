@@ -23,7 +23,7 @@ from framework.core.errors import OarError
 from framework.io.dataset import Dataset
 from framework.vision import image
 from framework.vision.sample import Sample
-from ocr.data.lines import LinesOfPages, TextLineDirections, TextLineImages, TextLineLMDB
+from ocr.data.lines import LinesOfPages, MixedTextLines, TextLineDirections, TextLineImages, TextLineLMDB
 from ocr.data.pages import TextPageFiles, TextPages
 from ocr.data.synthetic.lines import SyntheticTextLines
 from ocr.data.synthetic.pages import SyntheticPages
@@ -264,6 +264,10 @@ def lines_of_pages(folder: Path) -> Dataset:
     return LinesOfPages(TextPages(folder, (Path("a.txt"),)))
 
 
+def mixed_text_lines(folder: Path) -> Dataset:
+    return MixedTextLines((text_lines(folder), synthetic_lines(folder)), (0.5, 0.5))
+
+
 FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "ADE20K": ade20k,
     "CamVid": camvid,
@@ -282,6 +286,7 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "TextLineImages": text_lines,
     "TextLineLMDB": text_lines_lmdb,
     "LinesOfPages": lines_of_pages,
+    "MixedTextLines": mixed_text_lines,
     "TextPageFiles": text_page_files,
     "TextPages": text_pages,
     "SyntheticPages": synthetic_pages,
