@@ -214,14 +214,7 @@ class Artifact:
             DiskError: the disk is full, or may not be written to; what was there stays.
         """
         folder = Path(folder)
-        if foreign := _foreign(folder):
-            raise FormatError(
-                "the output folder holds something that is not part of an artifact",
-                where=folder,
-                received=", ".join(foreign[:5]),
-                allowed="a new folder, an empty one, or an artifact to replace",
-                fix="choose another folder, or move these files away",
-            )
+        check_output(folder)
         with disk_errors(folder, self._size()):
             self._replace(folder)
         self._set_folder(folder)
@@ -431,6 +424,18 @@ def _damaged(path: Path, error: ConfigError) -> FormatError:
         allowed=error.allowed or f"{CONFIG} as `oar export` wrote it",
         fix="copy the artifact again or export it anew",
     )
+
+
+def check_output(folder: Path) -> None:
+    """Raises: FormatError, where an artifact written to `folder` would take the place of something else."""
+    if foreign := _foreign(folder):
+        raise FormatError(
+            "the output folder holds something that is not part of an artifact",
+            where=folder,
+            received=", ".join(foreign[:5]),
+            allowed="a new folder, an empty one, or an artifact to replace",
+            fix="choose another folder, or move these files away",
+        )
 
 
 def _foreign(folder: Path) -> list[str]:

@@ -25,7 +25,7 @@ from framework.config import load
 from framework.core.errors import ConfigError, InputError
 from framework.engine.experiment import Experiment, bind_experiment
 from framework.export import Artifact, load_artifact
-from framework.export.artifact import ONNX
+from framework.export.artifact import ONNX, check_output
 from framework.export.formats.onnx.check import NamedArrays
 from framework.export.formats.onnx.quantization import QuantizedModel, Quantizer
 from framework.export.formats.onnx.quantization.search import relative_error
@@ -162,6 +162,7 @@ def quantize(
             received="no --data",
             fix="--data FOLDER, with images as those that it will read",
         )
+    check_output(Path(output))  # before minutes are spent
     example_files = None if data is None else _example_files(Path(data), options.examples)
     with tempfile.TemporaryDirectory(prefix="oar-quantize-") as work:
         artifact = load_artifact(export_config(config, settings, onnx=OnnxOptions()).save(Path(work) / "f32"))
