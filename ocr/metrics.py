@@ -85,9 +85,7 @@ class RecognitionScores:
         self._count += 1
 
     def result(self) -> dict[str, float]:
-        names = (
-            *("acc", "norm_edit_dis", "acc_with_spaces", "norm_edit_dis_with_spaces", "acc_alphanumeric"),
-        )
+        names = ["acc", "norm_edit_dis", "acc_with_spaces", "norm_edit_dis_with_spaces", "acc_alphanumeric"]
         return dict(zip(names, (self._sums / max(self._count, 1)).tolist()))
 
 

@@ -202,6 +202,11 @@ class TextRecognition(Task):
             )
         return self.characters.read()
 
+    @cached_property
+    def _pretrained_alphabet(self) -> CharacterSet:
+        assert self.pretrained_characters is not None
+        return self.pretrained_characters.read()
+
     # -- data -----------------------------------------------------------------------------------------------------
 
     def adapt(self, dataset: Any) -> TextRecognition:
@@ -222,16 +227,16 @@ class TextRecognition(Task):
                 unknown.setdefault(character, place)
             if len(text) > self.max_text_length:
                 long.append(place)
+        shown = ", ".join(f"{c!r} ({place})" for c, place in [*unknown.items()][:_SHOWN])
         if lines and self.unknown == "error":
             raise InputError(
                 f"{lines} of {len(labels)} texts have characters that are not in the dictionary",
                 where=next(iter(unknown.values())),
-                received=", ".join(f"{c!r} ({place})" for c, place in [*unknown.items()][:_SHOWN]),
+                received=shown,
                 allowed=f"the {self.alphabet.num_classes - 1} symbols of {self.alphabet.source}",
                 fix="add them to the dictionary; or task.unknown: skip leaves such lines out, drop the characters",
             )
         if lines:
-            shown = ", ".join(f"{c!r} ({place})" for c, place in [*unknown.items()][:_SHOWN])
             what = "are left out" if self.unknown == "skip" else "lose them"
             log.warning(
                 "%d of %d texts have characters outside of the dictionary and %s: %s",
@@ -292,11 +297,10 @@ class TextRecognition(Task):
     def pretrained_model(self, config: Any) -> Any:
         if self.pretrained_characters is None:
             return config
-        return replace(config, num_classes=self.pretrained_characters.read().num_classes)
+        return replace(config, num_classes=self._pretrained_alphabet.num_classes)
 
     def adapt_pretrained(self, state: dict[str, np.ndarray], model: Layer) -> dict[str, np.ndarray]:
-        assert self.pretrained_characters is not None
-        old, new = self.pretrained_characters.read(), self.alphabet
+        old, new = self._pretrained_alphabet, self.alphabet
         rows = {symbol: row for row, symbol in enumerate(old.symbols)}
         taken = [(row, rows[symbol]) for row, symbol in enumerate(new.symbols) if symbol in rows]
         log.info(

@@ -10,6 +10,8 @@ from collections.abc import Container, Mapping
 
 import numpy as np
 
+from framework.export.formats.onnx.quantization.ranges import quantize_weight
+
 _LEAST = 1024  # numbers; smaller weights save nothing
 
 
@@ -35,8 +37,7 @@ def quantize_weights(
 
 
 def _round(weight: np.ndarray, axis: int) -> tuple[np.ndarray, np.ndarray]:
-    """(the weight in steps of its scale, the scale): symmetric, one scale a channel."""
-    others = tuple(n for n in range(weight.ndim) if n != axis)
-    scale = np.abs(weight).max(axis=others, keepdims=True) / np.float32(127)
-    scale = np.maximum(scale, np.finfo(np.float32).tiny * 2**20).astype(np.float32)
-    return np.rint(weight / scale).astype(np.int8) * scale, scale
+    """(the weight in steps of its scale, the scale with the axes of the weight)."""
+    whole, scales = quantize_weight(weight, axis, 8)
+    scale = np.expand_dims(scales, [n for n in range(weight.ndim) if n != axis])
+    return whole * scale, scale

@@ -56,8 +56,10 @@ class Runtime:
     def choose_engine(self, table: Mapping[str, Sequence[str]]) -> str:
         """The engine: as asked for; of "auto" the first that is installed of those that `table` lists for this kind of
         device, see `ArtifactSettings.engines`, else "xla"."""
-        if self.engine != "auto" or not table:
-            return "xla" if self.engine == "auto" else self.engine
+        if self.engine != "auto":
+            return self.engine
+        if not table:  # so that no device is asked for
+            return "xla"
         kind = (self.device or _name(default_device())).partition(":")[0]
         for engine in table.get("gpu" if kind in ("cuda", "rocm") else kind, ()):
             package = _PACKAGES.get(engine)

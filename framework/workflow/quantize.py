@@ -47,7 +47,8 @@ from framework.workflow.train import EvaluationSet, evaluation_set, make_loader
 log = logging.getLogger("oar")
 _TIMED_CALLS = 15
 _SHOWN = 6  # layers in float32 that the table names; the artifact's config has all
-Score = Callable[[Engine], float]
+Score = Callable[[Engine], tuple[str, float]]
+"""The name of what is held, and its value."""
 
 
 @dataclass(frozen=True)
@@ -221,12 +222,14 @@ def _quantize_program(
     file = artifact.folder / ONNX
     quantizer = Quantizer.read(file, feeds[: options.examples], options.bits)
     floats = {engine: Runtime(engine=engine).open(artifact) for engine in _installed()}
-    score, metric = _make_score(floats[options.engine], feeds, labelled, artifact)
-    least = score(floats[options.engine]) - options.max_loss
+    score = _make_score(floats[options.engine], feeds, labelled, artifact)
+    before = {engine: score(one) for engine, one in floats.items()}
+    metric, reference = before[options.engine]
+    least = reference - options.max_loss
     size = file.stat().st_size
 
     def holds(in_float: frozenset[str]) -> bool:
-        reached = score(Runtime(engine=options.engine).open(artifact))
+        _, reached = score(Runtime(engine=options.engine).open(artifact))
         log.info(
             "%s: %s %.4f with %d of %d layers in int8 (%.4f needed)",
             *(name, metric, reached, len(quantizer.layers) - len(in_float), len(quantizer.layers), least),
@@ -234,13 +237,13 @@ def _quantize_program(
         return reached >= least
 
     chosen: QuantizedModel = quantizer.search(file, holds)
-    rows = [Row(engine, "float32", score(one), _time(one, feeds[0])) for engine, one in floats.items()]
+    rows = [Row(engine, "float32", before[engine][1], _time(one, feeds[0])) for engine, one in floats.items()]
     precise = {f"model.{layer.weight}" for layer in quantizer.layers if layer.name in chosen.in_float}
     artifact.weights, artifact.scales = quantize_weights(artifact.weights, precise)
     artifact.formats = (chosen,)
     for engine in floats:
         small = Runtime(engine=engine, precision="float32").open(artifact)
-        rows.append(Row(engine, "int8", score(small), _time(small, feeds[0])))
+        rows.append(Row(engine, "int8", score(small)[1], _time(small, feeds[0])))
     sizes = (size, file.stat().st_size)
     in_float = tuple(layer.name for layer in quantizer.layers if layer.name in chosen.in_float)
     return artifact, Quantization(name, metric, len(quantizer.layers), in_float, sizes, tuple(rows))
@@ -255,16 +258,13 @@ def _installed() -> list[str]:
 
 def _make_score(
     reference: Engine, feeds: Sequence[NamedArrays], labelled: EvaluationSet | None, artifact: Artifact
-) -> tuple[Score, str]:
-    """What is held: the first score of an evaluation, or the agreement with float32, and its name."""
+) -> Score:
+    """What is held: the first score of an evaluation, or the agreement with float32."""
     if labelled is not None:
         data = labelled
-        return (
-            lambda engine: next(iter(score_engine(engine, data, artifact).values())),
-            next(iter(score_engine(reference, data, artifact))),
-        )
+        return lambda engine: next(iter(score_engine(engine, data, artifact).items()))
     wanted = [reference(feed) for feed in feeds]
-    return lambda engine: agreement(wanted, [engine(feed) for feed in feeds]), "agreement"
+    return lambda engine: ("agreement", agreement(wanted, [engine(feed) for feed in feeds]))
 
 
 def agreement(wanted: Sequence[NamedArrays], got: Sequence[NamedArrays]) -> float:

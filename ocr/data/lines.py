@@ -21,7 +21,8 @@ from framework.vision import image
 from framework.vision.contours import quad_sizes
 from framework.vision.dataset_files import read_image
 from framework.vision.sample import Sample
-from ocr.data.labels import BadLines, LineLabel, check_label_files, mix_files, read_line_labels
+from ocr.data.labels import LineLabel, check_label_files, mix_files, read_line_labels
+from ocr.data.listed import ListedImages
 from ocr.data.pages import LabelledPages
 from ocr.preprocess import crop_lines
 
@@ -43,35 +44,12 @@ class LabelledLines(Protocol):
 
 @register("dataset")
 @dataclass(frozen=True)
-class TextLineImages(LazyDataset):
-    """Images of lines, listed in label files of PaddleOCR: `image<tab>text`.
-
-    Attributes:
-        root: The folder that the images' names start from.
-        labels: The label files, from `root` or absolute.
-        ratios: For each label file, how much of it is used: 0.3 draws three tenths of its lines, 2 takes each twice.
-        bad_lines: Whether a line that is no label is an error, or is counted and left out.
-
-    Raises:
-        ConfigError: there is no label file, or there are other numbers of ratios. At the first use InputError,
-        FormatError: a file cannot be read, or a line is no label.
-    """
-
-    root: Path
-    labels: tuple[Path, ...]
-    ratios: tuple[float, ...] | None = None
-    bad_lines: BadLines = "error"
-
-    def __post_init__(self) -> None:
-        check_label_files(self.labels, self.ratios, "TextLineImages")
-
-    def __len__(self) -> int:
-        return len(self._index)
+class TextLineImages(ListedImages[LineLabel]):
+    """Images of lines, listed in label files of PaddleOCR: `image<tab>text`. See `ListedImages`."""
 
     def __getitem__(self, index: int) -> Sample:
         label = self._index[index]
-        path = self.root / label.image
-        return Sample(read_image(path, path), text=label.text, id=f"{label.place} {label.image}")
+        return Sample(self._read_image(label), text=label.text, id=f"{label.place} {label.image}")
 
     def labels_of_lines(self) -> Sequence[tuple[str, str]]:
         return [(label.text, label.place) for label in self._index]
@@ -79,10 +57,8 @@ class TextLineImages(LazyDataset):
     def size_hw(self, index: int) -> tuple[int, int]:
         return image.read_size(self.root / self._index[index].image)
 
-    @cached_property
-    def _index(self) -> list[LineLabel]:
-        files = [read_line_labels(self.root / path, self.bad_lines) for path in self.labels]
-        return mix_files(files, self.ratios)
+    def _read_labels(self, path: Path) -> list[LineLabel]:
+        return read_line_labels(path, self.bad_lines)
 
 
 @register("dataset")
@@ -222,27 +198,14 @@ class LinesOfPages(LazyDataset):
 
 @register("dataset")
 @dataclass(frozen=True)
-class TextLineDirections(LazyDataset):
-    """Images of lines and how far they are turned, listed in label files of PaddleOCR: `image<tab>0` or `180`.
-
-    Attributes and errors are those of `TextLineImages`.
-    """
-
-    root: Path
-    labels: tuple[Path, ...]
-    ratios: tuple[float, ...] | None = None
-    bad_lines: BadLines = "error"
-
-    def __post_init__(self) -> None:
-        check_label_files(self.labels, self.ratios, "TextLineDirections")
+class TextLineDirections(ListedImages[LineLabel]):
+    """Images of lines and how far they are turned, listed in label files of PaddleOCR: `image<tab>0` or `180`. See
+    `ListedImages`."""
 
     @property
     def class_names(self) -> tuple[str, ...]:
         """Degrees clockwise, by index."""
         return ("0", "180")
-
-    def __len__(self) -> int:
-        return len(self._index)
 
     def __getitem__(self, index: int) -> Sample:
         label = self._index[index]
@@ -253,17 +216,15 @@ class TextLineDirections(LazyDataset):
                 received=repr(label.text),
                 allowed=" or ".join(self.class_names),
             )
-        path, turned = self.root / label.image, self.class_names.index(label.text)
-        return Sample(read_image(path, path), labels=np.array(turned), id=f"{label.place} {label.image}")
+        turned = np.array(self.class_names.index(label.text))
+        return Sample(self._read_image(label), labels=turned, id=f"{label.place} {label.image}")
 
     def read_labels(self) -> Sequence[np.ndarray]:
         """The class index [1] of each sample, without its image."""
         return [np.array([int(label.text == "180")]) for label in self._index]
 
-    @cached_property
-    def _index(self) -> list[LineLabel]:
-        files = [read_line_labels(self.root / path, self.bad_lines) for path in self.labels]
-        return mix_files(files, self.ratios)
+    def _read_labels(self, path: Path) -> list[LineLabel]:
+        return read_line_labels(path, self.bad_lines)
 
 
 @register("dataset")
@@ -291,7 +252,7 @@ class MixedTextLines(LazyDataset):
     def __getitem__(self, index: int) -> Sample:
         number, place = self._index[index]
         sample = self.datasets[number][place]
-        return sample.replace(id=f"{number}: {sample.id}") if not isinstance(sample.id, str) else sample
+        return sample if isinstance(sample.id, str) else sample.replace(id=f"{number}: {sample.id}")
 
     def labels_of_lines(self) -> Sequence[tuple[str, str]]:
         """Those of the data sets that know theirs without reading images."""

@@ -17,14 +17,8 @@ from framework.io.dataset import LazyDataset
 from framework.vision import image
 from framework.vision.dataset_files import read_image
 from framework.vision.sample import Sample
-from ocr.data.labels import (
-    BadLines,
-    PageLabel,
-    check_label_files,
-    mix_files,
-    read_page_labels,
-    read_regions,
-)
+from ocr.data.labels import BadLines, PageLabel, read_page_labels, read_regions
+from ocr.data.listed import ListedImages
 
 
 @runtime_checkable
@@ -59,26 +53,14 @@ class _Pages(LazyDataset):
 
 @register("dataset")
 @dataclass(frozen=True)
-class TextPages(_Pages):
-    """Pages listed in label files of PaddleOCR: `image<tab>[{"transcription": …, "points": …}, …]`.
+class TextPages(ListedImages[PageLabel], _Pages):
+    """Pages listed in label files of PaddleOCR: `image<tab>[{"transcription": …, "points": …}, …]`. See `ListedImages`.
 
     A text of "###" or "*" marks a region that nobody can read: it neither counts in training nor in evaluation.
-    Attributes and errors are those of `TextLineImages`.
     """
 
-    root: Path
-    labels: tuple[Path, ...]
-    ratios: tuple[float, ...] | None = None
-    bad_lines: BadLines = "error"
-
-    def __post_init__(self) -> None:
-        check_label_files(self.labels, self.ratios, "TextPages")
-
-    @cached_property
-    def _index(self) -> list[PageLabel]:
-        return mix_files(
-            [read_page_labels(self.root / path, self.bad_lines) for path in self.labels], self.ratios
-        )
+    def _read_labels(self, path: Path) -> list[PageLabel]:
+        return read_page_labels(path, self.bad_lines)
 
 
 @register("dataset")

@@ -127,9 +127,7 @@ def test_a_trained_pair_is_a_reader(root: Path, runs: dict[str, Path]) -> None:
         predictor("pp_ocrv6_small", overrides=[f"pipeline.detector={root.as_posix()}"])
 
 
-def test_characters_outside_of_the_dictionary_are_told_before_training(
-    root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_characters_outside_of_the_dictionary_are_told_before_training(root: Path, tmp_path: Path) -> None:
     few = "task.characters={symbols: '012345678.'}"
     with pytest.raises(InputError, match=r"(?s)lines\.txt:\d+: \d+ of 16 texts.*'9'.*task\.unknown"):
         train(root / "recognizer.yml", (few, "task.unknown=error"), tmp_path / "run")
