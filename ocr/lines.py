@@ -6,7 +6,7 @@ What polygons and texts hold is told there.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,3 +123,29 @@ def _is_vertical(line: Line) -> bool:
         return False
     width, height = abs(right), math.dist(line.polygon[1], line.polygon[2])
     return height > 1.5 * width
+
+
+def line_to_dict(line: Line) -> dict[str, Any]:
+    """{"text", "score", "polygon", "words"}, a word {…, "chars"}. Scores have 4 decimals, coordinates 1."""
+    words = [_piece(word) | {"chars": [_piece(char) for char in word.chars]} for word in line.words]
+    return _piece(line) | {"words": words}
+
+
+def line_from_dict(data: Mapping[str, Any]) -> Line:
+    """The line that `line_to_dict` wrote; KeyError, TypeError or InputError where keys or values do not fit."""
+    words = (
+        Word(*_parts(word), chars=tuple(Char(*_parts(char)) for char in word.get("chars", ())))
+        for word in data["words"]
+    )
+    return Line(*_parts(data), words=tuple(words))
+
+
+def _piece(piece: Line | Word | Char) -> dict[str, Any]:
+    polygon = [[round(x, 1), round(y, 1)] for x, y in piece.polygon]
+    return {"text": piece.text, "score": round(piece.score, 4), "polygon": polygon}
+
+
+def _parts(data: Mapping[str, Any]) -> tuple[str, float, Polygon]:
+    if not isinstance(data["text"], str):
+        raise TypeError(f"text is {data['text']!r}")
+    return data["text"], data["score"], data["polygon"]

@@ -1,5 +1,8 @@
 """What OCR gives back: Document > Page > Line > Word > Char, frozen and comparable.
 
+`ocr.document` says more of a page: its `blocks` (paragraphs, headings, tables, figures; see `ocr.blocks`), and of the
+document its `fields`. Of a page that was only read, `blocks` is empty.
+
 Geometry is in pixels of the source image: continuous xy, x to the right, y down, pixel i covers [i, i+1). A polygon
 runs clockwise as seen by a reader of the text and starts at the text's own top-left corner, so the edge from its first
 to its second point tells which way is "right": for upright text that is the image's right, for text that stands on its
@@ -21,7 +24,11 @@ import numpy as np
 
 from framework.core.errors import FormatError, OarError, ShapeError
 from framework.workflow.result import ImageResult, Json, Result
-from ocr.lines import Char, Line, Polygon, Word
+from ocr.blocks import Block, Field, Table, block_from_dict, block_to_dict, field_from_dict, field_to_dict
+from ocr.lines import Char as Char
+from ocr.lines import Line, line_from_dict, line_to_dict
+from ocr.lines import Polygon as Polygon
+from ocr.lines import Word as Word
 
 
 @dataclass(frozen=True)
@@ -31,15 +38,28 @@ class Page(ImageResult):
     `page` counts from 1, `seconds` names the stages and what each took. `image` is what the pixels of the polygons
     refer to; it is there for drawing and for searchable PDFs.
 
+    Attributes:
+        blocks: The parts of the page; those that are read along in reading order, then headers, footers and numbers.
+        text_from: "ocr", or "text-layer" where the lines come from a PDF's own text.
+        to_points: Of a PDF's page: (a, b, c, d, e, f) with x_points = a x + c y + e, y_points = b x + d y + f, from
+            pixels to the page's points (1/72 inch, y upwards), as ISO 32000-1 writes matrices.
+        warnings: What went wrong on the page without stopping it.
+
     Raises: ShapeError when `image` is not of `width` and `height`.
     """
 
     lines: tuple[Line, ...]
     page: int = 1
     seconds: Mapping[str, float] = field(default_factory=dict, hash=False)
+    blocks: tuple[Block, ...] = ()
+    text_from: str = "ocr"
+    to_points: tuple[float, float, float, float, float, float] | None = None
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(self.lines))
+        object.__setattr__(self, "blocks", tuple(self.blocks))
+        object.__setattr__(self, "warnings", tuple(self.warnings))
         object.__setattr__(self, "width", int(self.width))
         object.__setattr__(self, "height", int(self.height))
         object.__setattr__(self, "seconds", {name: float(value) for name, value in self.seconds.items()})
@@ -69,13 +89,23 @@ class Page(ImageResult):
     def _content(self) -> Mapping[str, Json]:
         """A line is `{"text", "score", "polygon", "words"}`, a word `{…, "chars"}`, a character `{"text", "score",
         "polygon"}`. Scores have 4 decimals, coordinates 1, seconds 4. A line's orientation is not written: the polygon
-        starts at the text's own top-left corner and so tells it.
+        starts at the text's own top-left corner and so tells it. "blocks" (`ocr.blocks.block_to_dict`), "text_from",
+        "to_points" and "warnings" are there where they say something.
         """
-        return {
+        content: dict[str, Json] = {
             "page": self.page,
-            "lines": [_piece(line) | {"words": [_word(word) for word in line.words]} for line in self.lines],
+            "lines": [line_to_dict(line) for line in self.lines],
             "seconds": {name: round(value, 4) for name, value in self.seconds.items()},
         }
+        if self.blocks:
+            content["blocks"] = [block_to_dict(block) for block in self.blocks]
+        if self.text_from != "ocr":
+            content["text_from"] = self.text_from
+        if self.to_points is not None:
+            content["to_points"] = list(self.to_points)
+        if self.warnings:
+            content["warnings"] = list(self.warnings)
+        return content
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Page:
@@ -111,9 +141,17 @@ class Document(Result):
 
     pages: tuple[Page, ...]
     source: str = ""
+    fields: tuple[Field, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pages", tuple(self.pages))
+        object.__setattr__(self, "fields", tuple(self.fields))
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables of all pages, in reading order."""
+        blocks = (block for page in self.pages for top in page.blocks for block in top.walk())
+        return tuple(block.content for block in blocks if isinstance(block.content, Table))
 
     @property
     def input(self) -> str:
@@ -126,15 +164,22 @@ class Document(Result):
         return "\f".join(page.text for page in self.pages)
 
     def to_dict(self) -> dict[str, Any]:
-        """`{"source": ..., "pages": [Page.to_dict(), ...]}`"""
-        return {"source": self.source, "pages": [page.to_dict() for page in self.pages]}
+        """`{"source": ..., "pages": [Page.to_dict(), ...]}`, with "fields" where there are any."""
+        plain: dict[str, Any] = {"source": self.source, "pages": [page.to_dict() for page in self.pages]}
+        if self.fields:
+            plain["fields"] = [field_to_dict(item) for item in self.fields]
+        return plain
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Document:
         """The document that `to_dict` or `to_json` wrote. Raises: FormatError when keys or values do not fit."""
         return _read(
             data,
-            lambda d: Document(tuple(map(_page, d["pages"])), d.get("source", d.get("input", ""))),
+            lambda d: Document(
+                tuple(map(_page, d["pages"])),
+                d.get("source", d.get("input", "")),
+                tuple(map(field_from_dict, d.get("fields", ()))),
+            ),
             "a document: source, pages",
         )
 
@@ -193,33 +238,19 @@ def _read(data: Any, make: Any, allowed: str) -> Any:
         ) from error
 
 
-def _piece(piece: Line | Word | Char) -> dict[str, Any]:
-    polygon = [[round(x, 1), round(y, 1)] for x, y in piece.polygon]
-    return {"text": piece.text, "score": round(piece.score, 4), "polygon": polygon}
-
-
-def _word(word: Word) -> dict[str, Any]:
-    return _piece(word) | {"chars": [_piece(char) for char in word.chars]}
-
-
-def _parts(data: Mapping[str, Any]) -> tuple[str, float, Polygon]:
-    if not isinstance(data["text"], str):
-        raise TypeError(f"text is {data['text']!r}")
-    return data["text"], data["score"], data["polygon"]
-
-
 def _page(data: Mapping[str, Any]) -> Page:
-    lines = (
-        Line(
-            *_parts(line),
-            words=tuple(
-                Word(*_parts(word), chars=tuple(Char(*_parts(char)) for char in word.get("chars", ())))
-                for word in line["words"]
-            ),
-        )
-        for line in data["lines"]
-    )
     # "size" and "input" are the keys of files from before width, height and source.
     width, height = data["size"] if "size" in data else (data["width"], data["height"])
-    source = data.get("source", data.get("input", ""))
-    return Page(tuple(lines), data["page"], data["seconds"], source=source, width=width, height=height)
+    to_points = data.get("to_points")
+    return Page(
+        tuple(map(line_from_dict, data["lines"])),
+        data["page"],
+        data["seconds"],
+        tuple(map(block_from_dict, data.get("blocks", ()))),
+        text_from=data.get("text_from", "ocr"),
+        to_points=None if to_points is None else tuple(to_points),
+        warnings=tuple(data.get("warnings", ())),
+        source=data.get("source", data.get("input", "")),
+        width=width,
+        height=height,
+    )
