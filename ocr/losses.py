@@ -1,7 +1,9 @@
 """Losses of text detection and recognition: pure functions of arrays.
 
 Source: DB, Liao et al. 2020, https://arxiv.org/abs/1911.08947, equations 4 to 8; CTC, Graves et al. 2006;
-PaddleOCR ppocr/losses/{det_db_loss,det_basic_loss,rec_ctc_loss,rec_nrtr_loss}.py
+PARSeq, Bautista and Atienza 2022, https://arxiv.org/abs/2207.06966; centre loss, Wen et al. 2016,
+https://doi.org/10.1007/978-3-319-46478-7_31; PaddleOCR ppocr/losses/{det_db_loss,det_basic_loss,rec_ctc_loss,
+rec_nrtr_loss,rec_parseq_loss,center_loss,basic_loss,distillation_loss}.py
 """
 
 from __future__ import annotations
@@ -77,3 +79,85 @@ def smoothed_cross_entropy(
     others = (scores.sum(-1) - right) / (logits.shape[-1] - 1)
     losses = -((1 - smoothing) * right + smoothing * others)
     return (losses * weight).sum() / jnp.maximum(weight.sum(), 1.0)
+
+
+def permuted_cross_entropy(
+    logits: jax.Array, tokens: jax.Array, counts: jax.Array, *, end: int, padding: int
+) -> jax.Array:
+    """The mean cross-entropy over the tokens of all orders of reading; PARSeq's equation 4 -> [].
+
+    The end counts in the first two orders alone, which are from left to right and back: in the others it would be
+    predicted in the middle of the text.
+
+    Args:
+        logits: [K, N, L + 1, C]; entry t predicts tokens[:, t + 1].
+        tokens: int [N, L + 2]: start, text, end, padding.
+        counts: [N], 0 for texts that do not count.
+    """
+    wanted = tokens[:, 1:]
+    scores = jax.nn.log_softmax(logits.astype(jnp.float32), axis=-1)
+    classes = jnp.where(wanted == padding, 0, wanted)
+    losses = -jnp.take_along_axis(scores, classes[None, ..., None], axis=-1)[..., 0]  # [K, N, L + 1]
+    symbols = (wanted != padding) & (wanted != end)
+    first = jnp.arange(logits.shape[0])[:, None, None] < 2
+    weight = jnp.where(symbols | ((wanted == end) & first), counts[:, None], 0.0)
+    return (losses * weight).sum() / jnp.maximum(weight.sum(), 1.0)
+
+
+def center_loss(
+    features: jax.Array, classes: jax.Array, centers: jax.Array, weight: jax.Array
+) -> jax.Array:
+    """The mean squared distance of features [N, T, C] to the centres of their classes, int [N, T] -> [].
+
+    Columns count by `weight` [N, T]. Centres [K, C] have no gradient.
+
+    Source: Wen et al. 2016, equation 2 without its half, as PaddleOCR has it; there every entry of the one-hot matrix
+    is at least 1e-12, which adds less than float32 resolves.
+    """
+    away = features.astype(jnp.float32) - jax.lax.stop_gradient(centers)[classes]
+    distance = jnp.square(away).sum(-1)
+    return (distance * weight).sum() / jnp.maximum(weight.sum(), 1.0)
+
+
+def moved_centers(
+    features: jax.Array, classes: jax.Array, centers: jax.Array, weight: jax.Array, rate: float
+) -> jax.Array:
+    """Centres [K, C] after one batch: each moves towards its features by rate * sum(feature - centre) / (1 + count).
+
+    Source: Wen et al. 2016, equation 4, with its sign turned.
+    """
+    flat, index = features.reshape(-1, features.shape[-1]).astype(jnp.float32), classes.reshape(-1)
+    share = weight.reshape(-1).astype(jnp.float32)
+    toward = jnp.zeros_like(centers).at[index].add((flat - centers[index]) * share[:, None])
+    count = jnp.zeros(centers.shape[0], jnp.float32).at[index].add(share)
+    return centers + rate * toward / (1 + count)[:, None]
+
+
+def mutual_divergence(first: jax.Array, second: jax.Array, weight: jax.Array) -> jax.Array:
+    """Half of the two Kullback-Leibler divergences between softmaxes of logits [N, T, C], summed over the columns that
+    count by `weight` [N, T], the mean over lines -> [].
+
+    Source: Zhang et al. 2017, https://arxiv.org/abs/1706.00384; PaddleOCR's DMLLoss with act softmax and use_log.
+    """
+    one, other = (jax.nn.log_softmax(x.astype(jnp.float32), axis=-1) for x in (first, second))
+    # KL(p | q) + KL(q | p) = sum((p - q) (log p - log q))
+    both = ((jnp.exp(one) - jnp.exp(other)) * (one - other)).sum(-1)
+    return 0.5 * (both * weight).sum() / first.shape[0]
+
+
+def binary_divergence(target: jax.Array, prediction: jax.Array) -> jax.Array:
+    """KL of yes and no for probabilities of one shape: 0 where both are equal, no gradient to `target`."""
+    p = jnp.clip(jax.lax.stop_gradient(target), _EPS, 1 - _EPS)
+    q = jnp.clip(prediction, _EPS, 1 - _EPS)
+    return p * (jnp.log(p) - jnp.log(q)) + (1 - p) * (jnp.log(1 - p) - jnp.log(1 - q))
+
+
+def map_divergence(first: jax.Array, second: jax.Array, mask: jax.Array) -> jax.Array:
+    """Half of p2 log(p2 / p1) + p1 log(p1 / p2) of maps [N, H, W] of 0 to 1, the mean over the pixels that count.
+
+    Source: PaddleOCR's KLJSLoss in mode kl, with its 1e-5; there all pixels count.
+    """
+    eps = 1e-5
+    both = second * jnp.log((second + eps) / (first + eps) + eps)
+    both = both + first * jnp.log((first + eps) / (second + eps) + eps)
+    return 0.5 * (both * mask).sum() / (mask.sum() + _EPS)

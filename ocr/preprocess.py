@@ -89,15 +89,17 @@ def line_width(size_hw: tuple[int, ...], height: int = REC_HEIGHT) -> int:
 
 
 def pack_lines(
-    crops: Sequence[np.ndarray], width: int, height: int = REC_HEIGHT
+    crops: Sequence[np.ndarray], width: int, height: int = REC_HEIGHT, *, stretch: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Crops at one height, aspect kept, side by side in a batch: [N, height, width, 3] uint8 and widths [N] int32.
 
-    Wider lines are squeezed to `width`; what is right of a line is 0. A compiled program normalises the columns below
+    Wider lines are squeezed to `width`, with `stretch` all lines are brought to it; what is right of a line is 0. A compiled program normalises the columns below
     the line's width and makes the others 0, for which no uint8 could stand, hence the widths.
     """
     batch = np.zeros((len(crops), height, width, 3), np.uint8)
-    widths = np.array([min(line_width(crop.shape, height), width) for crop in crops], dtype=np.int32)
+    widths = np.array(
+        [width if stretch else min(line_width(crop.shape, height), width) for crop in crops], dtype=np.int32
+    )
     for row, crop, wide in zip(batch, crops, widths.tolist(), strict=True):
         row[:, :wide] = resize(crop, (height, wide))
     return batch, widths

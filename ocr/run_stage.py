@@ -10,8 +10,10 @@ from framework.core.errors import ConfigError
 from framework.engine.experiment import bind_experiment
 from framework.engine.task import Stage
 from framework.export import TensorSpec
-from framework.io.checkpoint import RUN_CONFIG
+from framework.io.checkpoint import CHECKPOINTS, RUN_CONFIG
 from framework.workflow.weights import resolve_weights
+from ocr.characters import CharacterSet
+from ocr.tasks import TextRecognition
 
 
 def read_run_stage(folder: str, kind: str) -> Stage:
@@ -57,3 +59,29 @@ def read_run_stage(folder: str, kind: str) -> Stage:
         {name: value for name, value in about.items() if name != "kind"},
         export.bf16_verified,
     )
+
+
+def find_run(weights: str) -> Path | None:
+    """The folder of the run that `weights` are of: that folder itself, a checkpoint in it or a file of one; else None."""
+    path = Path(weights).expanduser()
+    for folder in (path, *path.parents) if path.exists() else ():
+        if (folder / RUN_CONFIG).is_file() and (folder / CHECKPOINTS).is_dir():
+            return folder
+    return None
+
+
+def read_run_characters(folder: Path) -> CharacterSet:
+    """The dictionary that a run trained a recogniser with.
+
+    Raises:
+        ConfigError: it trained no recogniser.
+    """
+    experiment = bind_experiment(load(folder / RUN_CONFIG))
+    if not isinstance(experiment.task, TextRecognition):
+        raise ConfigError(
+            "this run trained no recogniser",
+            where="pipeline.recognizer.weights",
+            received=f"{folder}: task {type(experiment.task).__name__}",
+            allowed="a run of TextRecognition, or weights with `characters`",
+        )
+    return experiment.task.alphabet

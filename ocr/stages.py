@@ -52,6 +52,7 @@ class RecognizeOptions:
         columns: Lines of one width are batched up to about this many columns in all.
         batch: At most this many lines at once.
         normalize: What the program does to the pixels; columns right of a line become 0 after it.
+        stretch: Lines are stretched to the first of `widths`, whatever their proportions, as PARSeq reads words.
     """
 
     normalize: Normalize
@@ -59,6 +60,7 @@ class RecognizeOptions:
     widths: tuple[int, ...] = (160, 192, 256, 320, 384, 512, 640, 768, 960, 1280, 1920, 3200)
     columns: int = 1280
     batch: int = 8
+    stretch: bool = False
 
 
 @dataclass(frozen=True)
@@ -173,10 +175,14 @@ class Recognizer:
         """crops [h, w, 3] uint8 RGB -> for each (text, steps of its padded input, share of it that is line)."""
         height = self.options.height
         wanted = [height * crop.shape[1] / crop.shape[0] for crop in crops]
+        if self.options.stretch:
+            wanted = [float(self.options.widths[0])] * len(crops)
         running, plan = [], self._plan(wanted)
         self.engine.prepare({"image": (rows, height, width, 3), "width": (rows,)} for width, rows, _ in plan)
         for width, rows, members in plan:
-            batch, widths = pack_lines([crops[i] for i in members], width, height)
+            batch, widths = pack_lines(
+                [crops[i] for i in members], width, height, stretch=self.options.stretch
+            )
             batch, filled = _fill(batch, widths, rows)
             running.append((members, widths / width, self.engine.start({"image": batch, "width": filled})))
         results: list[tuple[Text, int, float] | None] = [None] * len(crops)

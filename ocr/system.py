@@ -19,7 +19,7 @@ from ocr.characters import CharacterSet
 from ocr.dictionary import find_characters
 from ocr.languages import choose_recognizers, is_right_to_left
 from ocr.pipeline import PipelineOptions
-from ocr.run_stage import read_run_stage
+from ocr.run_stage import find_run, read_run_characters, read_run_stage
 from ocr.stages import DetectOptions, OrientationOptions, RecognizeOptions
 from ocr.tasks import TextDetection, TextLineOrientation, TextRecognition
 
@@ -74,9 +74,12 @@ class RecognizerConfig:
         )
 
     def _read_characters(self, path: Path) -> CharacterSet:
-        """The named dictionary, or the one that comes with the weights: inside an ONNX file, or beside them in the
-        hub."""
+        """The named dictionary, or the one that comes with the weights: inside an ONNX file, beside them in the
+        hub, or in the config of the run that trained them."""
         how = {"use_space_char": self.use_space_char, "right_to_left": self.right_to_left}
+        if not self.characters and (run := find_run(self.weights)) is not None:
+            # A run's dictionary is in its config, not beside its weights.
+            return read_run_characters(run)
         if self.characters:
             return CharacterSet.from_file(hub.resolve(self.characters, "ocr"), **how)
         return find_characters(path, self.weights, **how)

@@ -7,14 +7,15 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from framework.config import plain, register
-from framework.core.errors import ConfigError, InputError
+from framework.core.errors import ConfigError, InputError, ShapeError
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn import functional as F
 from framework.nn.layer import Layer
@@ -22,12 +23,17 @@ from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from ocr.characters import CharacterSet
 from ocr.dictionary import Dictionary
+from ocr.distill import LineTeacher, MapTeacher, MutualLines, MutualMaps, valid_pair
 from ocr.losses import (
     balanced_cross_entropy,
+    center_loss,
     ctc_line_losses,
     dice_loss,
     focal_loss,
+    map_divergence,
     masked_l1,
+    moved_centers,
+    mutual_divergence,
     smoothed_cross_entropy,
 )
 from ocr.postprocess import DBPostprocess
@@ -57,6 +63,7 @@ class TextDetection(Task):
         focal_alpha, focal_gamma: Of "dice_focal": the share of text, and how little easy pixels count.
         auxiliary_weights: Shares of the losses of the heads on levels p4, p3 and p2, of models that have them.
         postprocess: From probability map to quads, in evaluation.
+        distill: What the model learns from another one besides, see ocr/distill.py.
     """
 
     normalize: Normalize
@@ -70,6 +77,7 @@ class TextDetection(Task):
     focal_gamma: float = 2.5
     auxiliary_weights: tuple[float, float, float] = (0.2, 0.3, 0.4)
     postprocess: DBPostprocess = field(default_factory=DBPostprocess)
+    distill: MapTeacher | MutualMaps | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.shrink_ratio < 1 or min(self.alpha, self.beta, self.negative_ratio) < 0:
@@ -83,6 +91,19 @@ class TextDetection(Task):
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
         from ocr.data.targets import make_db_targets  # what runs artifacts loads no training data
+
+        packed = self.pack_evaluated(sample)
+        assert sample.polygons is not None and sample.valid is not None
+        targets = make_db_targets(
+            sample.polygons,
+            sample.valid.tolist(),
+            sample.size_hw,
+            shrink_ratio=self.shrink_ratio,
+            least_side=self.least_side,
+        )
+        return {**packed, **targets._asdict()}
+
+    def pack_evaluated(self, sample: Sample) -> dict[str, np.ndarray]:
         from ocr.metrics import describe_page
 
         if sample.polygons is None or sample.valid is None:
@@ -91,13 +112,6 @@ class TextDetection(Task):
                 where=sample.id,
                 allowed="polygons and valid, as of TextPages",
             )
-        targets = make_db_targets(
-            sample.polygons,
-            sample.valid.tolist(),
-            sample.size_hw,
-            shrink_ratio=self.shrink_ratio,
-            least_side=self.least_side,
-        )
         polygons, source_hw, size = sample.polygons, sample.size_hw, sample.size_hw
         if sample.warp is not None:
             source_hw = sample.warp.source_hw
@@ -108,12 +122,27 @@ class TextDetection(Task):
         return {
             "image": sample.image,
             "size": np.array(size, np.int32),
-            **targets._asdict(),
             "truth": np.array(json.dumps(page)),
         }
 
     def loss(self, model: Layer, batch: Batch) -> Losses:
-        maps = model(self.normalize(batch["image"]))
+        image = self.normalize(batch["image"])
+        if not isinstance(self.distill, MutualMaps):
+            maps = model(image)
+            found = self._weighted(maps, batch)
+            if self.distill is None:
+                return found
+            taught = self.distill.loss(maps, batch)
+            return Losses(found.total + taught, {**found.parts, "teacher": taught})
+        first, second = (one(image) for one in valid_pair(model))
+        one, other = self._weighted(first, batch), self._weighted(second, batch)
+        mutual = map_divergence(first.probability, second.probability, batch["shrink_mask"])
+        mutual = self.distill.weight * mutual
+        parts = {**one.parts, "second": other.total, "mutual": mutual}
+        return Losses(one.total + other.total + mutual, parts)
+
+    def _weighted(self, maps: Any, batch: Batch) -> Losses:
+        """The loss by the labels alone."""
         parts = self._map_losses(maps, batch)
         total = sum(parts.values(), jnp.float32(0))
         for one, weight in zip(maps.auxiliary, self.auxiliary_weights):
@@ -158,6 +187,74 @@ class TextDetection(Task):
         return {"text": DetectionScores(self.postprocess)}
 
 
+@dataclass(frozen=True)
+class CenterLoss:
+    """Features of a column draw near to the centre of the class that the model sees there.
+
+    Attributes:
+        weight: Share of the loss.
+        rate: How far the centres of a model with `centers: true` move towards the features of a batch.
+        file: Centres that stay: .npz or .npy with an array [num_classes, channels], as upstream's center_file_path. The
+            model then keeps none.
+    """
+
+    weight: float = 0.05
+    rate: float = 0.5
+    file: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.weight < 0 or not 0 <= self.rate <= 1:
+            raise ConfigError(
+                "this is no centre loss",
+                where="task.center",
+                received=f"weight {self.weight}, rate {self.rate}",
+                allowed="weight from 0, rate from 0 to 1",
+            )
+
+    @cached_property
+    def _centers(self) -> np.ndarray:
+        assert self.file is not None
+        try:
+            found = np.load(self.file)
+            return np.asarray(found if isinstance(found, np.ndarray) else found[found.files[0]], np.float32)
+        except (OSError, ValueError, IndexError) as error:
+            raise InputError(
+                "the centres cannot be read",
+                where=self.file,
+                received=error,
+                allowed=".npy or .npz with one array [num_classes, channels]",
+            ) from None
+
+    def loss(self, model: Layer, features: jax.Array, logits: jax.Array, counts: jax.Array) -> jax.Array:
+        """[] of features [N, T, D], logits [N, T, C] and the lines' shares [N]; the model's own centres move.
+
+        Raises:
+            ConfigError: the model keeps no centres and there is no file. ShapeError: those of the file do not fit.
+        """
+        own: Any = getattr(model, "centers", None)
+        if self.file is None and own is None:
+            raise ConfigError(
+                "a centre loss needs centres",
+                where="task.center",
+                received="none in the model, and no file",
+                fix="-o model.centers=true, or task.center.file=centers.npz",
+            )
+        centers = jnp.asarray(self._centers) if self.file is not None else own
+        if centers.shape != (logits.shape[-1], features.shape[-1]):
+            raise ShapeError(
+                "the centres are of another model",
+                where="task.center.file",
+                received=centers.shape,
+                allowed=f"[{logits.shape[-1]}, {features.shape[-1]}]",
+            )
+        classes = jax.lax.stop_gradient(logits).argmax(axis=-1)
+        weight = jnp.broadcast_to(counts[:, None].astype(jnp.float32), classes.shape)
+        if self.file is None:
+            still = jax.lax.stop_gradient(features)
+            model.centers = moved_centers(still, classes, centers, weight, self.rate)  # type: ignore[attr-defined]
+        return self.weight * center_loss(features, classes, centers, weight)
+
+
 @register("task")
 @dataclass(frozen=True)
 class TextRecognition(Task):
@@ -175,6 +272,8 @@ class TextRecognition(Task):
         label_smoothing: Of that decoder.
         pretrained_characters: The dictionary of the weights of `pretrained`, where it is another one: the head's rows
             of the symbols that both have are copied, the others begin anew.
+        center: The centre loss on the features of the CTC head, besides.
+        distill: What the model learns from another one besides, see ocr/distill.py.
     """
 
     padding: ClassVar[Mapping[str, Any] | None] = {"image": 0}
@@ -188,6 +287,8 @@ class TextRecognition(Task):
     guide_weight: float = 1.0
     label_smoothing: float = 0.1
     pretrained_characters: Dictionary | None = None
+    center: CenterLoss | None = None
+    distill: LineTeacher | MutualLines | None = None
 
     @cached_property
     def alphabet(self) -> CharacterSet:
@@ -326,23 +427,48 @@ class TextRecognition(Task):
 
     def loss(self, model: Layer, batch: Batch) -> Losses:
         image = _normalize_valid(batch["image"], self.normalize, _valid_columns(batch))
+        if not isinstance(self.distill, MutualLines):
+            found, out = self._loss_of(model, image, batch)
+            if self.distill is None:
+                return found
+            taught = self.distill.loss(out.ctc, batch, self.alphabet)
+            return Losses(found.total + taught, {**found.parts, "teacher": taught})
+        first, second = valid_pair(model)
+        (one, one_out), (other, other_out) = (self._loss_of(m, image, batch) for m in (first, second))
+        counts = jnp.broadcast_to(jnp.float32(1), one_out.ctc.shape[:2])
+        total = self.distill.weight * mutual_divergence(one_out.ctc, other_out.ctc, counts)
+        if self.distill.feature_weight:
+            apart = jnp.square(one_out.row.astype(jnp.float32) - other_out.row.astype(jnp.float32)).mean()
+            total = total + self.distill.feature_weight * apart
+        parts = {**one.parts, "second": other.total, "mutual": total}
+        return Losses(one.total + other.total + total, parts)
+
+    def _loss_of(self, model: Any, image: jax.Array, batch: Batch) -> tuple[Losses, Any]:
+        """The loss of one model by the labels alone, and what it was computed of."""
         target, length, counts = batch["target"], batch["target_length"], batch["counts"]
-        guided = bool(getattr(getattr(model, "config", None), "guided", False))
-        guide = None
-        if guided:
+        tokens = None
+        if getattr(getattr(model, "config", None), "guided", False):
             tokens = self._tokens(target, length)
-            both = model.forward_guided(image, tokens)  # type: ignore[attr-defined]
-            logits = both.ctc
+        out = self._outputs(model, image, tokens)
+        losses = ctc_line_losses(out.ctc.astype(jnp.float32), target, length)
+        total = (losses * counts).sum() / jnp.maximum(counts.sum(), 1.0)
+        parts = {"ctc": total}
+        if tokens is not None:
             weight = jnp.where(tokens[:, 1:] != 0, counts[:, None], 0.0)
-            guide = smoothed_cross_entropy(both.gtc, tokens[:, 1:], weight, self.label_smoothing)
-        else:
-            logits = model(image)
-        losses = ctc_line_losses(logits.astype(jnp.float32), target, length)
-        ctc = (losses * counts).sum() / jnp.maximum(counts.sum(), 1.0)
-        parts = {"ctc": ctc}
-        if guide is None:
-            return Losses(ctc, parts)
-        return Losses(ctc + self.guide_weight * guide, parts | {"guide": guide})
+            parts["guide"] = smoothed_cross_entropy(out.gtc, tokens[:, 1:], weight, self.label_smoothing)
+            total = total + self.guide_weight * parts["guide"]
+        if self.center is not None:
+            parts["center"] = self.center.loss(model, out.features, out.ctc, counts)
+            total = total + parts["center"]
+        return Losses(total, parts), out
+
+    def _outputs(self, model: Any, image: jax.Array, tokens: jax.Array | None) -> Any:
+        """What of the model the loss needs, by the names of LineOutputs; a model that gives logits alone is one, too."""
+        if self.center is not None or isinstance(self.distill, MutualLines):
+            return model.forward_parts(image, tokens)
+        if tokens is not None:
+            return model.forward_guided(image, tokens)
+        return _Logits(model(image))
 
     def _tokens(self, target: jax.Array, length: jax.Array) -> jax.Array:
         """Targets [N, L] of the guiding decoder [N, L + 2]: start, characters, end, padding 0."""
@@ -419,6 +545,12 @@ class TextLineOrientation(Task):
         from ocr.metrics import OrientationScores
 
         return {"direction": OrientationScores()}
+
+
+class _Logits(NamedTuple):
+    """What a recogniser gives that is trained by CTC alone."""
+
+    ctc: jax.Array
 
 
 def _visible_size(sample: Sample) -> tuple[int, int]:

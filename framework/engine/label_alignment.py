@@ -85,14 +85,14 @@ def align_labels(model_labels: Sequence[str], data_labels: Sequence[str]) -> Lab
 
 @dataclass(frozen=True)
 class AlignedPack:
-    """`task.pack`, with the arrays of `task.label_arrays` by the alignment; worker processes can be sent it."""
+    """`task.pack_evaluated`, with the arrays of `task.label_arrays` by the alignment; worker processes can be sent it."""
 
     task: Task
     arrays: tuple[str, ...]
     alignment: LabelAlignment
 
     def __call__(self, sample: object) -> dict[str, np.ndarray]:
-        packed = self.task.pack(sample)
+        packed = self.task.pack_evaluated(sample)
         return packed | {name: self.alignment.remap(packed[name]) for name in self.arrays if name in packed}
 
 

@@ -73,6 +73,10 @@ class Task(ABC):
         """
         raise self._cannot("be trained or evaluated: it does not say what of a sample goes to the device")
 
+    def pack_evaluated(self, sample: Any) -> dict[str, np.ndarray]:
+        """As `pack`, for evaluation: without what `loss` alone reads."""
+        return self.pack(sample)
+
     def length(self, sample: Any) -> int:
         """How long a sample is, in what `buckets` counts. Needed where `padding` is given."""
         raise self._cannot("sort samples into buckets: they all have one shape")

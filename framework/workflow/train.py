@@ -96,7 +96,7 @@ def make_loader(
     return DataLoader(
         dataset,
         transforms=transforms,
-        pack=pack or task.pack,
+        pack=pack or (task.pack if train else task.pack_evaluated),
         **batches,
         pad_last=not train,
         num_workers=config.num_workers,

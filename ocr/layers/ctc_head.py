@@ -109,8 +109,10 @@ class CTCHead(nn.Layer):
         if config.guide:
             self.guide_layer = GuideLayer(in_channels, deploy)
         if config.mid_channels is None:
+            self.feature_channels = in_channels
             self.fc = uniform_linear(in_channels, num_classes)
         else:
+            self.feature_channels = config.mid_channels
             self.fc1 = uniform_linear(in_channels, config.mid_channels)
             self.fc2 = uniform_linear(config.mid_channels, num_classes)
 
@@ -126,6 +128,12 @@ class CTCHead(nn.Layer):
 
     def _features(self, x: jax.Array) -> jax.Array:
         return self.guide_layer(x) if self.guide else x
+
+    def features_and_logits(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """What the last matrix takes, [N, T, feature_channels], and the logits."""
+        x = self._features(x)
+        x = self.fc1(x) if self.split else x
+        return x, (self.fc2 if self.split else self.fc)(x)
 
     def _classify(self, x: jax.Array) -> jax.Array:
         return self.fc2(self.fc1(x)) if self.split else self.fc(x)
@@ -168,6 +176,10 @@ class MultiHead(nn.Layer):
     def read(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Best class and its probability for each column, see CTCHead.read."""
         return self.ctc_head.read(self.ctc_encoder(x))
+
+    def features_and_logits(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """Of the CTC branch, see CTCHead.features_and_logits."""
+        return self.ctc_head.features_and_logits(self.ctc_encoder(x))
 
     def guide(self, x: jax.Array, tokens: jax.Array) -> jax.Array:
         """Logits of the guiding decoder, see NRTRDecoder."""

@@ -264,6 +264,21 @@ def draw_permutations(rng: np.random.Generator, length: int, count: int = 6) -> 
     return found
 
 
+def random_permutations(key: jax.Array, length: int, count: int = 6) -> jax.Array:
+    """As `draw_permutations`, in a program: int32 [count, length + 2] by a key of jax.
+
+    The orders of all `length` places; a shorter text is padded, and the order of its own places is as random.
+    `count` is even and at least 2.
+    """
+    forward = jnp.arange(1, length + 1, dtype=jnp.int32)
+    drawn = [jax.random.permutation(one, forward) for one in jax.random.split(key, max(count // 2 - 1, 1))]
+    rows = []
+    for order in (forward, *drawn[: count // 2 - 1]):
+        rows += [jnp.pad(side, (1, 1), constant_values=(0, length + 1)) for side in (order, order[::-1])]
+    backward = jnp.concatenate([jnp.zeros(1, jnp.int32), jnp.arange(length + 1, 0, -1, dtype=jnp.int32)])
+    return jnp.stack([rows[0], backward, *rows[2:]])
+
+
 def _unmirrored(length: int) -> np.ndarray:
     """All orders of up to 4 symbols but for mirror images of others, that from left to right first."""
     orders = [order for order in itertools.permutations(range(length)) if order[0] < order[-1]]

@@ -33,6 +33,7 @@ _IMAGE_HW = (32, 128)
 _PATCH_HW = (4, 8)
 _MLP_RATIO = 4
 _EPSILON = 1e-5
+_CLASSES = 95
 
 
 class Size(NamedTuple):
@@ -61,11 +62,11 @@ SMALL = "parseq_tiny"
 class PARSeqConfig(VariantConfig[Size], table=VARIANTS):
     """`num_classes` counts the end of the text, class 0, and the symbols; the default is parseq_dict.txt's.
 
-    `max_text_length` is the most symbols of a text. `refine` is how often it is read again.
+    None takes the default's, where no task's dictionary decides. `max_text_length` is the most symbols of a text. `refine` is how often it is read again.
     """
 
     variant: str = "parseq_base"
-    num_classes: int = 95
+    num_classes: int | None = _CLASSES
     max_text_length: int = 25
     refine: int = 1
 
@@ -108,7 +109,7 @@ class PARSeq(nn.Layer):
             size.decoder_heads,
             _MLP_RATIO,
             size.decoder_depth,
-            config.num_classes,
+            _CLASSES if config.num_classes is None else config.num_classes,
             config.max_text_length,
             config.refine,
         )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import jax
+import numpy as np
 
 from framework import nn
 from framework.config import Kind, register
@@ -32,7 +33,7 @@ from zoo.vision.pp_hgnet_v2 import PPHGNetV2Config
 from zoo.vision.pp_lcnet_v3 import PPLCNetV3Config
 from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config
 
-__all__ = ["GuidedLogits", "TextRecognizer", "TextRecognizerConfig", "greedy"]
+__all__ = ["GuidedLogits", "LineOutputs", "TextRecognizer", "TextRecognizerConfig", "greedy"]
 
 
 class Parts(NamedTuple):
@@ -94,7 +95,7 @@ class TextRecognizerConfig(VariantConfig[Parts], table=VARIANTS):
     """`variant` names the parts; a part given here takes the place of the variant's.
 
     `num_classes` counts the blank. `guided` builds the attention decoder that only training uses, `deploy` the
-    re-parameterised form, which has none.
+    re-parameterised form, which has none. `centers` keeps a mean of the features of each class, for the centre loss.
     """
 
     variant: str = "PP-OCRv6_small_rec"
@@ -104,6 +105,7 @@ class TextRecognizerConfig(VariantConfig[Parts], table=VARIANTS):
     head: CTCHeadConfig | None = None
     gtc: NRTRConfig | None = None
     guided: bool = False
+    centers: bool = False
     deploy: bool = False
 
 
@@ -119,6 +121,22 @@ class GuidedLogits(NamedTuple):
     gtc: jax.Array
 
 
+class LineOutputs(NamedTuple):
+    """What losses of several parts see.
+
+    Attributes:
+        row: [N, 1, T, C] of the backbone.
+        features: [N, T, D], what the last matrix of the CTC head takes.
+        ctc: [N, T, num_classes].
+        gtc: As of GuidedLogits; None without tokens.
+    """
+
+    row: jax.Array
+    features: jax.Array
+    ctc: jax.Array
+    gtc: jax.Array | None
+
+
 @register("model", config=TextRecognizerConfig)
 class TextRecognizer(nn.Layer):
     """[N, 48, W, 3] -> CTC logits [N, W // 8, num_classes]."""
@@ -131,6 +149,7 @@ class TextRecognizer(nn.Layer):
         "head.sar_head.",
         "backbone.last_conv.",
         "backbone.fc.",
+        "centers",
     )
     example_shape = (1, 48, 64, 3)
 
@@ -147,6 +166,9 @@ class TextRecognizer(nn.Layer):
             parts.num_classes,
             config.deploy,
         )
+        if config.centers:
+            size = (parts.num_classes, self.head.ctc_head.feature_channels)
+            self.register_buffer("centers", np.zeros(size, np.float32))
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.head(self._row(x))  # [N, T, num_classes]
@@ -159,6 +181,12 @@ class TextRecognizer(nn.Layer):
         """Both branches; `tokens` int [N, L + 1] are the targets of the decoder, see NRTRDecoder."""
         row = self._row(x)
         return GuidedLogits(self.head(row), self.head.guide(row, tokens))
+
+    def forward_parts(self, x: jax.Array, tokens: jax.Array | None = None) -> LineOutputs:
+        """All that a loss may ask for; `tokens` as of `forward_guided`."""
+        row = self._row(x)
+        features, ctc = self.head.features_and_logits(row)
+        return LineOutputs(row, features, ctc, None if tokens is None else self.head.guide(row, tokens))
 
     def _row(self, x: jax.Array) -> jax.Array:
         if x.ndim != 4 or x.shape[3] != 3:
