@@ -87,7 +87,8 @@ class LineTeacher(Teacher):
 
     An artifact gives the best class of a column and its probability p, so the student with probability q of that class
     has the loss p log(p / q) + (1 - p) log((1 - p) / (1 - q)), summed over the columns of a line, the mean over lines.
-    Symbols are matched by their characters; columns with one that the student does not know do not count.
+    Symbols are matched by their characters. Columns with one that the student does not know do not count, nor do lines
+    whose text has one that the teacher does not know: a student with new characters so keeps what it knew.
 
     Source: the first part of decoupled distillation, Zhao et al. 2022, https://arxiv.org/abs/2203.08679, equation 3,
     with the teacher's class in place of the label's.
@@ -114,9 +115,11 @@ class LineTeacher(Teacher):
             )
         table = self._table(alphabet)
         own = jnp.asarray(table)[indices]
+        known = np.isin(np.arange(alphabet.num_classes), table)
+        readable = jnp.asarray(known)[batch["target"]].all(axis=1, keepdims=True)
         scores = jax.nn.log_softmax(logits.astype(jnp.float32), axis=-1)
         taken = jnp.take_along_axis(scores, jnp.maximum(own, 0)[..., None], axis=-1)[..., 0]
-        counts = (own >= 0) & valid_steps(batch, logits.shape[1])
+        counts = (own >= 0) & readable & valid_steps(batch, logits.shape[1])
         losses = binary_divergence(sure, jnp.exp(taken))
         return self.weight * jnp.where(counts, losses, 0.0).sum() / logits.shape[0]
 
