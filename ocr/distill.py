@@ -96,6 +96,8 @@ class LineTeacher(Teacher):
 
     stage: ClassVar[str] = "recognizer"
 
+    type: Literal["LineTeacher"] = "LineTeacher"
+
     def loss(self, logits: jax.Array, batch: Batch, alphabet: CharacterSet) -> jax.Array:
         """logits [N, T, C] of the student -> [].
 
@@ -155,6 +157,7 @@ class MapTeacher(Teacher):
 
     stage: ClassVar[str] = "detector"
 
+    type: Literal["MapTeacher"] = "MapTeacher"
     target: Literal["soft", "dilated"] = "soft"
     threshold: float = 0.3
     alpha: float = 5.0
@@ -202,6 +205,7 @@ class MutualLines:
         feature_weight: Share of the mean squared distance of their backbones' rows; 0 where these differ in width.
     """
 
+    type: Literal["MutualLines"] = "MutualLines"
     weight: float = 1.0
     feature_weight: float = 1.0
 
@@ -214,4 +218,5 @@ class MutualMaps:
         weight: Share of the divergence of their probability maps.
     """
 
+    type: Literal["MutualMaps"] = "MutualMaps"
     weight: float = 1.0
