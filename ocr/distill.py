@@ -77,7 +77,7 @@ class Teacher:
         artifact = self.artifact
         program = artifact.programs["float32"]
         names = artifact.input_names(("image", "size" if self.stage == "detector" else "width"))
-        found = program.call(artifact.weights, *(batch[name] for name in names))
+        found = program.call(artifact.weights, {name: batch[name] for name in names})
         return jax.lax.stop_gradient(found)
 
 

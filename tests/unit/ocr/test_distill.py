@@ -62,7 +62,7 @@ def test_a_teacher_of_lines_by_hand() -> None:
         "indices": jnp.array([[1, 2, 3, 0]], jnp.int32),
         "probabilities": jnp.array([[0.9, 0.5, 0.8, 0.7]], jnp.float32),
     }
-    teacher = taught_by(LineTeacher("t", weight=2.0), lambda weights, image, width: out)
+    teacher = taught_by(LineTeacher("t", weight=2.0), lambda weights, inputs: out)
     logits = RNG.standard_normal((1, 4, 4)).astype(np.float32)
     batch = lines(((1, 3),))
     q = np.asarray(jax.nn.softmax(logits, axis=-1))[0]
@@ -97,7 +97,7 @@ def test_a_teacher_of_maps_by_hand() -> None:
     mask[:, 0] = 0
     batch = {"image": np.zeros((2, 4, 6, 3), np.uint8), "shrink_mask": mask}
     maps = DBMaps(jnp.asarray(q), None, None)
-    teacher = taught_by(MapTeacher("t"), lambda weights, image, size: {"probability": jnp.asarray(p)})
+    teacher = taught_by(MapTeacher("t"), lambda weights, inputs: {"probability": jnp.asarray(p)})
     losses = p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q))
     assert float(teacher.loss(maps, batch)) == pytest.approx(float(losses[:, 1:].mean()), rel=1e-4)
     same = DBMaps(jnp.asarray(p), None, None)
