@@ -104,9 +104,7 @@ def permuted_cross_entropy(
     return (losses * weight).sum() / jnp.maximum(weight.sum(), 1.0)
 
 
-def center_loss(
-    features: jax.Array, classes: jax.Array, centers: jax.Array, weight: jax.Array
-) -> jax.Array:
+def center_loss(features: jax.Array, classes: jax.Array, centers: jax.Array, weight: jax.Array) -> jax.Array:
     """The mean squared distance of features [N, T, C] to the centres of their classes, int [N, T] -> [].
 
     Columns count by `weight` [N, T]. Centres [K, C] have no gradient.

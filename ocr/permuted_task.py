@@ -25,8 +25,8 @@ class PermutedTextRecognition(TextRecognition):
     """What words say, by a model that reads them in any order, such as PARSeq. Inputs and scores as of TextRecognition,
     but every word is stretched to the size of the model, so no column is padding.
 
-    Every step draws orders of reading for the whole batch: from left to right, from right to left, and others, each with
-    its mirror image. The loss is the cross-entropy of each symbol, given those before it in that order.
+    Every step draws orders of reading for the whole batch: from left to right, from right to left, and others, each
+    with its mirror image. The loss is the cross-entropy of each symbol, given those before it in that order.
 
     Attributes:
         permutations: How many orders; even. 2: those two alone.

@@ -93,8 +93,9 @@ def pack_lines(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Crops at one height, aspect kept, side by side in a batch: [N, height, width, 3] uint8 and widths [N] int32.
 
-    Wider lines are squeezed to `width`, with `stretch` all lines are brought to it; what is right of a line is 0. A compiled program normalises the columns below
-    the line's width and makes the others 0, for which no uint8 could stand, hence the widths.
+    Wider lines are squeezed to `width`, with `stretch` all lines are brought to it; what is right of a line is 0. A
+    compiled program normalises the columns below the line's width and makes the others 0, for which no uint8 could
+    stand, hence the widths.
     """
     batch = np.zeros((len(crops), height, width, 3), np.uint8)
     widths = np.array(

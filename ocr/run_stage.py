@@ -62,7 +62,7 @@ def read_run_stage(folder: str, kind: str) -> Stage:
 
 
 def find_run(weights: str) -> Path | None:
-    """The folder of the run that `weights` are of: that folder itself, a checkpoint in it or a file of one; else None."""
+    """The folder of the run that `weights` are of, itself or something in it; else None."""
     path = Path(weights).expanduser()
     for folder in (path, *path.parents) if path.exists() else ():
         if (folder / RUN_CONFIG).is_file() and (folder / CHECKPOINTS).is_dir():

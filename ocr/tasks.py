@@ -463,7 +463,7 @@ class TextRecognition(Task):
         return Losses(total, parts), out
 
     def _outputs(self, model: Any, image: jax.Array, tokens: jax.Array | None) -> Any:
-        """What of the model the loss needs, by the names of LineOutputs; a model that gives logits alone is one, too."""
+        """What the loss needs of the model, by the names of LineOutputs."""
         if self.center is not None or isinstance(self.distill, MutualLines):
             return model.forward_parts(image, tokens)
         if tokens is not None:

@@ -85,7 +85,7 @@ def align_labels(model_labels: Sequence[str], data_labels: Sequence[str]) -> Lab
 
 @dataclass(frozen=True)
 class AlignedPack:
-    """`task.pack_evaluated`, with the arrays of `task.label_arrays` by the alignment; worker processes can be sent it."""
+    """`task.pack_evaluated`, with the arrays of `task.label_arrays` by the alignment; processes can be sent it."""
 
     task: Task
     arrays: tuple[str, ...]

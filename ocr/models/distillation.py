@@ -3,7 +3,7 @@
 Paper: deep mutual learning, https://arxiv.org/abs/1706.00384; as used in PP-OCRv2, https://arxiv.org/abs/2109.03144
 Reference: PaddlePaddle/PaddleOCR ppocr/modeling/architectures/distillation_model.py
 Differs: an exported teacher is no part of the model, see ocr/distill.py. Outside of training the student runs alone.
-Weights: `.pdparams` of upstream's mutual learning by name: `Student.` and `Teacher.`, which is trained as the student is.
+Weights: `.pdparams` of upstream's mutual learning by name: `Student.` and `Teacher.`, which is trained, too.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Distillation(nn.Layer):
     @property
     def pair(self) -> tuple[nn.Layer, nn.Layer]:
         """Both models."""
-        return getattr(self, "Student"), getattr(self, "Teacher")
+        return self.Student, self.Teacher
 
     def forward(self, x: jax.Array) -> Any:
-        return getattr(self, "Student")(x)
+        return self.Student(x)
 
     def read(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The student's reading, see TextRecognizer.read."""
-        return getattr(self, "Student").read(x)
+        return self.Student.read(x)

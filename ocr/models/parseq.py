@@ -62,7 +62,8 @@ SMALL = "parseq_tiny"
 class PARSeqConfig(VariantConfig[Size], table=VARIANTS):
     """`num_classes` counts the end of the text, class 0, and the symbols; the default is parseq_dict.txt's.
 
-    None takes the default's, where no task's dictionary decides. `max_text_length` is the most symbols of a text. `refine` is how often it is read again.
+    None takes the default's, where no task's dictionary decides. `max_text_length` is the most symbols of a text.
+    `refine` is how often it is read again.
     """
 
     variant: str = "parseq_base"

@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
+from framework.config import load
 from framework.core.errors import ConfigError, InputError
+from framework.engine.experiment import bind_experiment
+from framework.io.checkpoint import find_checkpoint, load_checkpoint
 from framework.vision import image
 from framework.workflow.artifact_scores import evaluate_artifact
+from framework.workflow.domain import find_config
 from framework.workflow.export import write_artifact
 from framework.workflow.train import evaluate_classes, train
 from ocr import predictor
@@ -127,6 +131,59 @@ def test_a_trained_pair_is_a_reader(root: Path, runs: dict[str, Path]) -> None:
         predictor("pp_ocrv6_small", overrides=[f"pipeline.detector={root.as_posix()}"])
 
 
+def test_the_weights_of_a_run_bring_their_dictionary(root: Path, runs: dict[str, Path]) -> None:
+    run = runs["recognizer"].as_posix()
+    small = "pipeline.recognizer.model={type: TextRecognizer, variant: PP-OCRv6_tiny_rec, deploy: true}"
+    for weights in (run, next((runs["recognizer"] / "checkpoints").glob("step_*")).as_posix()):
+        settings = (small, f"pipeline.recognizer.weights={weights}", "pipeline.orientation=null")
+        stages = bind_experiment(load(find_config("pp_ocrv6_small", "ocr"), settings)).pipeline.stages()
+        assert stages["recognizer"].config["characters"] == list("0123456789.")
+        assert stages["recognizer"].model.num_classes == 13
+    read = predictor("pp_ocrv6_small", overrides=list(settings))
+    assert isinstance(read(root / "0.png"), Document)
+    wrong = f"pipeline.recognizer.weights={runs['detector'].as_posix()}"
+    with pytest.raises(ConfigError, match=r"this run trained no recogniser\n(.*\n)*.*TextDetection"):
+        predictor("pp_ocrv6_small", overrides=[small, wrong])
+
+
+@pytest.mark.parametrize("name", ["recognizer", "detector"])
+def test_a_student_learns_from_an_artifact(
+    name: str, root: Path, runs: dict[str, Path], tmp_path: Path
+) -> None:
+    """The teacher is in the step and in no checkpoint; only the student's parameters change."""
+    artifact = write_artifact(runs[name] / "config.yml", tmp_path / "teacher")
+    kind = {"recognizer": "LineTeacher", "detector": "MapTeacher"}[name]
+    distill = f"task.distill={{type: {kind}, model: {artifact.as_posix()}}}"
+    # Training lines have 40 columns whatever their width: teacher and student agree at 320.
+    wide = (
+        "data.train.transforms=[{type: ResizeLine, max_width: 320, pad: true}]",
+        "data.train.buckets=null",
+    )
+    settings = (distill, *(wide if name == "recognizer" else ()), "data.eval=null")
+    train(root / f"{name}.yml", settings, tmp_path / "run")
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    taught = [row["teacher"] for row in map(json.loads, lines) if "teacher" in row]
+    assert len(taught) == 6 and all(value > 0 for value in taught)
+    saved = [set(load_checkpoint(find_checkpoint(run)).model) for run in (tmp_path / "run", runs[name])]
+    assert saved[0] == saved[1]
+
+
+@pytest.mark.slow
+def test_two_students_train_and_one_is_exported(root: Path, tmp_path: Path) -> None:
+    student = "{type: TextRecognizer, variant: PP-OCRv6_tiny_rec}"
+    settings = (
+        f"model={{_inherited_: false, type: Distillation, student: {student}}}",
+        "task.distill={type: MutualLines}",
+    )
+    train(root / "recognizer.yml", settings, tmp_path / "run")
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    assert all(row["mutual"] > 0 for row in map(json.loads, lines) if "mutual" in row)
+    artifact = write_artifact(tmp_path / "run" / "config.yml", tmp_path / "artifact")
+    config = tmp_path / "run" / "config.yml"
+    from_weights, from_artifact = (predictor(model)(root / "0_0.png") for model in (config, artifact))
+    assert [page.lines for page in from_weights.pages] == [page.lines for page in from_artifact.pages]
+
+
 def test_characters_outside_of_the_dictionary_are_told_before_training(root: Path, tmp_path: Path) -> None:
     few = "task.characters={symbols: '012345678.'}"
     with pytest.raises(InputError, match=r"(?s)lines\.txt:\d+: \d+ of 16 texts.*'9'.*task\.unknown"):
@@ -134,8 +191,6 @@ def test_characters_outside_of_the_dictionary_are_told_before_training(root: Pat
 
 
 def test_a_new_dictionary_keeps_the_known_rows(root: Path, runs: dict[str, Path], tmp_path: Path) -> None:
-    from framework.config import load
-    from framework.engine.experiment import bind_experiment
     from framework.workflow.train import make_trainer
 
     more = (

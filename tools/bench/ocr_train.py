@@ -98,12 +98,15 @@ def paddle(model, checkout):
     sys.path.insert(0, checkout)
     import paddle
     import yaml
-    from ppocr.losses import build_loss
+    from ppocr.losses import build_loss, rec_multi_loss
+    from ppocr.losses.rec_ctc_loss import CTCLoss
+    from ppocr.losses.rec_nrtr_loss import NRTRLoss
     from ppocr.modeling.architectures import build_model
     from ppocr.modeling.heads import rec_multi_head
     from ppocr.modeling.heads.rec_ctc_head import CTCHead
 
-    rec_multi_head.CTCHead = CTCHead  # a checkout may have lost this import
+    # A checkout may have lost these imports.
+    rec_multi_head.CTCHead, rec_multi_loss.CTCLoss, rec_multi_loss.NRTRLoss = CTCHead, CTCLoss, NRTRLoss
     paddle.set_device("cpu")
     path = Path(checkout) / "configs" / model / "PP-OCRv6" / f"PP-OCRv6_small_{model}.yml"
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -166,8 +169,14 @@ def compare(model, args):
         workers[peer] = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
         )
-        ready = json.loads(workers[peer].stdout.readline())
-        print(f"{model} {peer}: {ready['params']:,} parameters, first step {ready['first']:.1f} s, {ready['loss']:.3f}")
+        line = workers[peer].stdout.readline()
+        if not line:
+            print(f"  {model} {peer} ended with {workers.pop(peer).wait()}")
+            continue
+        ready = json.loads(line)
+        print(
+            f"{model} {peer}: {ready['params']:,} parameters, first step {ready['first']:.1f} s, {ready['loss']:.3f}"
+        )
         steps[peer] = []
     for number in range(args.rounds + 1):
         for peer, process in workers.items():
@@ -185,7 +194,9 @@ def compare(model, args):
         if peer == "paddle":
             ratio = f"  oar takes {found['oar']['wall'] / took['wall']:.2f}x by wall, "
             ratio += f"{found['oar']['cpu'] / took['cpu']:.2f}x by cpu"
-        print(f"  {model} {peer:<7} wall {took['wall'] * 1e3:6.0f} ms  cpu {took['cpu'] * 1e3:6.0f} ms{ratio}")
+        print(
+            f"  {model} {peer:<7} wall {took['wall'] * 1e3:6.0f} ms  cpu {took['cpu'] * 1e3:6.0f} ms{ratio}"
+        )
 
 
 def memory(steps):
@@ -200,7 +211,7 @@ def memory(steps):
             self.sizes = []
 
         def on_step(self, trainer, step):
-            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
             self.sizes.append(pages * os.sysconf("SC_PAGE_SIZE") / 2**20)
 
     base = Path(__file__).resolve().parents[2] / "configs" / "_base_" / "text_recognition.yml"
@@ -230,7 +241,9 @@ train: {{epochs: null, iters: {steps}, log_every: {max(steps // 5, 1)}, save_eve
         make_trainer(bind_experiment(load(config)), None, callbacks=[watch]).fit()
     part = min(100, steps // 2)
     for name, sizes in (("first", watch.sizes[:part]), ("last", watch.sizes[-part:])):
-        print(f"{name} {part} steps: {sizes[0]:.0f} to {sizes[-1]:.0f} MB, median {statistics.median(sizes):.0f}")
+        print(
+            f"{name} {part} steps: {sizes[0]:.0f} to {sizes[-1]:.0f} MB, median {statistics.median(sizes):.0f}"
+        )
     every = max(steps // 10, 1)
     print("MB at every tenth:", " ".join(f"{size:.0f}" for size in watch.sizes[::every]))
 

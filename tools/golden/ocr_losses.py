@@ -23,7 +23,9 @@ def main(root: Path) -> None:
     rng = np.random.default_rng(0)
     found: dict[str, np.ndarray] = {}
 
-    tokens = np.array([[START, 3, 4, 0, PADDING, PADDING], [START, 1, 8, 8, 2, 0], [START, 5, 0, *[PADDING] * 3]])
+    tokens = np.array(
+        [[START, 3, 4, 0, PADDING, PADDING], [START, 1, 8, 8, 2, 0], [START, 5, 0, *[PADDING] * 3]]
+    )
     logits = rng.standard_normal((4, 3, 5, CLASSES)).astype(np.float32) * 2
     flat = [paddle.to_tensor(one.reshape(-1, CLASSES)) for one in logits]
     largest = paddle.max

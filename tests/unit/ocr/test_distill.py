@@ -149,7 +149,9 @@ def test_two_students_learn_from_each_other() -> None:
     batch = jax.tree.map(jnp.asarray, lines())
     found = task.loss(model, batch)
     own = [float(recognition().loss(one, batch).total) for one in model.pair]
-    assert float(found.parts["ctc"]) == pytest.approx(own[0]) and float(found.parts["second"]) == pytest.approx(own[1])
+    assert float(found.parts["ctc"]) == pytest.approx(own[0]) and float(
+        found.parts["second"]
+    ) == pytest.approx(own[1])
     assert float(found.parts["mutual"]) > 0  # drawn apart
     assert float(found.total) == pytest.approx(sum(own) + float(found.parts["mutual"]), rel=1e-5)
     _, grads = nn.value_and_grad(model, lambda m: task.loss(m, batch).parts["mutual"])()
@@ -159,7 +161,9 @@ def test_two_students_learn_from_each_other() -> None:
 
 
 def test_mutual_learning_takes_two_models() -> None:
-    with pytest.raises(ConfigError, match=r"takes two models\n(.*\n)*.*received: model Line\n.*type: Distillation"):
+    with pytest.raises(
+        ConfigError, match=r"takes two models\n(.*\n)*.*received: model Line\n.*type: Distillation"
+    ):
         valid_pair(Line())
 
 
