@@ -271,7 +271,7 @@ class TextRecognition(Task):
         guide_weight: Share of the loss of the guiding decoder, of models with `guided: true`.
         label_smoothing: Of that decoder.
         pretrained_characters: The dictionary of the weights of `pretrained`, where it is another one: the head's rows
-            of the symbols that both have are copied, the others begin anew.
+            of the symbols that both have are copied, the others begin as the mean of all.
         center: The centre loss on the features of the CTC head, besides.
         distill: What the model learns from another one besides, see ocr/distill.py.
     """
@@ -420,6 +420,8 @@ class TextRecognition(Task):
             if value.shape[axis] != new.num_classes:  # of the guiding decoder, whose own tokens come first
                 shift = _END
                 fresh[: shift + 1] = old_rows[: shift + 1]
+            # A new symbol begins as the mean of all: with values of its own it would win against known ones.
+            fresh[shift + 1 :] = old_rows[shift + 1 :].mean(axis=0)
             fresh[to + shift] = old_rows[source + shift]
         return own
 
