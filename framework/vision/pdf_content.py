@@ -222,6 +222,7 @@ def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageTex
     good = np.isfinite(boxes).all(1) & np.isfinite(cells).all(1) & np.isfinite(origins).all(1)
     good &= (np.abs(boxes) < 1e6).all(1) & (np.abs(origins) < 1e6).all(1) & (np.abs(cells) < 1e6).all(1)
     at = np.flatnonzero(good)
+    boxes, cells, origins = map(_split_ligatures(boxes, cells, origins), (boxes, cells, origins))
     return PageText(
         tuple(text[i] for i in at),
         apply_boxes(to_pixels, boxes[at]),
@@ -233,6 +234,28 @@ def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageTex
         np.array(generated, bool)[at],
         np.array(hyphen, bool)[at],
     )
+
+
+def _split_ligatures(boxes: np.ndarray, cells: np.ndarray, origins: np.ndarray) -> Any:
+    """PDFium gives every letter of a ligature the whole glyph's box: a function that gives each its share."""
+    same = (cells[1:] == cells[:-1]).all(1) & (boxes[1:] == boxes[:-1]).all(1) & (origins[1:] == origins[:-1]).all(1)
+    starts = np.flatnonzero(np.concatenate([[True], ~same])) if len(cells) else np.zeros(0, int)
+    lengths = np.diff(np.append(starts, len(cells)))
+    many = [(s, n) for s, n in zip(starts.tolist(), lengths.tolist(), strict=True) if 1 < n <= 4]
+
+    def split(array: np.ndarray) -> np.ndarray:
+        array = array.copy()
+        for start, length in many:
+            if array.shape[1] == 2:
+                array[start : start + length, 0] += np.arange(length) * (
+                    (cells[start, 2] - cells[start, 0]) / length
+                )
+            else:
+                edges = np.linspace(array[start, 0], array[start, 2], length + 1)
+                array[start : start + length, 0], array[start : start + length, 2] = edges[:-1], edges[1:]
+        return array
+
+    return split
 
 
 def _style(raw: Any, handle: Any, index: int, pointer: Any, to_pixels: Matrix) -> TextStyle:
