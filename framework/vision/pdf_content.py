@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-Matrix = tuple[float, float, float, float, float, float]  # x' = a x + c y + e, y' = b x + d y + f (ISO 32000-1, 8.3.3)
+Matrix = tuple[
+    float, float, float, float, float, float
+]  # x' = a x + c y + e, y' = b x + d y + f (ISO 32000-1, 8.3.3)
 Color = tuple[int, int, int, int]  # RGBA
 
 MAX_CHARS = 200_000  # of a page; a page of small print has 15,000
@@ -197,7 +199,10 @@ def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageTex
             continue
         get_loose(handle, i, rect_type.from_address(loose_at + 16 * i))
         get_origin(
-            handle, i, double_type.from_address(origin_at + 16 * i), double_type.from_address(origin_at + 16 * i + 8)
+            handle,
+            i,
+            double_type.from_address(origin_at + 16 * i),
+            double_type.from_address(origin_at + 16 * i + 8),
         )
         pointer = get_object(handle, i)
         key = ctypes.cast(pointer, ctypes.c_void_p).value
@@ -238,7 +243,11 @@ def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageTex
 
 def _split_ligatures(boxes: np.ndarray, cells: np.ndarray, origins: np.ndarray) -> Any:
     """PDFium gives every letter of a ligature the whole glyph's box: a function that gives each its share."""
-    same = (cells[1:] == cells[:-1]).all(1) & (boxes[1:] == boxes[:-1]).all(1) & (origins[1:] == origins[:-1]).all(1)
+    same = (
+        (cells[1:] == cells[:-1]).all(1)
+        & (boxes[1:] == boxes[:-1]).all(1)
+        & (origins[1:] == origins[:-1]).all(1)
+    )
     starts = np.flatnonzero(np.concatenate([[True], ~same])) if len(cells) else np.zeros(0, int)
     lengths = np.diff(np.append(starts, len(cells)))
     many = [(s, n) for s, n in zip(starts.tolist(), lengths.tolist(), strict=True) if 1 < n <= 4]

@@ -149,7 +149,10 @@ def _character(value: str) -> str:
         return _PRIVATE[ord(value)]
     if "\ufb00" <= value <= "\ufb06":  # Latin ligatures
         return unicodedata.normalize("NFKC", value)
-    if value in "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000\u200b\ufeff":
+    if (
+        value
+        in "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u3000\u200b\ufeff"
+    ):
         return " "
     return value
 
@@ -202,7 +205,9 @@ def _lines_at(
     found = []
     for run in _join(runs):
         order = sorted(run.at, key=lambda i: (left[i], i))
-        found.append(_line(text, codes, members, order, (left, right, top, bottom), size, (along, across), angle))
+        found.append(
+            _line(text, codes, members, order, (left, right, top, bottom), size, (along, across), angle)
+        )
     return found
 
 
@@ -251,14 +256,14 @@ def _belongs(first: _Run, second: _Run) -> bool:
     big, small = max(first.size, second.size), min(first.size, second.size)
     rise = abs(first.base - second.base)
     inner, outer = (first, second) if first.size <= second.size else (second, first)
-    if small < 0.85 * big and rise < 0.6 * big and outer.left <= inner.left and inner.right <= outer.right:
+    if small < 0.93 * big and rise < 0.6 * big and outer.left <= inner.left and inner.right <= outer.right:
         return True  # a superscript in the gap that it fills
-    if gap < -0.5 * big and not (gap > -1.5 * big and small < 0.85 * big):
+    if gap < -0.5 * big and not (gap > -1.5 * big and small < 0.93 * big):
         return False
     neighbours = min(abs(left.last - right.at[0]), abs(right.last - left.at[0])) <= 1
     if rise < 0.15 * big:
         return gap < (RUN_GAP if neighbours else LEVEL_GAP) * big
-    return small < 0.85 * big and rise < 0.6 * big and gap < 0.35 * big
+    return small < 0.93 * big and rise < 0.6 * big and gap < 0.35 * big
 
 
 def _line(
@@ -396,12 +401,16 @@ def is_usable(layer: TextLayer, page: PageContent, rule: TextLayerRule | None = 
             continue
         spans = [(b[1], b[3]) for b in boxes if _area(_cut(b, image)) > 0.5 * max(_area(b), 1e-6)]
         if _covered(spans) < rule.min_cover * (image[3] - image[1]):
-            return Usable(False, f"an image covers {_area(image) / area:.0%} of the page with hardly any text on it")
+            return Usable(
+                False, f"an image covers {_area(image) / area:.0%} of the page with hardly any text on it"
+            )
     if layer.chars < rule.min_chars:
         if sum(map(_area, images)) > 0.05 * area:
             return Usable(False, f"only {layer.chars} characters beside images")
         if curves > 20 + 5 * layer.chars:
-            return Usable(False, f"only {layer.chars} characters beside drawings that may be text as outlines")
+            return Usable(
+                False, f"only {layer.chars} characters beside drawings that may be text as outlines"
+            )
     return Usable(True, f"{layer.chars} characters with a Unicode map")
 
 
