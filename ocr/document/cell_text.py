@@ -76,7 +76,7 @@ def cell_text(lines: Sequence[Line], width: float | None = None) -> tuple[str, t
     """What the lines of a cell say and the lines in order.
 
     A line end is taken as the author's where the next line's first word would have fitted in the `width` pixels of the
-    cell's text; None joins all with spaces. A hyphen at a line's end stays: whether it belongs to the word is not known.
+    cell's text; None joins all with spaces. A hyphen at a line's end stays: it may belong to the word.
     """
     rows = rows_of(lines)
     text = ""

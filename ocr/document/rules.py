@@ -49,9 +49,10 @@ def rules_of_page(page: PageContent) -> Rules:
                     level.append(np.array([(box[1] + box[3]) / 2, box[0], box[2]]))
                 else:
                     upright.append(np.array([(box[0] + box[2]) / 2, box[1], box[3]]))
-            elif min(width, height) > THIN * unit and width * height < 0.7 * page.width * page.height:
-                if min(path.fill[:3]) < 252:
-                    fills.append((tuple(map(float, box)), path.fill))  # type: ignore[arg-type]
+                continue
+            small = width * height < 0.7 * page.width * page.height
+            if small and min(width, height) > THIN * unit and min(path.fill[:3]) < 252:
+                fills.append((tuple(map(float, box)), path.fill))  # type: ignore[arg-type]
     return Rules(_stack(level), _stack(upright), tuple(fills), unit)
 
 
