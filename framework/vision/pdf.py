@@ -12,6 +12,7 @@ import numpy as np
 
 from framework.core.errors import InputError, MissingExtraError
 from framework.vision.image import MAX_PIXELS, read_bytes
+from framework.vision.pdf_content import PageContent, read_content
 
 if TYPE_CHECKING:
     import pypdfium2
@@ -37,6 +38,7 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
         *,
         dpi: float = 200.0,
         max_pixels: int = MAX_PIXELS,
+        password: str | None = None,
     ) -> None:
         try:
             import pypdfium2
@@ -48,10 +50,11 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
             )
         self._document: pypdfium2.PdfDocument | None = None
         self.dpi, self._max_pixels = dpi, max_pixels
+        self._has_password = bool(password)
         data, self._where = read_bytes(source, "PDF")
         with _PDFIUM:
             try:
-                document = pypdfium2.PdfDocument(data)
+                document = pypdfium2.PdfDocument(data, password=password)
                 self._count = len(document)
             except pypdfium2.PdfiumError as error:
                 raise self._unreadable(error) from error
@@ -67,10 +70,10 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
     def _unreadable(self, error: Exception) -> InputError:
         if "password" in str(error).lower():
             return InputError(
-                "the PDF is encrypted",
+                "the password is wrong" if self._has_password else "the PDF is encrypted",
                 where=self._where,
                 received=error,
-                fix="save a copy without a password",
+                fix="pass the document's password: PdfReader(path, password=...), or save a copy without one",
             )
         return InputError(
             "this is no PDF that can be read",
@@ -112,6 +115,22 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
                 return np.array(bitmap.to_numpy()[:, :, :3], order="C")
             finally:
                 bitmap.close()
+
+    def content(self, index: int) -> PageContent:
+        """Characters, drawn paths and image boxes of page `index`, in pixels of `self[index]`; nothing is rendered.
+
+        Raises: IndexError: there is no such page. InputError: the page is damaged, or has no size.
+        """
+        with self._page(index) as page:
+            width, height = page.get_size()
+            if not (0 < width < 1e6 and 0 < height < 1e6):
+                raise InputError(
+                    "the page has no size that can be used",
+                    where=f"{self._where}, page {index}",
+                    received=f"{width:g}x{height:g} points",
+                    fix="print the document to a new PDF",
+                )
+            return read_content(page, self.dpi)
 
     def page_size_hw(self, index: int) -> tuple[float, float]:
         """(height, width) of page `index` in points of 1/72 inch, as it is turned."""

@@ -1,0 +1,1 @@
+"""Documents: what a page says by its text layer, its ruling lines and the places of its words."""
