@@ -5,6 +5,12 @@ from ocr import predictor
 read = predictor("pp_ocrv6_small")
 doc = read("scan.jpg")
 print(doc.text)
+
+And from PDFs and scans to headings, paragraphs and tables:
+
+import ocr
+
+print(ocr.document("paper.pdf").to_markdown())
 """
 
 from typing import TYPE_CHECKING, Any
@@ -17,12 +23,16 @@ if TYPE_CHECKING:
     from ocr.results import Line as Line
     from ocr.results import Page as Page
     from ocr.results import Word as Word
+    from ocr.structure.reader import DocumentReader as DocumentReader
+    from ocr.structure.reader import document as document
 
     predictor: Callable[..., OCRPredictor]
 
 _WHERE = {
     "predictor": "ocr.domain",
     "OCRPredictor": "ocr.ocr_predictor",
+    "document": "ocr.structure.reader",
+    "DocumentReader": "ocr.structure.reader",
     **dict.fromkeys(("Document", "Page", "Line", "Word"), "ocr.results"),
 }
 

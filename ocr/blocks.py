@@ -224,7 +224,7 @@ class Block:
         content: What a table, formula or figure holds besides text.
         children: Captions and notes that belong to it.
         polygon: Its outline where that is no upright box.
-        continued: That it goes on from the last block of the page before (a paragraph or a table over a page break).
+        continued: That it goes on from the block that is read before it, over a break of the column or the page.
     """
 
     label: str

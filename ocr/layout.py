@@ -15,6 +15,7 @@ crosses the strip cuts the columns into bands, which are read from top to bottom
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -93,6 +94,11 @@ def words_from_chars(chars: Sequence[Char]) -> tuple[Word, ...]:
         )
         for run in runs
     )
+
+
+def is_unspaced(char: str) -> bool:
+    """Whether the script of `char` writes no spaces between words: Chinese and Japanese, not Korean."""
+    return unicodedata.east_asian_width(char) in "WF" and not unicodedata.name(char, "").startswith("HANGUL")
 
 
 def spaced_words(line: Line) -> Iterator[tuple[Word, bool]]:

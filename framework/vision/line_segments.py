@@ -34,7 +34,10 @@ def find_ruling_lines(
 
 
 def _lines(dark: np.ndarray, min_length: int, max_thickness: int) -> np.ndarray:
-    bridged = cv2.morphologyEx(dark, cv2.MORPH_CLOSE, np.ones((1, 5), np.uint8))
+    # Runs first, then gaps between them: closing the gaps of the image itself makes lines of rows of letters.
+    run = max(min_length // 3, 2)
+    runs = cv2.morphologyEx(dark, cv2.MORPH_OPEN, np.ones((1, run), np.uint8))
+    bridged = cv2.morphologyEx(runs, cv2.MORPH_CLOSE, np.ones((1, 5), np.uint8))
     opened = cv2.morphologyEx(bridged, cv2.MORPH_OPEN, np.ones((1, max(min_length, 2)), np.uint8))
     count, _, stats, _ = cv2.connectedComponentsWithStats(opened, connectivity=8)
     lines = []

@@ -17,7 +17,6 @@ What is done, and what is not:
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,7 +25,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ocr.layout import reading_regions, upright_boxes
+from ocr.exporters.block_markdown import pages_to_markdown
+from ocr.layout import is_unspaced, reading_regions, upright_boxes
 
 if TYPE_CHECKING:
     from ocr.results import Document, Page
@@ -54,7 +54,10 @@ class _Row:
 
 
 def to_markdown(document: Document) -> str:
-    """The document as Markdown, its pages apart by thematic breaks. Pages without text are left out."""
+    """The document as Markdown. Pages with blocks follow one another, others stand apart by thematic breaks."""
+    if any(page.blocks for page in document.pages):
+        text = pages_to_markdown(document.pages, _escape_lines)
+        return text + "\n" if text else ""
     pages = [text for page in document.pages if (text := page_to_markdown(page))]
     return "\n\n---\n\n".join(pages) + "\n" if pages else ""
 
@@ -141,7 +144,7 @@ def _heading_level(group: Sequence[_Row], usual: float) -> int:
 def _join_rows(group: Sequence[_Row], left: float, right: float) -> str:
     text = group[0].text
     for before, row in pairwise(group):
-        first_word = 1 if _is_unspaced(row.text[0]) else len(row.text.split(maxsplit=1)[0])
+        first_word = 1 if is_unspaced(row.text[0]) else len(row.text.split(maxsplit=1)[0])
         needed = (row.right - row.left) * first_word / len(row.text)
         room = right - before.right
         if before.left - left > INDENT[1] * before.height:  # centred or set to the right
@@ -152,13 +155,8 @@ def _join_rows(group: Sequence[_Row], left: float, right: float) -> str:
         elif hyphen:
             text = text[:-1] + row.text
         else:
-            text += ("" if _is_unspaced(text[-1]) and _is_unspaced(row.text[0]) else " ") + row.text
+            text += ("" if is_unspaced(text[-1]) and is_unspaced(row.text[0]) else " ") + row.text
     return text
-
-
-def _is_unspaced(char: str) -> bool:
-    """Whether the script of `char` writes no spaces between words: Chinese and Japanese, not Korean."""
-    return unicodedata.east_asian_width(char) in "WF" and not unicodedata.name(char, "").startswith("HANGUL")
 
 
 def _escape(text: str) -> str:
@@ -166,6 +164,10 @@ def _escape(text: str) -> str:
     text = re.sub(r"[\\`*\[\]<|~]", r"\\\g<0>", text)
     text = re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", text)  # within a word it is no markup
     return re.sub(r"&(?=#?\w+;)", r"\\&", text)
+
+
+def _escape_lines(text: str) -> str:
+    return "\n".join(_escape_start(_escape(line)) for line in text.split("\n"))
 
 
 def _escape_start(line: str) -> str:

@@ -27,12 +27,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-WORDS = """time year people way day man thing woman life child world school state family student group country problem
-hand part place case week company system program question work government number night point home water room mother
-area money story fact month lot right study book eye job word business issue side kind head house service friend""".split()
+WORDS = """
+time year people way day man thing woman life child world school state family student group country problem
+hand part place case week company system program question work government number night point home water room
+mother area money story fact month lot right study book eye job word business issue side kind head house
+service friend
+""".split()  # noqa: SIM905
 
-CSS = """@page{size:A4;margin:2cm}body{font:10pt %(font)s;text-align:%(align)s}table{border-collapse:collapse;margin:1em 0;
-%(table)s}td,th{padding:%(pad)s;text-align:left;vertical-align:top;%(cell)s}th{font-weight:%(weight)s}.n{text-align:right}
+CSS = """@page{size:A4;margin:2cm}body{font:10pt %(font)s;text-align:%(align)s}
+table{border-collapse:collapse;margin:1em 0;%(table)s}
+td,th{padding:%(pad)s;text-align:left;vertical-align:top;%(cell)s}th{font-weight:%(weight)s}.n{text-align:right}
 tr.h th{%(head)s}thead{display:table-row-group}%(more)s"""
 
 
@@ -198,10 +202,10 @@ Reader = Callable[[bytes], tuple[str | None, Sequence[str]]]
 
 def ours(pdf: bytes) -> tuple[str | None, Sequence[str]]:
     from framework.vision.pdf import PdfReader
-    from ocr.document.ruled_tables import find_ruled_tables
-    from ocr.document.rules import rules_of_page
-    from ocr.document.text_layer import is_usable, read_text_layer
-    from ocr.document.text_tables import find_text_tables
+    from ocr.structure.ruled_tables import find_ruled_tables
+    from ocr.structure.rules import rules_of_page
+    from ocr.structure.text_layer import is_usable, read_text_layer
+    from ocr.structure.text_tables import find_text_tables
 
     with PdfReader(pdf, dpi=144) as pages:
         page = pages.content(0)
@@ -292,7 +296,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 )
         every = [score for values in scores.values() for score in values]
         print(
-            f"{name}: TEDS {statistics.mean(every):.4f} over {len(every)} tables, with head {statistics.mean(heads):.4f}"
+            f"{name}: TEDS {statistics.mean(every):.4f} over {len(every)} tables, "
+            f"with head {statistics.mean(heads):.4f}"
         )
         print("   " + ", ".join(f"{kind} {statistics.mean(values):.4f}" for kind, values in scores.items()))
         shown = f"{statistics.mean(distances):.4f}" if distances else "none"

@@ -1,8 +1,8 @@
 """The reading order of the blocks of a page: a recursive XY-cut that keeps columns whole.
 
 Blocks are cut at white stripes from top to bottom into columns where one goes through all of them. Else they are cut at
-white stripes from left to right into bands, and bands that follow one another and share a stripe between columns are put
-together again, so that a column is read to its end before the next one begins and only what spans the columns (a title,
+white stripes from left to right into bands, and bands that follow one another and share a stripe between columns are
+put together again. So a column is read to its end before the next one begins, and only what spans the columns (a title,
 a wide figure) ends them. Blocks that no stripe parts are ordered by precedence: above what is below them, and left of
 what stands beside them.
 

@@ -14,10 +14,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ocr.blocks import Block, Box, Cell, Table
-from ocr.document.cell_text import cell_text, count_header_rows, is_number, part_of_line, rows_of, split_lines
-from ocr.document.rules import Rules, merge_lines
-from ocr.document.text_layer import LineStyle, line_box
 from ocr.lines import Line
+from ocr.structure.cell_text import (
+    cell_text,
+    count_header_rows,
+    is_number,
+    part_of_line,
+    rows_of,
+    split_lines,
+)
+from ocr.structure.rules import Rules, merge_lines
+from ocr.structure.text_layer import LineStyle, line_box
 
 WORD_JOIN = 0.5  # of the text height: closer words are one piece of a cell
 STRIPE = 0.6  # of the text height: the least white between columns
@@ -416,4 +423,5 @@ def _looks_like_table(
         values = [float(text) for text in by_column[1] if text.isdigit()]
         ascending = len(values) > 2 and values == sorted(values) and len(values) >= 0.8 * len(by_column[1])
         return numeric[1] and not ascending and len(rows) >= 4
-    return any(numeric[1:]) or (len(rows) >= 4 and len(pieces) >= 0.85 * len(rows) * columns and words <= 2.5)
+    regular = len(rows) >= 4 and len(pieces) >= 0.85 * len(rows) * columns
+    return any(numeric[1:]) or (regular and bool(words <= 2.5))

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ocr.blocks import Box, Cell
-from ocr.document.text_layer import line_box
 from ocr.lines import Line, Word
+from ocr.structure.text_layer import line_box
 
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _NUMBER = re.compile(r"[\d.,%+\-−–()€$£¥±×/: ]*\d[\d.,%+\-−–()€$£¥±×/: eE]*[A-Za-z%]{0,3}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ocr.document.order import order_boxes
+from ocr.structure.order import order_boxes
 
 # Boxes are named in the order in which they are to be read.
 TITLE = (10, 0, 190, 10)
@@ -68,7 +68,11 @@ def test_blocks_that_no_cut_parts():
 
 
 def test_from_right_to_left():
-    assert order_boxes([(0, 0, 40, 50), (50, 0, 90, 20), (50, 30, 90, 50)], right_to_left=True).tolist() == [1, 2, 0]
+    assert order_boxes([(0, 0, 40, 50), (50, 0, 90, 20), (50, 30, 90, 50)], right_to_left=True).tolist() == [
+        1,
+        2,
+        0,
+    ]
 
 
 def test_none_and_one():

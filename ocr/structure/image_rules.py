@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from framework.vision.line_segments import find_ruling_lines
-from ocr.document.rules import Rules
+from ocr.structure.rules import Rules
 
-MIN_LENGTH = 14.0  # points: longer than strokes of letters
+MIN_LENGTH = (
+    30.0  # points: longer than strokes of letters and the serifs of words, shorter than two rows of a table
+)
 MAX_THICKNESS = 3.0  # points
 
 
@@ -17,8 +19,8 @@ def rules_of_image(image: np.ndarray, *, dpi: float | None = None) -> Rules:
     Args:
         dpi: Its resolution; without it the image is taken as a page of A4 or Letter (11.5 inches on the long side).
     """
-    dpi = dpi if dpi is not None else max(image.shape[:2]) / 11.5
-    unit = max(dpi / 72.0, 0.5)
+    resolution = max(image.shape[:2]) / 11.5 if dpi is None else dpi
+    unit = max(resolution / 72.0, 0.5)
     level, upright = find_ruling_lines(
         image, min_length=max(8, round(MIN_LENGTH * unit)), max_thickness=max(2, round(MAX_THICKNESS * unit))
     )

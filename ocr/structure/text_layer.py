@@ -307,7 +307,7 @@ def _line(
     for word in words:
         chars = tuple(
             Char(
-                codes[members[i]],
+                codes[int(members[i])],
                 1.0,
                 polygon(lists[0][i], lists[1][i], max(lists[2][i], lists[0][i]), lists[3][i]),
             )

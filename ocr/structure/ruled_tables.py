@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 
 from ocr.blocks import Block, Box, Cell, Table
-from ocr.document.cell_text import cell_text, centre, count_header_rows, split_lines
-from ocr.document.rules import Rules, merge_lines
-from ocr.document.text_layer import LineStyle, line_box
 from ocr.lines import Line
+from ocr.structure.cell_text import cell_text, centre, count_header_rows, split_lines
+from ocr.structure.rules import Rules, merge_lines
+from ocr.structure.text_layer import LineStyle, line_box
 
 NEAR = 3.0  # points: lines closer than this are one (double borders, borders of neighbouring cells)
 GAP = 4.0  # points: gaps in a line (dots, dashes, crossings left free)

@@ -1,0 +1,241 @@
+"""Documents from PDFs: text layer, tables, headings, order, what goes on over breaks, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ocr
+from framework.core.errors import InputError
+from framework.vision.pdf import PdfReader
+from ocr.blocks import Cell, Table
+from ocr.exporters.block_markdown import join_tables
+from ocr.results import Document
+from ocr.structure.image_rules import rules_of_image
+from ocr.structure.paragraphs import heading_depth, join_rows
+from ocr.structure.reader import DocumentReader, parse_pages
+from ocr.structure.ruled_tables import find_ruled_tables
+from ocr.structure.rules import rules_of_page
+from ocr.structure.text_layer import is_usable, read_text_layer
+from tests.unit.ocr.structure.pdf_pages import HEIGHT, WIDTH, PdfPage, make_pdf
+
+
+def no_ocr():
+    raise AssertionError("a page with a text layer was read by OCR")
+
+
+READ = DocumentReader(no_ocr, dpi=72.0)
+
+
+def paragraph(page: PdfPage, x: float, y: float, *rows: str) -> PdfPage:
+    for number, row in enumerate(rows):
+        page.text(x, y + 12 * number, row)
+    return page
+
+
+def grid(page: PdfPage, xs: list[float], ys: list[float]) -> PdfPage:
+    for x in xs:
+        page.line(x, ys[0], x, ys[-1])
+    for y in ys:
+        page.line(xs[0], y, xs[-1], y)
+    return page
+
+
+LEFT = (
+    "The left column begins with words",
+    "and goes on in a second row, then",
+    "ends with a third row that is cut",
+)
+RIGHT = (
+    "off here, in the right column, which",
+    "is as long as the left one of them",
+    "and ends the sentence with a stop.",
+)
+
+
+def two_columns() -> PdfPage:
+    page = PdfPage().text(80, 40, "A title over both", 20, "Bold").text(30, 70, "1 Introduction", 13, "Bold")
+    return paragraph(paragraph(page, 30, 90, *LEFT), 220, 90, *RIGHT)
+
+
+def test_columns_headings_and_what_goes_on():
+    found = READ(make_pdf(two_columns()))
+    blocks = found.pages[0].blocks
+    assert [(b.label, b.level, b.continued) for b in blocks] == [
+        ("doc_title", 1, False),
+        ("paragraph_title", 2, False),
+        ("text", 0, False),
+        ("text", 0, True),
+    ]
+    assert found.to_markdown() == (
+        "# A title over both\n\n## 1 Introduction\n\n" + " ".join((*LEFT, *RIGHT)) + "\n"
+    )
+    page = found.pages[0]
+    assert (page.text_from, page.width, page.height) == ("text-layer", WIDTH, HEIGHT)
+    assert page.to_points == pytest.approx((1, 0, 0, -1, 0, HEIGHT))
+    assert Document.from_dict(found.to_dict()).to_dict() == found.to_dict()
+
+
+def test_lines_stand_where_the_page_draws_them():
+    line = READ(make_pdf(PdfPage().text(50, 100, "Word and word"))).pages[0].lines[0]
+    left, top = line.polygon[0]
+    assert [word.text for word in line.words] == ["Word", "and", "word"]
+    assert left == pytest.approx(50, abs=1.5) and 88 < top < 94
+
+
+@pytest.mark.parametrize("rotate", [0, 90, 180, 270])
+def test_text_of_turned_pages(rotate):
+    with PdfReader(make_pdf(two_columns(), rotate=rotate), dpi=72) as reader:
+        layer = read_text_layer(reader.content(0))
+        image = reader[0]
+    assert {line.orientation for line in layer.lines} == {rotate}
+    # Each line's box holds ink.
+    for line in layer.lines:
+        xs, ys = zip(*line.polygon, strict=True)
+        inside = image[round(min(ys)) : round(max(ys)), round(min(xs)) : round(max(xs))]
+        assert inside.min() < 128
+
+
+def table_page() -> PdfPage:
+    page = grid(PdfPage(), [50, 150, 250, 350], [100, 120, 140, 160])
+    page.fill(151, 100.5, 249, 101)  # a thin box is a line, too
+    for y, row in (
+        (114, ("Name", "Price", "Count")),
+        (134, ("Apple", "1.50", "3")),
+        (154, ("Pear", "2.25", "4")),
+    ):
+        for x, said in zip((55, 155, 255), row, strict=True):
+            page.text(x, y, said)
+    return page.text(50, 90, "Table 1: fruit of the day")
+
+
+def test_ruled_table():
+    (block,) = READ(make_pdf(table_page())).pages[0].blocks
+    assert isinstance(block.content, Table)
+    assert [[c.text for c in row if c] for row in block.content.grid()] == [
+        ["Name", "Price", "Count"],
+        ["Apple", "1.50", "3"],
+        ["Pear", "2.25", "4"],
+    ]
+    assert [child.text for child in block.children] == ["Table 1: fruit of the day"]
+    assert block.content.cells[0].header and block.bbox == pytest.approx((50, 100, 350, 160), abs=2)
+    assert READ(make_pdf(table_page())).to_markdown() == (
+        "Table 1: fruit of the day\n\n| Name | Price | Count |\n| --- | --- | --- |\n"
+        "| Apple | 1.50 | 3 |\n| Pear | 2.25 | 4 |\n"
+    )
+
+
+def test_a_missing_line_is_a_span():
+    page = PdfPage()
+    for x0, y0, x1, y1 in (
+        *((50, y, 250, y) for y in (100, 120, 140)),
+        *((x, 100, x, 140) for x in (50, 250)),
+        (150, 120, 150, 140),
+    ):
+        page.line(x0, y0, x1, y1)
+    page.text(90, 114, "Both of them").text(55, 134, "left").text(155, 134, "right")
+    (table,) = READ(make_pdf(page)).tables
+    assert [(c.row, c.column, c.colspan, c.text) for c in table.cells] == [
+        (0, 0, 2, "Both of them"),
+        (1, 0, 1, "left"),
+        (1, 1, 1, "right"),
+    ]
+
+
+def test_tables_of_an_image_need_no_text_layer():
+    """The rules of the rendered page give the grid that the PDF's own lines give."""
+    with PdfReader(make_pdf(table_page()), dpi=150) as reader:
+        content, image = reader.content(0), reader[0]
+    lines = read_text_layer(content).lines
+    (drawn,), _ = find_ruled_tables(rules_of_page(content), lines)
+    (seen,), _ = find_ruled_tables(rules_of_image(image, dpi=150), lines)
+    assert isinstance(drawn.content, Table) and isinstance(seen.content, Table)
+    assert [(c.row, c.column, c.text) for c in seen.content.cells] == [
+        (c.row, c.column, c.text) for c in drawn.content.cells
+    ]
+
+
+def test_tables_can_be_left_out():
+    found = DocumentReader(no_ocr, tables=False)(make_pdf(table_page()))
+    assert not found.tables and "Apple" in found.to_markdown()
+
+
+def test_headers_and_numbers_are_not_read_along():
+    pages = [
+        paragraph(PdfPage(), 50, 100, f"Page text {word} of this page.")
+        .text(150, 20, f"Report of {number} pages", 8)
+        .text(195, 290, str(number), 8)
+        for number, word in enumerate(("one", "two", "three"), 1)
+    ]
+    found = READ(make_pdf(*pages))
+    assert [[b.label for b in page.blocks] for page in found.pages] == [["text", "header", "number"]] * 3
+    assert (
+        found.to_markdown()
+        == "\n\n".join(f"Page text {w} of this page." for w in ("one", "two", "three")) + "\n"
+    )
+
+
+def test_lists():
+    page = PdfPage()
+    for number, word in enumerate(("first", "second", "third")):
+        page.text(50, 100 + 12 * number, f"{number + 1}. the {word} thing.")
+    assert (
+        READ(make_pdf(page)).to_markdown()
+        == "1. the first thing.\n2. the second thing.\n3. the third thing.\n"
+    )
+
+
+def test_a_table_over_a_page_break():
+    head = (Cell(0, 0, "a", header=True), Cell(0, 1, "b", header=True))
+    first = Table((*head, Cell(1, 0, "1"), Cell(1, 1, "2")))
+    second = Table((*head, Cell(1, 0, "3"), Cell(1, 1, "4")))
+    assert [c.text for c in join_tables(first, second).cells] == ["a", "b", "1", "2", "3", "4"]
+    other = Table((Cell(0, 0, "5"), Cell(0, 1, "6")))
+    assert join_tables(first, other).rows == 3
+
+
+@pytest.mark.parametrize(
+    ("texts", "ends", "said"),
+    [
+        (("exam-", "ple text"), (100, 60), "example text"),
+        (("a well-", "Known name"), (100, 60), "a well- Known name"),
+        (("first line", "second line"), (100, 100), "first line second line"),
+        (("short", "second line"), (30, 100), "short\nsecond line"),
+        (("漢字", "漢字"), (100, 100), "漢字漢字"),
+    ],
+)
+def test_join_rows(texts, ends, said):
+    boxes = [(0.0, 12.0 * i, float(end), 12.0 * i + 10) for i, end in enumerate(ends)]
+    assert join_rows(texts, boxes, 100) == said
+
+
+def test_heading_depth():
+    assert [heading_depth(x) for x in ("2 Method", "2.1. Data", "3.1.4 Pi", "Method")] == [1, 2, 3, None]
+
+
+def test_pages():
+    assert parse_pages("1-3,7", 9) == [1, 2, 3, 7]
+    assert parse_pages("8-", 9) == [8, 9]
+    assert parse_pages(None, 2) == [1, 2]
+    found = READ(make_pdf(table_page(), two_columns()), pages="2")
+    assert [page.page for page in found.pages] == [2]
+    for wrong in ("0", "3", "2-1", "a", "1,,2"):
+        with pytest.raises(InputError, match="there are no such pages"):
+            parse_pages(wrong, 2)
+
+
+def test_a_page_without_text_is_read_by_ocr_and_a_blank_one_is_not():
+    with PdfReader(make_pdf(PdfPage())) as reader:
+        content = reader.content(0)
+        assert is_usable(read_text_layer(content), content)
+    with pytest.raises(AssertionError, match="was read by OCR"):
+        DocumentReader(no_ocr, text_layer="never")(make_pdf(two_columns()))
+
+
+def test_errors():
+    with pytest.raises(InputError, match="no such way to use a text layer"):
+        ocr.document(make_pdf(PdfPage()), text_layer="maybe")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="an image has one page"):
+        READ(np.zeros((9, 9, 3), np.uint8), pages="2")
+    with pytest.raises(InputError, match="no PDF that can be read"):
+        READ(make_pdf(two_columns())[:40])
