@@ -128,6 +128,10 @@ def _ruled_regions(rules: Rules | None, lines: list[Line]) -> list[tuple[Box, np
                 continue
             if len(run) >= 2:
                 top, bottom = long[run[0]][0], long[run[-1]][0]
+                if len(run) > 2:  # rules under each row: the first row stands above all of them
+                    above = long[run[0]] - [float(np.median(np.diff(long[run][:, 0]))), 0, 0]
+                    if _is_tabular(lines, above, long[run[0]], text_height):
+                        top = above[0]
                 pad = 2 * unit
                 box = (float(first[1]) - pad, float(top), float(first[2]) + pad, float(bottom))
                 at = (level[:, 0] >= top - 1) & (level[:, 0] <= bottom + 1)
@@ -138,13 +142,15 @@ def _ruled_regions(rules: Rules | None, lines: list[Line]) -> list[tuple[Box, np
 
 
 def _is_tabular(lines: list[Line], above: np.ndarray, below: np.ndarray, height: float) -> bool:
-    """Whether the text between two rules stands in columns: more than one piece in half of its rows."""
+    """Whether the text between two rules stands in columns: more than one piece in the first of its rows, or in four of
+    ten; cells of several lines have rows of one piece.
+    """
     box = (float(above[1]) - 4, float(above[0]), float(above[2]) + 4, float(below[0]))
     inside, _ = split_lines(lines, box)
     rows = [_pieces(row, height) for row in rows_of(inside)]
     if not rows:
         return False
-    return sum(len(row) > 1 for row in rows) >= 0.4 * len(rows)
+    return len(rows[0]) > 1 or sum(len(row) > 1 for row in rows) >= 0.4 * len(rows)
 
 
 def _pieces(row: Sequence[Line], height: float) -> list[_Piece]:
@@ -185,12 +191,21 @@ def _aligned_regions(lines: list[Line], looks: _Looks) -> list[list[Line]]:
 
 
 def _is_continuation(row: Sequence[Line], before: Sequence[Line]) -> bool:
-    """One piece, right of the row's first column, straight below a piece of the row before."""
-    if len(row) != 1:
+    """One piece, straight below a piece of the row before: at any distance right of the first column, in the first
+    column close below and no wider than the column.
+    """
+    if len(row) != 1 or len(before) < 2:
         return False
-    left = line_box(row[0])[0]
-    height = line_box(row[0])[3] - line_box(row[0])[1]
-    return len(before) > 1 and any(abs(left - line_box(line)[0]) < 0.5 * height for line in before[1:])
+    left, top, right, bottom = line_box(row[0])
+    height = bottom - top
+    if any(abs(left - line_box(line)[0]) < 0.5 * height for line in before[1:]):
+        return True
+    first = line_box(before[0])
+    return (
+        abs(left - first[0]) < 0.5 * height
+        and top - first[3] < 0.4 * height
+        and right < line_box(before[1])[0]
+    )
 
 
 def _page_columns(lines: list[Line]) -> list[list[Line]]:
@@ -380,12 +395,18 @@ def _logical_rows(
     by_rules = len(bands) >= 4 and np.median(sizes) <= 3
     gaps = [tops[i + 1] - bottoms[i] for i in range(len(tops) - 1)]
     usual = float(np.median(gaps)) if gaps else 0.0
+    cells = [{c for first, last in row for c in range(first, last + 1)} for row in placed]
+    # Above a row that fills all columns stands the gap between rows; less is the gap within a row of several lines.
+    before_full = [gaps[i - 1] for i in range(1, len(placed)) if len(cells[i]) == columns]
+    apart = float(np.median(before_full)) if len(before_full) > 1 else 0.0
     groups: list[list[int]] = [[0]]
     for i in range(1, len(placed)):
-        filled = {c for first, last in placed[i] for c in range(first, last + 1)}
+        filled = cells[i]
         same_band = band[i] == band[i - 1]
         spans = any(first != last for first, last in placed[i])
         wrapped = 0 not in filled and len(filled) <= columns / 2 and not spans and gaps[i - 1] <= usual + 1.0
+        closer = apart - gaps[i - 1] > 0.2 * (bottoms[i] - tops[i])
+        wrapped |= closer and len(filled) < columns and not spans and filled <= cells[groups[-1][0]]
         header_row = groups == [[0]] and len(placed[0]) < columns and len(placed[i]) > len(placed[0])
         if same_band and (by_rules or (wrapped and not header_row)):
             groups[-1].append(i)

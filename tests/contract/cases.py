@@ -234,7 +234,7 @@ _READERS: dict[str, dict[str, Any]] = {
         "symbolic": ("n", 32, "4*w", 3),
     },
     "DBNet": {"shapes": _text_maps, "compiled": ("PP-OCRv6_tiny_det", "PP-OCRv3_mobile_det")},
-    "Distillation": {"flat": (r"Teacher\..*", "the student alone runs outside of training"), "slow": True},
+    "Distillation": {"flat": (r"Teacher\..*", "the student alone runs outside of training")},
     "PARSeq": {
         "shapes": lambda layer, n, h, w: [(n, layer.config.max_text_length + 1, layer.config.num_classes)],
         "image": (2, 32, 128, 3),

@@ -241,7 +241,7 @@ def rows_html(table: Sequence[Sequence[str | None]]) -> str:
 
 def img2table_reader() -> Reader:
     from img2table.document import PDF
-    from img2table.ocr import PdfOCR
+    from img2table.ocr.pdf import PdfOCR
 
     def read(pdf: bytes) -> tuple[str | None, Sequence[str]]:
         tables = PDF(pdf).extract_tables(ocr=PdfOCR(), borderless_tables=True, implicit_rows=False)
