@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ocr.exporters.block_markdown import pages_to_markdown
+from ocr.exporters._block_markdown import pages_to_markdown
 from ocr.layout import is_unspaced, reading_regions, upright_boxes
 
 if TYPE_CHECKING:

@@ -14,10 +14,12 @@ _NUMBER = re.compile(r"[\d.,%+\-−–()€$£¥±×/: ]*\d[\d.,%+\-−–()€$
 
 
 def is_number(text: str) -> bool:
+    """Whether a cell's text is an amount: digits with signs, separators, a currency or a unit of three letters."""
     return bool(_NUMBER.fullmatch(text.strip()))
 
 
 def centre(box: Box) -> tuple[float, float]:
+    """The middle (x, y) of a box."""
     return (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
 
 

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 WORDS = """
 time year people way day man thing woman life child world school state family student group country problem
 hand part place case week company system program question work government number night point home water room
-mother area money story fact month lot right study book eye job word business issue side kind head house
+mother area money story fact month lot right study book eye job word business issue side kind head
 service friend
 """.split()  # noqa: SIM905
 
@@ -292,7 +292,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 stem = args.failures / f"{number:03d}_{sample.kind.replace(' ', '_')}"
                 stem.with_suffix(".pdf").write_bytes(sample.pdf)
                 stem.with_suffix(".txt").write_text(
-                    "\n\n".join([sample.table, *tables, sample.text, text or ""])
+                    "\n\n".join([sample.table, *tables, sample.text, text or ""]), encoding="utf-8"
                 )
         every = [score for values in scores.values() for score in values]
         print(

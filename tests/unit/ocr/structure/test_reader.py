@@ -9,7 +9,7 @@ import ocr
 from framework.core.errors import InputError
 from framework.vision.pdf import PdfReader
 from ocr.blocks import Cell, Table
-from ocr.exporters.block_markdown import join_tables
+from ocr.exporters._block_markdown import join_tables
 from ocr.results import Document
 from ocr.structure.image_rules import rules_of_image
 from ocr.structure.paragraphs import heading_depth, join_rows

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ocr.blocks import Block, Formula, Table
 from ocr.layout import is_unspaced
-from ocr.results import Page
+
+if TYPE_CHECKING:
+    from ocr.results import Page
 
 IGNORED = ("header", "header_image", "footer", "footer_image", "number", "aside_text")
 
