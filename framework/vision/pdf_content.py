@@ -159,10 +159,10 @@ def _read_text(page: Any, to_pixels: Matrix, warnings: list[str]) -> PageText:
 
 
 def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageText:
-    ink, loose = (ctypes.c_double * (4 * count))(), (ctypes.c_float * (4 * count))()
-    origin = (ctypes.c_double * (2 * count))()
+    ink, loose = np.zeros((count, 4)), np.zeros((count, 4), np.float32)
+    origin = np.zeros((count, 2))
     # The results go straight into the arrays: nothing is read back in Python.
-    ink_at, loose_at, origin_at = map(ctypes.addressof, (ink, loose, origin))
+    ink_at, loose_at, origin_at = (array.ctypes.data for array in (ink, loose, origin))
     get_code, get_object = raw.FPDFText_GetUnicode, raw.FPDFText_GetTextObject
     get_ink, get_loose, get_origin = (
         raw.FPDFText_GetCharBox,
@@ -220,10 +220,10 @@ def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageTex
         unmapped.append(broken)
         hyphen.append(broken_line)
         generated.append(code == 32 and raw.FPDFText_IsGenerated(handle, i) == 1)
-    boxes = np.frombuffer(ink, np.float64).reshape(-1, 4)[kept]
+    boxes = ink[kept]
     # FS_RECTF is left, top, right, bottom.
-    cells = np.frombuffer(loose, np.float32).reshape(-1, 4)[kept].astype(np.float64)
-    origins = np.frombuffer(origin, np.float64).reshape(-1, 2)[kept]
+    cells = loose[kept].astype(np.float64)
+    origins = origin[kept]
     good = np.isfinite(boxes).all(1) & np.isfinite(cells).all(1) & np.isfinite(origins).all(1)
     good &= (np.abs(boxes) < 1e6).all(1) & (np.abs(origins) < 1e6).all(1) & (np.abs(cells) < 1e6).all(1)
     at = np.flatnonzero(good)
