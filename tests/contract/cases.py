@@ -242,7 +242,7 @@ _READERS: dict[str, dict[str, Any]] = {
         "symbolic": ("n", 32, 128, 3),
     },
     "SLANet": {
-        "shapes": lambda layer, n, h, w: [(n, 501, 30), (n, 501, 4)],
+        "shapes": lambda layer, n, h, w: [(n, 501, layer.head.tokens), (n, 501, layer.head.coordinates)],
         "image": (2, 64, 96, 3),
         "other": (1, 96, 64, 3),
         "symbolic": ("n", "32*h", "32*w", 3),
