@@ -148,3 +148,37 @@ class _TableReader(HTMLParser):
         while self._open[-1].tag not in tags and len(self._open) > 1:
             self._end_inline()
             self._open.pop()
+
+
+def read_structure(html: str) -> list[str]:
+    """The tokens of PubTabNet of the first table of an HTML text, without what its cells say; empty without a table."""
+    tree = read_table(html)
+    return [] if tree is None else [token for child in tree.root.children for token in _tokens(child)]
+
+
+def read_contents(html: str) -> list[list[str]]:
+    """The tokens in each cell of the first table, in order."""
+    tree = read_table(html)
+    found: list[list[str]] = []
+
+    def visit(node: Node) -> None:
+        if node.tag == "td":
+            found.append(node.tokens)
+        for child in node.children:
+            visit(child)
+
+    if tree is not None:
+        visit(tree.root)
+    return found
+
+
+def _tokens(node: Node) -> list[str]:
+    if node.tag == "td":
+        spans = [
+            f' {name}="{n}"' for name, n in (("rowspan", node.rowspan), ("colspan", node.colspan)) if n > 1
+        ]
+        return ["<td", *spans, ">", "</td>"] if spans else ["<td>", "</td>"]
+    if node.tag not in ("tr", *_GROUPS):
+        return []
+    below = [token for child in node.children for token in _tokens(child)]
+    return [f"<{node.tag}>", *below, f"</{node.tag}>"]

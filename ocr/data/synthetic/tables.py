@@ -28,7 +28,7 @@ _TRIES = 20
 @dataclass(frozen=True)
 class SyntheticTables(LazyDataset):
     """Tables as `PubTabNet` gives them: `text`, HTML of the table with what its cells say; `boxes` [K, 4] of the ink
-    of each cell in the order of its HTML; `valid` [K], False for empty cells, whose box is 0; the index as `id`.
+    of each cell in the order of its HTML; `valid` [K], False for empty cells, whose box is the first pixel; the index as `id`.
 
     Most look as the tables of scientific articles do: small type, a head of one to three rows with groups of columns,
     few rules. Others are ruled, striped, shaded or have no rules. Each depends on the settings, the fonts, `seed` and
@@ -81,7 +81,7 @@ class SyntheticTables(LazyDataset):
         )
         tokens = structure_tokens([cell.place for cell, _ in cells], rows)
         texts = [html.escape(cell.text, quote=False) for cell, _ in cells]
-        boxes = np.array([box or (0, 0, 0, 0) for _, box in cells], np.float32).reshape(-1, 4)
+        boxes = np.array([box or (0, 0, 1, 1) for _, box in cells], np.float32).reshape(-1, 4)
         image, scale = _scan(drawn.image, rng) if rng.random() < self.scan else (drawn.image, 1.0)
         return Sample(
             image,
