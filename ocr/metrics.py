@@ -7,7 +7,7 @@ eval_det_iou,rec_metric}.py
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,15 +21,15 @@ Arrays = Mapping[str, np.ndarray]
 _OVERLAP = 0.5
 
 
-def edit_distance(one: str, other: str) -> int:
-    """The least number of characters to insert, delete or replace.
+def edit_distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
+    """The least number of characters, or of items of other sequences, to insert, delete or replace.
 
     Bit-parallel, so that a page takes microseconds. Source: Myers 1999, https://doi.org/10.1145/316542.316550, in the
     form of Hyyrö 2003.
     """
     if not one or not other:
         return len(one) + len(other)
-    places: dict[str, int] = {}
+    places: dict[Hashable, int] = {}
     for number, character in enumerate(one):
         places[character] = places.get(character, 0) | 1 << number
     last, whole = 1 << (len(one) - 1), (1 << len(one)) - 1
@@ -49,6 +49,24 @@ def similarity(one: str, other: str) -> float:
     """1 less the edit distance over the longer length; 1 for two empty texts."""
     longest = max(len(one), len(other))
     return 1.0 - edit_distance(one, other) / longest if longest else 1.0
+
+
+def text_edit_distance(found: str, wanted: str) -> float:
+    """Of pages: the edit distance over the longer length, runs of spaces and line ends as one space; 0 is best."""
+    return 1.0 - similarity(" ".join(found.split()), " ".join(wanted.split()))
+
+
+def order_edit_distance(found: Sequence[Hashable], wanted: Sequence[Hashable]) -> float:
+    """How far the order in which blocks are read is from the right one: 0 is equal, 1 the farthest.
+
+    The edit distance of the two sequences over the longer length, as OmniDocBench scores reading order.
+
+    Args:
+        found, wanted: The same names or numbers of blocks, each once, in the order that they are read in. A block that
+            was not found is left out of `found`.
+    """
+    longest = max(len(found), len(wanted))
+    return edit_distance(found, wanted) / longest if longest else 0.0
 
 
 class RecognitionScores:

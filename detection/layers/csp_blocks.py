@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +17,7 @@ from framework import nn
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.layers.conv_bn import ConvBN
+from zoo.layers.csp_pan import aggregate_paths
 
 
 def base_conv(
@@ -81,28 +81,6 @@ class CSPLayer(nn.Layer):
         # In the order of the authors' exported programs, which weights are matched by.
         through, past = self.conv1(x), self.conv2(x)
         return self.conv3(jnp.concatenate([self.bottlenecks(through), past], axis=-1))
-
-
-def aggregate_paths(
-    maps: Sequence[jax.Array],
-    down: Iterable[tuple[Callable[[jax.Array], jax.Array], nn.Layer]],
-    up: Iterable[tuple[nn.Layer, nn.Layer]],
-) -> tuple[jax.Array, ...]:
-    """Maps, finest first, down the pyramid and up again -> as many maps, finest first.
-
-    Args:
-        down: For each step what a map passes before it is enlarged, and what mixes it with the finer one.
-        up: What halves a map, and what mixes it with the one that was enlarged there.
-    """
-    x, sides = maps[-1], []
-    for (lateral, mix), finer in zip(down, maps[-2::-1], strict=True):
-        sides.insert(0, lateral(x))
-        below = F.interpolate(sides[0], scale_factor=2, mode="nearest")
-        x = mix(jnp.concatenate([below, finer], axis=-1))
-    outs = [x]
-    for (halve, mix), side in zip(up, sides, strict=True):
-        outs.append(mix(jnp.concatenate([halve(outs[-1]), side], axis=-1)))
-    return tuple(outs)
 
 
 class YOLOCSPPAN(nn.Layer):

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 import jax
 import jax.numpy as jnp
 
-from detection.layers.csp_blocks import aggregate_paths
 from detection.layers.detr import PackedAttention, uniform_linear
 from framework import nn
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.layers.conv_bn import ConvBN
+from zoo.layers.csp_pan import aggregate_paths
 from zoo.vision.csp_resnet import RepVGGBlock
 
 _HEADS, _BLOCKS = 8, 3

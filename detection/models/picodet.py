@@ -31,13 +31,14 @@ from detection.layers.pico_head import (
     localisation_losses,
     output_conv,
 )
-from detection.layers.pico_pan import SpatialThenPointwise, lc_block
+from detection.layers.pico_pan import lc_block
 from detection.losses import varifocal_loss
 from framework import nn
 from framework.config import register
 from framework.core.errors import ConfigError
 from framework.engine.task import Losses
 from framework.nn import functional as F
+from zoo.layers.csp_pan import SpatialThenPointwise
 from zoo.vision.pp_lcnet import PPLCNetConfig
 
 # configs/picodet/picodet_{xs,s,m,l}_*_coco_lcnet.yml; input sizes of 320, 416 and 640 have the same networks.

@@ -29,12 +29,12 @@ from detection.layers.pico_head import (
     localisation_losses,
     output_conv,
 )
-from detection.layers.pico_pan import CSPBlock
 from detection.losses import varifocal_loss
 from detection.models.backbones.esnet import ESNetConfig
 from framework.config import register
 from framework.engine.task import Losses
 from framework.nn import functional as F
+from zoo.layers.csp_pan import CSPBlock
 
 # configs/picodet/legacy_model/picodet_{s,m,l}_*_coco.yml; its README gives 0.99, 2.15 and 3.31 million parameters
 VARIANTS: dict[str, Size] = {

@@ -122,3 +122,13 @@ def _cut(coverage: np.ndarray, top: int, size: int) -> np.ndarray:
 def _cut_columns(coverage: np.ndarray) -> np.ndarray:
     columns = np.flatnonzero(coverage.max(axis=0, initial=0))
     return coverage[:, columns[0] : columns[-1] + 1] if len(columns) else coverage[:, :1]
+
+
+def draw_run(font: str, text: str, size: int) -> tuple[np.ndarray, int, int]:
+    """Coverage `[H, W]` uint8 of `text` on one line, and where its left and top edges lie.
+
+    They are counted from the beginning of the baseline, to the right and down, so lines keep their places whatever
+    letters they have. Text without ink is `[0, 0]`.
+    """
+    mask, (left, top) = open_font(font, size).getmask2(text, mode="L", anchor="ls")
+    return _pixels(mask), left, top

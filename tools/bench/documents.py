@@ -2,9 +2,9 @@
 
 python tools/bench/documents.py [--tables 48] [--seed 0] [--peers pdfplumber img2table] [--failures FOLDER]
 
-Needs weasyprint, apted and rapidfuzz, and the peers. The pages are made here from a seed: prose around one table each,
+Needs weasyprint and rapidfuzz, and the peers. The pages are made here from a seed: prose around one table each,
 half of them ruled (a third of these with spans), half with horizontal rules only or none, and pages of prose without a
-table. TEDS divides by the larger number of nodes, tables that were not found or are too many count 0, and thead and
+table. TEDS divides by the larger number of elements, tables that were not found or are too many count 0, and thead and
 tbody are taken out of both sides, since the peers do not tell them; `TEDS with head` leaves them in.
 The text's distance is Levenshtein's over the longer length, white space collapsed. img2table gives no text of pages.
 """
@@ -23,9 +23,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from ocr import table_metrics
 
 WORDS = """
 time year people way day man thing woman life child world school state family student group country problem
@@ -158,43 +159,13 @@ def make_samples(count: int, seed: int) -> list[Sample]:
 
 
 def teds(found: str, truth: str, *, head: bool = False) -> float:
-    """1 - edit distance of the trees / the larger number of nodes below `table`."""
-    from apted import APTED, Config
-    from apted.helpers import Tree
-    from lxml import html as parser
-    from rapidfuzz.distance import Levenshtein
+    """TEDS, without `head` of tables whose rows are in no groups; white space and line ends of cells are collapsed."""
 
-    class Node(Tree):
-        def __init__(self, tag: str, spans: tuple[str, str], text: str, *children: Any) -> None:
-            super().__init__(tag, *children)
-            self.tag, self.spans, self.text = tag, spans, text
+    def plain(text: str) -> str:
+        text = re.sub(r"(?<=>) +| +(?=<)", "", re.sub(r"\s*<br>\s*|\s+", " ", text))
+        return text if head else re.sub(r"</?t(head|body)>", "", text)
 
-    class Costs(Config):
-        def rename(self, first: Any, second: Any) -> float:
-            if (first.tag, first.spans) != (second.tag, second.spans):
-                return 1.0
-            return Levenshtein.normalized_distance(first.text, second.text) if first.tag == "td" else 0.0
-
-    def tree(element: Any) -> tuple[Node, int]:
-        children, count = [], 0
-        for child in element:
-            if child.tag in ("thead", "tbody") and not head:
-                inner = [tree(row) for row in child]
-                children += [node for node, _ in inner]
-                count += sum(n + 1 for _, n in inner)
-            elif child.tag in ("thead", "tbody", "tr", "td"):
-                node, below = tree(child)
-                children.append(node)
-                count += below + 1
-        text = " ".join(" ".join(element.itertext()).split()) if element.tag == "td" else ""
-        return Node(
-            element.tag, (element.get("rowspan", "1"), element.get("colspan", "1")), text, *children
-        ), count
-
-    if not found:
-        return 0.0
-    (one, first), (two, second) = (tree(parser.fragment_fromstring(text)) for text in (found, truth))
-    return 1.0 - APTED(one, two, Costs()).compute_edit_distance() / max(first, second, 1)
+    return table_metrics.teds(plain(found), plain(truth))
 
 
 Reader = Callable[[bytes], tuple[str | None, Sequence[str]]]

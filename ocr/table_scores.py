@@ -1,0 +1,47 @@
+"""Scores of table recognition in evaluation: structure accuracy and TEDS-S."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ocr.table_grid import read_grid
+from ocr.table_html import read_structure, read_table
+from ocr.table_metrics import tree_similarity
+from ocr.table_structure import structure_html, structure_tokens
+
+Arrays = Mapping[str, np.ndarray]
+
+
+class StructureScores:
+    """`teds_structure`, the mean TEDS-S by elements, and `acc`, the share of tables whose tokens are all
+    right."""
+
+    higher_is_better = True
+
+    def __init__(self) -> None:
+        self._sums = np.zeros(2)
+        self._count = 0
+
+    def add(self, tokens: Sequence[str], html: str) -> None:
+        """Take in one table: the tokens that were found, and the HTML of the right one."""
+        wanted = read_structure(html)
+        one, other = read_table(structure_html(tokens)), read_table(structure_html(wanted))
+        assert one is not None and other is not None
+        self._sums += tree_similarity(one, other, structure_only=True), list(tokens) == wanted
+        self._count += 1
+
+    def result(self) -> dict[str, float]:
+        score, right = (self._sums / max(self._count, 1)).tolist()
+        return {"teds_structure": score, "acc": right}
+
+
+class GridScores(StructureScores):
+    """Of the outputs of `TableGrid`; a batch has "size" [N, 2] and "html" [N]."""
+
+    def update(self, outputs: Arrays, batch: Arrays) -> None:
+        for number, html in enumerate(batch["html"].tolist()):
+            height, width = (int(side) for side in batch["size"][number])
+            found = read_grid({name: value[number] for name, value in outputs.items()}, (height, width))
+            self.add(structure_tokens(found.cells, found.rows), html)
