@@ -9,11 +9,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from detection.boxes import pairwise_iou
 from detection.contracts import Detections
 from framework.config import Kind
 from framework.core.errors import ConfigError
-from framework.vision.ops import geometry
+from framework.vision.ops.geometry import suppress_boxes
 from zoo.contracts import BackboneConfig
 from zoo.layers.variants import Row, VariantConfig
 
@@ -74,22 +73,6 @@ def multiclass_nms(boxes: jax.Array, scores: jax.Array, config: NMS) -> Detectio
     return jax.vmap(lambda b, s: _one(b, s, config))(boxes, scores)
 
 
-def suppress(
-    boxes: jax.Array, valid: jax.Array, iou_threshold: float, labels: jax.Array | None = None
-) -> jax.Array:
-    """Which boxes stay, [K] bool.
-
-    Args:
-        boxes: [K, 4] xyxy, best first.
-        valid: [K] bool; the others neither stay nor suppress.
-        labels: [K] int: only boxes of equal labels suppress one another.
-    """
-    clash = pairwise_iou(boxes, boxes) > iou_threshold
-    if labels is not None:
-        clash &= labels[:, None] == labels[None, :]
-    return geometry.suppress(clash, valid)
-
-
 def _one(boxes: jax.Array, scores: jax.Array, config: NMS) -> Detections:
     """Of one image: boxes [L, 4], scores [L, C]."""
     # The filling makes top_k work for any number of boxes, unknown at export too.
@@ -99,7 +82,8 @@ def _one(boxes: jax.Array, scores: jax.Array, config: NMS) -> Detections:
     place = jnp.where(valid, place, 0)
     cell, label = place // scores.shape[1], place % scores.shape[1]
     found = boxes.astype(jnp.float32)[cell]
-    kept = suppress(found, valid, config.iou_threshold, None if config.class_agnostic else label)
+    labels = None if config.class_agnostic else label
+    kept = suppress_boxes(found, valid, config.iou_threshold, labels, scores.shape[1])
     score, rank = lax.top_k(jnp.where(kept, best, 0), config.keep_top_k)
     real = score > 0
     return Detections(

@@ -18,27 +18,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 from framework import nn
 from framework.config import build, load
-from framework.core.errors import HubError, OarError
+from framework.core.errors import HubError, InputError, OarError
 from framework.engine.experiment import Experiment, bind_experiment
 from framework.engine.task import Task
 from framework.export import TensorSpec
 from framework.export.formats.onnx import export_onnx, write_onnx
-from framework.export.formats.onnx.check import Difference, NamedArrays, compare, is_close
+from framework.export.formats.onnx.check import (
+    RANKED,
+    Difference,
+    NamedArrays,
+    compare,
+    example_inputs,
+    is_close,
+    trial_sizes,
+)
+from framework.export.formats.onnx.model import Function
 from framework.export.program import layer_function
 from framework.io.named_weights import named_weights
+from framework.nn.functional.lowering import platform_scope
 from framework.nn.reparam import fold_norms, reparameterize
 from framework.workflow.domain import find_domain
 from framework.workflow.export import ExportedModel, settle_predict_options
 from framework.workflow.onnx import draw_input
 
 REPO = Path(__file__).resolve().parents[2]
-# Factors of drawn kernels, by what is in the name: with smaller ones these networks answer the same for every image,
-# and which of many equal detections are the best is up to rounding.
-GAINS = {"picodet": 2.0, "yolox": 1.6}
+# Factors of drawn kernels, the first that spreads the scores of detections: with too small ones a network answers the
+# same for every image, with too large ones every score is 1, and which of equal detections are best is up to rounding.
+GAINS = (1.0, 2.0, 1.6, 1.3, 0.9, 0.8)
+DISTINCT = 0.9  # share of an image's scores, to six digits, that no other one equals
 # Configurations, or stages of them, that have no ONNX file, and why.
 WITHOUT_ONNX: dict[str, str] = {}
 
@@ -56,9 +68,7 @@ class Program:
     def layer(self) -> nn.Layer:
         """The model with its task's inference, and weights drawn from their names."""
         model = build(self.model)
-        gain = next((gain for part, gain in GAINS.items() if part in self.name), 1.0)
-        drawn = named_weights(model.state_shapes())
-        model.set_state_dict({name: gain * w if w.ndim == 4 else w for name, w in drawn.items()})
+        model.set_state_dict(named_weights(model.state_shapes()))
         return ExportedModel(fold_norms(reparameterize(model)), self.task, tuple(self.inputs))
 
 
@@ -133,9 +143,30 @@ def openvino_runner(file: Path) -> Callable[[NamedArrays], NamedArrays]:
     return run
 
 
+def spread_scores(
+    fn: Function, weights: Mapping[str, np.ndarray], program: Program
+) -> Mapping[str, np.ndarray]:
+    """The weights, of a detector with kernels scaled by the first of GAINS with which its scores differ.
+
+    Raises: InputError, where they do with none.
+    """
+    feed = example_inputs(program.inputs, trial_sizes(program.inputs, program.constraints)[0], draw_input)
+    with platform_scope("other"):
+        run = jax.jit(fn)
+        if not {"boxes", RANKED} <= set(jax.eval_shape(run, dict(weights), feed)):
+            return weights
+        for gain in GAINS:
+            scaled = {name: gain * w if w.ndim == 4 else w for name, w in weights.items()}
+            scores = np.asarray(run(scaled, feed)[RANKED])[0]
+            if len(np.unique(scores.round(6))) >= DISTINCT * len(scores):
+                return scaled
+    raise InputError("detections of drawn weights have equal scores", where=program.name, allowed=f"{GAINS}")
+
+
 def export_and_compare(program: Program, with_openvino: bool = False) -> Row:
     """Raises: as export_onnx."""
     fn, weights = layer_function(program.layer(), program.inputs)
+    weights = spread_scores(fn, weights, program)
     start = time.perf_counter()
     model = export_onnx(fn, weights, program.inputs, constraints=program.constraints)
     seconds = time.perf_counter() - start

@@ -8,6 +8,7 @@ from jax import lax
 
 from framework.core.errors import ShapeError, TraceError
 from framework.core.rng import is_tracing
+from framework.nn.functional.lowering import describe, jitted
 
 # A float32 below what one pixel's overlap could be, so that empty boxes divide to 0.
 EPSILON = 1e-9
@@ -58,6 +59,35 @@ def suppress(clash: jax.Array, valid: jax.Array) -> jax.Array:
         return kept, valid & ~(better & kept[:, None]).any(axis=0)
 
     return lax.while_loop(is_unsettled, repeat, (jnp.zeros_like(valid), valid))[1]
+
+
+def suppress_boxes(
+    boxes: jax.Array,
+    valid: jax.Array,
+    iou_threshold: float,
+    labels: jax.Array | None = None,
+    num_labels: int = 1,
+) -> jax.Array:
+    """Which boxes stay, [K] bool: of two that overlap by more than the threshold, the better one. In ONNX it is the
+    operator NonMaxSuppression.
+
+    Args:
+        boxes: [K, 4] xyxy, best first.
+        valid: [K] bool; the others neither stay nor suppress.
+        labels: [K] int below `num_labels`: only boxes of equal labels suppress one another.
+    """
+    return _suppress_boxes(boxes, valid, labels, float(iou_threshold), num_labels)
+
+
+@jitted("iou_threshold", "num_labels")
+def _suppress_boxes(
+    boxes: jax.Array, valid: jax.Array, labels: jax.Array | None, iou_threshold: float, num_labels: int
+) -> jax.Array:
+    with describe("suppress_boxes", iou_threshold=iou_threshold, num_labels=num_labels):
+        clash = pairwise_iou(boxes, boxes) > iou_threshold
+        if labels is not None:
+            clash &= labels[:, None] == labels[None, :]
+        return suppress(clash, valid)
 
 
 def image_of_box(boxes_num: jax.Array, count: int) -> jax.Array:

@@ -172,9 +172,14 @@ class Layout:
                 return constant(value.array.reshape([int(size) for size in shape]))
             return constant(value.elements.reshape([int(size) for size in shape]))
         groups = axis_groups(value.shape, shape)
-        order = _order_of_groups(groups, value.order) if groups else None
-        if groups is None or order is None:
+        if groups is None:
             return self._reshape_plain(value, shape)
+        order = _order_of_groups(groups, value.order)
+        if order is None:
+            together = _gather_groups(groups, value.order)
+            value = replace(value, name=self.arrange(value, together), order=together, array=None)
+            order = _order_of_groups(groups, together)
+            assert order is not None
         stored = [shape[axis] for axis in inverse(order)]
         name = self.reshape(self.tensor(value), value.stored_shape, stored)
         return Value(tuple(shape), value.dtype, name, order)
@@ -243,3 +248,10 @@ def _order_of_groups(groups: list[Group], order: Order) -> Order | None:
     first = sorted(groups, key=lambda group: order[group[0][0]])
     stored = [axis for _, right in first for axis in right]
     return inverse(stored)
+
+
+def _gather_groups(groups: list[Group], order: Order) -> Order:
+    """The order in which every group of axes lies together, in the place of its last axis: channels whose halves are
+    shuffled stay in front of height and width, heads of attention go behind the positions."""
+    by_place = sorted(groups, key=lambda group: max(order[axis] for axis in group[0]))
+    return inverse([axis for left, _ in by_place for axis in left])

@@ -579,6 +579,31 @@ def suppression(boxes, scores):
     return jax.vmap(lambda b, s: nms(b, 0.3, s, padded=True))(corners, scores)
 
 
+@case(floats(2, 12, 4, high=9), integers(3, 2, 12), floats(2, 12), symbolic=("n,12,4", "n,12", "n,12"))
+def suppression_by_labels(boxes, labels, scores):
+    """One box of the first image is turned inside out: it is empty and suppresses nothing."""
+    from framework.vision.ops.geometry import suppress_boxes
+
+    corners = jnp.concatenate([boxes[..., :2], boxes[..., :2] + boxes[..., 2:] * 9], -1)
+    corners = corners.at[:, 2, 0].set(corners[:, 2, 2] + 5)
+    valid = scores > 0.2
+    apart = jax.vmap(lambda b, v, k: suppress_boxes(b, v, 0.3, k, 3))
+    together = jax.vmap(lambda b, v: suppress_boxes(b, v, 0.5))
+    return {
+        "apart": apart(corners, valid, labels),
+        "together": together(corners, valid),
+        "one": suppress_boxes(corners[0], valid[0], 0.3, labels[0], 3),
+    }
+
+
+@case(floats(2, 4, 6, 3), symbolic="n,h,w,3")
+def shuffled_channels(x):
+    """As of ShuffleNet: channels of a convolution in halves, which change places."""
+    x = F.conv2d(x, weight(8, 3, 1, 1))
+    x = x.reshape(*x.shape[:3], 2, 4).swapaxes(3, 4).reshape(x.shape)
+    return F.conv2d(x, weight(2, 8, 1, 1))
+
+
 @case(floats(1, 9, 11, 3), floats(2, 4, low=0, high=8))
 def regions(x, boxes):
     from framework.vision.ops import deform_conv2d, roi_align

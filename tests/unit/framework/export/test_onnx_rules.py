@@ -70,3 +70,22 @@ def test_equals_the_program(case: Case) -> None:
 @pytest.mark.parametrize("case", [case for case in CASES if case.symbolic is not None], ids=str)
 def test_equals_the_program_of_known_sizes(case: Case) -> None:
     check(case, symbolic=False)
+
+
+def nodes_of(name: str) -> list[Any]:
+    case = next(case for case in CASES if case.name == name)
+    return list(export_onnx(named_outputs(case), {}, specs_of(case, True)).graph.node)
+
+
+def test_boxes_are_suppressed_by_the_operator() -> None:
+    """A loop over the matrix of all pairs takes OpenVINO as long as a small detector."""
+    kinds = [node.op_type for node in nodes_of("suppression_by_labels")]
+    assert kinds.count("NonMaxSuppression") == 3 and "Loop" not in kinds
+
+
+def test_shuffled_channels_stay_in_front() -> None:
+    """Runtimes know a shuffle by this order, and the maps around it need no other."""
+    moves = [
+        list(node.attribute[0].ints) for node in nodes_of("shuffled_channels") if node.op_type == "Transpose"
+    ]
+    assert moves == [[0, 3, 1, 2], [0, 2, 1, 3, 4], [0, 2, 3, 1]]

@@ -10,6 +10,7 @@ from framework.export.formats.onnx.rules import (
     reduction,
     scattering,
     shapes,
+    suppression,
     windows,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "reduction",
     "scattering",
     "shapes",
+    "suppression",
     "windows",
 ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
-from jax.extend.core import JaxprEqn, Var
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Var, jaxpr_as_fun
 
 from framework.export.formats.onnx.convert import Converter, closed
 from framework.export.formats.onnx.registry import primitive
@@ -136,6 +137,8 @@ def _scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
     constants, carries = p["num_consts"], p["num_carry"]
     step, step_constants = closed(p["jaxpr"])
     fixed, start, rows = args[:constants], args[constants : constants + carries], args[constants + carries :]
+    if rows and not carries and not _loops(step):
+        return _map(c, eqn, args)
     variables = eqn.invars[constants:]
     begin = [c.plain(value, var.aval.shape) for value, var in zip(start, variables)]  # type: ignore[attr-defined]
     tables = [c.plain(v, var.aval.shape) for v, var in zip(rows, variables[carries:])]  # type: ignore[attr-defined]
@@ -159,6 +162,25 @@ def _scan(c: Converter, eqn: JaxprEqn, *args: Value) -> list[Value]:
         scan_output_directions=[direction] * many if many else None,
     )
     return _outputs(c, made, eqn.outvars)
+
+
+def _map(c: Converter, eqn: JaxprEqn, args: Sequence[Value]) -> list[Value]:
+    """A scan whose turns know nothing of one another, as lax.map makes it: all of them at once. Runtimes neither join
+    operators across the border of a body, nor compute what is in it with fewer bits."""
+    constants, avals = eqn.params["num_consts"], avals_of(eqn.invars)
+    axes = [None if i < constants else 0 for i in range(len(avals))]
+    together = jax.make_jaxpr(jax.vmap(jaxpr_as_fun(eqn.params["jaxpr"]), axes))(*avals)
+    return c.run(together.jaxpr, together.consts, args)
+
+
+def _loops(jaxpr: Jaxpr) -> bool:
+    """Whether there is a loop or a branch in it, which would go on for all while one of them does."""
+    inner = [
+        value for eqn in jaxpr.eqns for value in eqn.params.values() if isinstance(value, Jaxpr | ClosedJaxpr)
+    ]
+    return any(eqn.primitive.name in ("while", "scan", "cond") for eqn in jaxpr.eqns) or any(
+        _loops(closed(one)[0]) for one in inner
+    )
 
 
 def _count(c: Converter, eqn: JaxprEqn, fixed: Sequence[Value], begin: list[str]) -> list[Value]:
