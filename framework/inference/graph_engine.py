@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,16 @@ import numpy as np
 from framework.core.compilation import compile_options, enable_compilation_cache
 from framework.core.device import Device, default_device
 from framework.core.dtypes import narrow
-from framework.core.errors import ShapeError
+from framework.core.errors import ShapeError, TraceError
 from framework.core.process import check_process
 from framework.inference.engine import TensorShape, describe
 from framework.io.interop import load_program
 from framework.io.interop.graph.layer import GraphLayer
+from framework.io.interop.graph.parts import split_program
 from framework.io.interop.program import TensorSpec
 from framework.nn import functional_core
+
+log = logging.getLogger("oar")
 
 
 def load_graph(path: Path, params: Path | None = None) -> GraphLayer:
@@ -44,7 +48,10 @@ def _declare(spec: TensorSpec) -> TensorShape:
 class GraphEngine:
     """Run a graph on numpy inputs by name, compiled once for every combination of shapes. Safe in threads.
 
-    Sizes that the file declares are not enforced: exports declare the size that they were traced with.
+    Sizes that the file declares are not enforced: exports declare the size that they were traced with. Nodes whose
+    results have sizes that depend on values (suppression of boxes) run after the compiled part, one by one, so that
+    there are as many rows as in the framework that the graph came from; so does a graph whose branches have results of
+    different shapes.
     """
 
     takes_any_shape = False
@@ -56,12 +63,17 @@ class GraphEngine:
         self.inputs = {spec.name: _declare(spec) for spec in layer.inputs}
         self.outputs = {spec.name: _declare(spec) for spec in layer.outputs}
         graphdef, params, buffers = functional_core.split(layer)
-        names = tuple(self.outputs)
+        parts = split_program(layer.program, layer.graph.operators)
+        wanted = parts.handed if parts.tail else tuple(dict.fromkeys(self.outputs))
+        numbers = parts.head if parts.tail else tuple(range(len(layer.program.nodes)))
 
         def run(params: Any, buffers: Any, inputs: dict[str, Any]) -> dict[str, Any]:
-            out, _ = functional_core.apply(graphdef, params, buffers, None, **inputs)
-            return dict(zip(names, out if isinstance(out, tuple) else (out,), strict=True))
+            out, _ = functional_core.apply(
+                graphdef, params, buffers, None, numbers, inputs, wanted, method="run_nodes"
+            )
+            return out
 
+        self._layer, self._tail, self._is_compiled = layer, parts.tail, True
         self._weights = jax.device_put((params, buffers), self.device)
         self._run = jax.jit(run, compiler_options=compile_options(self.device) or None)
         self._shapes: set[tuple] = set()
@@ -88,9 +100,20 @@ class GraphEngine:
                 allowed=describe(self.inputs),
             )
         arrays = {name: self._array(name, inputs[name]) for name in self.inputs}
-        self._shapes.add(tuple(array.shape for array in arrays.values()))
-        out = self._run(*self._weights, jax.device_put(arrays, self.device))
-        return {name: out[name] for name in self.outputs}
+        placed = jax.device_put(arrays, self.device)
+        if self._is_compiled:
+            try:
+                values = self._run(*self._weights, placed)
+            except TraceError as error:
+                self._is_compiled = False
+                log.info("the graph runs node by node, which takes longer: %s", str(error).splitlines()[0])
+            else:
+                self._shapes.add(tuple(array.shape for array in arrays.values()))
+                if self._tail:
+                    values = self._layer.run_nodes(self._tail, placed | values, tuple(self.outputs))
+                return {name: values[name] for name in self.outputs}
+        every = range(len(self._layer.program.nodes))
+        return self._layer.run_nodes(every, placed, tuple(self.outputs))
 
     def prepare(self, shapes: Iterable[Mapping[str, tuple[int, ...]]]) -> None:
         """Nothing: a graph is compiled by its first call with new shapes."""

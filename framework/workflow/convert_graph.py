@@ -128,6 +128,8 @@ def _compare(layer: GraphLayer, engine: XLAEngine, inputs: Mapping[str, TensorSp
         got, wanted = engine(arrays), reference(arrays)
         for name, array in wanted.items():
             a, b = np.asarray(array, np.float64), np.asarray(got[name], np.float64)
+            if a.ndim and a.shape[1:] == b.shape[1:]:
+                b = b[: len(a)]  # the program fills up what suppression left
             scale = max(float(np.abs(a).max(initial=0.0)), 1e-6)
             worst = max(worst, float(np.abs(a - b).max(initial=0.0)) / scale)
     if not worst <= 1e-3:

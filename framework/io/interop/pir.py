@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from framework.core.errors import FormatError
-from framework.io.interop.program import Node, Program, TensorSpec
+from framework.io.interop.program import Node, Program, Signature, TensorSpec
 from framework.io.interop.source import Source, read_source
 
 _DIALECTS = {"0": "builtin", "1": "pd_op", "2": "cf", "3": "custom_op", "4": "dist"}
@@ -128,12 +128,12 @@ class _Reader:
             self._names[results[0]["%"]] = name = str(attrs["name"])
             self.inputs.append(self._spec(name, results[0].get("TT")))
             return None
-        blocks = []
-        for region in entry.get("regions", ()):
+        blocks, signatures = [], []
+        for number, region in enumerate(entry.get("regions", ())):
             for body in region["blocks"]:
-                for argument in body.get("args", ()):
-                    self._names[argument["%"]] = f"%{int(argument['%'])}"
-                blocks.append(self.block(body, depth + 1))
+                nodes, signature = self._body(body, f"region_{number}", depth)
+                blocks.append(nodes)
+                signatures.append(signature)
         return Node(
             op=f"{_DIALECTS.get(dialect, dialect)}.{word}",
             name=str(attrs.get("struct_name") or f"{word}#{self.count}"),
@@ -141,7 +141,24 @@ class _Reader:
             outputs=tuple(self._names[result["%"]] for result in results),
             attrs=attrs,
             blocks=tuple(blocks),
+            signatures=tuple(signatures),
         )
+
+    def _body(self, body: dict[str, Any], attribute: str, depth: int) -> tuple[tuple[Node, ...], Signature]:
+        """A block without the operation that ends it, and what it takes and gives. Arguments have numbers below 0,
+        which other blocks have too."""
+        numbers = [argument.get("#", argument.get("%")) for argument in body.get("args", ())]
+        if any(type(number) is not int for number in numbers):
+            raise ValueError("an argument of a block without number")
+        outer = {number: self._names[number] for number in numbers if number in self._names}
+        names = tuple(f"%{self.count}.{-number}" for number in numbers)
+        self._names |= dict(zip(numbers, names))
+        nodes = self.block(body, depth + 1)
+        self._names |= outer
+        outputs: tuple[str, ...] = ()
+        if nodes and nodes[-1].op == "cf.yield":
+            nodes, outputs = nodes[:-1], nodes[-1].inputs
+        return nodes, Signature(attribute, names, outputs)
 
     def _spec(self, name: str, kind: object) -> TensorSpec:
         """`kind` is {"#": "0.t_dtensor", "D": [{"#": "0.t_f32"}, [dims], layout, lod, offset]}."""

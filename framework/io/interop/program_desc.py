@@ -160,4 +160,20 @@ def _attribute(attr: Message) -> Any:
             return tuple(attr.reals(16, "<f8").tolist())
         case 15:
             return attr.real(19, "<f8")
+        case 16:
+            scalar = attr.message(20, "Scalar")
+            return None if scalar is None else _scalar(scalar)
+        case 17:
+            return tuple(_scalar(scalar) for scalar in attr.messages(21, "Scalar"))
     return None
+
+
+def _scalar(scalar: Message) -> bool | int | float | None:
+    match scalar.integer(1):
+        case 1:
+            return bool(scalar.integer(2))
+        case 2:
+            return scalar.integer(3)
+        case 3:
+            return scalar.real(4, "<f8")
+    return None  # complex numbers, which no operator that runs here takes

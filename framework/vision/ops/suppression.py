@@ -6,16 +6,14 @@ How many boxes stay depends on values. As in Paddle the results hold just those,
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from framework.core.errors import ConfigError, ShapeError
+from framework.nn.functional.boxes import matrix_nms as matrix_nms_rows
 from framework.vision.ops.geometry import check_boxes, check_eager, pairwise_iou, suppress
 
 _LEAST = 64  # boxes of the smallest program
@@ -157,7 +155,7 @@ def matrix_nms(
     classes = tuple(label for label in range(scores.shape[1]) if label != background_label)
     compared = scores.shape[2] if nms_top_k < 0 else min(nms_top_k, scores.shape[2])
     total = compared * len(classes)
-    rows, counts, index = _matrix_nms(
+    rows, counts, index = matrix_nms_rows(
         jnp.asarray(bboxes, jnp.float32),
         jnp.asarray(scores, jnp.float32),
         classes=classes,
@@ -174,56 +172,3 @@ def matrix_nms(
             jnp.asarray((np.asarray(index) + first)[there][:, None]),
         )
     return rows, counts if return_rois_num else None, index if return_index else None
-
-
-@functools.partial(jax.jit, static_argnames=("classes", "limits", "sizes", "sigma", "offset"))
-def _matrix_nms(
-    boxes: jax.Array,
-    scores: jax.Array,
-    *,
-    classes: tuple[int, ...],
-    limits: tuple[float, float],
-    sizes: tuple[int, int],
-    sigma: float | None,
-    offset: float,
-) -> Any:
-    compared, kept = sizes
-    labels = jnp.asarray(classes, jnp.int32)
-
-    def of_class(boxes: jax.Array, scores: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """(lowered scores, indices) [compared] of the best boxes of a class."""
-        best, place = lax.top_k(jnp.where(scores > limits[0], scores, -jnp.inf), compared)
-        valid = jnp.isfinite(best)
-        found = boxes[place]
-        order = jnp.arange(compared)
-        earlier = (order[:, None] < order[None, :]) & valid[:, None]  # [i, j]: i is better than j
-        iou = jnp.where(earlier, _iou(found, offset), 0)
-        worst = iou.max(axis=0)[:, None]  # of i: how much better ones overlap it
-        if sigma is None:
-            decay = (1 - iou) / (1 - worst)
-        else:
-            decay = jnp.exp((worst**2 - iou**2) * sigma)
-        lowered = best * jnp.where(earlier, decay, 1).min(axis=0, initial=1)
-        return jnp.where(valid & (lowered > limits[1]), lowered, -jnp.inf), place
-
-    def of_image(boxes: jax.Array, scores: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        lowered, place = jax.vmap(of_class, (None, 0))(boxes, scores[labels])
-        best, rank = lax.top_k(lowered.reshape(-1), kept)
-        valid = jnp.isfinite(best)
-        index = place.reshape(-1)[rank]
-        label = labels[rank // max(compared, 1)].astype(jnp.float32)
-        rows = jnp.concatenate([label[:, None], best[:, None], boxes[index]], axis=1)
-        return jnp.where(valid[:, None], rows, 0), valid.sum(dtype=jnp.int32), jnp.where(valid, index, 0)
-
-    return jax.vmap(of_image)(boxes, scores)
-
-
-def _iou(boxes: jax.Array, offset: float) -> jax.Array:
-    """[K, K]; with an offset of 1 right and bottom are inclusive. Boxes that do not meet are 0."""
-    a, b = boxes[:, None], boxes[None]
-    size = jnp.minimum(a[..., 2:], b[..., 2:]) - jnp.maximum(a[..., :2], b[..., :2])
-    shared = (size + offset).prod(axis=-1)
-    whole = boxes[:, 2:] - boxes[:, :2]
-    areas = jnp.where((whole < 0).any(axis=1), 0, (whole + offset).prod(axis=1))
-    meets = (size >= 0).all(axis=-1) & (shared > 0)
-    return jnp.where(meets, shared / jnp.where(meets, areas[:, None] + areas[None] - shared, 1), 0)

@@ -14,6 +14,8 @@ import numpy as np
 from jax import lax
 
 from framework.core.errors import ShapeError
+from framework.nn.functional.boxes import yolo_box as yolo_boxes
+from framework.nn.functional.boxes import yolo_cells, yolo_stretch
 from framework.vision.ops.geometry import EPSILON
 
 
@@ -43,7 +45,7 @@ def yolo_box(
     """
     count = len(anchors) // 2
     _check(x, count * (6 if iou_aware else 5) + count * class_num, anchors, "yolo_box")
-    return _yolo_box(
+    return yolo_boxes(
         x,
         img_size,
         anchors=tuple(anchors),
@@ -53,46 +55,6 @@ def yolo_box(
         stretch=float(scale_x_y),
         factor=float(iou_aware_factor) if iou_aware else None,
     )
-
-
-@functools.partial(
-    jax.jit, static_argnames=("anchors", "threshold", "downsample", "clips", "stretch", "factor")
-)
-def _yolo_box(
-    x: jax.Array,
-    img_size: jax.Array,
-    *,
-    anchors: tuple[int, ...],
-    threshold: float,
-    downsample: int,
-    clips: bool,
-    stretch: float,
-    factor: float | None,
-) -> tuple[jax.Array, jax.Array]:
-    n, height, width, _ = x.shape
-    sizes = np.asarray(anchors, np.float32).reshape(-1, 2)
-    count = len(sizes)
-    values = x[..., 0 if factor is None else count :].reshape(n, height, width, count, -1)
-    objectness = jax.nn.sigmoid(values[..., 4])
-    if factor is not None:
-        objectness = objectness ** (1 - factor) * jax.nn.sigmoid(x[..., :count]) ** factor
-    map_wh = np.array([width, height], np.float32)
-    image_wh = img_size[:, None, None, None, ::-1].astype(x.dtype)
-    centre = (_cells(height, width) + _stretch(values[..., :2], stretch)) * image_wh / map_wh
-    half = jnp.exp(values[..., 2:4]) * sizes * image_wh / (map_wh * downsample) / 2
-    boxes = jnp.concatenate([centre - half, centre + half], axis=-1)
-    if clips:
-        last = jnp.concatenate([image_wh] * 2, axis=-1) - 1
-        boxes = jnp.concatenate(
-            [jnp.maximum(boxes[..., :2], 0), jnp.minimum(boxes[..., 2:], last[..., 2:])], -1
-        )
-    scores = objectness[..., None] * jax.nn.sigmoid(values[..., 5:])
-    there = (objectness >= threshold)[..., None]
-    flat = [
-        jnp.moveaxis(jnp.where(there, part, 0), 3, 1).reshape(n, -1, part.shape[-1])
-        for part in (boxes, scores)
-    ]
-    return flat[0], flat[1]
 
 
 def yolo_loss(
@@ -166,7 +128,7 @@ def _yolo_loss(
     predicted = lax.stop_gradient(
         jnp.concatenate(
             [
-                (_cells(height, width) + _stretch(values[..., :2], stretch)) / side,
+                (yolo_cells(height, width) + yolo_stretch(values[..., :2], stretch)) / side,
                 jnp.exp(values[..., 2:4]) * here / input_side,
             ],
             axis=-1,
@@ -221,16 +183,6 @@ def _centre_iou(a: jax.Array, b: jax.Array) -> jax.Array:
     high = jnp.minimum(a[..., :2] + a[..., 2:] / 2, b[..., :2] + b[..., 2:] / 2)
     shared = jnp.maximum(high - low, 0).prod(axis=-1)
     return shared / (a[..., 2:].prod(axis=-1) + b[..., 2:].prod(axis=-1) - shared + EPSILON)
-
-
-def _cells(height: int, width: int) -> np.ndarray:
-    """[H, W, 1, 2] xy: the corner of each place of a map."""
-    grid = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
-    return np.stack(grid, axis=-1)[:, :, None]
-
-
-def _stretch(values: jax.Array, scale: float) -> jax.Array:
-    return jax.nn.sigmoid(values) * scale - 0.5 * (scale - 1)
 
 
 def _check(x: jax.Array, channels: int, anchors: Sequence[int], where: str) -> None:

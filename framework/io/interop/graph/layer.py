@@ -95,6 +95,16 @@ class GraphLayer(Layer):
         arrays = tuple(_to_output(item) for item in results)
         return arrays[0] if len(arrays) == 1 else arrays
 
+    def run_nodes(
+        self, numbers: Sequence[int], values: Mapping[str, Any], wanted: Sequence[str]
+    ) -> dict[str, Any]:
+        """Some of the program's nodes, with what they need besides weights and constants; gives `wanted` by name."""
+        items = {
+            name: _to_item(value, TensorSpec(name, (), ""), self.program.name)
+            for name, value in values.items()
+        }
+        return {name: _to_output(item) for name, item in Run(self).values(numbers, items, wanted).items()}
+
     def _bind(self, args: tuple, named: Mapping[str, Any]) -> dict[str, Item]:
         names = [spec.name for spec in self.inputs]
         given = dict(zip(names, args)) | dict(named)
@@ -162,13 +172,23 @@ class Run:
 
     def outputs(self, inputs: Mapping[str, Item]) -> list[Item]:
         """The outputs of the main graph."""
+        scope, program = self._scope(inputs), self._graph.program
+        self._nodes(program.nodes, scope, main=True)
+        return [scope[spec.name] for spec in program.outputs]
+
+    def values(
+        self, numbers: Sequence[int], inputs: Mapping[str, Item], wanted: Sequence[str]
+    ) -> dict[str, Item]:
+        """Values by name, after some of the nodes of the main graph."""
+        scope = self._scope(inputs)
+        self._nodes([self._graph.program.nodes[number] for number in numbers], scope)
+        return {name: scope[name] for name in wanted}
+
+    def _scope(self, inputs: Mapping[str, Item]) -> Scope:
         held: dict[str, Item] = {}
         for name, role in self._graph.roles.items():
             held[name] = Value.of(getattr(self._layer, role.name))
-        scope = Scope({"": None} | dict(self._graph.constants) | held | dict(inputs))
-        program = self._graph.program
-        self._nodes(program.nodes, scope, main=True)
-        return [scope[spec.name] for spec in program.outputs]
+        return Scope({"": None} | dict(self._graph.constants) | held | dict(inputs))
 
     def run_body(self, call: Call, body: int, inputs: Sequence[Item]) -> list[Item]:
         """The outputs of one of the node's bodies for these inputs."""

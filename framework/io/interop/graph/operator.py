@@ -28,6 +28,7 @@ class Operator:
     static: the inputs (numbers from 0) that must be known before the program runs, such as shapes; they stay numpy.
     weights: the inputs whose initializers are weights and can be trained.
     since: the first version of the operator set whose form is understood.
+    grows: whether the sizes of its results depend on values; in a compiled program they have the greatest sizes then.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Operator:
     static: tuple[int, ...] = ()
     weights: tuple[int, ...] = ()
     since: int = 1
+    grows: bool = False
 
 
 Table = dict[str, Operator]

@@ -16,11 +16,13 @@ from framework.io.interop.graph.layer import (
     valid_names,
 )
 from framework.io.interop.graph.operator import Table
-from framework.io.interop.graph.paddle import elementwise, network, shapes
+from framework.io.interop.graph.paddle import control, detection, elementwise, indexed, network, shapes
+from framework.io.interop.graph.paddle.bodies import convert_bodies
 from framework.io.interop.graph.paddle.pir import in_program_desc_form
 from framework.io.interop.program import Program
 
-OPERATORS: Table = {**elementwise.OPERATORS, **shapes.OPERATORS, **network.OPERATORS}
+MODULES = (elementwise, shapes, indexed, network, detection, control)
+OPERATORS: Table = {name: entry for module in MODULES for name, entry in module.OPERATORS.items()}
 _KERNELS = frozenset({("conv2d", "Filter"), ("depthwise_conv2d", "Filter")})
 
 
@@ -45,6 +47,7 @@ def build_paddle_layer(program: Program) -> GraphLayer:
     """
     if program.format == "pir":
         program = in_program_desc_form(program)
+    program = convert_bodies(program)
     _check_operators(program)
     readers: dict[str, set[tuple[str, str]]] = {}
     for node in program.walk():
@@ -77,8 +80,7 @@ def _check_operators(program: Program) -> None:
             where=program.name,
             received="; ".join(f"{op} at {name}" for op, name in list(unknown.items())[:20]),
             allowed="the operators of Paddle listed in docs/graphs.md",
-            fix="export the model without it (control flow and detection's last steps are what is missing most), or as "
-            "ONNX with paddle2onnx",
+            fix="export the model without it, or as ONNX with paddle2onnx",
         )
     missing = [name for name, value in program.parameters.items() if not isinstance(value, np.ndarray)]
     if missing:

@@ -23,6 +23,10 @@ CHANNELS_LAST = ("NHWC", "NDHWC", "NLC")
 _VERSION = 18  # of the ONNX operators that Paddle's are made of
 
 
+class TensorArray(list):
+    """An array of tensors, which is one value; other lists are the values of one slot."""
+
+
 class Arguments:
     """The inputs and attributes of a node while it runs."""
 
@@ -131,18 +135,19 @@ Rule = Callable[[Arguments], Any]
 def registrar(table: Table) -> Callable[..., Callable[[Rule], Rule]]:
     """A decorator that enters rules into `table` by the names of their operators.
 
-    A rule returns what stands in the slot `main`, or a dict by slot; a list fills the outputs of one slot in order.
+    A rule returns what stands in the slot `main`, or a dict by slot; a list fills the outputs of one slot in order, or
+    is the array of tensors that an output stands for. `grows`: the sizes of the results depend on values.
     """
 
     enter_runs = run_registrar(table)
 
-    def operator(*names: str, main: str = "Out") -> Callable[[Rule], Rule]:
+    def operator(*names: str, main: str = "Out", grows: bool = False) -> Callable[[Rule], Rule]:
         def enter(rule: Rule) -> Rule:
             def run(call: Call, *items: Item) -> tuple[Item, ...]:
                 found = rule(Arguments(call, items))
                 return _place(call, found if isinstance(found, dict) else {main: found})
 
-            enter_runs(*names, style="values")(run)
+            enter_runs(*names, style="values", grows=grows)(run)
             return rule
 
         return enter
@@ -159,6 +164,8 @@ def _place(call: Call, results: Mapping[str, Any]) -> tuple[Item, ...]:
         item = results.get(slot)
         if item is None:
             placed.append(call.scope[name] if name in call.node.inputs else None)
+        elif isinstance(item, TensorArray):
+            placed.append(item)
         elif isinstance(item, list) and len(item) > 1 and call.node.output_slots.count(slot) == 1:
             placed.append(item)  # PIR hands a list over whole
         elif isinstance(item, list):

@@ -13,7 +13,7 @@ import numpy as np
 
 from framework.io.interop.graph.operator import Table
 from framework.io.interop.graph.paddle.arguments import Arguments, rank, registrar
-from framework.io.interop.graph.values import Item, Value
+from framework.io.interop.graph.values import Item, Value, to_jax
 from framework.nn import functional as F
 
 OPERATORS: Table = {}
@@ -194,7 +194,12 @@ def _prelu(a: Arguments) -> Item:
 @operator("scale")
 def _scale(a: Arguments) -> Item:
     x, scale, bias = a["X"], a.get("ScaleTensor"), float(a.attr("bias", 0.0))
-    factor: Item = a.number_like(x, a.attr("scale", 1.0)) if scale is None else a.onnx("Squeeze", scale)
+    factor: Item = a.number_like(x, a.attr("scale", 1.0))
+    if isinstance(scale, np.ndarray):
+        factor = a.number_like(x, scale.ravel()[0])
+    elif scale is not None:
+        dtype = x.dtype if isinstance(x, Value) else factor.dtype
+        factor = Value.of(to_jax(scale).reshape(()).astype(jax.dtypes.canonicalize_dtype(dtype)))
     shift = a.number_like(x, bias)
     if a.attr("bias_after_scale", True):
         y = x if scale is None and a.attr("scale", 1.0) == 1 else a.onnx("Mul", x, factor)

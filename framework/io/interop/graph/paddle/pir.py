@@ -169,6 +169,33 @@ FORMS: dict[str, Form] = {
     "add_n": _form("sum", "X"),
     "increment": _form("increment", "X", value="step"),
     "increment_": _form("increment", "X", value="step"),
+    "set_value": _form("set_value", "Input StartsTensor EndsTensor StepsTensor"),
+    "set_value_": _form("set_value", "Input StartsTensor EndsTensor StepsTensor"),
+    "set_value_with_tensor": _form("set_value", "Input ValueTensor StartsTensor EndsTensor StepsTensor"),
+    "set_value_with_tensor_": _form("set_value", "Input ValueTensor StartsTensor EndsTensor StepsTensor"),
+    "index_put": _form("index_put", "x indices value", "out"),
+    "index_put_": _form("index_put", "x indices value", "out"),
+    "put_along_axis": _form(
+        "put_along_axis",
+        "Input Index Value",
+        "Result",
+        axis="Axis",
+        reduce="Reduce",
+        include_self="Include_self",
+    ),
+    "masked_select": _form("masked_select", "X Mask", "Y"),
+    "multiclass_nms3": _form("multiclass_nms3", "BBoxes Scores RoisNum", "Out Index NmsRoisNum"),
+    "matrix_nms": _form("matrix_nms", "BBoxes Scores", "Out Index RoisNum"),
+    "yolo_box": _form("yolo_box", "X ImgSize", "Boxes Scores"),
+    "create_array": _form("create_array", ""),
+    "create_array_like": _form("create_array_like", "X"),
+    "array_length": _form("lod_array_length", "X"),
+    "array_read": _form("read_from_array", "X I"),
+    "array_write_": _form("write_to_array", "Array X I"),
+    "array_to_tensor": _form("tensor_array_to_tensor", "X", "Out OutIndex"),
+    "if": _form("if", "Condition"),
+    "while": _form("while", "Condition"),
+    "select_input": _form("select_input", "Mask X"),
 }
 BUILTIN = {
     "builtin.combine": Form("combine", ("X",)),
@@ -179,13 +206,15 @@ BUILTIN = {
 
 def in_program_desc_form(program: Program) -> Program:
     """The program with ProgramDesc's names of operators, slots and attributes. Unknown operators stay as they are."""
-    made = {name for node in program.nodes for name in node.outputs} | set(program.parameters)
+    made = {name for node in program.walk() for name in node.outputs} | set(program.parameters)
+    made |= {name for node in program.walk() for body in node.signatures for name in body.inputs}
     made |= {spec.name for spec in program.inputs}
     return replace(program, nodes=tuple(_convert(node, made) for node in program.nodes))
 
 
 def _convert(node: Node, made: set[str]) -> Node:
     """`made` are the values that exist: the dropout state of a recurrent layer is declared, and has no value."""
+    node = replace(node, blocks=tuple(tuple(_convert(one, made) for one in block) for block in node.blocks))
     dialect, _, name = node.op.partition(".")
     form = FORMS.get(name) if dialect == "pd_op" else BUILTIN.get(node.op)
     if form is None:

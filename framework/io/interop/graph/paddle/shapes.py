@@ -16,6 +16,7 @@ from framework.io.interop.graph.values import Dim, Item, Value, dims_array, shap
 from framework.nn import functional as F
 
 OPERATORS: Table = {}
+canonical = jax.dtypes.canonicalize_dtype
 operator = registrar(OPERATORS)
 END = np.iinfo(np.int32).max
 
@@ -148,11 +149,16 @@ def _slice(a: Arguments) -> Item:
 
 @operator("strided_slice")
 def _strided_slice(a: Arguments) -> Item:
+    """Going backwards, the end -1 is beyond the first element. Source: StridedSliceFunctor of
+    paddle/phi/kernels/funcs/strided_slice.h"""
     axes = np.array(a.ints("axes"), np.int64)
     starts = dims_array(a.dims("starts", "StartsTensor", "StartsTensorList"))
-    ends = dims_array(a.dims("ends", "EndsTensor", "EndsTensorList"))
-    steps = dims_array(a.dims("strides", "StridesTensor", "StridesTensorList"))
-    y = a.onnx("Slice", a["Input"], starts, ends, axes, steps)
+    steps = a.dims("strides", "StridesTensor", "StridesTensorList")
+    ends = [
+        -END - 1 if isinstance(end, int) and end == -1 and step < 0 else end
+        for end, step in zip(a.dims("ends", "EndsTensor", "EndsTensorList"), steps, strict=True)
+    ]
+    y = a.onnx("Slice", a["Input"], starts, dims_array(ends), axes, dims_array(steps))
     gone = a.ints("decrease_axis")
     return a.onnx("Squeeze", y, np.array(gone, np.int64)) if gone else y
 
@@ -193,8 +199,12 @@ def _fill(a: Arguments) -> Item:
     dtype, text, tensor = a.dtype(), a.attr("str_value", ""), a.get("ValueTensor")
     number = float(text) if text else a.attr("value", 0.0)
     shape = a.dims("shape", "ShapeTensor", "ShapeTensorList")
+    if isinstance(tensor, np.ndarray) and tensor.size == 1 and tensor.dtype.kind != "O":
+        return _full(shape, tensor.ravel()[0].item(), dtype)
     if tensor is not None:
-        return a.onnx("Expand", tensor, dims_array(shape))
+        return a.onnx(
+            "Expand", a.elementwise(lambda x: x.astype(canonical(dtype)), tensor), dims_array(shape)
+        )
     return _full(shape, number, dtype)
 
 
@@ -202,7 +212,7 @@ def _full(shape: list[Dim], number: Any, dtype: np.dtype) -> Item:
     """Numbers that decide shapes stay numpy; so do small arrays of them."""
     if all(isinstance(dim, int) for dim in shape) and (dtype.kind in "iub" or math.prod(shape) <= 16):
         return np.full(shape, number, dtype)
-    return Value.of(jnp.full(shape, number, jax.dtypes.canonicalize_dtype(dtype)))
+    return Value.of(jnp.full(shape, number, canonical(dtype)))
 
 
 @operator("fill_constant_batch_size_like")
@@ -221,20 +231,18 @@ def _fill_like(a: Arguments) -> Item:
     return _full(list(shape_of(x)), value, a.dtype("dtype", own))
 
 
+_VALUES = ("values", *(f"{kind}_values" for kind in ("fp32", "fp64", "int32", "int64", "bool", "int8")))
+
+
+def stored_values(a: Arguments) -> np.ndarray:
+    """The numbers that the attributes of a node hold, in their type and shape."""
+    values = next((found for name in _VALUES if (found := a.attr(name))), ())
+    return np.asarray(values, a.dtype()).reshape(a.ints("shape"))
+
+
 @operator("assign_value")
 def _assign_value(a: Arguments) -> Item:
-    dtype = a.dtype()
-    names = (
-        "values",
-        "fp32_values",
-        "fp64_values",
-        "int32_values",
-        "int64_values",
-        "bool_values",
-        "int8_values",
-    )
-    values = next((found for name in names if (found := a.attr(name))), ())
-    return np.asarray(values, dtype).reshape(a.ints("shape"))
+    return stored_values(a)
 
 
 @operator("range")
@@ -245,7 +253,7 @@ def _range(a: Arguments) -> Item:
 @operator("linspace")
 def _linspace(a: Arguments) -> Item:
     start, stop, count = (a.call.number(a[slot], slot) for slot in ("Start", "Stop", "Num"))
-    return Value.of(jnp.linspace(start, stop, int(count), dtype=jax.dtypes.canonicalize_dtype(a.dtype())))
+    return Value.of(jnp.linspace(start, stop, int(count), dtype=canonical(a.dtype())))
 
 
 @operator("eye")
@@ -315,7 +323,7 @@ def _scatter_nd_add(a: Arguments) -> Item:
     return a.onnx("ScatterND", a["X"], a["Index"], a["Updates"], reduction="add")
 
 
-@operator("where_index")
+@operator("where_index", grows=True)
 def _where_index(a: Arguments) -> Item:
     return a.onnx("Transpose", a.onnx("NonZero", a["Condition"]), perm=(1, 0))
 

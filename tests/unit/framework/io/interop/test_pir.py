@@ -4,6 +4,7 @@ import pytest
 
 from framework.core.errors import FormatError
 from framework.io.interop import TensorSpec, read_pir
+from framework.io.interop.program import Signature
 
 
 def test_a_program_of_paddle_3(data):
@@ -63,9 +64,23 @@ def test_regions(source):
     }
     loop = operation("1.while", [1], [2], regions=[body])
     read = read_pir(source(encode(program([parameter("w", 1), loop]))))
-    assert [node.op for node in read.walk()] == ["pd_op.while", "pd_op.relu", "cf.yield"]
-    assert read.nodes[0].inputs == ("w",) and read.nodes[0].blocks[0][0].inputs == ("%-1",)
+    assert [node.op for node in read.walk()] == ["pd_op.while", "pd_op.relu"]
+    assert read.nodes[0].inputs == ("w",) and read.nodes[0].blocks[0][0].inputs == ("%2.1",)
+    assert read.nodes[0].signatures == (Signature("region_0", ("%2.1",), ("%3",)),)
     assert read.parameters == {"w": TensorSpec("w", (2,), "bfloat16")}
+
+
+def test_blocks_have_arguments_of_the_same_numbers(source):
+    """Blocks beside and inside one another may number their arguments alike; Paddle 3 writes the number as "#"."""
+    inner = {
+        "blocks": [{"args": [{"#": -1}], "ops": [operation("1.exp", [-1], [6]), operation("2.yield", [6])]}]
+    }
+    body = [operation("1.while", [-1], [5], regions=[inner]), operation("1.relu", [-1], [7])]
+    loop = operation("1.while", [1], [2], regions=[{"blocks": [{"args": [{"#": -1}], "ops": body}]}])
+    outer = read_pir(source(encode(program([parameter("w", 1), loop])))).nodes[0]
+    again, relu = outer.blocks[0]
+    assert outer.signatures[0].inputs == again.inputs == relu.inputs == ("%2.1",)
+    assert again.signatures[0].inputs == again.blocks[0][0].inputs == ("%3.1",)
 
 
 def deep(depth, wrap, core):

@@ -49,13 +49,22 @@ def test_every_kind_of_attribute(source, wire):
         attribute(wire, "doubles", 12, b"\x81\x01" + f8),
         attribute(wire, "double", 15, b"\x99\x01" + f8),
         attribute(wire, "scalar", 16),
+        attribute(wire, "number", 16, wire.bytes(20, wire.number(1, 2), wire.number(3, -5))),
+        attribute(
+            wire,
+            "numbers",
+            17,
+            wire.bytes(21, wire.number(1, 1), wire.number(2, 1)),
+            wire.bytes(21, wire.number(1, 3), b"\x21" + f8),
+            wire.bytes(21, wire.number(1, 4)),
+        ),
         attribute(wire, "op_role", 0, wire.number(3, 1)),
     )
     node = read_pdmodel(source(wire.bytes(1, op) + wire.bytes(4, wire.number(1, 0)))).nodes[0]
     assert node.attrs == {
         **{"int": -3, "float": 0.5, "text": "é", "ints": (1, -1), "floats": (0.5, -1), "texts": ("a", "b")},
         **{"flag": True, "flags": (True, False), "long": 2**40, "longs": (2**40,), "doubles": (0.1,)},
-        **{"double": 0.1, "scalar": None},
+        **{"double": 0.1, "scalar": None, "number": -5, "numbers": (True, 0.1, None)},
     }
     assert (node.inputs, node.input_slots) == (("a", "b"), ("X", "X"))
     assert (node.outputs, node.output_slots) == (("c",), ("Out",))
