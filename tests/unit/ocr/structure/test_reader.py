@@ -96,6 +96,36 @@ def test_text_of_turned_pages(rotate):
         assert inside.min() < 128
 
 
+@pytest.mark.parametrize("rotate", [90, 180, 270])
+def test_blocks_of_turned_pages(rotate):
+    """Tables, columns and headings of a page on its side are those of the upright one, where the page shows them."""
+    upright, turned = (READ(make_pdf(table_page(), two_columns(), rotate=angle)) for angle in (0, rotate))
+    assert turned.to_markdown() == upright.to_markdown()
+    page = turned.pages[0]
+    table = page.blocks[0]
+    assert isinstance(table.content, Table)
+    cell = table.content.cells[0]
+    assert cell.text == "Name" and cell.bbox is not None
+    x, y = np.mean([table.bbox[:2], table.bbox[2:]], axis=0)
+    # The table's middle is 25 points left of and 20 above the page's.
+    turns = {90: (150 + 20, 200 - 0), 180: (200, 300 - 130), 270: (130, 200)}
+    assert (x, y) == pytest.approx(turns[rotate], abs=1)
+    line = cell.lines[0]
+    left, top, right, bottom = cell.bbox
+    assert all(left - 1 <= px <= right + 1 and top - 1 <= py <= bottom + 1 for px, py in line.polygon)
+    assert line in page.lines and line.orientation == rotate
+    assert Document.from_dict(turned.to_dict()).to_dict() == turned.to_dict()
+
+
+def test_text_turned_at_the_margin_is_set_aside():
+    page = two_columns()
+    page.commands.append("BT /Regular 10 Tf 0 1 -1 0 15 60 Tm (a stamp of the library) Tj ET")
+    blocks = READ(make_pdf(page)).pages[0].blocks
+    assert [(b.text, b.order) for b in blocks if b.label == "aside_text"] == [
+        ("a stamp of the library", None)
+    ]
+
+
 def table_page() -> PdfPage:
     page = grid(PdfPage(), [50, 150, 250, 350], [100, 120, 140, 160])
     page.fill(151, 100.5, 249, 101)  # a thin box is a line, too
