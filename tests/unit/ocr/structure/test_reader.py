@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ import ocr
 from framework.core.errors import InputError
 from framework.vision.pdf import PdfReader
 from ocr.blocks import Cell, Table
-from ocr.exporters._block_markdown import join_tables
+from ocr.exporters._joined_blocks import join_tables
 from ocr.results import Document
 from ocr.structure.image_rules import rules_of_image
 from ocr.structure.paragraphs import heading_depth, join_rows
@@ -219,9 +221,12 @@ def test_a_table_over_a_page_break():
     head = (Cell(0, 0, "a", header=True), Cell(0, 1, "b", header=True))
     first = Table((*head, Cell(1, 0, "1"), Cell(1, 1, "2")))
     second = Table((*head, Cell(1, 0, "3"), Cell(1, 1, "4")))
-    assert [c.text for c in join_tables(first, second).cells] == ["a", "b", "1", "2", "3", "4"]
+    assert [c.text for c in join_tables([first, second]).cells] == ["a", "b", "1", "2", "3", "4"]
     other = Table((Cell(0, 0, "5"), Cell(0, 1, "6")))
-    assert join_tables(first, other).rows == 3
+    assert join_tables([first, other]).rows == 3
+    spanning = Table((Cell(0, 0, "a", header=True), Cell(0, 1, "over", rowspan=2), Cell(1, 0, "7")))
+    joined = join_tables([replace(spanning, cells=(*spanning.cells[:2], Cell(1, 0, "8"))), spanning])
+    assert [(c.row, c.text) for c in joined.cells if c.row > 1] == [(2, "7"), (2, "over")]
 
 
 @pytest.mark.parametrize(
