@@ -69,7 +69,9 @@ def join_tables(tables: Sequence[Table]) -> Table:
     cells, rows = list(first.cells), first.rows
     for table in tables[1:]:
         repeated = 0
-        while repeated < min(5, first.rows, table.rows) and _row(first, repeated) == _row(table, repeated) != []:
+        while (
+            repeated < min(5, first.rows, table.rows) and _row(first, repeated) == _row(table, repeated) != []
+        ):
             repeated += 1
         shift = rows - repeated
         for cell in table.cells:

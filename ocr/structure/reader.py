@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -30,13 +31,16 @@ from framework.core.errors import (
 from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
 from framework.workflow import ImageItem
+from framework.workflow.options import make_options, options_signature
 from framework.workflow.predictor import ImageSource
 from ocr.blocks import Block, Box, Figure
 from ocr.lines import Line
 from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Document, Page
 from ocr.structure.assemble import arrange
+from ocr.structure.fields import find_fields
 from ocr.structure.image_rules import rules_of_image
+from ocr.structure.options import DocumentOptions, TextSource
 from ocr.structure.paragraphs import make_text_blocks
 from ocr.structure.ruled_tables import find_ruled_tables
 from ocr.structure.rules import Rules, rules_of_page
@@ -46,7 +50,6 @@ from ocr.structure.turned import find_turn
 from ocr.structure.whole_document import finish_document
 
 log = logging.getLogger("oar")
-TextSource = Literal["auto", "always", "never"]
 LEAST_FIGURE = 0.01  # of the page's area
 MARGIN = 0.12  # of the page's width: what is turned against the page's text there is none of its text
 _NO_OCR = (ConfigError, DeviceError, HubError, MissingExtraError, WeightError)
@@ -76,6 +79,7 @@ class DocumentReader:
         figures: Whether figures are cut out, for which their pages are rendered.
         images: Whether pages keep their image, for drawing and searchable PDFs; every page is rendered then.
         dpi: At which pages of PDFs are measured and rendered.
+        first_pages: Of PDFs without `pages` only so many are read; 0 for all.
 
     Raises: InputError, where `text_layer` is none of these.
     """
@@ -86,6 +90,7 @@ class DocumentReader:
     figures: bool = True
     images: bool = False
     dpi: float = 200.0
+    first_pages: int = 0
 
     def __post_init__(self) -> None:
         if self.text_layer not in get_args(TextSource):
@@ -128,7 +133,9 @@ class DocumentReader:
         if is_pdf(source):
             pdf = PdfReader(source, dpi=self.dpi, password=password)  # type: ignore[arg-type]
             try:
-                return OpenDocument(self, label, tuple(parse_pages(pages, len(pdf), label)), pdf=pdf)
+                numbers = parse_pages(pages, len(pdf), label)
+                numbers = numbers if pages else numbers[: self.first_pages or None]
+                return OpenDocument(self, label, tuple(numbers), pdf=pdf)
             except OarError:
                 pdf.close()
                 raise
@@ -350,17 +357,47 @@ def parse_pages(text: str | None, count: int, where: str = "") -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
+def make_reader(
+    options: DocumentOptions, open_ocr: Callable[[], OCRPredictor], *, images: bool = False
+) -> DocumentReader:
+    """The reader that options ask for; see `DocumentReader`."""
+    return DocumentReader(
+        open_ocr,
+        options.text_layer,
+        options.tables,
+        options.figures,
+        images,
+        options.dpi,
+        options.page_num or 0,
+    )
+
+
+def make_opener(model: str | os.PathLike[str], **given: Any) -> Callable[[], OCRPredictor]:
+    """A function that opens `ocr.predictor(model, **given)` when it is first called."""
+    opened: list[OCRPredictor] = []
+    lock = threading.Lock()
+
+    def open_ocr() -> OCRPredictor:
+        from ocr.domain import predictor  # what reads text layers alone loads no model
+
+        with lock:
+            if not opened:
+                opened.append(predictor(model, **given))
+            return opened[0]
+
+    return open_ocr
+
+
 def document(
     source: str | Path | ImageSource,
     *,
     model: str | os.PathLike[str] = "pp_ocrv6_small",
-    pages: str | None = None,
-    password: str | None = None,
-    text_layer: TextSource = "auto",
-    tables: bool = True,
-    figures: bool = True,
     images: bool = False,
-    dpi: float = 200.0,
+    device: str | None = None,
+    precision: str = "auto",
+    engine: str = "auto",
+    threads: int | None = None,
+    overrides: Sequence[str] = (),
     **options: Any,
 ) -> Document:
     """A PDF or an image as a document of headings, paragraphs, lists, tables and figures in reading order.
@@ -373,21 +410,20 @@ def document(
         print(table.to_html())
 
     Args:
-        source, pages, password: See `DocumentReader.__call__`.
-        model, options: Of `ocr.predictor`, for pages without a text layer.
-        text_layer, tables, figures, images, dpi: See `DocumentReader`.
+        source: A path, bytes, an array [H, W, 3] or a PIL image.
+        model, device, precision, engine, threads, overrides: Of `ocr.predictor`, for pages without a text layer.
+        images: Whether pages keep their image, for drawing and searchable PDFs.
+        options: Fields of `ocr.structure.options.DocumentOptions`.
 
     Raises:
-        InputError: the source cannot be read, or an option is out of range.
+        InputError: the source cannot be read, or an option is out of range. ConfigError: there is no such option.
     """
-    opened: list[OCRPredictor] = []
+    chosen = make_options(DocumentOptions, options, "ocr.document")
+    runtime = {"device": device, "precision": precision, "engine": engine, "threads": threads}
+    open_ocr = make_opener(model, **runtime, overrides=overrides, **chosen.ocr_options())
+    reader = make_reader(chosen, open_ocr, images=images)
+    found = reader(source, pages=chosen.pages, password=chosen.password)  # type: ignore[arg-type]
+    return replace(found, fields=find_fields(found.pages)) if chosen.fields else found
 
-    def open_ocr() -> OCRPredictor:
-        from ocr.domain import predictor  # what reads text layers alone loads no model
 
-        if not opened:
-            opened.append(predictor(model, **options))
-        return opened[0]
-
-    reader = DocumentReader(open_ocr, text_layer, tables, figures, images, dpi)
-    return reader(source, pages=pages, password=password)  # type: ignore[arg-type]
+document.__signature__ = options_signature(DocumentOptions, document)  # type: ignore[attr-defined]
