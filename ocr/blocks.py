@@ -266,7 +266,7 @@ class Field:
     """A value that a document gives under a name: {"total": "12.50"}.
 
     `key` is the text that names it on the page ("Total:"), "" where none does. `boxes` are those of the value's lines
-    on page number `page` (from 1).
+    on page number `page` (from 1). `text` is the value as it is written: of the value "2018-03-25", "25/03/18".
     """
 
     name: str
@@ -275,6 +275,7 @@ class Field:
     key: str = ""
     page: int = 1
     boxes: tuple[Box, ...] = ()
+    text: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "boxes", tuple(as_box(box, f"field {self.name}") for box in self.boxes))
@@ -358,7 +359,7 @@ def block_from_dict(data: Mapping[str, Any]) -> Block:
 
 
 def field_to_dict(item: Field) -> dict[str, Any]:
-    """{"name", "value", "score", "key", "page", "boxes"}"""
+    """{"name", "value", "score", "key", "page", "boxes", "text"}"""
     plain = {f.name: getattr(item, f.name) for f in fields(item)}
     return plain | {"score": round(item.score, 4), "boxes": [_plain_box(box) for box in item.boxes]}
 

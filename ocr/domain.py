@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from framework.config import bind, from_plain, override
-from framework.core.errors import ConfigError, FormatError, InputError
+from framework.core.errors import ConfigError, FormatError
 from framework.core.languages import language_codes
 from framework.export import Artifact
 from framework.inference import Runtime
-from framework.workflow import Domain, option
-from framework.workflow.options import check_range
+from framework.workflow import Domain
 from framework.workflow.predict import make_predictor_function
 from ocr.characters import CharacterSet
 from ocr.languages import DEFAULT, choose_recognizers
+from ocr.ocr_options import OCROptions
 from ocr.ocr_predictor import OCRPredictor
 from ocr.pipeline import OCRPipeline, PipelineOptions
 from ocr.single_stage import DetectedPages, LineDirections, ReadLines, SingleStage
@@ -30,61 +30,16 @@ from ocr.stages import (
     Recognizer,
     RecognizerGroup,
 )
+from ocr.structure.options import DocumentOptions
 
 if TYPE_CHECKING:
     from framework.engine.experiment import Experiment
     from framework.nn.layer import Layer
+    from framework.workflow.documents import DocumentConverter
+    from framework.workflow.domain import Model
 
 log = logging.getLogger("oar")
 DEFAULT_MODEL = "pp_ocrv6_small"
-
-
-@dataclass(frozen=True)
-class OCROptions:
-    """Options of `ocr.predictor`; None leaves what the model's config says. Raises: InputError, where one is wrong."""
-
-    lang: str | Sequence[str] | None = option(
-        None,
-        'a language ("de", "ru", "arabic", …) or several ("ru,en"): picks the recogniser that reads it; '
-        "of a model that is named, checks that it has the letters",
-    )
-    max_side: int | None = option(
-        None,
-        "longest side, in pixels, at which the detector sees an image",
-        aliases=("det_limit_side_len", "text_det_limit_side_len"),
-    )
-    thresh: float | None = option(
-        None,
-        "probability from which a pixel is text, 0 to 1",
-        aliases=("det_db_thresh", "text_det_thresh"),
-    )
-    box_thresh: float | None = option(
-        None, "least mean probability of a box, 0 to 1", aliases=("det_db_box_thresh", "text_det_box_thresh")
-    )
-    unclip_ratio: float | None = option(
-        None, "how far boxes are grown", aliases=("det_db_unclip_ratio", "text_det_unclip_ratio")
-    )
-    batch_size: int | None = option(None, "how many lines run together", aliases=("rec_batch_num",))
-    drop_score: float | None = option(
-        None,
-        "lines below this mean probability are dropped, 0 to 1",
-        aliases=("threshold", "text_rec_score_thresh"),
-    )
-    orient: bool | None = option(
-        None,
-        "whether lines on their heads are turned",
-        aliases=("use_angle_cls", "use_textline_orientation"),
-    )
-
-    def __post_init__(self) -> None:
-        if self.lang is not None:
-            language_codes(self.lang)
-        for name in ("thresh", "box_thresh", "drop_score"):
-            check_range(getattr(self, name), name, 0, 1)
-        for name in ("max_side", "batch_size"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} is too small", where=name, received=value, allowed="1 or more")
 
 
 class OCRDomain(Domain[OCROptions]):
@@ -92,6 +47,18 @@ class OCRDomain(Domain[OCROptions]):
 
     name = "ocr"
     options = OCROptions
+    document_options = DocumentOptions
+
+    def open_documents(
+        self,
+        model: Model | None,
+        options: DocumentOptions,
+        runtime: Runtime,
+        overrides: Sequence[str] = (),
+    ) -> DocumentConverter:
+        from ocr.structure.convert import open_converter  # what reads text lines alone needs none of it
+
+        return open_converter(model or DEFAULT_MODEL, options, runtime, overrides)
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
         task: Any = experiment.task

@@ -124,14 +124,26 @@ class Page(ImageResult):
 
         return page_to_predict_dict(self)
 
+    def to_paddle(self) -> dict[str, Any]:
+        """The page under the keys of PP-StructureV3; see `ocr.exporters.paddle_structure`."""
+        from ocr.exporters.paddle_structure import page_to_paddle
+
+        return page_to_paddle(self)
+
     def draw(self, *, side_by_side: bool = True) -> np.ndarray:
-        """An image of the result, RGB uint8; see `ocr.exporters.drawing.draw_page`."""
+        """An image of the result, RGB uint8; see `ocr.exporters.drawing.draw_page`, and `block_drawing.draw_blocks` for
+        pages with blocks.
+        """
+        if self.blocks:
+            from ocr.exporters.block_drawing import draw_blocks
+
+            return draw_blocks(self, side_by_side=side_by_side)
         from ocr.exporters.drawing import draw_page
 
         return draw_page(self, side_by_side=side_by_side)
 
     def overlay(self) -> np.ndarray:
-        """The page's own image with the lines drawn on it, of its size: for video."""
+        """The page's own image with the lines or blocks drawn on it: for video of its size."""
         return self.draw(side_by_side=False)
 
 
@@ -202,6 +214,30 @@ class Document(Result):
         from ocr.exporters.markdown import to_markdown
 
         return to_markdown(self)
+
+    def to_html(self, folder: str | Path | None = None) -> str:
+        """One self-contained HTML page; see `ocr.exporters.html.to_html`."""
+        from ocr.exporters.html import to_html
+
+        return to_html(self, folder)
+
+    def to_docx(self, path: str | Path, folder: str | Path | None = None) -> None:
+        """Writes a Word file (extra `office`); see `ocr.exporters.docx.write_docx`."""
+        from ocr.exporters.docx import write_docx
+
+        write_docx(self, path, folder)
+
+    def to_xlsx(self, path: str | Path) -> None:
+        """Writes the tables as an Excel file (extra `office`); see `ocr.exporters.xlsx.write_xlsx`."""
+        from ocr.exporters.xlsx import write_xlsx
+
+        write_xlsx(self, path)
+
+    def to_paddle(self) -> list[dict[str, Any]]:
+        """The document under the keys of PP-StructureV3: a dict a page; see `ocr.exporters.paddle_structure`."""
+        from ocr.exporters.paddle_structure import page_to_paddle
+
+        return [page_to_paddle(page, len(self.pages)) for page in self.pages]
 
     def to_hocr(self, *, chars: bool = False) -> str:
         """hOCR 1.2 as XHTML; `chars=True` adds the characters' boxes. See `ocr.exporters.hocr`."""

@@ -36,7 +36,7 @@ from framework.workflow.predict_files import SOURCES, check_sources, predict_fil
 
 OUTPUT = ("--output_dir", "--save_dir", "--save_path", "--draw_img_save_dir")
 # What the engines of Paddle Inference are told; XLA is told nothing.
-_IGNORED = """
+IGNORED = """
 enable_mkldnn enable_mkldnn_bfloat16 mkldnn_cache_capacity use_trt use_tensorrt trt_min_shape
 trt_max_shape trt_opt_shape trt_calib_mode collect_trt_shape_info tuned_trt_shape_file enable_auto_tune
 auto_tuned_shape_file min_subgraph_size gpu_mem gpu_id ir_optim use_xpu use_npu use_mlu enable_hpi slim_config
@@ -93,15 +93,7 @@ def parser(
     source.add_argument("--text_file", help="a text a line, UTF-8; of pairs two, a tab between them")
     made.add_argument("--pair", help="the second text of a pair, with --text")
     made.add_argument(*OUTPUT, dest="output_dir", default="output", help="default: output")
-    made.add_argument("--precision", default="auto", choices=list(_PRECISIONS), help="fp16 is bfloat16")
-    made.add_argument(
-        "--engine",
-        default="auto",
-        choices=ENGINES,
-        help="what runs the program; auto is the fastest known here",
-    )
-    made.add_argument("--cpu_threads", type=int, help="CPUs for one call; XLA uses all")
-    made.add_argument("--run_mode", choices=list(_RUN_MODES), help="PaddleDetection's name of the precision")
+    add_runtime(made)
     made.add_argument(
         *("--draw", "--visualize", "--save_images"),
         action=BooleanFlag,
@@ -114,11 +106,36 @@ def parser(
     )
     for name in _NOT_THERE:
         made.add_argument(f"--{name}", action=BooleanFlag, help="False: this stage is not there yet")
-    add_device(made)
     add_augmentation(made, "--aug_pred")
     add_settings(made)
-    add_ignored(made, "XLA compiles the program for the device", _IGNORED)
+    add_ignored(made, "XLA compiles the program for the device", IGNORED)
     return made, add_option_flags(made, (domain.options for domain in all_domains()))
+
+
+def add_runtime(parser: argparse.ArgumentParser) -> None:
+    """Device, precision, engine and threads: what `choose_runtime` reads."""
+    parser.add_argument("--precision", default="auto", choices=list(_PRECISIONS), help="fp16 is bfloat16")
+    parser.add_argument(
+        "--engine",
+        default="auto",
+        choices=ENGINES,
+        help="what runs the program; auto is the fastest known here",
+    )
+    parser.add_argument("--cpu_threads", type=int, help="CPUs for one call; XLA uses all")
+    parser.add_argument(
+        "--run_mode", choices=list(_RUN_MODES), help="PaddleDetection's name of the precision"
+    )
+    add_device(parser)
+
+
+def choose_runtime(args: argparse.Namespace) -> Runtime:
+    """Where and how the arguments ask programs to run."""
+    return Runtime(
+        choose_device(args.device, args.use_gpu),
+        _RUN_MODES.get(args.run_mode, _PRECISIONS[args.precision]),
+        args.engine,
+        args.cpu_threads,
+    )
 
 
 def _camera(text: str) -> int | None:
@@ -140,12 +157,7 @@ def _infer(args: argparse.Namespace, names: Sequence[str]) -> int:
     options = {name: values[name] for name in names}
     predictor = open_predictor(
         _model(args, options),
-        runtime=Runtime(
-            choose_device(args.device, args.use_gpu),
-            _RUN_MODES.get(args.run_mode, _PRECISIONS[args.precision]),
-            args.engine,
-            args.cpu_threads,
-        ),
+        runtime=choose_runtime(args),
         overrides=(
             *settings(given, args.model_path),
             *augmentation_overrides(args, args.aug_pred),

@@ -20,6 +20,7 @@ COMMANDS = {
     "quantize": ("quantize", "write a model as an artifact with int8 layers, with its score held"),
     "infer": ("infer", "run a model on images, PDFs, videos and texts"),
     "ocr": ("ocr", "recognise text: `oar infer` with PP-OCRv6"),
+    "document": ("document", "read PDFs and scans into Markdown, HTML, JSON, Word, Excel, searchable PDF"),
     "convert": ("convert", "read weights of another framework and write them as safetensors or .pdparams"),
     "check": ("check", "look for what is wrong in the data of a config before it is trained on"),
     "data": ("data", "split a data set, draw its samples, count its classes"),
@@ -34,6 +35,8 @@ ALIASES = {
     "predict": "infer",
     "export_model": "export",
     "run_check": "run-check",
+    "pp_structurev3": "document",
+    "predict_system": "document",
 }
 
 

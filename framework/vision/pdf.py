@@ -90,7 +90,11 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
         return (self[index] for index in range(self._count))
 
     def __getitem__(self, index: int) -> np.ndarray:
-        """Page `index`, counted from 0, or from the end when negative.
+        """Page `index`, counted from 0, or from the end when negative; see `render`."""
+        return self.render(index)
+
+    def render(self, index: int, *, dpi: float | None = None) -> np.ndarray:
+        """Page `index`, counted from 0, or from the end when negative, at `dpi` (default: the reader's).
 
         Raises:
             IndexError: there is no such page.
@@ -98,14 +102,15 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
         """
         with self._page(index) as page:
             width, height = page.get_size()
-            scale = self.dpi / _POINTS_PER_INCH
+            dpi = dpi or self.dpi
+            scale = dpi / _POINTS_PER_INCH
             pixels = int(width * scale + 1) * int(height * scale + 1)
             if pixels > self._max_pixels:
-                lower = int(self.dpi * (self._max_pixels / pixels) ** 0.5)
+                lower = int(dpi * (self._max_pixels / pixels) ** 0.5)
                 raise InputError(
                     "the page has too many pixels",
                     where=f"{self._where}, page {index}",
-                    received=f"{width:.0f}x{height:.0f} points at {self.dpi:g} dpi = {pixels:,} pixels",
+                    received=f"{width:.0f}x{height:.0f} points at {dpi:g} dpi = {pixels:,} pixels",
                     allowed=f"at most {self._max_pixels:,}",
                     fix=f"render at {max(1, lower)} dpi, or raise max_pixels",
                 )
@@ -116,8 +121,9 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
             finally:
                 bitmap.close()
 
-    def content(self, index: int) -> PageContent:
-        """Characters, drawn paths and image boxes of page `index`, in pixels of `self[index]`; nothing is rendered.
+    def content(self, index: int, *, dpi: float | None = None) -> PageContent:
+        """Characters, drawn paths and image boxes of page `index`, in pixels of `render(index, dpi=dpi)`; nothing is
+        rendered.
 
         Raises: IndexError: there is no such page. InputError: the page is damaged, or has no size.
         """
@@ -130,7 +136,7 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
                     received=f"{width:g}x{height:g} points",
                     fix="print the document to a new PDF",
                 )
-            return read_content(page, self.dpi)
+            return read_content(page, dpi or self.dpi)
 
     def page_size_hw(self, index: int) -> tuple[float, float]:
         """(height, width) of page `index` in points of 1/72 inch, as it is turned."""

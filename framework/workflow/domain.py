@@ -24,6 +24,7 @@ from framework.workflow.predictor import Predictor
 if TYPE_CHECKING:  # what runs artifacts loads no training code
     from framework.engine.experiment import Experiment
     from framework.nn.layer import Layer
+    from framework.workflow.documents import DocumentConverter
 
 log = logging.getLogger("oar")
 Model = str | os.PathLike[str]
@@ -43,10 +44,12 @@ class Domain(ABC, Generic[O]):
     Attributes:
         name: `domain:` of its configurations, which lie in configs/<name>.
         options: The frozen dataclass of its predictor's options; see framework/workflow/options.py.
+        document_options: That of `oar document`'s options, of a domain that reads documents.
     """
 
     name: ClassVar[str]
     options: ClassVar[type] = NoOptions
+    document_options: ClassVar[type | None] = None
 
     @abstractmethod
     def open(self, artifact: Artifact, options: O, runtime: Runtime) -> Predictor[Any, Any, Any]:
@@ -55,6 +58,16 @@ class Domain(ABC, Generic[O]):
         Raises:
             FormatError: the artifact is none of this domain's.
         """
+
+    def open_documents(
+        self, model: Model | None, options: Any, runtime: Runtime, overrides: Sequence[str] = ()
+    ) -> DocumentConverter:
+        """What reads documents with `model` (None: the domain's usual one), of a domain that has `document_options`.
+
+        Raises:
+            ConfigError: this domain reads none.
+        """
+        raise ConfigError("this domain reads no documents", where=self.name)
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
         """What an artifact's config holds besides: palette, skeleton, …"""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -114,3 +116,22 @@ def _facts(path: Path) -> os.stat_result | None:
         return path.stat()
     except OSError:
         return None
+
+
+@contextmanager
+def catch_interrupt(stopped: threading.Event) -> Iterator[None]:
+    """The first Ctrl+C sets the event instead of ending the program: what is done is kept. A second one ends it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def stop(*_: object) -> None:
+        stopped.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

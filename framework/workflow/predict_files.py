@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 import threading
 from collections import deque
@@ -23,7 +22,15 @@ from framework.text.lines import read_lines
 from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
 from framework.vision.video import VideoReader, VideoWriter
-from framework.workflow.outputs import Report, make_folder, spare_sources, stems, text_file, write_json
+from framework.workflow.outputs import (
+    Report,
+    catch_interrupt,
+    make_folder,
+    spare_sources,
+    stems,
+    text_file,
+    write_json,
+)
 from framework.workflow.predictor import (
     ImageItem,
     LanguagePredictor,
@@ -69,7 +76,7 @@ def run_images(
             waiting.append(stem)
             yield item
 
-    with _interrupts(stopped):
+    with catch_interrupt(stopped):
         _collect(predictor, items(), waiting, output_dir, draw, report, len(names), writer)
     report.note_stop(stopped.is_set())
     return report
@@ -83,7 +90,7 @@ def run_pdf(
     waiting: deque[str] = deque()
     stopped = threading.Event()
     try:
-        with PdfReader(file, dpi=dpi) as pages, _interrupts(stopped):
+        with PdfReader(file, dpi=dpi) as pages, catch_interrupt(stopped):
 
             def items() -> Iterator[ImageItem]:
                 for number, image in enumerate(pages, start=1):
@@ -161,7 +168,7 @@ def run_texts(predictor: LanguagePredictor[Any], texts: Sequence[Text], output_d
     path = output_dir / "results.jsonl"
     report = Report([path])
     stopped = threading.Event()
-    with text_file(path) as out, _interrupts(stopped):
+    with text_file(path) as out, catch_interrupt(stopped):
         found = tqdm(
             predictor.predict_attempts(texts),
             total=len(texts),
@@ -217,7 +224,7 @@ def run_video(
             add = stack.enter_context(_open_writer(results_file, output_dir))
             total = video.frame_count
             bar = stack.enter_context(tqdm(total=total, unit="frame", disable=not sys.stderr.isatty()))
-            stack.enter_context(_interrupts(stopped))
+            stack.enter_context(catch_interrupt(stopped))
             writer: VideoWriter | None = None
             for number, (result, image) in enumerate(
                 _draw_overlays(_predict_frames(predictor, video, source, stopped), draw)
@@ -273,25 +280,6 @@ def _draw_overlays(
                 yield ready, image.result()
         for ready, image in waiting:
             yield ready, image.result()
-
-
-@contextmanager
-def _interrupts(stopped: threading.Event) -> Iterator[None]:
-    """The first Ctrl+C sets the event instead of ending the program: what is done is kept. A second one ends it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGINT)
-
-    def stop(*_: object) -> None:
-        stopped.set()
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def check_sources(

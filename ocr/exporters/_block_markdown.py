@@ -7,75 +7,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ocr.blocks import Block, Formula, Table
-from ocr.layout import is_unspaced
+from ocr.blocks import Block, Figure, Formula, Table
+from ocr.exporters._joined_blocks import IGNORED, joined_blocks
 
 if TYPE_CHECKING:
     from ocr.results import Page
-
-IGNORED = ("header", "header_image", "footer", "footer_image", "number", "aside_text")
 
 
 def pages_to_markdown(
     pages: Sequence[Page], escape: Callable[[str], str], ignore: Sequence[str] = IGNORED
 ) -> str:
     """The blocks of pages as Markdown, without a newline at its end. `escape` is for a paragraph's text."""
-    blocks: list[Block] = []
-    for page in pages:
-        for block in page.blocks:
-            if block.label in ignore:
-                continue
-            last = _last_body(blocks) if block.continued else None
-            if last is None:
-                blocks.append(block)
-            else:
-                blocks[last] = _join(blocks[last], block)
-    text, before = "", ""
-    for block in blocks:
+    return "".join(markdown_pieces(pages, escape, ignore))
+
+
+def markdown_pieces(
+    pages: Iterable[Page], escape: Callable[[str], str], ignore: Sequence[str] = IGNORED
+) -> Iterator[str]:
+    """As `pages_to_markdown`, piece by piece, from pages that come one by one."""
+    before, started = "", False
+    for block in joined_blocks(pages, ignore):
         for part in filter(None, _block_parts(block, escape)):
             listed = before == block.label == "list_item"
-            text += (("\n" if listed else "\n\n") if text else "") + part
-            before = block.label
-    return text
-
-
-def _last_body(blocks: Sequence[Block]) -> int | None:
-    """Where the last block stands that is no footnote."""
-    return next((i for i in reversed(range(len(blocks))) if blocks[i].label != "footnote"), None)
-
-
-def _join(block: Block, more: Block) -> Block:
-    if isinstance(block.content, Table) and isinstance(more.content, Table):
-        table = join_tables(block.content, more.content)
-        return replace(block, content=table, text=table.text, lines=(*block.lines, *more.lines))
-    text = block.text.rstrip()
-    start = more.text.lstrip()
-    if text[-1:] in ("-", "\u00ad", "\u2010") and start[:1].islower():
-        joined = text[:-1] + start
-    else:
-        apart = "" if text and start and is_unspaced(text[-1]) and is_unspaced(start[0]) else " "
-        joined = text + apart + start
-    return replace(block, text=joined, lines=(*block.lines, *more.lines))
-
-
-def join_tables(first: Table, second: Table) -> Table:
-    """Both tables below one another; leading rows of the second that repeat those of the first are left out."""
-
-    def row(table: Table, number: int) -> list[tuple[int, int, str]]:
-        return [
-            (c.column, c.colspan, c.text.strip()) for c in table.cells if c.row == number and c.rowspan == 1
-        ]
-
-    repeated = 0
-    while repeated < min(5, first.rows, second.rows) and row(first, repeated) == row(second, repeated) != []:
-        repeated += 1
-    shift = first.rows - repeated
-    more = tuple(replace(c, row=c.row + shift, header=False) for c in second.cells if c.row >= repeated)
-    return Table((*first.cells, *more), 0, max(first.columns, second.columns))
+            yield (("\n" if listed else "\n\n") if started else "") + part
+            before, started = block.label, True
 
 
 def _block_parts(block: Block, escape: Callable[[str], str]) -> list[str]:
@@ -86,7 +44,7 @@ def _block_parts(block: Block, escape: Callable[[str], str]) -> list[str]:
         mark = "$" if block.content.inline else "$$"
         return [f"{mark}{block.content.latex}{mark}", *captions]
     if block.label in ("image", "chart", "seal"):
-        path = getattr(block.content, "path", "")
+        path = block.content.path if isinstance(block.content, Figure) else ""
         return [f"![{' '.join(captions)}](<{path}>)"] if path else captions
     if block.label in ("doc_title", "paragraph_title"):
         text = escape(" ".join(block.text.split()))

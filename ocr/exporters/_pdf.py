@@ -7,9 +7,11 @@ tables of the font).
 
 from __future__ import annotations
 
+import io
 import struct
 import zlib
 from collections.abc import Mapping
+from typing import BinaryIO
 
 ADVANCE = 500  # width of the glyph in thousandths of the font's size
 _NAME = "OarGlyphless"
@@ -22,20 +24,33 @@ def number(value: float) -> str:
 
 
 class PdfFile:
-    """Objects of a PDF 1.5 file, gathered in memory. Object numbers count from 1."""
+    """Objects of a PDF 1.5 file, each written as it is added: what is held is where they stand. Numbers count from 1.
 
-    def __init__(self) -> None:
-        self._objects: list[bytes | None] = []
+    Args:
+        out: The file to write to, which is seekable or new; without one the file is held in memory for `to_bytes`.
+    """
+
+    def __init__(self, out: BinaryIO | None = None) -> None:
+        self._out: BinaryIO = io.BytesIO() if out is None else out
+        self._offsets: list[int] = []  # 0: reserved
+        self._position = 0
+        self._write(b"%PDF-1.5\n%\xe2\xe3\xcf\xd3\n")  # bytes above 127 tell file tools that this is binary
+
+    def _write(self, data: bytes) -> None:
+        self._out.write(data)
+        self._position += len(data)
 
     def reserve(self) -> int:
         """A number for an object that others refer to before it can be written."""
-        self._objects.append(None)
-        return len(self._objects)
+        self._offsets.append(0)
+        return len(self._offsets)
 
     def add(self, body: str | bytes, *, to: int | None = None) -> int:
         """Adds an object, under a reserved number if one is given, and returns its number."""
         index = to or self.reserve()
-        self._objects[index - 1] = body.encode("ascii") if isinstance(body, str) else body
+        self._offsets[index - 1] = self._position
+        data = body.encode("ascii") if isinstance(body, str) else body
+        self._write(b"%d 0 obj\n%s\nendobj\n" % (index, data))
         return index
 
     def add_stream(self, entries: str, data: bytes, *, compress: bool = False) -> int:
@@ -45,23 +60,23 @@ class PdfFile:
         head = f"<< {entries} /Length {len(data)} >>\nstream\n".encode("ascii")
         return self.add(head + data + b"\nendstream")
 
-    def to_bytes(self, root: int, info: int) -> bytes:
-        """The whole file."""
-        parts = [b"%PDF-1.5\n%\xe2\xe3\xcf\xd3\n"]  # bytes above 127 tell file tools that this is binary
-        position, offsets = len(parts[0]), []
-        for index, body in enumerate(self._objects, 1):
-            if body is None:
-                raise RuntimeError(f"object {index} was reserved and never written")
-            offsets.append(position)
-            parts.append(b"%d 0 obj\n%s\nendobj\n" % (index, body))
-            position += len(parts[-1])
-        count = len(offsets) + 1
-        parts.append(b"xref\n0 %d\n0000000000 65535 f \n" % count)
-        parts += [b"%010d 00000 n \n" % offset for offset in offsets]
+    def finish(self, root: int, info: int) -> None:
+        """Ends the file with the table that finds the objects."""
+        if 0 in self._offsets:
+            raise RuntimeError(f"object {self._offsets.index(0) + 1} was reserved and never written")
+        count, start = len(self._offsets) + 1, self._position
+        self._write(b"xref\n0 %d\n0000000000 65535 f \n" % count)
+        self._write(b"".join(b"%010d 00000 n \n" % offset for offset in self._offsets))
         trailer = (
-            f"trailer\n<< /Size {count} /Root {root} 0 R /Info {info} 0 R >>\nstartxref\n{position}\n%%EOF\n"
+            f"trailer\n<< /Size {count} /Root {root} 0 R /Info {info} 0 R >>\nstartxref\n{start}\n%%EOF\n"
         )
-        return b"".join([*parts, trailer.encode("ascii")])
+        self._write(trailer.encode("ascii"))
+
+    def to_bytes(self, root: int, info: int) -> bytes:
+        """The whole file, of one that is held in memory."""
+        self.finish(root, info)
+        assert isinstance(self._out, io.BytesIO)
+        return self._out.getvalue()
 
 
 def font_file() -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,10 +45,15 @@ def draw_page(page: Page, *, side_by_side: bool = True) -> np.ndarray:
     if not side_by_side:
         return image
     reading = draw.polygons(blank, polygons, opacity=0.15, scale=outline / 2)
-    for line, quad in zip(page.lines, quads):
-        _write(reading, line, quad * zoom)
+    write_lines(reading, page.lines, zoom)
     divider = np.full((size_hw[0], draw.line_width(size_hw), 3), 128, np.uint8)
     return np.concatenate([image, divider, reading], axis=1)
+
+
+def write_lines(canvas: np.ndarray, lines: Sequence[Line], zoom: float) -> None:
+    """Writes the text of lines at their places, times `zoom`, on `canvas` [H, W, 3], which is changed."""
+    for line in lines:
+        _write(canvas, line, quad_of(line.polygon) * zoom)
 
 
 def _usual_height(quads: list[np.ndarray]) -> float:

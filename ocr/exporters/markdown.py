@@ -17,7 +17,7 @@ What is done, and what is not:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ocr.exporters._block_markdown import pages_to_markdown
+from ocr.exporters._block_markdown import markdown_pieces, pages_to_markdown
 from ocr.layout import is_unspaced, reading_regions, upright_boxes
 
 if TYPE_CHECKING:
@@ -60,6 +60,16 @@ def to_markdown(document: Document) -> str:
         return text + "\n" if text else ""
     pages = [text for page in document.pages if (text := page_to_markdown(page))]
     return "\n\n---\n\n".join(pages) + "\n" if pages else ""
+
+
+def iterate_markdown(pages: Iterable[Page]) -> Iterator[str]:
+    """The Markdown of pages that have blocks and come one by one, in pieces, with a newline at its end."""
+    empty = True
+    for piece in markdown_pieces(pages, _escape_lines):
+        yield piece
+        empty = False
+    if not empty:
+        yield "\n"
 
 
 def page_to_markdown(page: Page) -> str:

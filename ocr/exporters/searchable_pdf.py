@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import io
 import unicodedata
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from PIL import Image
 
-from framework.core.disk import write_file
+from framework.core.disk import whole_file
 from framework.core.errors import InputError
 from framework.vision.pdf import PdfReader
 from ocr.exporters._pdf import ADVANCE, PdfFile, add_font, number
@@ -49,48 +50,65 @@ def write_searchable_pdf(
     Raises: InputError when there is no page, when a page has no image or one too large for JPEG, or when `dpi` is not
     positive.
     """
-    if not dpi > 0:
-        raise InputError(
-            "the resolution is not positive", where="dpi", received=dpi, allowed="dots per inch, > 0"
-        )
     if not document.pages:
         raise InputError(
             "the document has no pages", where=document.source or path, fix="a PDF needs at least one"
         )
-    pdf = PdfFile()
-    codes: dict[str, int] = {}
-    font, tree = pdf.reserve(), pdf.reserve()
-    pages = [
-        _add_page(pdf, page, paper, codes, font, tree, quality)
-        for page, paper in zip(document.pages, _papers(document, dpi))
-    ]
-    kids = " ".join(f"{page} 0 R" for page in pages)
-    pdf.add(f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>", to=tree)
-    add_font(pdf, codes, to=font)
-    root = pdf.add(f"<< /Type /Catalog /Pages {tree} 0 R >>")
-    title = document.source.encode("utf-16-be", "replace").hex()
-    info = pdf.add(f"<< /Producer (Oar) /Title <feff{title}> >>")
-    write_file(path, pdf.to_bytes(root, info))
+    papers = _papers(document.pages, dpi)
+    with whole_file(path) as temporary, temporary.open("wb") as out:
+        writer = SearchablePdf(out, document.source)
+        for page, paper in zip(document.pages, papers, strict=True):
+            if page.image is None:
+                raise InputError(
+                    "the page has no image to put the text on",
+                    where=f"page {page.page} of {page.source or 'the document'}",
+                    allowed="pages as the pipeline gives them; JSON holds no images",
+                    fix="dataclasses.replace(page, image=framework.vision.image.read(page.source))",
+                )
+            writer.add(page, to_jpeg(page, quality), paper)
+        writer.finish()
+
+
+class SearchablePdf:
+    """A searchable PDF that is written page by page; what is held does not grow with the pages' images.
+
+    Args:
+        out: The file to write to.
+        title: Of the document.
+    """
+
+    def __init__(self, out: BinaryIO, title: str) -> None:
+        self._pdf = PdfFile(out)
+        self._title = title
+        self._codes: dict[str, int] = {}
+        self._font, self._tree = self._pdf.reserve(), self._pdf.reserve()
+        self._pages: list[int] = []
+
+    def add(self, page: Page, jpeg: bytes, paper: tuple[float, float]) -> None:
+        """A page: its image as `to_jpeg` gives it, and the (width, height) of its paper in points."""
+        self._pages.append(_add_page(self._pdf, page, jpeg, paper, self._codes, self._font, self._tree))
+
+    def finish(self) -> None:
+        """Ends the file."""
+        pdf = self._pdf
+        kids = " ".join(f"{page} 0 R" for page in self._pages)
+        pdf.add(f"<< /Type /Pages /Kids [{kids}] /Count {len(self._pages)} >>", to=self._tree)
+        add_font(pdf, self._codes, to=self._font)
+        root = pdf.add(f"<< /Type /Catalog /Pages {self._tree} 0 R >>")
+        title = self._title.encode("utf-16-be", "replace").hex()
+        pdf.finish(root, pdf.add(f"<< /Producer (Oar) /Title <feff{title}> >>"))
 
 
 def _add_page(
     pdf: PdfFile,
     page: Page,
+    jpeg: bytes,
     paper: tuple[float, float],
     codes: dict[str, int],
     font: int,
     tree: int,
-    quality: int,
 ) -> int:
-    where = f"page {page.page} of {page.source or 'the document'}"
-    if page.image is None:
-        raise InputError(
-            "the page has no image to put the text on",
-            where=where,
-            allowed="pages as the pipeline gives them; JSON holds no images",
-            fix="dataclasses.replace(page, image=framework.vision.image.read(page.source))",
-        )
-    image = _add_image(pdf, page.image, where, quality)
+    image = _add_image(pdf, jpeg)
     width, height = paper
     commands = [f"q {number(width)} 0 0 {number(height)} 0 0 cm /Scan Do Q", "BT 3 Tr"]
     commands += _text_layer(page, np.array(paper), codes)
@@ -101,7 +119,9 @@ def _add_page(
     )
 
 
-def _add_image(pdf: PdfFile, image: np.ndarray, where: str, quality: int) -> int:
+def to_jpeg(page: Page, quality: int = 85) -> bytes:
+    """The page's image as JPEG; a page without colours in grey. Raises: InputError: it is too large for one."""
+    image = page.pixels
     gray = bool((image[..., 0] == image[..., 1]).all() and (image[..., 0] == image[..., 2]).all())
     buffer = io.BytesIO()
     try:
@@ -109,36 +129,52 @@ def _add_image(pdf: PdfFile, image: np.ndarray, where: str, quality: int) -> int
     except (OSError, ValueError) as error:
         raise InputError(
             "the page's image cannot be stored as JPEG",
-            where=where,
+            where=f"page {page.page} of {page.source or 'the document'}",
             received=f"{image.shape[1]}x{image.shape[0]}: {error}",
             allowed="at least 1 and at most 65,500 pixels a side",
         ) from error
-    height, width = image.shape[:2]
+    return buffer.getvalue()
+
+
+def _add_image(pdf: PdfFile, jpeg: bytes) -> int:
+    with Image.open(io.BytesIO(jpeg)) as image:  # its head alone is read
+        (width, height), gray = image.size, image.mode == "L"
     return pdf.add_stream(
         f"/Type /XObject /Subtype /Image /Width {width} /Height {height} /BitsPerComponent 8 "
         f"/ColorSpace /Device{'Gray' if gray else 'RGB'} /Filter /DCTDecode",
-        buffer.getvalue(),
+        jpeg,
     )
 
 
-def _papers(document: Document, dpi: float) -> list[tuple[float, float]]:
+def _papers(pages: Sequence[Page], dpi: float) -> list[tuple[float, float]]:
     """Width and height of each page in points."""
+    if not dpi > 0:
+        raise InputError(
+            "the resolution is not positive", where="dpi", received=dpi, allowed="dots per inch, > 0"
+        )
     sources: dict[str, list[tuple[float, float]]] = {}
-    for name in {page.source for page in document.pages}:
+    for name in {page.source for page in pages}:
         if name.lower().endswith(".pdf") and Path(name).is_file():
             with PdfReader(name) as reader:
                 sources[name] = [reader.page_size_hw(index) for index in range(len(reader))]
     papers = []
-    for page in document.pages:
-        width, height = page.width, page.height
-        paper = (width * POINTS_PER_INCH / dpi, height * POINTS_PER_INCH / dpi)
+    for page in pages:
+        paper = paper_of(page, dpi)
         source = sources.get(page.source, ())
         if 1 <= page.page <= len(source):
             tall, wide = source[page.page - 1]
-            if abs(wide / tall * height / width - 1) < 0.02:  # else the image was cropped or turned
+            if abs(wide / tall * page.height / page.width - 1) < 0.02:  # else the image was cropped or turned
                 paper = (wide, tall)
         papers.append(paper)
     return papers
+
+
+def paper_of(page: Page, dpi: float) -> tuple[float, float]:
+    """(width, height) of a page's paper in points: of a PDF's page its own, else at `dpi` dots an inch."""
+    if page.to_points is None:
+        return page.width * POINTS_PER_INCH / dpi, page.height * POINTS_PER_INCH / dpi
+    a, b, c, d, _, _ = page.to_points
+    return page.width * float(np.hypot(a, b)), page.height * float(np.hypot(c, d))
 
 
 def _text_layer(page: Page, paper: np.ndarray, codes: dict[str, int]) -> list[str]:

@@ -7,34 +7,63 @@ network but OCR's takes part, and OCR is opened only for a page that needs it.
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
-from framework.core.errors import InputError, OarError
+from framework.core.errors import (
+    ConfigError,
+    DeviceError,
+    HubError,
+    InputError,
+    MissingExtraError,
+    OarError,
+    WeightError,
+)
 from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
 from framework.workflow import ImageItem
+from framework.workflow.options import make_options, options_signature
 from framework.workflow.predictor import ImageSource
 from ocr.blocks import Block, Box, Figure
 from ocr.lines import Line
 from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Document, Page
-from ocr.structure.assemble import arrange, finish_document
+from ocr.structure.assemble import arrange
+from ocr.structure.fields import find_fields
 from ocr.structure.image_rules import rules_of_image
+from ocr.structure.options import DocumentOptions, TextSource
 from ocr.structure.paragraphs import make_text_blocks
 from ocr.structure.ruled_tables import find_ruled_tables
 from ocr.structure.rules import Rules, rules_of_page
 from ocr.structure.text_layer import LineStyle, images_without_text, is_usable, line_box, read_text_layer
 from ocr.structure.text_tables import find_text_tables
+from ocr.structure.turned import find_turn
+from ocr.structure.whole_document import finish_document
 
-TextSource = Literal["auto", "always", "never"]
+log = logging.getLogger("oar")
 LEAST_FIGURE = 0.01  # of the page's area
+MARGIN = 0.12  # of the page's width: what is turned against the page's text there is none of its text
+_NO_OCR = (ConfigError, DeviceError, HubError, MissingExtraError, WeightError)
+_PAGE_ERRORS = (
+    OarError,
+    ArithmeticError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+MOST_PIXELS = 50_000_000  # of a rendered page: A1 at 200 dpi
 
 
 @dataclass(frozen=True)
@@ -50,6 +79,7 @@ class DocumentReader:
         figures: Whether figures are cut out, for which their pages are rendered.
         images: Whether pages keep their image, for drawing and searchable PDFs; every page is rendered then.
         dpi: At which pages of PDFs are measured and rendered.
+        first_pages: Of PDFs without `pages` only so many are read; 0 for all.
 
     Raises: InputError, where `text_layer` is none of these.
     """
@@ -60,6 +90,7 @@ class DocumentReader:
     figures: bool = True
     images: bool = False
     dpi: float = 200.0
+    first_pages: int = 0
 
     def __post_init__(self) -> None:
         if self.text_layer not in get_args(TextSource):
@@ -85,40 +116,54 @@ class DocumentReader:
         Raises:
             InputError: the source cannot be read, or has no such pages.
         """
+        with self.open(source, pages=pages, password=password) as opened:
+            found = [opened.read(number) for number in opened.numbers]
+            return Document(finish_document(found), opened.label)
+
+    def open(
+        self, source: ImageSource, *, pages: str | None = None, password: str | None = None
+    ) -> OpenDocument:
+        """The document of a source, to be read page by page: what is held does not grow with their number.
+
+        Its pages are not finished: `DocumentFacts` tells what only the whole document does.
+
+        Raises: as a call.
+        """
         label = str(source) if isinstance(source, (str, os.PathLike)) else ""
-        return Document(finish_document(list(self._pages(source, label, pages, password))), label)
+        if is_pdf(source):
+            pdf = PdfReader(source, dpi=self.dpi, password=password)  # type: ignore[arg-type]
+            try:
+                numbers = parse_pages(pages, len(pdf), label)
+                numbers = numbers if pages else numbers[: self.first_pages or None]
+                return OpenDocument(self, label, tuple(numbers), pdf=pdf)
+            except OarError:
+                pdf.close()
+                raise
+        if pages not in (None, "", "1", "1-"):
+            raise InputError("an image has one page", where=label or "the image", received=f"pages={pages}")
+        return OpenDocument(self, label, (1,), image=vision_image.read(source))
 
-    def _pages(self, source: Any, label: str, pages: str | None, password: str | None) -> Iterator[Page]:
-        if not is_pdf(source):
-            if pages not in (None, "", "1", "1-"):
-                raise InputError(
-                    "an image has one page", where=label or "the image", received=f"pages={pages}"
-                )
-            yield self._read_image(vision_image.read(source), label, 1, None)
-            return
-        with PdfReader(source, dpi=self.dpi, password=password) as reader:
-            for number in parse_pages(pages, len(reader), label):
-                try:
-                    yield self._read_pdf_page(reader, number, label)
-                except OarError as error:
-                    yield Page((), number, warnings=(str(error),), source=label, width=0, height=0)
-
-    def _read_pdf_page(self, reader: PdfReader, number: int, label: str) -> Page:
+    def read_pdf_page(self, reader: PdfReader, number: int, label: str) -> Page:
+        """Page `number`, from 1, with its blocks in order. Raises: InputError, where it is damaged."""
         started = time.perf_counter()
-        content = reader.content(number - 1)
+        dpi = self._choose_dpi(reader, number)
+        content = reader.content(number - 1, dpi=dpi)
         layer = read_text_layer(content)
         usable = is_usable(layer, content)
         if self.text_layer == "never" or (self.text_layer == "auto" and not usable):
-            page = self._read_image(reader[number - 1], label, number, self.dpi)
-            reason = () if self.text_layer == "never" else (f"read by OCR: {usable.reason}",)
+            page = self.read_image(reader.render(number - 1, dpi=dpi), label, number, dpi)
+            reason = [] if self.text_layer == "never" else [f"read by OCR: {usable.reason}"]
+            if dpi < self.dpi:
+                reason.append(f"measured at {dpi:.0f} dpi instead of {self.dpi:.0f}: the page is large")
             return replace(page, to_points=content.to_points, warnings=(*content.warnings, *reason))
         seconds = {"text_layer": time.perf_counter() - started}
         figures = images_without_text(layer, content, min_area=LEAST_FIGURE) if self.figures else ()
-        image = reader[number - 1] if figures or self.images else None
+        image = reader.render(number - 1, dpi=dpi) if figures or self.images else None
         started = time.perf_counter()
         blocks = self._make_blocks(
             layer.lines,
             rules_of_page(content) if self.tables else None,
+            content.width,
             content.height,
             styles=layer.styles,
             hyphens=layer.hyphens,
@@ -140,11 +185,18 @@ class DocumentReader:
             image=image if self.images else None,
         )
 
-    def _read_image(self, image: np.ndarray, label: str, number: int, dpi: float | None) -> Page:
+    def _choose_dpi(self, reader: PdfReader, number: int) -> float:
+        """The reader's resolution, or less for a page of which an image of that one would be too large."""
+        height, width = reader.page_size_hw(number - 1)
+        pixels = width * height * (self.dpi / 72.0) ** 2
+        return self.dpi * min(1.0, (MOST_PIXELS / max(pixels, 1.0)) ** 0.5)
+
+    def read_image(self, image: np.ndarray, label: str, number: int, dpi: float | None) -> Page:
+        """An image by OCR, with its blocks in order."""
         (page,) = self.open_ocr().predict_stream([ImageItem(image, label, number)])
         started = time.perf_counter()
         rules = rules_of_image(image, dpi=dpi) if self.tables else None
-        blocks = self._make_blocks(page.lines, rules, page.height)
+        blocks = self._make_blocks(page.lines, rules, page.width, page.height)
         seconds = {**page.seconds, "blocks": time.perf_counter() - started}
         seconds["total"] = page.seconds.get("total", 0.0) + seconds["blocks"]
         return replace(page, blocks=blocks, seconds=seconds, image=page.image if self.images else None)
@@ -153,12 +205,42 @@ class DocumentReader:
         self,
         lines: Sequence[Line],
         rules: Rules | None,
+        width: float,
         height: float,
         *,
         styles: Sequence[LineStyle] | None = None,
         hyphens: Sequence[bool] | None = None,
         figures: Sequence[Block] = (),
     ) -> tuple[Block, ...]:
+        turn = find_turn(lines, width, height)
+        if not turn.angle:
+            return self._make_upright_blocks(
+                lines, rules, turn.size, styles=styles, hyphens=hyphens, figures=figures
+            )
+        upright = [turn.line(line) for line in lines]
+        known = {id(there): line for there, line in zip(upright, lines, strict=True)}
+        back = turn.back
+        blocks = self._make_upright_blocks(
+            upright,
+            None if rules is None else turn.rules(rules),
+            turn.size,
+            styles=styles,
+            hyphens=hyphens,
+            figures=[turn.block(block, turn.line) for block in figures],
+        )
+        return tuple(back.block(b, lambda line: known.get(id(line)) or back.line(line)) for b in blocks)
+
+    def _make_upright_blocks(
+        self,
+        lines: Sequence[Line],
+        rules: Rules | None,
+        size: tuple[float, float],
+        *,
+        styles: Sequence[LineStyle] | None,
+        hyphens: Sequence[bool] | None,
+        figures: Sequence[Block],
+    ) -> tuple[Block, ...]:
+        width, height = size
         looks = {id(line): i for i, line in enumerate(lines)}
         tables: list[Block] = []
         rest = list(lines)
@@ -174,7 +256,51 @@ class DocumentReader:
             None if hyphens is None else [hyphens[looks[id(x)]] if id(x) in looks else False for x in rest],
             height=height,
         )
+        text = [replace(b, label="aside_text", level=0) if _is_aside(b, width) else b for b in text]
         return arrange([*tables, *figures, *text], height)
+
+
+class OpenDocument(contextlib.AbstractContextManager["OpenDocument"]):
+    """A PDF or an image that is being read; made by `DocumentReader.open`.
+
+    Attributes:
+        label: Its path, or "".
+        numbers: Of the pages that are wanted, from 1.
+    """
+
+    def __init__(
+        self,
+        reader: DocumentReader,
+        label: str,
+        numbers: tuple[int, ...],
+        *,
+        pdf: PdfReader | None = None,
+        image: np.ndarray | None = None,
+    ) -> None:
+        self.label, self.numbers = label, numbers
+        self._reader, self._pdf, self._image = reader, pdf, image
+
+    def read(self, number: int) -> Page:
+        """A page with its blocks in order. One that cannot be read has no lines and the reason in its `warnings`.
+
+        Raises: HubError, ConfigError and the like, where OCR cannot be opened: no page that needs it can be read then.
+        """
+        if self._pdf is None:
+            assert self._image is not None
+            return self._reader.read_image(self._image, self.label, number, None)
+        try:
+            return self._reader.read_pdf_page(self._pdf, number, self.label)
+        except _NO_OCR:
+            raise
+        except _PAGE_ERRORS as error:  # whatever is wrong with one page, the others are read
+            if not isinstance(error, OarError):
+                log.debug("page %d of %s", number, self.label, exc_info=True)
+            reason = str(error) if isinstance(error, OarError) else f"{type(error).__name__}: {error}"
+            return Page((), number, warnings=(reason,), source=self.label, width=0, height=0)
+
+    def __exit__(self, *_: object) -> None:
+        if self._pdf is not None:
+            self._pdf.close()
 
 
 def _styles_of(
@@ -195,6 +321,12 @@ def _lines_in_order(blocks: Sequence[Block], lines: Sequence[Line]) -> tuple[Lin
     """The lines as the blocks are read."""
     ordered = [line for block in blocks for part in block.walk() for line in part.lines]
     return tuple(ordered) if ordered else tuple(lines)
+
+
+def _is_aside(block: Block, width: float) -> bool:
+    """Whether the block stands at the page's side, turned against its text: a stamp, a vertical running title."""
+    turned = bool(block.lines) and all(line.orientation in (90, 270) for line in block.lines)
+    return turned and (block.bbox[2] <= MARGIN * width or block.bbox[0] >= (1 - MARGIN) * width)
 
 
 def _figure(box: Box, image: np.ndarray | None) -> Block:
@@ -225,17 +357,47 @@ def parse_pages(text: str | None, count: int, where: str = "") -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
+def make_reader(
+    options: DocumentOptions, open_ocr: Callable[[], OCRPredictor], *, images: bool = False
+) -> DocumentReader:
+    """The reader that options ask for; see `DocumentReader`."""
+    return DocumentReader(
+        open_ocr,
+        options.text_layer,
+        options.tables,
+        options.figures,
+        images,
+        options.dpi,
+        options.page_num or 0,
+    )
+
+
+def make_opener(model: str | os.PathLike[str], **given: Any) -> Callable[[], OCRPredictor]:
+    """A function that opens `ocr.predictor(model, **given)` when it is first called."""
+    opened: list[OCRPredictor] = []
+    lock = threading.Lock()
+
+    def open_ocr() -> OCRPredictor:
+        from ocr.domain import predictor  # what reads text layers alone loads no model
+
+        with lock:
+            if not opened:
+                opened.append(predictor(model, **given))
+            return opened[0]
+
+    return open_ocr
+
+
 def document(
     source: str | Path | ImageSource,
     *,
     model: str | os.PathLike[str] = "pp_ocrv6_small",
-    pages: str | None = None,
-    password: str | None = None,
-    text_layer: TextSource = "auto",
-    tables: bool = True,
-    figures: bool = True,
     images: bool = False,
-    dpi: float = 200.0,
+    device: str | None = None,
+    precision: str = "auto",
+    engine: str = "auto",
+    threads: int | None = None,
+    overrides: Sequence[str] = (),
     **options: Any,
 ) -> Document:
     """A PDF or an image as a document of headings, paragraphs, lists, tables and figures in reading order.
@@ -248,21 +410,20 @@ def document(
         print(table.to_html())
 
     Args:
-        source, pages, password: See `DocumentReader.__call__`.
-        model, options: Of `ocr.predictor`, for pages without a text layer.
-        text_layer, tables, figures, images, dpi: See `DocumentReader`.
+        source: A path, bytes, an array [H, W, 3] or a PIL image.
+        model, device, precision, engine, threads, overrides: Of `ocr.predictor`, for pages without a text layer.
+        images: Whether pages keep their image, for drawing and searchable PDFs.
+        options: Fields of `ocr.structure.options.DocumentOptions`.
 
     Raises:
-        InputError: the source cannot be read, or an option is out of range.
+        InputError: the source cannot be read, or an option is out of range. ConfigError: there is no such option.
     """
-    opened: list[OCRPredictor] = []
+    chosen = make_options(DocumentOptions, options, "ocr.document")
+    runtime = {"device": device, "precision": precision, "engine": engine, "threads": threads}
+    open_ocr = make_opener(model, **runtime, overrides=overrides, **chosen.ocr_options())
+    reader = make_reader(chosen, open_ocr, images=images)
+    found = reader(source, pages=chosen.pages, password=chosen.password)  # type: ignore[arg-type]
+    return replace(found, fields=find_fields(found.pages)) if chosen.fields else found
 
-    def open_ocr() -> OCRPredictor:
-        from ocr.domain import predictor  # what reads text layers alone loads no model
 
-        if not opened:
-            opened.append(predictor(model, **options))
-        return opened[0]
-
-    reader = DocumentReader(open_ocr, text_layer, tables, figures, images, dpi)
-    return reader(source, pages=pages, password=password)  # type: ignore[arg-type]
+document.__signature__ = options_signature(DocumentOptions, document)  # type: ignore[attr-defined]

@@ -135,6 +135,8 @@ ONLY_HERE = {
     "orbax": ("framework/io/sharded.py",),
     "pyclipper": ("ocr/polygons.py",),
     "lmdb": ("ocr/data/lines.py",),
+    "docx": ("ocr/exporters/docx.py",),
+    "openpyxl": ("ocr/exporters/xlsx.py",),
     "tokenizers": ("framework/text/",),
     "sentencepiece": ("framework/text/",),
     "sacrebleu": ("nlp/metrics.py",),

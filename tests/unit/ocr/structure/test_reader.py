@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ import ocr
 from framework.core.errors import InputError
 from framework.vision.pdf import PdfReader
 from ocr.blocks import Cell, Table
-from ocr.exporters._block_markdown import join_tables
+from ocr.exporters._joined_blocks import join_tables
 from ocr.results import Document
 from ocr.structure.image_rules import rules_of_image
 from ocr.structure.paragraphs import heading_depth, join_rows
@@ -94,6 +96,36 @@ def test_text_of_turned_pages(rotate):
         xs, ys = zip(*line.polygon, strict=True)
         inside = image[round(min(ys)) : round(max(ys)), round(min(xs)) : round(max(xs))]
         assert inside.min() < 128
+
+
+@pytest.mark.parametrize("rotate", [90, 180, 270])
+def test_blocks_of_turned_pages(rotate):
+    """Tables, columns and headings of a page on its side are those of the upright one, where the page shows them."""
+    upright, turned = (READ(make_pdf(table_page(), two_columns(), rotate=angle)) for angle in (0, rotate))
+    assert turned.to_markdown() == upright.to_markdown()
+    page = turned.pages[0]
+    table = page.blocks[0]
+    assert isinstance(table.content, Table)
+    cell = table.content.cells[0]
+    assert cell.text == "Name" and cell.bbox is not None
+    x, y = np.mean([table.bbox[:2], table.bbox[2:]], axis=0)
+    # The table's middle is 25 points left of and 20 above the page's.
+    turns = {90: (150 + 20, 200 - 0), 180: (200, 300 - 130), 270: (130, 200)}
+    assert (x, y) == pytest.approx(turns[rotate], abs=1)
+    line = cell.lines[0]
+    left, top, right, bottom = cell.bbox
+    assert all(left - 1 <= px <= right + 1 and top - 1 <= py <= bottom + 1 for px, py in line.polygon)
+    assert line in page.lines and line.orientation == rotate
+    assert Document.from_dict(turned.to_dict()).to_dict() == turned.to_dict()
+
+
+def test_text_turned_at_the_margin_is_set_aside():
+    page = two_columns()
+    page.commands.append("BT /Regular 10 Tf 0 1 -1 0 15 60 Tm (a stamp of the library) Tj ET")
+    blocks = READ(make_pdf(page)).pages[0].blocks
+    assert [(b.text, b.order) for b in blocks if b.label == "aside_text"] == [
+        ("a stamp of the library", None)
+    ]
 
 
 def table_page() -> PdfPage:
@@ -189,9 +221,12 @@ def test_a_table_over_a_page_break():
     head = (Cell(0, 0, "a", header=True), Cell(0, 1, "b", header=True))
     first = Table((*head, Cell(1, 0, "1"), Cell(1, 1, "2")))
     second = Table((*head, Cell(1, 0, "3"), Cell(1, 1, "4")))
-    assert [c.text for c in join_tables(first, second).cells] == ["a", "b", "1", "2", "3", "4"]
+    assert [c.text for c in join_tables([first, second]).cells] == ["a", "b", "1", "2", "3", "4"]
     other = Table((Cell(0, 0, "5"), Cell(0, 1, "6")))
-    assert join_tables(first, other).rows == 3
+    assert join_tables([first, other]).rows == 3
+    spanning = Table((Cell(0, 0, "a", header=True), Cell(0, 1, "over", rowspan=2), Cell(1, 0, "7")))
+    joined = join_tables([replace(spanning, cells=(*spanning.cells[:2], Cell(1, 0, "8"))), spanning])
+    assert [(c.row, c.text) for c in joined.cells if c.row > 1] == [(2, "7"), (2, "over")]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,175 @@
+"""Read PDFs and scans into Markdown, HTML, JSON, Word, Excel and searchable PDF.
+
+oar document docs/images/receipt.png --format md,json --fields
+oar document papers --format md,docx --output output/papers
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from framework.commands.infer import IGNORED, add_runtime, choose_runtime
+from framework.commands.main import run
+from framework.config.arguments import (
+    BooleanFlag,
+    add_config,
+    add_ignored,
+    read_overrides,
+    settings,
+)
+from framework.core.errors import ConfigError, InputError, did_you_mean
+from framework.inference import keep_memory
+from framework.workflow.documents import convert_documents
+from framework.workflow.domain import Domain, all_domains
+from framework.workflow.options import add_option_flags, make_options
+
+# PaddleOCR's switches of formats, of predict_system.py and of its 3.x commands.
+_FORMAT_FLAGS = {"recovery": "docx", "recovery_to_markdown": "md", "save_pdf": "pdf"}
+# Stages of PaddleOCR's pipelines that are not there: False says so, True is refused.
+_NOT_THERE = (
+    *("image_orientation", "use_doc_orientation_classify", "use_doc_unwarping", "use_seal_recognition"),
+    *("use_formula_recognition", "formula", "use_chart_recognition", "use_region_detection"),
+)
+# Stages that are always there.
+_ALWAYS = ("layout", "ocr")
+# What PaddleOCR's models of these stages are told; the rules that find layout and tables here take none of it.
+_NO_MODELS = """
+table_max_len table_algorithm table_model_dir table_char_dict_path merge_no_span_structure layout_model_dir
+layout_dict_path layout_score_threshold layout_nms_threshold layout_threshold layout_nms layout_unclip_ratio
+layout_merge_bboxes_mode kie_algorithm ser_model_dir re_model_dir use_visual_backbone ser_dict_path ocr_order_method
+format_block_content markdown_ignore_labels use_pdf2docx_api
+""".split()  # noqa: SIM905
+# Kept out of the records: they change nothing, or are no business of whoever reads the folder.
+_SECRET = ("password",)
+
+
+def parser() -> tuple[argparse.ArgumentParser, Domain[Any], tuple[str, ...]]:
+    """The arguments, the domain that reads documents, and the names of its options among them."""
+    domain = next(found for found in all_domains() if found.document_options is not None)
+    made = argparse.ArgumentParser(
+        prog="oar document",
+        description="Read PDFs and scans into Markdown, HTML, JSON, Word, Excel and searchable PDF. A folder that was "
+        "begun goes on where it ended; a file or page that cannot be read does not stop the others.",
+    )
+    made.add_argument("source", nargs="?", metavar="FILE|FOLDER", help="a PDF, an image, or a folder of them")
+    made.add_argument(*("-i", "--input", "--image_dir"), dest="input", metavar="FILE|FOLDER", help="the same")
+    made.add_argument(
+        *("--format", "--formats"),
+        dest="formats",
+        action="append",
+        metavar="md,html,json,docx,xlsx,pdf,paddle",
+        help="what to write, several apart by commas (default: md). paddle is PP-StructureV3's JSON",
+    )
+    made.add_argument(
+        *("-o", "--output", "--output_dir", "--save_path"),
+        dest="output_dir",
+        default="output",
+        help="default: output",
+    )
+    made.add_argument("--overwrite", action=BooleanFlag, default=False, help="read what is finished, too")
+    made.add_argument(
+        *("--draw", "--visualize"),
+        action=BooleanFlag,
+        default=False,
+        help="draw the blocks of every page: png",
+    )
+    group = made.add_mutually_exclusive_group()
+    add_config(group, required=False)
+    group.add_argument("--model_dir", help="an artifact's folder, of the recogniser of scans")
+    made.add_argument("--mode", choices=("structure", "kie"), default="structure", help="kie: --fields True")
+    for name, ending in _FORMAT_FLAGS.items():
+        made.add_argument(f"--{name}", action=BooleanFlag, default=False, help=f"short for --format {ending}")
+    for name in _NOT_THERE:
+        made.add_argument(f"--{name}", action=BooleanFlag, help="False: this stage is not there yet")
+    for name in _ALWAYS:
+        made.add_argument(f"--{name}", action=BooleanFlag, help="True: this stage is always there")
+    add_runtime(made)
+    add_settings_long(made)
+    add_ignored(made, "no network finds layout and tables", _NO_MODELS)
+    add_ignored(made, "XLA compiles the program for the device", IGNORED)
+    assert domain.document_options is not None
+    return made, domain, add_option_flags(made, [domain.document_options])
+
+
+def add_settings_long(parser: argparse.ArgumentParser) -> None:
+    """`--opt key=value` of the recogniser's config; `-o` is the output here, as in PaddleOCR's tools of documents."""
+    add_settings_names = ("--opt", "--opts")
+    parser.add_argument(
+        *add_settings_names, dest="opt", nargs="+", action="extend", default=[], metavar="key=value",
+        help="change settings of the config",
+    )  # fmt: skip
+    parser.add_argument("--model_path", metavar="WEIGHTS", help="short for --opt weights=WEIGHTS")
+
+
+def _choose_formats(args: argparse.Namespace, known: Sequence[str]) -> tuple[str, ...]:
+    """The formats, each once. Raises: InputError: there is no such one."""
+    given = [part.strip().lower().lstrip(".") for text in args.formats or () for part in text.split(",")]
+    given += [ending for name, ending in _FORMAT_FLAGS.items() if getattr(args, name)]
+    given = [{"markdown": "md", "word": "docx", "excel": "xlsx"}.get(name, name) for name in given if name]
+    for name in given:
+        if name not in known:
+            raise InputError(
+                "there is no such format",
+                where="--format",
+                received=name,
+                allowed=", ".join(known),
+                fix=did_you_mean(name, known),
+            )
+    return tuple(dict.fromkeys([*(given or ["md"]), *(["png"] if args.draw else [])]))
+
+
+def _document(args: argparse.Namespace, domain: Domain[Any], names: Sequence[str]) -> int:
+    given = read_overrides(args)
+    values = vars(args)
+    source = args.source or args.input
+    if source is None or (args.source and args.input):
+        raise InputError(
+            "there is one source",
+            where="oar document",
+            received="two" if source else "none",
+            allowed="a PDF, an image, or a folder of them",
+        )
+    for name in _NOT_THERE:
+        if values[name]:
+            raise ConfigError("this stage is not there yet", where=f"--{name}", received=True, allowed=False)
+    for name in _ALWAYS:
+        if values[name] is False:
+            raise ConfigError(
+                "this stage is always there",
+                where=f"--{name}",
+                received=False,
+                allowed=True,
+                fix="`oar ocr` gives lines without blocks; --text_layer always reads PDFs without OCR",
+            )
+    options = {name: values[name] for name in names}
+    if args.mode == "kie":
+        options["fields"] = True
+    assert domain.document_options is not None
+    chosen = make_options(domain.document_options, options, "oar document")
+    keep_memory()
+    model = args.model_dir or args.config
+    overrides = settings(given, args.model_path)
+    converter = domain.open_documents(model, chosen, choose_runtime(args), overrides)
+    formats = _choose_formats(args, converter.formats)
+    kept = {name: value for name, value in dataclasses.asdict(chosen).items() if name not in _SECRET}
+    report = convert_documents(
+        converter,
+        Path(source),
+        Path(args.output_dir),
+        formats,
+        {"model": model, "overrides": list(overrides), **kept},
+        overwrite=args.overwrite,
+    )
+    print(report.summary(), file=sys.stderr if report.failed else sys.stdout)
+    return report.exit_code
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs `oar document`; returns the exit status."""
+    made, domain, names = parser()
+    return run(made, lambda args: _document(args, domain, names), argv, "stopped; what is read stays")

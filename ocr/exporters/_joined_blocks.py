@@ -1,0 +1,106 @@
+"""The blocks of a document as its exports write them: what goes on over a break is one block, whatever the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ocr.blocks import Block, Table
+from ocr.layout import is_unspaced
+
+if TYPE_CHECKING:
+    from ocr.results import Page
+
+# What PP-StructureV3 leaves out of Markdown too (`markdown_ignore_labels`), but footnotes.
+IGNORED = ("header", "header_image", "footer", "footer_image", "number", "aside_text")
+
+
+def joined_blocks(pages: Iterable[Page], ignore: Sequence[str] = IGNORED) -> Iterator[Block]:
+    """The blocks of the pages in reading order; those marked `continued` are joined with the one before them.
+
+    Pages are taken one by one, and no more is held than a block that may still go on, and the footnotes after it.
+    """
+    parts: list[Block] = []  # of a block that may still go on
+    notes: list[Block] = []  # that stand between it and its continuation
+    for page in pages:
+        for block in page.blocks:
+            if block.label in ignore:
+                continue
+            if block.label == "footnote":
+                notes.append(block)
+            elif block.continued and parts:
+                parts.append(block)
+            else:
+                if parts:
+                    yield join_blocks(parts)
+                yield from notes
+                parts, notes = [block], []
+    if parts:
+        yield join_blocks(parts)
+    yield from notes
+
+
+def join_blocks(parts: Sequence[Block]) -> Block:
+    """The parts of one table or paragraph as one block, with the box of the first."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    lines = tuple(line for part in parts for line in part.lines)
+    tables = [part.content for part in parts if isinstance(part.content, Table)]
+    if len(tables) == len(parts):
+        table = join_tables(tables)
+        return replace(first, content=table, text=table.text, lines=lines)
+    text = first.text.rstrip()
+    for part in parts[1:]:
+        start = part.text.strip()
+        if text[-1:] in ("-", "\u00ad", "\u2010") and start[:1].islower():
+            text = text[:-1] + start
+        else:
+            apart = "" if text and start and is_unspaced(text[-1]) and is_unspaced(start[0]) else " "
+            text += apart + start
+    return replace(first, text=text, lines=lines)
+
+
+def join_tables(tables: Sequence[Table]) -> Table:
+    """Tables below one another; leading rows of a later one that repeat those of the first are left out."""
+    first = tables[0]
+    cells, rows = list(first.cells), first.rows
+    for table in tables[1:]:
+        repeated = 0
+        while (
+            repeated < min(5, first.rows, table.rows) and _row(first, repeated) == _row(table, repeated) != []
+        ):
+            repeated += 1
+        shift = rows - repeated
+        for cell in table.cells:
+            # A cell that starts in a repeated row and reaches below it stays, with what is left of it.
+            top, bottom = max(cell.row, repeated), cell.row + cell.rowspan
+            if top < bottom:
+                cells.append(replace(cell, row=top + shift, rowspan=bottom - top, header=False))
+        rows += table.rows - repeated
+    return Table(tuple(cells), rows, max(table.columns for table in tables))
+
+
+def _row(table: Table, number: int) -> list[tuple[int, int, str]]:
+    """Where the cells of a row stand that are of this row alone, and what they say."""
+    return [(c.column, c.colspan, c.text.strip()) for c in table.cells if c.row == number and c.rowspan == 1]
+
+
+_ORDERED = re.compile(r"\(?(\d{1,3})[.)]$")
+
+
+def list_marker(text: str) -> tuple[str, int | None, str]:
+    """(marker, its number, what the item says) of a list item: "• a" ("•", None, "a"), "2. b" ("2.", 2, "b").
+
+    The marker is "" where the first word is none.
+    """
+    first, _, rest = text.strip().partition(" ")
+    body = " ".join(rest.split())
+    if len(first) == 1 and not first.isalnum() and body:
+        return first, None, body
+    number = _ORDERED.match(first)
+    if number and body:
+        return first, int(number[1]), body
+    return "", None, " ".join(text.split())

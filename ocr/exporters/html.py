@@ -1,0 +1,127 @@
+"""One self-contained HTML page: headings, paragraphs, lists, tables with spans, figures as data URIs.
+
+Elements say what they are (HTML Living Standard, 4.3 to 4.9): h1 to h6, p, ul and ol, table with caption, thead and
+tbody, figure with figcaption. LaTeX of formulas stands as text, in elements of class "formula". Blocks have the
+ids b1, b2, … in their order.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ocr.blocks import Block, Cell, Formula, Table
+from ocr.exporters._figures import figure_png
+from ocr.exporters._joined_blocks import joined_blocks, list_marker
+from ocr.exporters._xml import xml_text
+
+if TYPE_CHECKING:
+    from ocr.results import Document, Page
+
+STYLE = """
+body{font:16px/1.5 sans-serif;max-width:50em;margin:2em auto;padding:0 1em;overflow-wrap:break-word}
+table{border-collapse:collapse;margin:1em 0}
+td,th{border:1px solid #888;padding:.2em .5em;vertical-align:top;text-align:left}
+thead{background:#eee}caption,figcaption,.caption{font-size:.9em;color:#444;text-align:left}
+figure{margin:1em 0}img{max-width:100%}.footnote{font-size:.85em;border-top:1px solid #ccc}
+""".strip()
+
+
+def to_html(document: Document, folder: str | Path | None = None) -> str:
+    """The document as one page.
+
+    Args:
+        folder: Where the paths of figures start from whose images are not held.
+    """
+    return "".join(iterate_html(document.pages, document.source, None if folder is None else Path(folder)))
+
+
+def iterate_html(pages: Iterable[Page], source: str = "", folder: Path | None = None) -> Iterator[str]:
+    """The page in pieces, from pages that come one by one."""
+    title = _escape(Path(source).stem or "document")
+    yield (
+        f'<!DOCTYPE html>\n<html>\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n<article>\n"
+    )
+    open_list = ""
+    for number, block in enumerate(joined_blocks(pages), 1):
+        marker, place, body = list_marker(block.text) if block.label == "list_item" else ("", None, "")
+        wanted = "" if block.label != "list_item" else "ol" if place is not None else "ul"
+        if open_list and open_list != wanted:
+            yield f"</{open_list}>\n"
+            open_list = ""
+        if wanted and not open_list:
+            yield f"<{wanted}>\n"
+            open_list = wanted
+        if not wanted:
+            yield _block(block, number, folder)
+        else:
+            value = "" if place is None else f' value="{place}"'
+            shown = body if marker else block.text
+            yield f'<li id="b{number}"{value}>{_escape(shown)}</li>\n'
+    if open_list:
+        yield f"</{open_list}>\n"
+    yield "</article>\n</body>\n</html>\n"
+
+
+def _block(block: Block, number: int, folder: Path | None) -> str:
+    at = f' id="b{number}"'
+    captions = [_escape(child.text) for child in block.children]
+    if isinstance(block.content, Table):
+        return table_html(block.content, captions, at) + "\n"
+    if isinstance(block.content, Formula):
+        tag = "span" if block.content.inline else "div"
+        return f'<{tag}{at} class="formula">{_escape(block.content.latex)}</{tag}>\n'
+    image = figure_png(block, folder)
+    if image is not None or block.label in ("image", "chart", "seal"):
+        data = "" if image is None else base64.b64encode(image).decode("ascii")
+        alt = html.escape(" ".join(xml_text(child.text) for child in block.children), quote=True)
+        shown = f'<img src="data:image/png;base64,{data}" alt="{alt}">' if data else ""
+        said = "".join(f"<figcaption>{caption}</figcaption>" for caption in captions)
+        return f"<figure{at}>{shown}{said}</figure>\n" if shown or said else ""
+    if block.label in ("doc_title", "paragraph_title"):
+        level = min(max(block.level, 1), 6)
+        return f"<h{level}{at}>{_escape(' '.join(block.text.split()))}</h{level}>\n"
+    kind = {
+        "footnote": ' class="footnote"',
+        "table_title": ' class="caption"',
+        "figure_title": ' class="caption"',
+    }
+    said = f"<p{at}{kind.get(block.label, '')}>{_escape(block.text)}</p>\n"
+    return said + "".join(f'<p class="caption">{caption}</p>\n' for caption in captions)
+
+
+def table_html(table: Table, captions: Iterable[str] = (), attributes: str = "") -> str:
+    """A table with `th` in its head and captions that are HTML. (`Table.to_html` has `td` alone, as TEDS wants it.)"""
+    places = table.grid()
+    head = 0
+    while head < table.rows and all(cell is not None and cell.header for cell in places[head]):
+        head += 1
+    caption = "<br>".join(captions)
+    parts = [f"<table{attributes}>", f"<caption>{caption}</caption>" if caption else ""]
+    for tag, first, last in (("thead", 0, head), ("tbody", head, table.rows)):
+        if first < last:
+            rows = "\n".join(_row(places[row], row, tag == "thead") for row in range(first, last))
+            parts.append(f"<{tag}>\n{rows}\n</{tag}>")
+    return "\n".join([part for part in parts if part] + ["</table>"])
+
+
+def _row(places: Iterable[Cell | None], row: int, head: bool) -> str:
+    parts = []
+    for column, cell in enumerate(places):
+        if cell is None:
+            parts.append("<td></td>")
+        elif (cell.row, cell.column) == (row, column):
+            tag = "th" if head or cell.header else "td"
+            sizes = (("rowspan", cell.rowspan), ("colspan", cell.colspan))
+            spans = "".join(f' {name}="{size}"' for name, size in sizes if size > 1)
+            parts.append(f"<{tag}{spans}>{_escape(cell.text)}</{tag}>")
+    return f"<tr>{''.join(parts)}</tr>"
+
+
+def _escape(text: str) -> str:
+    return html.escape(xml_text(text), quote=False).replace("\n", "<br>\n")

@@ -1,0 +1,307 @@
+"""Documents into files of other formats, page by page: what `oar document` runs.
+
+Pages are read once, and each is kept as JSON in a folder of work, without its characters; when all are read, what only
+the whole document tells is added while they are written. So memory does not grow with the number of pages, but for Word
+and Excel files, which are held until they are written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from framework.core.disk import whole_file, write_file
+from framework.core.errors import OarError
+from framework.inference import Runtime
+from framework.vision import image as vision_image
+from framework.workflow.documents import Conversion, DocumentConverter, Interrupted, Progress
+from framework.workflow.domain import Model
+from framework.workflow.outputs import text_file, write_json
+from ocr.blocks import Block, Field, Figure, field_to_dict
+from ocr.exporters.docx import write_docx_pages
+from ocr.exporters.html import iterate_html
+from ocr.exporters.markdown import iterate_markdown
+from ocr.exporters.paddle_structure import page_to_paddle, plain
+from ocr.exporters.searchable_pdf import SearchablePdf, paper_of, to_jpeg
+from ocr.exporters.xlsx import write_xlsx_pages
+from ocr.lines import Line
+from ocr.results import Page
+from ocr.structure.fields import FieldFinder
+from ocr.structure.options import DocumentOptions
+from ocr.structure.reader import DocumentReader, OpenDocument, make_opener, make_reader
+from ocr.structure.whole_document import DocumentFacts
+
+KEPT = 32  # pages of a document that are held and not read back
+NOTES = 5  # of a document; how many more there are is said
+_A4 = (595.0, 842.0)
+_NEED_FIGURES = {"md", "html", "json", "docx"}
+_SHOW_FIGURES_BESIDE = {"md", "json"}  # which name their files
+_ENDINGS = {"paddle": "_res.json", "png": "_page1.png"}
+
+
+@dataclass
+class _Pages:
+    """The pages of one document: each read once, and given again as often as they are asked for."""
+
+    opened: OpenDocument
+    work: Path
+    figures: Path | None  # where their images go; None: nowhere
+    image: bool  # whether pages' images are kept
+    progress: Progress
+    facts: DocumentFacts = field(default_factory=DocumentFacts)
+    failed: list[tuple[int, str]] = field(default_factory=list)
+    warnings: Counter[str] = field(default_factory=Counter)
+    by_ocr: int = 0
+    _held: dict[int, Page] = field(default_factory=dict)
+
+    def read_all(self, finder: FieldFinder | None) -> None:
+        """Reads what is not read yet. Raises: Interrupted."""
+        numbers = self.opened.numbers
+        self.progress.start(len(numbers))
+        for number in numbers:
+            if self.progress.stopped():
+                raise Interrupted
+            page = self._load(number)
+            if page is None:
+                page = self._store(self.opened.read(number))
+            if not page.width:
+                self.failed.append((number, "; ".join(page.warnings)))
+            else:
+                self._count_warnings(page)
+            self.facts.add(page)
+            if finder is not None:
+                finder.add(page)
+            if len(numbers) <= KEPT:
+                self._held[number] = page
+            self.progress.page()
+
+    def finished(self) -> Iterator[Page]:
+        """All pages, with what only the whole document tells."""
+        return self.facts.finish(self._all())
+
+    def _all(self) -> Iterator[Page]:
+        for number in self.opened.numbers:
+            page = self._held.get(number) or self._load(number)
+            assert page is not None
+            yield page
+
+    def _file(self, number: int, suffix: str = ".json") -> Path:
+        return self.work / f"{number:07d}{suffix}"
+
+    def _load(self, number: int) -> Page | None:
+        """A page that was read before; None where it was not, or its file is damaged."""
+        try:
+            data = json.loads(self._file(number).read_text(encoding="utf-8"))
+            page = Page.from_dict(data)
+        except (OSError, ValueError, OarError):
+            return None
+        return page if not self.image or not page.width or self._file(number, ".jpg").is_file() else None
+
+    def _store(self, page: Page) -> Page:
+        blocks = tuple(self._store_figures(block, f"page{page.page}") for block in page.blocks)
+        if self.image and page.image is not None:
+            write_file(self._file(page.page, ".jpg"), to_jpeg(page))
+        page = replace(page, lines=_without_chars(page.lines), blocks=blocks, image=None)
+        write_json(self._file(page.page), page.to_dict())
+        return page
+
+    def _store_figures(self, block: Block, name: str) -> Block:
+        """The block without characters; the image of a figure becomes a file, named in `Figure.path`."""
+        content = block.content
+        if isinstance(content, Figure) and content.image is not None:
+            path = ""
+            if self.figures is not None and content.image.size:
+                left, top = block.bbox[:2]
+                file = self.figures / f"{name}_{round(left)}_{round(top)}.png"
+                vision_image.write(file, content.image)
+                path = f"{self.figures.name}/{file.name}"
+            content = Figure(path=path)
+        children = tuple(self._store_figures(child, name) for child in block.children)
+        return replace(block, lines=_without_chars(block.lines), content=content, children=children)
+
+    def jpeg(self, page: Page) -> bytes | None:
+        """The page's image as JPEG; None of a page that could not be read."""
+        file = self._file(page.page, ".jpg")
+        return file.read_bytes() if page.width and file.is_file() else None
+
+    def _count_warnings(self, page: Page) -> None:
+        by_ocr = [warning for warning in page.warnings if warning.startswith("read by OCR")]
+        self.by_ocr += bool(by_ocr)
+        for warning in page.warnings:
+            if warning not in by_ocr:
+                self.warnings[f"page {page.page}: {warning}"] += 1
+
+    def notes(self) -> tuple[str, ...]:
+        """What is worth a word."""
+        notes = list(self.warnings)[:NOTES]
+        if len(self.warnings) > NOTES:
+            notes.append(f"{len(self.warnings) - NOTES} more warnings, in the pages' JSON")
+        if self.by_ocr:
+            notes.append(
+                f"{self.by_ocr} of {self.facts.pages} pages have no text layer to believe: read by OCR"
+            )
+        return tuple(notes)
+
+
+def _without_chars(lines: Sequence[Line]) -> tuple[Line, ...]:
+    return tuple(replace(line, words=tuple(replace(word, chars=()) for word in line.words)) for line in lines)
+
+
+class OCRDocuments(DocumentConverter):
+    """Writes documents as Markdown, HTML, JSON, Word, Excel, searchable PDF, PaddleOCR's JSON and drawings."""
+
+    formats: ClassVar[tuple[str, ...]] = ("md", "html", "json", "docx", "xlsx", "pdf", "paddle", "png")
+    suffixes: ClassVar[tuple[str, ...]] = (".pdf", *vision_image.SUFFIXES)
+
+    def __init__(self, reader: DocumentReader, options: DocumentOptions) -> None:
+        self._reader, self._options = reader, options
+
+    def outputs(self, stem: Path, formats: Sequence[str]) -> Sequence[Path]:
+        names = [stem.with_name(stem.name + _ENDINGS.get(name, f".{name}")) for name in formats]
+        return [*names, *([_fields_file(stem)] if self._options.fields else [])]
+
+    def convert(
+        self, source: Path, stem: Path, formats: Sequence[str], work: Path, progress: Progress
+    ) -> Conversion:
+        beside = not _SHOW_FIGURES_BESIDE.isdisjoint(formats)
+        figures = (stem.with_name(f"{stem.name}_files") if beside else work / "figures") if (
+            not _NEED_FIGURES.isdisjoint(formats)
+        ) else None  # fmt: skip
+        image = bool({"pdf", "png"} & set(formats))
+        reader = replace(self._reader, images=image, figures=self._reader.figures and figures is not None)
+        with reader.open(source, pages=self._options.pages, password=self._options.password) as opened:
+            pages = _Pages(opened, work, figures, image, progress)
+            finder = FieldFinder() if self._options.fields else None
+            pages.read_all(finder)
+            fields = () if finder is None else finder.find()
+            folder = None if figures is None else figures.parent
+            job = _Job(pages, str(source), stem, folder, fields)
+            written = [path for name in formats for path in _WRITERS[name](job)]
+            if finder is not None:
+                write_json(_fields_file(stem), [field_to_dict(item) for item in fields])
+                written.append(_fields_file(stem))
+            return Conversion(tuple(written), len(opened.numbers), tuple(pages.failed), pages.notes())
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What a format is written from, and its file's name up to the ending."""
+
+    pages: _Pages
+    source: str
+    stem: Path
+    folder: Path | None  # where the paths of figures start
+    fields: tuple[Field, ...]
+
+    def file(self, ending: str) -> Path:
+        return self.stem.with_name(self.stem.name + ending)
+
+
+def _fields_file(stem: Path) -> Path:
+    return stem.with_name(f"{stem.name}_fields.json")
+
+
+def _write_text(path: Path, pieces: Iterator[str]) -> list[Path]:
+    with text_file(path) as out:
+        out.writelines(pieces)
+    return [path]
+
+
+def _write_json(job: _Job) -> list[Path]:
+    def pieces() -> Iterator[str]:
+        yield f'{{"source": {_dump(job.source)}, "pages": ['
+        for number, page in enumerate(job.pages.finished()):
+            yield (",\n" if number else "\n") + _dump(page.to_dict())
+        fields = [field_to_dict(item) for item in job.fields]
+        yield "\n]" + (f', "fields": {_dump(fields)}' if fields else "") + "}\n"
+
+    return _write_text(job.file(".json"), pieces())
+
+
+def _write_paddle(job: _Job) -> list[Path]:
+    def pieces() -> Iterator[str]:
+        count = len(job.pages.opened.numbers)
+        for number, page in enumerate(job.pages.finished()):
+            yield (",\n" if number else "[") + _dump(plain(page_to_paddle(page, count)))
+        yield "]\n"
+
+    return _write_text(job.file(_ENDINGS["paddle"]), pieces())
+
+
+def _dump(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, allow_nan=False)
+
+
+def _write_docx(job: _Job) -> list[Path]:
+    path = job.file(".docx")
+    write_docx_pages(job.pages.finished(), path, job.source, job.folder)
+    return [path]
+
+
+def _write_xlsx(job: _Job) -> list[Path]:
+    path = job.file(".xlsx")
+    write_xlsx_pages(job.pages.finished(), path)
+    return [path]
+
+
+def _write_pdf(job: _Job) -> list[Path]:
+    path = job.file(".pdf")
+    with whole_file(path) as temporary, temporary.open("wb") as out:
+        writer = SearchablePdf(out, job.source)
+        for page in job.pages.finished():
+            jpeg = job.pages.jpeg(page)
+            if jpeg is None:  # a page that cannot be read keeps its place
+                blank = Page((), page.page, width=8, height=8, image=np.full((8, 8, 3), 255, np.uint8))
+                writer.add(blank, to_jpeg(blank), _A4)
+            else:
+                writer.add(page, jpeg, paper_of(page, 200.0))
+        writer.finish()
+    return [path]
+
+
+def _write_drawings(job: _Job) -> list[Path]:
+    written = []
+    for page in job.pages.finished():
+        jpeg = job.pages.jpeg(page)
+        if jpeg is None:
+            continue
+        path = job.file(f"_page{page.page}.png")
+        vision_image.write(path, replace(page, image=vision_image.read(jpeg)).draw())
+        written.append(path)
+    return written
+
+
+_WRITERS: dict[str, Callable[[_Job], list[Path]]] = {
+    "md": lambda job: _write_text(job.file(".md"), iterate_markdown(job.pages.finished())),
+    "html": lambda job: _write_text(
+        job.file(".html"), iterate_html(job.pages.finished(), job.source, job.folder)
+    ),
+    "json": _write_json,
+    "docx": _write_docx,
+    "xlsx": _write_xlsx,
+    "pdf": _write_pdf,
+    "paddle": _write_paddle,
+    "png": _write_drawings,
+}
+
+
+def open_converter(
+    model: Model, options: DocumentOptions, runtime: Runtime, overrides: Sequence[str] = ()
+) -> OCRDocuments:
+    """The converter that these options ask for; the model is opened for the first page that needs it."""
+    open_ocr = make_opener(
+        model,
+        device=runtime.device,
+        precision=runtime.precision,
+        engine=runtime.engine,
+        threads=runtime.threads,
+        overrides=overrides,
+        **options.ocr_options(),
+    )
+    return OCRDocuments(make_reader(options, open_ocr), options)

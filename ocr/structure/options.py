@@ -1,0 +1,55 @@
+"""Options of `ocr.document` and `oar document`, from one definition."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from framework.core.errors import InputError
+from framework.workflow import option
+from framework.workflow.options import check_range
+from ocr.ocr_options import OCROptions
+
+TextSource = Literal["auto", "always", "never"]
+
+
+@dataclass(frozen=True)
+class DocumentOptions(OCROptions):
+    """Those of documents, and those of OCR for pages without a text layer. Raises: InputError, where one is wrong."""
+
+    pages: str | None = option(None, 'of a PDF, from 1: "1-3,7" or "5-"; default: all')
+    page_num: int | None = option(None, "the first so many pages of a PDF, 0 for all, as in PaddleOCR")
+    password: str | None = option(None, "of an encrypted PDF")
+    text_layer: TextSource = option(
+        "auto",
+        "a PDF's own text: where it can be believed (auto), always, or never, which is OCR for all pages",
+    )
+    tables: bool = option(
+        True, "whether tables are looked for; else paragraphs", aliases=("table", "use_table_recognition")
+    )
+    figures: bool = option(True, "whether figures are cut out; their pages are rendered")
+    dpi: float = option(200.0, "at which pages of PDFs are measured and rendered")
+    fields: bool = option(
+        False, "find key-value pairs, totals, dates, addresses, the company", aliases=("kie",)
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range(self.dpi, "dpi", 1, 2400)
+        if self.page_num is not None and self.page_num < 0:
+            raise InputError(
+                "page_num is too small", where="page_num", received=self.page_num, allowed="0 or more"
+            )
+        if self.page_num and self.pages:
+            raise InputError(
+                "pages are named twice",
+                where="page_num",
+                received=f"pages={self.pages!r}, page_num={self.page_num}",
+                fix="leave one of them out",
+            )
+
+    def ocr_options(self) -> dict[str, Any]:
+        """Those that `ocr.predictor` takes and that were given."""
+        names = (field.name for field in dataclasses.fields(OCROptions))
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
