@@ -15,7 +15,7 @@ import numpy as np
 
 from framework.core.errors import InputError
 from framework.vision.contours import cut_quads, quad_sizes
-from framework.vision.image import resize, rotate90
+from framework.vision.image import resize, rotate90, to_gray
 
 REC_HEIGHT = 48
 
@@ -104,3 +104,31 @@ def pack_lines(
     for row, crop, wide in zip(batch, crops, widths.tolist(), strict=True):
         row[:, :wide] = resize(crop, (height, wide))
     return batch, widths
+
+
+def resize_short_hw(size_hw: tuple[int, int], short_side: int, least_hw: tuple[int, int]) -> tuple[int, int]:
+    """The size of an image scaled so that its shorter side has `short_side` pixels and it holds `least_hw`."""
+    scale = max(short_side / min(size_hw), *(least / side for least, side in zip(least_hw, size_hw)))
+    height, width = (
+        max(least, round(side * scale)) for least, side in zip(least_hw, size_hw, strict=True)
+    )
+    return height, width
+
+
+def choose_patches(image: np.ndarray, size_hw: tuple[int, int], count: int) -> list[tuple[int, int]]:
+    """(top, left) of the `count` parts of `size_hw` with the most edges, of as many as cover `image [H, W, 3]` evenly.
+
+    There are fewer where fewer cover it. The image is at least of that size.
+    """
+    (rows, columns), (height, width) = size_hw, image.shape[:2]
+    grey = to_gray(image).astype(np.int16)
+    tops, lefts = (
+        np.linspace(0, side - part, math.ceil(side / part)).round().astype(int)
+        for side, part in ((height, rows), (width, columns))
+    )
+    edges = np.zeros((height, width), np.float32)
+    edges[1:] += np.abs(np.diff(grey, axis=0))
+    edges[:, 1:] += np.abs(np.diff(grey, axis=1))
+    places = [(int(top), int(left)) for top in tops for left in lefts]
+    found = [float(edges[top : top + rows, left : left + columns].mean()) for top, left in places]
+    return [places[i] for i in np.argsort(-np.array(found), kind="stable")[:count]]

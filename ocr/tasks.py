@@ -508,7 +508,7 @@ class TextLineOrientation(Task):
 
     Attributes:
         size_hw: Of the images, in pixels.
-        label_smoothing: Share of the target that is spread over both classes.
+        label_smoothing: Share of the target that is spread over all classes.
     """
 
     label_arrays: ClassVar[tuple[str, ...]] = ("label",)
@@ -528,15 +528,18 @@ class TextLineOrientation(Task):
         }
 
     def loss(self, model: Layer, batch: Batch) -> Losses:
-        logits = model(_normalize_valid(batch["image"], self.normalize, _valid_columns(batch)))
+        logits = self.logits(model, batch)
         value = F.cross_entropy(logits, batch["label"], label_smoothing=self.label_smoothing)
         hits = (logits.argmax(axis=-1) == batch["label"]).mean(dtype=jnp.float32)
         return Losses(value, {"accuracy": hits})
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
-        """{"probability": [N, 2] float32, of upright and of upside down}"""
-        logits = model(_normalize_valid(inputs["image"], self.normalize, _valid_columns(inputs)))
-        return {"probability": jax.nn.softmax(logits, axis=-1)}
+        """{"probability": [N, classes] float32}, of upright and of upside down for lines"""
+        return {"probability": jax.nn.softmax(self.logits(model, inputs), axis=-1)}
+
+    def logits(self, model: Layer, inputs: Batch) -> jax.Array:
+        """[N, classes]"""
+        return model(_normalize_valid(inputs["image"], self.normalize, _valid_columns(inputs)))
 
     def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
         """As of TextDetection."""

@@ -198,37 +198,6 @@ class LinesOfPages(LazyDataset):
 
 @register("dataset")
 @dataclass(frozen=True)
-class TextLineDirections(ListedImages[LineLabel]):
-    """Images of lines and how far they are turned, listed in label files of PaddleOCR: `image<tab>0` or `180`. See
-    `ListedImages`."""
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """Degrees clockwise, by index."""
-        return ("0", "180")
-
-    def __getitem__(self, index: int) -> Sample:
-        label = self._index[index]
-        if label.text not in self.class_names:
-            raise InputError(
-                "this is no direction of a line",
-                where=label.place,
-                received=repr(label.text),
-                allowed=" or ".join(self.class_names),
-            )
-        turned = np.array(self.class_names.index(label.text))
-        return Sample(self._read_image(label), labels=turned, id=f"{label.place} {label.image}")
-
-    def read_labels(self) -> Sequence[np.ndarray]:
-        """The class index [1] of each sample, without its image."""
-        return [np.array([int(label.text == "180")]) for label in self._index]
-
-    def _read_labels(self, path: Path) -> list[LineLabel]:
-        return read_line_labels(path, self.bad_lines)
-
-
-@register("dataset")
-@dataclass(frozen=True)
 class MixedTextLines(LazyDataset):
     """Lines of several data sets as one, such as labelled lines beside synthetic ones.
 

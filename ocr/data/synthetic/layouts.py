@@ -17,7 +17,7 @@ from ocr.data.synthetic.lines import bend, draw_spacing
 from ocr.data.synthetic.receipts import draw_date, draw_item, draw_number, draw_price, draw_total
 from ocr.data.synthetic.style import TextStyle
 
-Layout = Literal["scattered", "page", "receipt"]
+Layout = Literal["scattered", "page", "receipt", "document"]
 _TRIES = 20  # places that are tried for a scattered line
 _MARGIN = 0.06  # around the ink, as a share of its height: annotators leave some, too
 _INK = 0.75  # height of a line's ink as a share of the font size
@@ -138,7 +138,7 @@ def set_paragraphs(paper: Paper, count: int, text_height: tuple[int, int]) -> No
         while y + size < height - margin and len(paper.lines) < count:
             is_head = rng.random() < 0.08
             own = round(size * 1.5) if is_head else size
-            ink, text = _fit_line(paper, own, room)
+            ink, text = fit_line(paper, own, room)
             indent = rng.uniform(0, 0.3) * (room - ink.shape[1]) if rng.random() < 0.1 else 0.0
             paper.put(ink, text, (left + indent, y), colour)
             y += leading * own + (size if rng.random() < 0.1 else 0)
@@ -158,15 +158,15 @@ def print_receipt(paper: Paper, count: int, text_height: tuple[int, int], images
     rows, head = int(rng.integers(6, 40)), int(rng.integers(1, 5))
     while y + 1.3 * size < height - margin and len(paper.lines) < count and row < rows:
         if row < head:
-            ink, text = _fit_line(paper, size, wide - 2 * margin)
+            ink, text = fit_line(paper, size, wide - 2 * margin)
             if row and rng.random() < 0.5:
-                ink, text = _set_text(paper, (draw_date, draw_number)[row % 2](rng), size, wide - 2 * margin)
+                ink, text = set_text(paper, (draw_date, draw_number)[row % 2](rng), size, wide - 2 * margin)
             paper.put(ink, text, (left + (wide - ink.shape[1]) / 2, y), colour)
         else:
             own = round(1.3 * size) if row > rows - 3 and rng.random() < 0.5 else size
-            price, price_text = _set_text(paper, draw_price(rng), own, 0.4 * wide)
+            price, price_text = set_text(paper, draw_price(rng), own, 0.4 * wide)
             label = draw_total(rng) if row > rows - 5 else draw_item(rng)
-            item, item_text = _set_text(paper, label, own, wide - 3 * margin - price.shape[1])
+            item, item_text = set_text(paper, label, own, wide - 3 * margin - price.shape[1])
             paper.put(item, item_text, (left + margin, y), colour)
             paper.put(price, price_text, (left + wide - margin - price.shape[1], y), colour)
         y += leading * size * (2 if rng.random() < 0.06 else 1)
@@ -179,12 +179,13 @@ def draw_size(text_height: tuple[int, int], rng: np.random.Generator) -> int:
     return max(4, round(math.exp(rng.uniform(least, most)) / _INK))
 
 
-def _fit_line(paper: Paper, size: int, room: float) -> tuple[np.ndarray, str]:
+def fit_line(paper: Paper, size: int, room: float) -> tuple[np.ndarray, str]:
+    """A line of a text that is drawn, as wide as fits into `room` pixels, and the text."""
     font, text = paper.draw_text(max(1, int(room / (0.4 * size))))
     return _cut_to(font, text, size, room)
 
 
-def _set_text(paper: Paper, text: str, size: int, room: float) -> tuple[np.ndarray, str]:
+def set_text(paper: Paper, text: str, size: int, room: float) -> tuple[np.ndarray, str]:
     """A given text, or what the fonts have of it."""
     kept = paper.material.texts.keep(text) or paper.material.texts.draw(paper.rng, len(text))
     font, kept = paper.material.fonts.choose(kept, paper.rng, paper.font)

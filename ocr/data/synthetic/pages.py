@@ -14,6 +14,7 @@ from framework.vision.sample_transforms.checks import check_number, check_range
 from framework.vision.warp import Size, Warp
 from ocr.data.synthetic.backgrounds import draw_background
 from ocr.data.synthetic.base import Material, SyntheticText
+from ocr.data.synthetic.documents import set_document
 from ocr.data.synthetic.layouts import Layout, Paper, print_receipt, scatter, set_paragraphs
 from ocr.data.synthetic.style import TextStyle, degrade_image, draw_integer
 
@@ -28,9 +29,10 @@ class SyntheticPages(SyntheticText):
 
     Attributes:
         height: Least and most of the image's, in pixels; `width` likewise.
-        lines: Least and most lines of an image; there are fewer where no more fit.
+        lines: Least and most lines of an image; there are fewer where no more fit. "document" fills the page instead.
         text_height: Least and most of a line's ink, in pixels, before perspective.
-        layouts: Kinds of pages, each as probable.
+        layouts: Kinds of pages, each as probable. "document" has columns with headings, paragraphs, lists, tables and
+            figures; it is not among the default ones.
         vertical: Share of scattered lines that are columns of upright characters.
         page_rotation: Degrees that pages are turned by at most, to both sides.
 
@@ -65,7 +67,7 @@ class SyntheticPages(SyntheticText):
                 "there is no layout",
                 where="SyntheticPages.layouts",
                 received=self.layouts,
-                allowed="scattered, page, receipt",
+                allowed="scattered, page, receipt, document",
             )
 
     def __getitem__(self, index: int) -> Sample:
@@ -80,6 +82,8 @@ class SyntheticPages(SyntheticText):
             scatter(paper, count, self.text_height, self.vertical)
         elif layout == "page":
             set_paragraphs(paper, count, self.text_height)
+        elif layout == "document":
+            set_document(paper, self.text_height)
         else:
             print_receipt(paper, count, self.text_height, material.images)
         warp = _draw_view(size_hw, self.style, self.page_rotation, rng)

@@ -1,0 +1,83 @@
+"""The two models that prepare a page: which way up it is, and how it is bent.
+
+As in `ocr.stages` a stage is an engine and a frozen dataclass of options, and imports no model code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from framework.core.errors import ConfigError
+from framework.inference import Engine
+from framework.vision.image import resize
+from framework.vision.normalize import Normalize
+from ocr.preprocess import choose_patches, resize_short_hw
+from ocr.stages import PAGE_TURNS
+
+
+@dataclass(frozen=True)
+class PageOrientationOptions:
+    """How the classifier of pages, 0, 90, 180 or 270 degrees, sees a page.
+
+    Attributes:
+        short_side: Pixels that the page's shorter side is scaled to.
+        size_hw: Of what the network sees.
+        patches: 0: the middle of the page is seen. Else at most so many parts of the page, those with the most edges,
+            whose probabilities are averaged: a page shrunk to 256 pixels has letters of one or two pixels.
+        thresh: The probability from which a page is turned.
+    """
+
+    normalize: Normalize
+    short_side: int = 256
+    size_hw: tuple[int, int] = (224, 224)
+    patches: int = 0
+    thresh: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.short_side < 1 or min(self.size_hw) < 1 or self.patches < 0 or not 0 <= self.thresh <= 1:
+            raise ConfigError(
+                "this is no way to look at a page",
+                where="document_orientation.options",
+                received=f"short_side {self.short_side}, size_hw {self.size_hw}, patches {self.patches}, "
+                f"thresh {self.thresh}",
+                allowed="sides from 1, patches from 0, thresh 0 to 1",
+            )
+
+
+class PageOrientationClassifier:
+    """By how much pages are turned."""
+
+    buckets = 1
+
+    def __init__(self, engine: Engine, options: PageOrientationOptions) -> None:
+        self.engine, self.options = engine, options
+
+    def __call__(self, image: np.ndarray) -> np.ndarray:
+        """image [H, W, 3] uint8 RGB -> [4] float32, the probabilities of PAGE_TURNS."""
+        options = self.options
+        (rows, columns), size_hw = options.size_hw, image.shape[:2]
+        scaled_hw = resize_short_hw(size_hw, options.short_side, options.size_hw)
+        shrinks = scaled_hw[0] < size_hw[0]
+        # Upstream's rule is linear at any scale; parts are read at a scale at which letters count.
+        scaled = resize(image, scaled_hw, "area" if options.patches and shrinks else "linear")
+        if options.patches:
+            places = choose_patches(scaled, options.size_hw, options.patches)
+        else:
+            places = [((scaled_hw[0] - rows) // 2, (scaled_hw[1] - columns) // 2)]
+        batch = np.zeros((max(1, options.patches), rows, columns, 3), np.uint8)
+        for row, (top, left) in zip(batch, places):
+            row[...] = scaled[top : top + rows, left : left + columns]
+        return self.engine({"image": batch})["probability"][: len(places)].mean(axis=0)
+
+    def quarter_turns(self, image: np.ndarray) -> int:
+        """How many quarter turns clockwise the page is turned, 0 to 3; 0 where that is not clear."""
+        probabilities = self(image)
+        turns = int(probabilities.argmax())
+        return turns if probabilities[turns] >= self.options.thresh else 0
+
+
+def describe_turn(turns: int) -> str:
+    """The class's name, degrees clockwise."""
+    return PAGE_TURNS[turns]
