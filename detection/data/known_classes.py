@@ -1,4 +1,4 @@
-"""Lists of classes that are known without the files of their data set, so that official weights can be exported alone."""
+"""Lists of classes that are known without their data sets, so that official weights can be exported alone."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ClassList(NamedTuple):
     ids: tuple[int, ...]
 
 
-def _count(title: str, names: str, first: int = 0) -> ClassList:
+def _count(title: str, names: str) -> ClassList:
     listed = tuple(names.split())
-    return ClassList(title, listed, tuple(range(first, first + len(listed))))
+    return ClassList(title, listed, tuple(range(1, len(listed) + 1)))
 
 
 # The 80 classes of COCO's detection task, with the numbers that its files and results use (1 to 90, with gaps)
@@ -52,14 +52,13 @@ _LAYOUT_17 = (
     "paragraph_title image text number abstract content figure_title formula table table_title reference doc_title "
     "footnote header algorithm footer seal"
 )
-# Of layout analysis: those of PaddleOCR's layout_*_dict.txt and of PaddleX's models, whose numbers are the indices
+# Of layout analysis: those of PaddleOCR's layout_*_dict.txt and of PaddleX's models
 KNOWN_CLASSES: dict[KnownClasses, ClassList] = {
     "coco": ClassList("COCO's 80 classes", COCO_CLASSES, COCO_CATEGORY_IDS),
-    "publaynet": _count("PubLayNet's 5 classes", "text title list table figure", 1),
+    "publaynet": _count("PubLayNet's 5 classes", "text title list table figure"),
     "cdla": _count(
         "CDLA's 10 classes",
         "text title figure figure_caption table table_caption header footer reference equation",
-        1,
     ),
     "table": _count("tables alone", "table"),
     "cell": _count("cells of tables", "cell"),

@@ -1,5 +1,6 @@
-"""PicoDet's first version: ESNet, CSP-PAN and a head that shares the convolution of scores and distances. Layout analysis
-of PP-Structure V2 puts it on LCNet.
+"""PicoDet's first version: ESNet, CSP-PAN and a head that shares the convolution of scores and distances.
+
+PP-Structure V2's layout analysis puts neck and head on LCNet.
 
 Paper: Yu et al. 2021, https://arxiv.org/abs/2111.00902
 Reference: PaddlePaddle/PaddleDetection ppdet/modeling/heads/pico_head.py (PicoHead), configs/picodet/legacy_model

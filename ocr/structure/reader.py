@@ -20,6 +20,7 @@ from framework.core.errors import InputError, OarError
 from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
 from framework.workflow import ImageItem
+from framework.workflow.domain import Model
 from framework.workflow.predictor import ImageSource
 from ocr.blocks import Block, Box, Figure
 from ocr.lines import Line
@@ -27,6 +28,8 @@ from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Document, Page
 from ocr.structure.assemble import arrange, finish_document
 from ocr.structure.image_rules import rules_of_image
+from ocr.structure.layout_blocks import FIGURES, blocks_from_regions, without_covered
+from ocr.structure.layout_model import LayoutDetector, open_layout
 from ocr.structure.paragraphs import make_text_blocks
 from ocr.structure.ruled_tables import find_ruled_tables
 from ocr.structure.rules import Rules, rules_of_page
@@ -50,6 +53,7 @@ class DocumentReader:
         figures: Whether figures are cut out, for which their pages are rendered.
         images: Whether pages keep their image, for drawing and searchable PDFs; every page is rendered then.
         dpi: At which pages of PDFs are measured and rendered.
+        layout: Gives the regions of a page's image; every page is rendered then. None: rules find the blocks.
 
     Raises: InputError, where `text_layer` is none of these.
     """
@@ -60,6 +64,7 @@ class DocumentReader:
     figures: bool = True
     images: bool = False
     dpi: float = 200.0
+    layout: LayoutDetector | None = None
 
     def __post_init__(self) -> None:
         if self.text_layer not in get_args(TextSource):
@@ -114,7 +119,7 @@ class DocumentReader:
             return replace(page, to_points=content.to_points, warnings=(*content.warnings, *reason))
         seconds = {"text_layer": time.perf_counter() - started}
         figures = images_without_text(layer, content, min_area=LEAST_FIGURE) if self.figures else ()
-        image = reader[number - 1] if figures or self.images else None
+        image = reader[number - 1] if figures or self.images or self.layout else None
         started = time.perf_counter()
         blocks = self._make_blocks(
             layer.lines,
@@ -123,6 +128,7 @@ class DocumentReader:
             styles=layer.styles,
             hyphens=layer.hyphens,
             figures=[_figure(box, image) for box in figures],
+            image=image,
         )
         seconds["blocks"] = time.perf_counter() - started
         seconds["total"] = sum(seconds.values())
@@ -144,7 +150,7 @@ class DocumentReader:
         (page,) = self.open_ocr().predict_stream([ImageItem(image, label, number)])
         started = time.perf_counter()
         rules = rules_of_image(image, dpi=dpi) if self.tables else None
-        blocks = self._make_blocks(page.lines, rules, page.height)
+        blocks = self._make_blocks(page.lines, rules, page.height, image=image)
         seconds = {**page.seconds, "blocks": time.perf_counter() - started}
         seconds["total"] = page.seconds.get("total", 0.0) + seconds["blocks"]
         return replace(page, blocks=blocks, seconds=seconds, image=page.image if self.images else None)
@@ -158,23 +164,41 @@ class DocumentReader:
         styles: Sequence[LineStyle] | None = None,
         hyphens: Sequence[bool] | None = None,
         figures: Sequence[Block] = (),
+        image: np.ndarray | None = None,
     ) -> tuple[Block, ...]:
         looks = {id(line): i for i, line in enumerate(lines)}
         tables: list[Block] = []
         rest = list(lines)
         if rules is not None:
             ruled, left = find_ruled_tables(rules, rest, styles)
+            tables, rest = list(ruled), list(left)
+        regions: list[Block] = []
+        if self.layout is not None and image is not None:
+            regions, rest = blocks_from_regions(
+                self.layout(image),
+                rest,
+                known=[*tables, *figures],
+                styles=None if styles is None else {key: styles[i] for key, i in looks.items()},
+                hyphens=None if hyphens is None else {key: hyphens[i] for key, i in looks.items()},
+                rules=rules,
+                image=image,
+                tables=self.tables,
+                figures=self.figures,
+                height=height,
+            )
+            if any(block.label in FIGURES for block in regions):
+                figures = without_covered(figures, regions)
+        elif rules is not None:
             # Lines that a table cut in two are of no line's style; those of text beside it are whole.
-            kept = _styles_of(left, looks, styles)
-            aligned, left = find_text_tables(left, rules, kept)
-            tables, rest = [*ruled, *aligned], list(left)
+            aligned, left = find_text_tables(rest, rules, _styles_of(rest, looks, styles))
+            tables, rest = [*tables, *aligned], list(left)
         text = make_text_blocks(
             rest,
             _styles_of(rest, looks, styles),
             None if hyphens is None else [hyphens[looks[id(x)]] if id(x) in looks else False for x in rest],
             height=height,
         )
-        return arrange([*tables, *figures, *text], height)
+        return arrange([*tables, *figures, *regions, *text], height)
 
 
 def _styles_of(
@@ -236,6 +260,7 @@ def document(
     figures: bool = True,
     images: bool = False,
     dpi: float = 200.0,
+    layout: Model | LayoutDetector | None = None,
     **options: Any,
 ) -> Document:
     """A PDF or an image as a document of headings, paragraphs, lists, tables and figures in reading order.
@@ -251,6 +276,8 @@ def document(
         source, pages, password: See `DocumentReader.__call__`.
         model, options: Of `ocr.predictor`, for pages without a text layer.
         text_layer, tables, figures, images, dpi: See `DocumentReader`.
+        layout: A layout detector: the name of a config such as "PP-DocLayout-S", a file, an artifact's folder, or what
+            `open_layout` gave. None: rules find the blocks.
 
     Raises:
         InputError: the source cannot be read, or an option is out of range.
@@ -264,5 +291,6 @@ def document(
             opened.append(predictor(model, **options))
         return opened[0]
 
-    reader = DocumentReader(open_ocr, text_layer, tables, figures, images, dpi)
+    detector = open_layout(layout) if isinstance(layout, (str, os.PathLike)) else layout
+    reader = DocumentReader(open_ocr, text_layer, tables, figures, images, dpi, detector)
     return reader(source, pages=pages, password=password)  # type: ignore[arg-type]

@@ -41,7 +41,7 @@ DINO = ("transformer.input_proj.3", "transformer.encoder", "transformer.enc_outp
 
 
 class Case(NamedTuple):
-    """`queries`, `layers` (of encoder and decoder), `depth` of the ResNet and the number of `classes` replace the config's.
+    """`queries`, `layers` (of encoder and decoder), `depth` of the ResNet and the `classes` replace the config's.
 
     Cases with `queries` have the loss too.
     """
