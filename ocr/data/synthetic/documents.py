@@ -19,31 +19,33 @@ from ocr.results import Page
 
 ClassScheme = Literal["publaynet", "cdla", "doclayout"]
 
-_DOCLAYOUT = [
-    "paragraph_title",
-    "image",
-    "text",
-    "number",
-    "abstract",
-    "content",
-    "figure_title",
-    "formula",
-    "table",
-    "table_title",
-    "reference",
-    "doc_title",
-    "footnote",
-    "header",
-    "algorithm",
-    "footer",
-    "seal",
-    "chart_title",
-    "chart",
-    "formula_number",
-    "header_image",
-    "footer_image",
-    "aside_text",
-]
+_DOCLAYOUT = tuple(
+    [
+        "paragraph_title",
+        "image",
+        "text",
+        "number",
+        "abstract",
+        "content",
+        "figure_title",
+        "formula",
+        "table",
+        "table_title",
+        "reference",
+        "doc_title",
+        "footnote",
+        "header",
+        "algorithm",
+        "footer",
+        "seal",
+        "chart_title",
+        "chart",
+        "formula_number",
+        "header_image",
+        "footer_image",
+        "aside_text",
+    ]
+)
 # What a kind of block is called in each scheme of classes; what is not named there has no box
 SCHEMES: dict[ClassScheme, dict[str, str]] = {
     "publaynet": {
@@ -94,7 +96,7 @@ CLASS_NAMES: dict[ClassScheme, tuple[str, ...]] = {
         "reference",
         "equation",
     ),
-    "doclayout": tuple(_DOCLAYOUT),
+    "doclayout": _DOCLAYOUT,
 }
 
 

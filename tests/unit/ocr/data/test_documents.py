@@ -34,8 +34,8 @@ def test_samples_follow_the_page_and_the_seed() -> None:
 
 
 def test_all_kinds_of_blocks_are_drawn() -> None:
-    data = SyntheticDocuments(count=40, seed=1, classes="doclayout")
-    pages = [data.page(number) for number in range(40)]
+    data = SyntheticDocuments(count=24, seed=1, classes="doclayout", dpi=(72.0, 72.0))
+    pages = [data.page(number) for number in range(24)]
     found = {block.label for page in pages for block in page.blocks}
     wanted = "text doc_title paragraph_title list_item table table_title image chart figure_title formula header number"
     assert set(wanted.split()) | {"footer", "footnote", "abstract", "reference"} <= found
@@ -64,9 +64,8 @@ def test_text_of_a_corpus(tmp_path: Path) -> None:
     words = {
         word.strip(".,") for block in page.blocks if block.label == "text" for word in block.text.split()
     }
-    assert words and words <= set(
-        ["only", "these", "five", "words", "here", "Only", "These", "Five", "Words", "Here"]
-    ) | {""}
+    known = {"only", "these", "five", "words", "here"}
+    assert words and {word.lower() for word in words} <= known | {""}
 
 
 def test_the_command_writes_cocos_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,10 +117,11 @@ def distance_of_order(page: Page) -> float:
     return edit_distance(found, list(range(len(body))))
 
 
-def test_reading_order_of_200_pages() -> None:
+@pytest.mark.parametrize("count", [12, pytest.param(200, marks=pytest.mark.slow)])
+def test_reading_order(count: int) -> None:
     """Of 1 to 3 columns, with titles, figures and tables over all of them."""
-    data = SyntheticDocuments(count=200, seed=5, dpi=(72.0, 72.0))
-    distances = [distance_of_order(data.page(number)) for number in range(200)]
+    data = SyntheticDocuments(count=count, seed=5, dpi=(72.0, 72.0))
+    distances = [distance_of_order(data.page(number)) for number in range(count)]
     assert np.mean(distances) <= 0.05
 
 
