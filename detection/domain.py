@@ -12,15 +12,14 @@ import numpy as np
 from detection.detector import THRESHOLD, DetectionOptions, ObjectDetector
 from detection.pose_predictor import POSE, KeypointMeta, open_pose_predictor
 from detection.results import Box, DetectionResult
-from framework.core.errors import ConfigError, FormatError, OarError
+from framework.core.errors import ConfigError, OarError
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.io.data_check import Observe, Report
 from framework.io.dataset import Dataset
-from framework.vision import boxes as vision_boxes
 from framework.vision.sample import Sample
 from framework.workflow import Domain, open_predictor
-from framework.workflow.image_runner import open_runner
+from framework.workflow.image_runner import open_runner, read_boxes
 from framework.workflow.predict import make_predictor_function
 
 if TYPE_CHECKING:
@@ -133,23 +132,11 @@ def interpret(
         outputs: "boxes" [K, 4] xyxy in pixels of the sample's image, "scores" [K], "labels" [K].
         threshold: Boxes with a lower score are left out, as are those with a score of 0, which is padding.
     """
-    missing = {"boxes", "scores", "labels"} - outputs.keys()
-    if missing:
-        raise FormatError(
-            "this program does not detect objects",
-            received=f"outputs {', '.join(sorted(outputs))}",
-            allowed="boxes, scores, labels",
-        )
-    scores = np.asarray(outputs["scores"], np.float64)
-    boxes = np.asarray(outputs["boxes"], np.float64)
-    if sample.warp is not None:
-        boxes = sample.warp.inverse().boxes(boxes)
-    boxes = vision_boxes.clip(boxes, sample.source_size or sample.size_hw)
-    kept = (scores >= threshold) & (scores > 0) & (vision_boxes.area(boxes) > 0)
+    found = read_boxes(outputs, sample, threshold)
     return tuple(
         Box(labels[i] if i < len(labels) else str(i), i, score, (x0, y0, x1, y1))
         for i, score, (x0, y0, x1, y1) in zip(
-            outputs["labels"][kept].tolist(), scores[kept].tolist(), boxes[kept].tolist()
+            found.labels.tolist(), found.scores.tolist(), found.boxes.tolist(), strict=True
         )
     )
 

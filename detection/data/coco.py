@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
+from detection.data.known_classes import KNOWN_CLASSES, ClassList, KnownClasses
 from detection.data.records import (
     ImageRecord,
     Records,
@@ -19,23 +20,6 @@ from framework.config.registry import register
 from framework.core.errors import FormatError, InputError
 from framework.core.fields import is_number, read_flag, read_list, read_number, read_text
 from framework.vision.dataset_files import abbreviate, read_annotations
-
-# The 80 classes of COCO's detection task, with the numbers that its files and results use (1 to 90, with gaps)
-COCO_CLASSES = tuple(
-    """person, bicycle, car, motorcycle, airplane, bus, train, truck, boat, traffic light, fire hydrant, stop sign,
-    parking meter, bench, bird, cat, dog, horse, sheep, cow, elephant, bear, zebra, giraffe, backpack, umbrella,
-    handbag, tie, suitcase, frisbee, skis, snowboard, sports ball, kite, baseball bat, baseball glove, skateboard,
-    surfboard, tennis racket, bottle, wine glass, cup, fork, knife, spoon, bowl, banana, apple, sandwich, orange,
-    broccoli, carrot, hot dog, pizza, donut, cake, chair, couch, potted plant, bed, dining table, toilet, tv, laptop,
-    mouse, remote, keyboard, cell phone, microwave, oven, toaster, sink, refrigerator, book, clock, vase, scissors,
-    teddy bear, hair drier, toothbrush""".replace("\n    ", " ").split(", ")
-)
-"""Names by class index."""
-
-# Numbers of classes that COCO dropped before it was published
-_LEFT_OUT = {12, 26, 29, 30, 45, 66, 68, 69, 71, 83}
-COCO_CATEGORY_IDS = tuple(number for number in range(1, 91) if number not in _LEFT_OUT)
-"""COCO's own numbers by class index."""
 
 
 @register("dataset")
@@ -50,7 +34,7 @@ class CocoDetection(RecordsDataset):
     out and listed in `problems`; images without boxes stay. The sample's id is that of the image.
 
     `classes: coco` says that the classes are COCO's 80, which are then known without the file: weights for them can be
-    exported without it.
+    exported without it. detection/data/known_classes.py has the other lists.
 
     With `keypoints` a sample has [K, J, 3]: COCO numbers pixels, so their centres are 0.5 further to the right and down
     in our coordinates. Objects without points have visibilities of 0.
@@ -66,23 +50,23 @@ class CocoDetection(RecordsDataset):
     annotations: Path
     images: str = ""
     keypoints: bool = False
-    classes: Literal["coco"] | None = None
+    classes: KnownClasses | None = None
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        return COCO_CLASSES if self.classes == "coco" else super().class_names
+        return KNOWN_CLASSES[self.classes].names if self.classes else super().class_names
 
     @property
     def category_ids(self) -> tuple[int, ...]:
         """The categories' ids by class index: what result files name classes by."""
-        return COCO_CATEGORY_IDS if self.classes == "coco" else self._records.category_ids
+        return KNOWN_CLASSES[self.classes].ids if self.classes else self._records.category_ids
 
     @cached_property
     def _records(self) -> Records:  # pyright: ignore[reportIncompatibleMethodOverride]
         file = Path(self.root) / self.annotations
         data = load_coco(file)
-        if self.classes == "coco":
-            data["categories"] = _as_coco(data["categories"], file)
+        if self.classes:
+            data["categories"] = _as_known(data["categories"], self.classes, file)
         return coco_records(data, file, Path(self.root) / self.images, self.keypoints)
 
 
@@ -140,9 +124,10 @@ def coco_records(data: dict[str, list[Any]], file: Path, folder: Path, keypoints
     )
 
 
-def _as_coco(categories: list[dict[str, Any]], file: Path) -> list[dict[str, Any]]:
-    """COCO's categories. Raises: InputError where the file has one of another name or id."""
-    known: dict[Any, str] = dict(zip(COCO_CATEGORY_IDS, COCO_CLASSES, strict=True))
+def _as_known(categories: list[dict[str, Any]], classes: KnownClasses, file: Path) -> list[dict[str, Any]]:
+    """The categories of a known list. Raises: InputError where the file has one of another name or id."""
+    listed: ClassList = KNOWN_CLASSES[classes]
+    known: dict[Any, str] = dict(zip(listed.ids, listed.names, strict=True))
     named = {
         key: read_text(one, "name", f"{file}, category {key}")
         for key, one in _by_id(categories, "category", file).items()
@@ -150,10 +135,11 @@ def _as_coco(categories: list[dict[str, Any]], file: Path) -> list[dict[str, Any
     others = [f"{key}: {name}" for key, name in named.items() if known.get(key) != name]
     if others:
         raise InputError(
-            "the categories are not COCO's",
+            f"the categories are not those of {listed.title}",
             where=file,
             received=abbreviate(others),
-            allowed="those of COCO's 80 classes, with COCO's ids, since the data set has `classes: coco`",
+            allowed=abbreviate([f"{key}: {name}" for key, name in known.items()])
+            + f", since the data set has `classes: {classes}`",
             fix="for classes of your own: -o data.train.dataset.classes=null data.eval.dataset.classes=null "
             f"model.num_classes={len(named)}",
         )

@@ -1,5 +1,7 @@
 """PicoDet's first version: ESNet, CSP-PAN and a head that shares the convolution of scores and distances.
 
+PP-Structure V2's layout analysis puts neck and head on LCNet.
+
 Paper: Yu et al. 2021, https://arxiv.org/abs/2111.00902
 Reference: PaddlePaddle/PaddleDetection ppdet/modeling/heads/pico_head.py (PicoHead), configs/picodet/legacy_model
 Differs: an image's best 1000 pairs of box and class are compared in the suppression, not 1000 of each class.
@@ -35,12 +37,15 @@ from framework.config import register
 from framework.engine.task import Losses
 from framework.nn import functional as F
 from zoo.layers.csp_pan import CSPBlock
+from zoo.vision.pp_lcnet import PPLCNetConfig
 
-# configs/picodet/legacy_model/picodet_{s,m,l}_*_coco.yml; its README gives 0.99, 2.15 and 3.31 million parameters
+# configs/picodet/legacy_model/picodet_{s,m,l}_*_coco.yml; its README gives 0.99, 2.15 and 3.31 million parameters.
+# The last one: legacy_model/application/layout_analysis/picodet_lcnet_x1_0_layout.yml, counted in the reference.
 VARIANTS: dict[str, Size] = {
     "picodet_s_esnet": Size(ESNetConfig("esnet_x0_75"), 96, 2, 992_715),
     "picodet_m_esnet": Size(ESNetConfig("esnet_x1_0"), 128, 4, 2_152_554),
     "picodet_l_esnet": Size(ESNetConfig("esnet_x1_25"), 160, 4, 3_305_009),
+    "picodet_layout_1x": Size(PPLCNetConfig("pplcnet_x1_0"), 128, 4, 1_856_228),
 }
 SMALL = "picodet_s_esnet"
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from framework.config import Kind, from_plain
 from framework.config.imports import import_components
-from framework.core.errors import InputError
+from framework.core.errors import FormatError, InputError
 from framework.core.transform import Transform
 from framework.export import Artifact
 from framework.export.artifact import load_assets
 from framework.inference.engine import Engine
 from framework.inference.runtime import Runtime
+from framework.vision import boxes as vision_boxes
 from framework.vision.sample import Sample
 from framework.workflow.predictor import ImageItem
 from framework.workflow.samples import apply_transforms
@@ -99,6 +100,43 @@ class ImageRunner(Generic[R]):
         outputs = future.result()
         for number, (sample, image) in enumerate(group):
             yield self.interpret({name: value[number] for name, value in outputs.items()}, sample, image)
+
+
+class SourceBoxes(NamedTuple):
+    """What a detector found on one image, in pixels of the image as it was read, best first."""
+
+    boxes: np.ndarray
+    """[K, 4] float64 xyxy, inside the image and with an area"""
+    scores: np.ndarray
+    """[K] float64"""
+    labels: np.ndarray
+    """[K] indices of classes"""
+
+
+def read_boxes(outputs: dict[str, np.ndarray], sample: Sample, threshold: float = 0.0) -> SourceBoxes:
+    """The boxes of a detector's program, brought back to the source.
+
+    Args:
+        outputs: "boxes" [K, 4] xyxy in pixels of the sample's image, "scores" [K], "labels" [K].
+        threshold: Boxes with a lower score are left out, as are those with a score of 0, which is padding.
+
+    Raises:
+        FormatError: the program has other outputs.
+    """
+    missing = {"boxes", "scores", "labels"} - outputs.keys()
+    if missing:
+        raise FormatError(
+            "this program does not detect objects",
+            received=f"outputs {', '.join(sorted(outputs))}",
+            allowed="boxes, scores, labels",
+        )
+    scores = np.asarray(outputs["scores"], np.float64)
+    boxes = np.asarray(outputs["boxes"], np.float64)
+    if sample.warp is not None:
+        boxes = sample.warp.inverse().boxes(boxes)
+    boxes = vision_boxes.clip(boxes, sample.source_size or sample.size_hw)
+    kept = (scores >= threshold) & (scores > 0) & (vision_boxes.area(boxes) > 0)
+    return SourceBoxes(boxes[kept], scores[kept], np.asarray(outputs["labels"])[kept])
 
 
 def open_runner(

@@ -1,4 +1,4 @@
-"""Images with text that a data set draws, written with their labels in PaddleOCR's formats."""
+"""Images that a data set draws, written with their labels: texts in PaddleOCR's formats, boxes in COCO's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from framework.io.loader import DataLoader
 from framework.vision import image
 from framework.vision.sample import Sample
 
-LABELS, SETTINGS, IMAGES = "labels.txt", "settings.yml", "images"
+LABELS, SETTINGS, IMAGES, COCO = "labels.txt", "settings.yml", "images", "annotations.json"
 _UNREADABLE = "###"  # PaddleOCR's transcription of texts that do not count
 _BATCH = 16
 
@@ -47,7 +47,9 @@ def synthesize(
     """Write the samples of a data set that draws them to `<output>/images`, and their texts to `<output>/labels.txt`.
 
     A line of the labels is `images/<number>.jpg`, a tab, and the text of a line; or of a page, JSON of
-    `[{"transcription": ..., "points": [[x, y], ...]}, ...]`, in which "###" marks what cannot be read.
+    `[{"transcription": ..., "points": [[x, y], ...]}, ...]`, in which "###" marks what cannot be read. Of a data set
+    with classes it is JSON of the image's size and its boxes, and `<output>/annotations.json` has all of them in COCO's
+    format, the classes numbered from 1; `text` of an annotation is what the box says.
     `<output>/settings.yml` has what was drawn with. Where that is there already with the same settings, the images
     that are missing are added: after an interruption, or with a greater `count`.
 
@@ -72,6 +74,7 @@ def synthesize(
     plain = dataclasses.replace(source, count=1) if hasattr(source, "count") else source
     stored = f"# images: {suffix}\n{dump(plain)}"
     before = _check_output(output, stored)
+    names = tuple(getattr(source, "class_names", ()))
     if before >= count:
         return SynthesisReport(output / LABELS, 0, before)
     with disk_errors(output):
@@ -86,18 +89,29 @@ def synthesize(
             for sample in batch:
                 name = f"{IMAGES}/{number:08d}{suffix}"
                 image.write(output / name, sample.image)
-                labels.write(f"{name}\t{describe(sample)}\n")
+                labels.write(f"{name}\t{describe(sample, names)}\n")
                 number += 1
             labels.flush()
+    if names:
+        with disk_errors(output):
+            write_file(output / COCO, json.dumps(collect_coco(output / LABELS, names)).encode("utf-8"))
     return SynthesisReport(output / LABELS, number - before, before)
 
 
-def describe(sample: Sample) -> str:
-    """What stands behind the image's name: its text, or JSON of its polygons and texts.
+def describe(sample: Sample, class_names: Sequence[str] = ()) -> str:
+    """What stands behind the image's name: its text, or JSON of its polygons and texts, or of its boxes and classes.
 
     Raises:
-        InputError: the sample has no text.
+        InputError: the sample has no text, nor boxes and classes.
     """
+    if class_names and sample.boxes is not None and sample.labels is not None:
+        texts = sample.text if isinstance(sample.text, tuple) else ("",) * len(sample.boxes)
+        objects = [
+            {"label": class_names[label], "bbox": [round(value, 1) for value in box], "text": text}
+            for box, label, text in zip(sample.boxes.tolist(), sample.labels.tolist(), texts, strict=True)
+        ]
+        height, width = sample.image.shape[:2]
+        return json.dumps({"width": width, "height": height, "objects": objects}, ensure_ascii=False)
     if isinstance(sample.text, str):
         return sample.text
     if sample.text is None or sample.polygons is None:
@@ -115,6 +129,46 @@ def describe(sample: Sample) -> str:
         for text, polygon, readable in zip(sample.text, sample.polygons, valid, strict=True)
     ]
     return json.dumps(rows, ensure_ascii=False)
+
+
+def collect_coco(labels: Path, class_names: Sequence[str]) -> dict[str, Any]:
+    """The lines that `describe` wrote of boxes, [left, top, right, bottom], as COCO's lists.
+
+    Raises:
+        FormatError: a line is no such line.
+    """
+    images, annotations = [], []
+    with labels.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines):
+            name, _, text = line.partition("\t")
+            try:
+                said = json.loads(text)
+                images.append(
+                    {"id": number + 1, "file_name": name, "width": said["width"], "height": said["height"]}
+                )
+                for one in said["objects"]:
+                    left, top, right, bottom = one["bbox"]
+                    box = [left, top, round(right - left, 1), round(bottom - top, 1)]
+                    annotations.append(
+                        {
+                            "id": len(annotations) + 1,
+                            "image_id": number + 1,
+                            "category_id": class_names.index(one["label"]) + 1,
+                            "bbox": box,
+                            "area": round(box[2] * box[3], 1),
+                            "iscrowd": 0,
+                            "text": one["text"],
+                        }
+                    )
+            except (ValueError, KeyError, TypeError) as error:
+                raise FormatError(
+                    "the labels are not those that were written here",
+                    where=f"{labels}, line {number + 1}",
+                    received=repr(text[:60]),
+                    fix="name another folder",
+                ) from error
+    categories = [{"id": number, "name": name} for number, name in enumerate(class_names, 1)]
+    return {"images": images, "annotations": annotations, "categories": categories}
 
 
 def _check_output(output: Path, stored: str) -> int:

@@ -29,6 +29,12 @@ class DocumentOptions(OCROptions):
         True, "whether tables are looked for; else paragraphs", aliases=("table", "use_table_recognition")
     )
     figures: bool = option(True, "whether figures are cut out; their pages are rendered")
+    layout_model: str | None = option(
+        None,
+        'a layout detector: the name of a config such as "PP-DocLayout-S", a file, an artifact\'s folder; '
+        "default: rules find the blocks",
+        aliases=("layout_model_dir", "layout_detection_model_name", "layout_detection_model_dir"),
+    )
     dpi: float = option(200.0, "at which pages of PDFs are measured and rendered")
     fields: bool = option(
         False, "find key-value pairs, totals, dates, addresses, the company", aliases=("kie",)

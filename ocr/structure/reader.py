@@ -40,6 +40,8 @@ from ocr.results import Document, Page
 from ocr.structure.assemble import arrange
 from ocr.structure.fields import find_fields
 from ocr.structure.image_rules import rules_of_image
+from ocr.structure.layout_blocks import FIGURES, blocks_from_regions, without_covered
+from ocr.structure.layout_model import LayoutDetector, open_layout
 from ocr.structure.options import DocumentOptions, TextSource
 from ocr.structure.paragraphs import make_text_blocks
 from ocr.structure.ruled_tables import find_ruled_tables
@@ -80,6 +82,7 @@ class DocumentReader:
         images: Whether pages keep their image, for drawing and searchable PDFs; every page is rendered then.
         dpi: At which pages of PDFs are measured and rendered.
         first_pages: Of PDFs without `pages` only so many are read; 0 for all.
+        layout: Gives the regions of a page's image; every page is rendered then. None: rules find the blocks.
 
     Raises: InputError, where `text_layer` is none of these.
     """
@@ -91,6 +94,7 @@ class DocumentReader:
     images: bool = False
     dpi: float = 200.0
     first_pages: int = 0
+    layout: LayoutDetector | None = None
 
     def __post_init__(self) -> None:
         if self.text_layer not in get_args(TextSource):
@@ -158,7 +162,7 @@ class DocumentReader:
             return replace(page, to_points=content.to_points, warnings=(*content.warnings, *reason))
         seconds = {"text_layer": time.perf_counter() - started}
         figures = images_without_text(layer, content, min_area=LEAST_FIGURE) if self.figures else ()
-        image = reader.render(number - 1, dpi=dpi) if figures or self.images else None
+        image = reader.render(number - 1, dpi=dpi) if figures or self.images or self.layout else None
         started = time.perf_counter()
         blocks = self._make_blocks(
             layer.lines,
@@ -168,6 +172,7 @@ class DocumentReader:
             styles=layer.styles,
             hyphens=layer.hyphens,
             figures=[_figure(box, image) for box in figures],
+            image=image,
         )
         seconds["blocks"] = time.perf_counter() - started
         seconds["total"] = sum(seconds.values())
@@ -196,7 +201,7 @@ class DocumentReader:
         (page,) = self.open_ocr().predict_stream([ImageItem(image, label, number)])
         started = time.perf_counter()
         rules = rules_of_image(image, dpi=dpi) if self.tables else None
-        blocks = self._make_blocks(page.lines, rules, page.width, page.height)
+        blocks = self._make_blocks(page.lines, rules, page.width, page.height, image=image)
         seconds = {**page.seconds, "blocks": time.perf_counter() - started}
         seconds["total"] = page.seconds.get("total", 0.0) + seconds["blocks"]
         return replace(page, blocks=blocks, seconds=seconds, image=page.image if self.images else None)
@@ -211,11 +216,12 @@ class DocumentReader:
         styles: Sequence[LineStyle] | None = None,
         hyphens: Sequence[bool] | None = None,
         figures: Sequence[Block] = (),
+        image: np.ndarray | None = None,
     ) -> tuple[Block, ...]:
         turn = find_turn(lines, width, height)
         if not turn.angle:
             return self._make_upright_blocks(
-                lines, rules, turn.size, styles=styles, hyphens=hyphens, figures=figures
+                lines, rules, turn.size, styles=styles, hyphens=hyphens, figures=figures, image=image
             )
         upright = [turn.line(line) for line in lines]
         known = {id(there): line for there, line in zip(upright, lines, strict=True)}
@@ -227,6 +233,7 @@ class DocumentReader:
             styles=styles,
             hyphens=hyphens,
             figures=[turn.block(block, turn.line) for block in figures],
+            image=None if image is None else np.ascontiguousarray(np.rot90(image, turn.angle // 90)),
         )
         return tuple(back.block(b, lambda line: known.get(id(line)) or back.line(line)) for b in blocks)
 
@@ -239,6 +246,7 @@ class DocumentReader:
         styles: Sequence[LineStyle] | None,
         hyphens: Sequence[bool] | None,
         figures: Sequence[Block],
+        image: np.ndarray | None,
     ) -> tuple[Block, ...]:
         width, height = size
         looks = {id(line): i for i, line in enumerate(lines)}
@@ -246,10 +254,27 @@ class DocumentReader:
         rest = list(lines)
         if rules is not None:
             ruled, left = find_ruled_tables(rules, rest, styles)
+            tables, rest = list(ruled), list(left)
+        regions: list[Block] = []
+        if self.layout is not None and image is not None:
+            regions, rest = blocks_from_regions(
+                self.layout(image),
+                rest,
+                known=[*tables, *figures],
+                styles=None if styles is None else {key: styles[i] for key, i in looks.items()},
+                hyphens=None if hyphens is None else {key: hyphens[i] for key, i in looks.items()},
+                rules=rules,
+                image=image,
+                tables=self.tables,
+                figures=self.figures,
+                height=height,
+            )
+            if any(block.label in FIGURES for block in regions):
+                figures = without_covered(figures, regions)
+        elif rules is not None:
             # Lines that a table cut in two are of no line's style; those of text beside it are whole.
-            kept = _styles_of(left, looks, styles)
-            aligned, left = find_text_tables(left, rules, kept)
-            tables, rest = [*ruled, *aligned], list(left)
+            aligned, left = find_text_tables(rest, rules, _styles_of(rest, looks, styles))
+            tables, rest = [*tables, *aligned], list(left)
         text = make_text_blocks(
             rest,
             _styles_of(rest, looks, styles),
@@ -257,7 +282,7 @@ class DocumentReader:
             height=height,
         )
         text = [replace(b, label="aside_text", level=0) if _is_aside(b, width) else b for b in text]
-        return arrange([*tables, *figures, *text], height)
+        return arrange([*tables, *figures, *regions, *text], height)
 
 
 class OpenDocument(contextlib.AbstractContextManager["OpenDocument"]):
@@ -369,6 +394,7 @@ def make_reader(
         images,
         options.dpi,
         options.page_num or 0,
+        None if options.layout_model is None else open_layout(options.layout_model),
     )
 
 

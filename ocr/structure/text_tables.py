@@ -78,6 +78,24 @@ def find_text_tables(
     return tuple(sorted(blocks, key=lambda block: (block.bbox[1], block.bbox[0]))), tuple(rest)
 
 
+def build_text_table(
+    lines: Sequence[Line], rules: Rules | None = None, styles: Sequence[LineStyle] | None = None
+) -> Block | None:
+    """The table that lines are which are known to be one; None where they stand in a single column or row."""
+    upright = [line for line in lines if line.orientation == 0 and not line.vertical]
+    level = np.zeros((0, 3)) if rules is None else rules.horizontal
+    if rules is not None and len(level) and upright:
+        boxes = [line_box(line) for line in upright]
+        reach = 3 * _height(upright)
+        level = merge_lines(level, 1.5 * rules.unit, 3 * rules.unit)
+        inside = (level[:, 0] > min(b[1] for b in boxes) - reach) & (
+            level[:, 0] < max(b[3] for b in boxes) + reach
+        )
+        inside &= (level[:, 2] > min(b[0] for b in boxes)) & (level[:, 1] < max(b[2] for b in boxes))
+        level = level[inside]
+    return _build(upright, level, _Looks(lines, styles), hinted=True)
+
+
 class _Looks:
     """What is bold or monospaced, by the places of words: lines get divided, words do not."""
 

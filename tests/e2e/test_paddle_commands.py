@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import framework
-from detection.data.coco import COCO_CATEGORY_IDS, COCO_CLASSES
+from detection.data.known_classes import COCO_CATEGORY_IDS, COCO_CLASSES
 from framework.config import build, load
 from framework.core.errors import ConfigError
 from framework.engine.experiment import bind_experiment

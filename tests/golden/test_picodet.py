@@ -24,7 +24,7 @@ from framework.io.named_weights import named_weights
 DATA = Path(__file__).parent / "data" / "picodet"
 BINS = "head.distribution_project.project"
 # What depthwise and other kernels are multiplied by: without it no signal would reach the heads.
-GAINS = {"picodet_s": (4.4, 1.5), "picodet_s_esnet": (2.8, 1.25)}
+GAINS = {"picodet_s": (4.4, 1.5), "picodet_s_esnet": (2.8, 1.25), "picodet_layout_1x": (4.0, 1.45)}
 VARIANTS = sorted(path.stem for path in DATA.glob("*.npz"))
 
 
@@ -37,7 +37,8 @@ def reference(variant: str) -> tuple[dict[str, tuple[int, ...]], dict[str, np.nd
 
 
 def model(variant: str) -> Any:
-    return build((PicoDetESNetConfig if variant.endswith("esnet") else PicoDetConfig)(variant))
+    first = variant.endswith(("esnet", "layout_1x"))
+    return build((PicoDetESNetConfig if first else PicoDetConfig)(variant))
 
 
 def weights(variant: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:

@@ -41,7 +41,7 @@ DINO = ("transformer.input_proj.3", "transformer.encoder", "transformer.enc_outp
 
 
 class Case(NamedTuple):
-    """`queries`, `layers` (of encoder and decoder) and `depth` of the ResNet replace the config's.
+    """`queries`, `layers` (of encoder and decoder), `depth` of the ResNet and the `classes` replace the config's.
 
     Cases with `queries` have the loss too.
     """
@@ -52,10 +52,14 @@ class Case(NamedTuple):
     queries: int | None = None
     layers: dict[str, int] | None = None
     depth: int | None = None
+    classes: int | None = None
 
 
 CASES = {
     "rt_detr_r18_small": Case("rtdetr/rtdetr_r18vd_6x_coco.yml", (64, 64), RTDETR, 20, {"decoder": 2}),
+    # PP-DocLayout-L and PP-DocLayout_plus-L
+    "rt_detr_l_640": Case("rtdetr/rtdetr_hgnetv2_l_6x_coco.yml", (640, 640), RTDETR, classes=23),
+    "rt_detr_l_800": Case("rtdetr/rtdetr_hgnetv2_l_6x_coco.yml", (800, 800), RTDETR, classes=20),
     "rt_detr_r50": Case("rtdetr/rtdetr_r50vd_6x_coco.yml", (640, 640), RTDETR),
     "dino_small": Case(
         "dino/dino_r50_4scale_1x_coco.yml", (64, 96), DINO, 20, {"encoder": 1, "decoder": 2}, 18
@@ -79,6 +83,8 @@ GRADIENTS = (
 def build(case: Case) -> Any:
     config = workspace.load_config(str(CONFIGS / case.config))
     config["eval_size"] = None
+    if case.classes:
+        config["num_classes"] = case.classes
     transformer = config["DETR"]["transformer"]
     if case.queries:
         config[transformer]["num_queries"] = case.queries

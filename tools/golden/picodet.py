@@ -1,6 +1,6 @@
 """Reference outputs and losses of both versions of PicoDet-S, and the names of all sizes, from PaddleDetection.
 
-    python tools/golden/picodet.py        needs: paddlepaddle 2.6, ppdet 2.6
+    python tools/golden/picodet.py [variant ...]        needs: paddlepaddle 2.6, ppdet 2.6
 
 The entries of the state dict are drawn from their names (framework/io/named_weights.py), on two images, of which the
 second has no objects. Written to tests/golden/data/picodet/<variant>.npz: thinned maps, NCHW, and the parts
@@ -36,7 +36,7 @@ from framework.io.named_weights import named_weights
 OUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data" / "picodet"
 KEPT = 160  # values of each output
 # What depthwise and other kernels are multiplied by: without it no signal would reach the heads.
-GAINS = {"picodet_s": (4.4, 1.5), "picodet_s_esnet": (2.8, 1.25)}
+GAINS = {"picodet_s": (4.4, 1.5), "picodet_s_esnet": (2.8, 1.25), "picodet_layout_1x": (4.0, 1.45)}
 RATIOS = [0.875, 0.5, 1.0, 0.625, 0.5, 0.75, 0.625, 0.625, 0.5, 0.625, 1.0, 0.625, 0.75]
 SMALL_RATIOS = [0.875, 0.5, 0.5, 0.5, 0.625, 0.5, 0.625, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
 
@@ -104,6 +104,8 @@ VARIANTS: dict[str, Callable[[], Model]] = {
     "picodet_s_esnet": esnet(0.75, SMALL_RATIOS, 96, 2),
     "picodet_m_esnet": esnet(1.0, RATIOS, 128, 4),
     "picodet_l_esnet": esnet(1.25, RATIOS, 160, 4),
+    # legacy_model/application/layout_analysis/picodet_lcnet_x1_0_layout.yml; 80 classes here as in the others
+    "picodet_layout_1x": lambda: Model(LCNet(1.0), CSPPAN, 128, shared_head(4)),
 }
 
 
@@ -176,6 +178,8 @@ def measured(model: Model) -> dict[str, np.ndarray]:
 def main() -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     for variant, build in VARIANTS.items():
+        if sys.argv[1:] and variant not in sys.argv[1:]:
+            continue
         model = build()
         shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
         model.eval()

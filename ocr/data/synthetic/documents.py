@@ -1,187 +1,202 @@
-"""Pages as reports and articles have them: headings, justified columns, lists, tables, figures, numbers of pages."""
+"""Pages of documents with all their blocks, drawn while they are read, for layout detectors and reading order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
-from ocr.data.synthetic.backgrounds import draw_text_colour
-from ocr.data.synthetic.layouts import Paper, draw_size, fit_line, set_text
-from ocr.data.synthetic.receipts import draw_number, draw_price
+from framework.config.registry import register
+from framework.vision.sample import Sample
+from framework.vision.sample_transforms.checks import check_range
+from ocr.data.synthetic.base import Material, SyntheticText
+from ocr.data.synthetic.document_pages import PageDrawing, group_lists
+from ocr.data.synthetic.document_type import Typeface, Words, group_typefaces
+from ocr.data.synthetic.style import TextStyle, degrade_image
+from ocr.results import Page
+
+ClassScheme = Literal["publaynet", "cdla", "doclayout"]
+
+_DOCLAYOUT = tuple(
+    [
+        "paragraph_title",
+        "image",
+        "text",
+        "number",
+        "abstract",
+        "content",
+        "figure_title",
+        "formula",
+        "table",
+        "table_title",
+        "reference",
+        "doc_title",
+        "footnote",
+        "header",
+        "algorithm",
+        "footer",
+        "seal",
+        "chart_title",
+        "chart",
+        "formula_number",
+        "header_image",
+        "footer_image",
+        "aside_text",
+    ]
+)
+# What a kind of block is called in each scheme of classes; what is not named there has no box
+SCHEMES: dict[ClassScheme, dict[str, str]] = {
+    "publaynet": {
+        "text": "text",
+        "abstract": "text",
+        "footnote": "text",
+        "table_title": "text",
+        "figure_title": "text",
+        "formula": "text",
+        "doc_title": "title",
+        "paragraph_title": "title",
+        "list_item": "list",
+        "reference": "list",
+        "table": "table",
+        "image": "figure",
+        "chart": "figure",
+    },
+    "cdla": {
+        "text": "text",
+        "abstract": "text",
+        "list_item": "text",
+        "doc_title": "title",
+        "paragraph_title": "title",
+        "image": "figure",
+        "chart": "figure",
+        "figure_title": "figure_caption",
+        "table": "table",
+        "table_title": "table_caption",
+        "header": "header",
+        "footer": "footer",
+        "number": "footer",
+        "reference": "reference",
+        "formula": "equation",
+    },
+    "doclayout": {**{name: name for name in _DOCLAYOUT}, "list_item": "text"},
+}
+CLASS_NAMES: dict[ClassScheme, tuple[str, ...]] = {
+    "publaynet": ("text", "title", "list", "table", "figure"),
+    "cdla": (
+        "text",
+        "title",
+        "figure",
+        "figure_caption",
+        "table",
+        "table_caption",
+        "header",
+        "footer",
+        "reference",
+        "equation",
+    ),
+    "doclayout": _DOCLAYOUT,
+}
 
 
-class _Column:
-    """A place for blocks under one another.
+def _scan_style() -> TextStyle:
+    return TextStyle(
+        p_noise=0.15,
+        noise=(1.0, 6.0),
+        p_blur=0.15,
+        blur=(0.3, 0.8),
+        p_motion=0.0,
+        p_coarse=0.0,
+        p_shade=0.08,
+        shade=(0.8, 0.98),
+        p_jpeg=0.4,
+        jpeg=(50, 95),
+    )
+
+
+@register("dataset")
+@dataclass(frozen=True)
+class SyntheticDocuments(SyntheticText):
+    """Pages of papers, reports and magazines: `boxes` [K, 4] and `labels` of their blocks, `text` of each, the index as
+    `id`.
+
+    `page(index)` has the truth in full: blocks in reading order with their lines, tables with cells, and what is not
+    read along (headers, footers, numbers) behind them.
 
     Attributes:
-        y: Where the next block begins.
+        classes: What blocks are called, and which have a box: PubLayNet's 5 classes, CDLA's 10, PP-DocLayout's 23.
+        columns: Least and most columns of a page.
+        dpi: Least and most pixels an inch.
+
+    Of the other settings `length`, `words` and `receipts` are those of a corpus, from which all texts come where there
+    is one; of `style` only what `degrade_image` applies.
+
+    Raises:
+        ConfigError: a number is out of range.
+        InputError: at the first use, a file is not there, no font or no text is found, or a character is in no font.
     """
 
-    def __init__(
-        self, paper: Paper, left: float, width: float, top: float, bottom: float, size: int, colour: np.ndarray
-    ) -> None:
-        self.paper, self.left, self.width, self.y, self.bottom = paper, left, width, top, bottom
-        self.size, self.colour, self.rng = size, colour, paper.rng
-        self.leading = paper.rng.uniform(1.2, 1.7)
+    length: tuple[int, int] = (1, 200)
+    words: float = 0.0
+    skip_missing: bool = True
+    style: TextStyle = field(default_factory=_scan_style)
+    classes: ClassScheme = "publaynet"
+    columns: tuple[int, int] = (1, 3)
+    dpi: tuple[float, float] = (72.0, 110.0)
 
-    def is_full(self, height: float | None = None) -> bool:
-        """Whether nothing of `height` pixels, of a line where that is None, fits in."""
-        return self.y + (self.size * self.leading if height is None else height) > self.bottom
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_range(self, "columns", 1, 6)
+        check_range(self, "dpi", 30, 600)
 
-    def set_line(self, size: int, room: float, indent: float = 0.0, *, centred: bool = False) -> None:
-        """One line of at most `room` pixels; the next block is below it."""
-        ink, text = fit_line(self.paper, size, room)
-        shift = (room - ink.shape[1]) / 2 if centred else 0.0
-        self.paper.put(ink, text, (self.left + indent + shift, self.y), self.colour)
-        self.y += size * self.leading
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the scheme's classes."""
+        return CLASS_NAMES[self.classes]
 
-    def set_title(self) -> None:
-        """A heading of one or two larger lines."""
-        size, centred = round(self.size * self.rng.uniform(1.1, 2.2)), bool(self.rng.random() < 0.3)
-        for _ in range(int(self.rng.integers(1, 3))):
-            if not self.is_full(1.3 * size):
-                self.set_line(size, self.width * self.rng.uniform(0.4, 1.0), centred=centred)
-        self.y += self.rng.uniform(0, 1) * self.size
+    def __getitem__(self, index: int) -> Sample:
+        return self._draw(index, self._draw_sample)
 
-    def set_paragraph(self) -> None:
-        """Lines that fill the column but the last; the first may be indented."""
-        count = int(self.rng.integers(2, 14))
-        indent = 1.5 * self.size if self.rng.random() < 0.4 else 0.0
-        ragged = bool(self.rng.random() < 0.3)
-        for number in range(count):
-            if self.is_full():
-                return
-            room = self.width - (indent if number == 0 else 0.0)
-            if number == count - 1:
-                room *= self.rng.uniform(0.15, 0.9)
-            elif ragged:
-                room *= self.rng.uniform(0.8, 1.0)
-            self.set_line(self.size, room, indent if number == 0 else 0.0)
-        self.y += self.rng.uniform(0, 1.2) * self.size
+    def page(self, index: int) -> Page:
+        """The page of the same image as `self[index]`, with its blocks."""
+        found: list[Page] = []
 
-    def set_list(self) -> None:
-        """Items with a dot or a number before each."""
-        numbered, indent = bool(self.rng.random() < 0.5), 1.8 * self.size
-        for number in range(1, int(self.rng.integers(3, 8))):
-            if self.is_full():
-                return
-            mark = f"{number}." if numbered else "-"
-            ink, text = set_text(self.paper, mark, self.size, indent)
-            self.paper.put(ink, text, (self.left, self.y), self.colour)
-            self.set_line(self.size, (self.width - indent) * self.rng.uniform(0.3, 1.0), indent)
-        self.y += 0.6 * self.size
+        def keep(material: Material, rng: np.random.Generator) -> Sample:
+            page = self._draw_page(material, rng)
+            found.append(page)
+            return Sample(page.image if page.image is not None else np.zeros((1, 1, 3), np.uint8))
 
-    def set_table(self) -> None:
-        """Cells in rows and columns, between rules or without any."""
-        rows, columns = int(self.rng.integers(3, 12)), int(self.rng.integers(2, 6))
-        high = self.size * self.leading * self.rng.uniform(1.0, 1.5)
-        rows = min(rows, int((self.bottom - self.y) / high) - 1)
-        if rows < 2:
-            return
-        top, wide = self.y, self.width / columns
-        numeric = self.rng.random(columns) < 0.6
-        for row in range(rows):
-            for column in range(columns):
-                room = 0.85 * wide
-                if row and numeric[column]:
-                    text = (draw_number if self.rng.random() < 0.5 else draw_price)(self.rng)
-                    ink, shown = set_text(self.paper, text, self.size, room)
-                else:
-                    ink, shown = fit_line(self.paper, self.size, room)
-                x = self.left + column * wide + 0.05 * wide
-                self.paper.put(ink, shown, (x, top + row * high + 0.15 * high), self.colour)
-        ruled = self.rng.random()
-        if ruled < 0.8:
-            places = range(rows + 1) if ruled < 0.4 else (0, 1, rows)
-            for row in places:
-                self._rule(self.left, top + row * high, self.width, 1)
-        if ruled < 0.25:
-            for column in range(columns + 1):
-                self._rule(self.left + column * wide, top, 1, rows * high)
-        self.y = top + rows * high + self.size
-        if self.rng.random() < 0.5 and not self.is_full():
-            self.set_line(max(6, round(0.85 * self.size)), self.width * self.rng.uniform(0.4, 1))
+        self._draw(index, keep)
+        return found[0]
 
-    def set_figure(self) -> None:
-        """A plot with axes, a tinted box or a photograph of the backgrounds, with a caption."""
-        high = min(self.bottom - self.y - 2 * self.size, self.width * self.rng.uniform(0.4, 0.9))
-        if high < 4 * self.size:
-            return
-        left, top, right, bottom = (
-            round(side) for side in (self.left, self.y, self.left + self.width, self.y + high)
+    def _draw_page(self, material: Material, rng: np.random.Generator) -> Page:
+        def make_words(rng: np.random.Generator) -> Words:
+            return Words(material.texts, bool(self.corpus), rng)
+
+        drawing = PageDrawing(
+            self._typefaces, make_words, rng, columns=self.columns, dpi=float(rng.uniform(*self.dpi))
         )
-        part = self.paper.canvas[top:bottom, left:right]
-        if not part.size:
-            return
-        if self.rng.random() < 0.5:
-            self._plot(part)
-        else:
-            shade = self.rng.integers(0, 256, (int(self.rng.integers(2, 9)), int(self.rng.integers(2, 9)), 3))
-            y = np.arange(part.shape[0]) * shade.shape[0] // part.shape[0]
-            x = np.arange(part.shape[1]) * shade.shape[1] // part.shape[1]
-            part[...] = shade[y[:, None], x[None]]
-        self.y = bottom + 0.5 * self.size
-        for _ in range(int(self.rng.integers(0, 4))):
-            if not self.is_full():
-                self.set_line(max(6, round(0.85 * self.size)), self.width * self.rng.uniform(0.5, 1))
-        self.y += self.size
+        blocks = drawing.compose()
+        image = degrade_image(drawing.canvas.pixels(), self.style, rng)
+        height, width = image.shape[:2]
+        lines = tuple(line for block in blocks for line in block.lines)
+        return Page(lines, blocks=blocks, text_from="text-layer", width=width, height=height, image=image)
 
-    def _plot(self, part: np.ndarray) -> None:
-        """Axes with bars or a curve, drawn into `part`."""
-        height, width = part.shape[:2]
-        floor, wall = round(0.9 * height) - 1, round(0.1 * width)
-        colour = self.rng.integers(0, 200, 3)
-        part[: floor + 1, wall] = part[floor, wall:] = self.colour.astype(np.uint8)
-        count = int(self.rng.integers(4, 20))
-        steps = np.linspace(wall + 2, width - 2, count + 1).astype(int)
-        values = self.rng.uniform(0.1, 0.85, count)
-        bars = bool(self.rng.random() < 0.5)
-        for start, stop, value in zip(steps, steps[1:], values):
-            level = floor - round(value * floor)
-            end = floor if bars else min(level + 2, floor)
-            part[level:end, start : max(start + 1, stop - (2 if bars else 0))] = colour
+    @cached_property
+    def _typefaces(self) -> list[Typeface]:
+        return group_typefaces(self._material.fonts)
 
-    def _rule(self, x: float, y: float, wide: float, high: float) -> None:
-        left, top = round(x), round(y)
-        self.paper.canvas[top : top + max(1, round(high)), left : left + max(1, round(wide))] = self.colour
-
-
-def set_document(paper: Paper, text_height: tuple[int, int]) -> None:
-    """One to three columns of blocks from top to bottom, below a title that may span them all."""
-    rng, (height, width) = paper.rng, paper.size_hw
-    size = draw_size(text_height, rng)
-    colour = draw_text_colour(paper.canvas, paper.style, rng)
-    margin, gap = rng.uniform(0.04, 0.12) * width, rng.uniform(1.2, 3) * size
-    top, bottom = rng.uniform(0.03, 0.1) * height, height * rng.uniform(0.9, 0.97)
-    if rng.random() < 0.5:  # the last page of a chapter is not full
-        bottom -= rng.uniform(0, 0.5) * (bottom - top)
-    whole = _Column(paper, margin, width - 2 * margin, top, bottom, size, colour)
-    if rng.random() < 0.5:  # the running head
-        whole.set_line(max(6, round(0.8 * size)), whole.width * rng.uniform(0.2, 0.8))
-        whole.y += size
-    if rng.random() < 0.4:
-        whole.set_title()
-    if rng.random() < 0.2:
-        whole.set_figure()
-    most = int(np.clip(whole.width / (12 * size), 1, 3))
-    columns = int(rng.integers(1, most + 1))
-    wide = (whole.width - gap * (columns - 1)) / columns
-    for number in range(columns):
-        column = _Column(paper, margin + number * (wide + gap), wide, whole.y, bottom, size, colour)
-        kinds: tuple[tuple[float, Callable[[], None]], ...] = (
-            (0.16, column.set_title),
-            (0.54, column.set_paragraph),
-            (0.1, column.set_list),
-            (0.1, column.set_table),
-            (0.1, column.set_figure),
+    def _draw_sample(self, material: Material, rng: np.random.Generator) -> Sample:
+        page = self._draw_page(material, rng)
+        scheme, names = SCHEMES[self.classes], self.class_names
+        merged = ("list_item", "reference") if self.classes == "publaynet" else ()
+        kept = [block for block in group_lists(page.blocks, merged) if block.label in scheme]
+        boxes = np.array([block.bbox for block in kept], np.float32).reshape(-1, 4)
+        assert page.image is not None  # drawn above
+        return Sample(
+            page.image,
+            boxes=boxes,
+            labels=np.array([names.index(scheme[block.label]) for block in kept], np.int32),
+            text=tuple(block.text for block in kept),
         )
-        weights = [share for share, _ in kinds]
-        for _ in range(60):  # a block that has no room leaves `y` where it is
-            if column.is_full():
-                break
-            kinds[int(rng.choice(len(kinds), p=weights))][1]()
-    if rng.random() < 0.6:
-        foot = height - 1.6 * size
-        ink, text = set_text(paper, str(int(rng.integers(1, 1000))), size, 6.0 * size)
-        paper.put(ink, text, (rng.choice([margin, (width - ink.shape[1]) / 2]), foot), colour)

@@ -14,8 +14,8 @@ from framework.vision.sample_transforms.checks import check_number, check_range
 from framework.vision.warp import Size, Warp
 from ocr.data.synthetic.backgrounds import draw_background
 from ocr.data.synthetic.base import Material, SyntheticText
-from ocr.data.synthetic.documents import set_document
 from ocr.data.synthetic.layouts import Layout, Paper, print_receipt, scatter, set_paragraphs
+from ocr.data.synthetic.report_pages import set_document
 from ocr.data.synthetic.style import TextStyle, degrade_image, draw_integer
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from detection.data.coco import COCO_CATEGORY_IDS, COCO_CLASSES, CocoDetection
+from detection.data.coco import CocoDetection
+from detection.data.known_classes import COCO_CATEGORY_IDS, COCO_CLASSES, KNOWN_CLASSES
 from framework.core.errors import FormatError, InputError
 from framework.vision import image
 
@@ -198,6 +199,16 @@ def test_the_classes_of_coco() -> None:
     assert {1: "person", 13: "stop sign", 44: "bottle", 90: "toothbrush"}.items() <= pairs.items()
 
 
+def test_the_classes_of_layout_analysis() -> None:
+    counts = {name: len(known.names) for name, known in KNOWN_CLASSES.items()}
+    assert counts["publaynet"] == 5 and counts["cdla"] == 10 and counts["layout_17"] == 17
+    assert (counts["doclayout"], counts["doclayout_plus"]) == (23, 20)
+    assert all(
+        len(known.ids) == len(set(known.names)) == len(known.names) for known in KNOWN_CLASSES.values()
+    )
+    assert KNOWN_CLASSES["publaynet"].ids == (1, 2, 3, 4, 5)
+
+
 def test_cocos_classes_are_known_without_the_file(tmp_path: Path) -> None:
     dataset = CocoDetection(tmp_path, Path("nowhere.json"), classes="coco")
     assert (dataset.class_names, dataset.category_ids) == (COCO_CLASSES, COCO_CATEGORY_IDS)
@@ -220,7 +231,7 @@ def test_a_file_with_some_of_cocos_classes_keeps_their_numbers(tmp_path: Path) -
 def test_other_categories_than_cocos(tmp_path: Path) -> None:
     written(tmp_path, content())
     dataset = CocoDetection(tmp_path, Path("file.json"), "images", classes="coco")
-    with pytest.raises(InputError, match="the categories are not COCO's") as caught:
+    with pytest.raises(InputError, match="the categories are not those of COCO's 80 classes") as caught:
         len(dataset)
     assert "7: dog, 3: cat" in str(caught.value)
     assert "-o data.train.dataset.classes=null data.eval.dataset.classes=null model.num_classes=2" in str(
