@@ -339,7 +339,29 @@ def _onnx_layer(folder: Path) -> Path:
 def _run_onnx(path: Path) -> object:
     from framework.io.interop.onnx import load
 
-    layer = load(path)
+    return _call(load(path))
+
+
+def _paddle_layer(name: str, file: str) -> Callable[[Path], Path]:
+    """A program with a loop, a branch or suppression, and its parameters beside it."""
+
+    def make(folder: Path) -> Path:
+        with np.load(_TESTS / "golden" / "data" / f"paddle_control_{name}.npz") as stored:
+            (folder / file).with_suffix(".pdiparams").write_bytes(stored["params"].tobytes())
+            (folder / file).write_bytes(stored["program"].tobytes())
+        return folder / file
+
+    return make
+
+
+def _run_paddle(path: Path) -> object:
+    from framework.io.interop.graph.paddle import load
+
+    return _call(load(path))
+
+
+def _call(layer: Any) -> object:
+    """The layer's outputs for ones in the sizes that it declares."""
     sizes = (
         [dim if isinstance(dim, int) and 0 <= dim < 64 else 2 for dim in spec.shape] for spec in layer.inputs
     )
@@ -597,6 +619,8 @@ READERS: dict[str, Reader] = {
         )
     },
     "onnx_layer": Reader(_onnx_layer, _run_onnx),
+    "paddle_layer": Reader(_paddle_layer("greedy_pdmodel", "model.pdmodel"), _run_paddle),
+    "pir_layer": Reader(_paddle_layer("boxes_pir", "model.json"), _run_paddle, values=True),
     "onnx": Reader(_copied(_INTEROP / "network.onnx"), _read_program),
     "pdmodel": Reader(_copied(_INTEROP / "network.pdmodel", _INTEROP / "network.pdiparams"), _read_program),
     "pdiparams": Reader(_copied(_INTEROP / "network.pdiparams", _INTEROP / "network.pdmodel"), _read_weights),

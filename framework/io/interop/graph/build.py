@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from framework.core.errors import FormatError
-from framework.io.interop.graph.layer import Graph, GraphLayer, check_operators, find_last_uses
+from framework.io.interop.graph.layer import Graph, GraphLayer, check_operators, check_outputs, find_last_uses
 from framework.io.interop.graph.operator import Call, Operator, Run
 from framework.io.interop.graph.roles import assign_roles, find_conv_kernels
 from framework.io.interop.program import Program
@@ -30,16 +29,7 @@ def build_layer(
         **{name: Operator(name, _user_run(function)) for name, function in (own or {}).items()},
     }
     check_operators(program, table, newest)
-    made = {name for node in program.nodes for name in node.outputs}
-    made |= {*program.parameters, *(spec.name for spec in program.inputs)}
-    missing = [spec.name for spec in program.outputs if spec.name not in made]
-    if missing or not program.outputs:
-        raise FormatError(
-            "nothing makes an output of the graph",
-            where=program.name,
-            received=missing or "no outputs",
-            fix="export the model again",
-        )
+    check_outputs(program)
     roles = assign_roles(program, table)
     constants = {
         name: array

@@ -397,3 +397,17 @@ def check_operators(program: Program, operators: Mapping[str, Operator], newest:
                 allowed=f"opset {operators[node.op].since} and up",
                 fix="convert it: onnx.version_converter.convert_version(model, 17)",
             )
+
+
+def check_outputs(program: Program) -> None:
+    """Refuse a program without outputs, or with outputs that nothing makes. Raises: FormatError."""
+    made = {name for node in program.nodes for name in node.outputs}
+    made |= {*program.parameters, *(spec.name for spec in program.inputs)}
+    missing = [spec.name for spec in program.outputs if spec.name not in made]
+    if missing or not program.outputs:
+        raise FormatError(
+            "nothing makes an output of the graph",
+            where=program.name,
+            received=missing or "no outputs",
+            fix="export the model again",
+        )

@@ -12,6 +12,7 @@ from framework.io.interop.graph.layer import (
     Graph,
     GraphLayer,
     Role,
+    check_outputs,
     find_last_uses,
     valid_names,
 )
@@ -49,6 +50,7 @@ def build_paddle_layer(program: Program) -> GraphLayer:
         program = in_program_desc_form(program)
     program = convert_bodies(program)
     _check_operators(program)
+    check_outputs(program)
     readers: dict[str, set[tuple[str, str]]] = {}
     for node in program.walk():
         for slot, name in zip(node.input_slots, node.inputs, strict=True):
