@@ -40,8 +40,11 @@ _WHERE = {
 def __getattr__(name: str) -> Any:
     import importlib
 
+    from framework.core.process import pause_collection
+
     if name == "TextReader":  # its name of before, for one release
         name = "OCRPredictor"
     if name in _WHERE:
-        return getattr(importlib.import_module(_WHERE[name]), name)
+        with pause_collection():
+            return getattr(importlib.import_module(_WHERE[name]), name)
     raise AttributeError(f"module 'ocr' has no attribute {name!r}")

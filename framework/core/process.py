@@ -3,7 +3,10 @@ threads and would wait for ever)."""
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
+from collections.abc import Iterator
 
 from framework.core.errors import DeviceError
 
@@ -27,6 +30,18 @@ def check_process() -> None:
             allowed="a process of its own, or threads, which share one predictor",
             fix='multiprocessing.get_context("spawn"), or fork before the first model is opened',
         )
+
+
+@contextlib.contextmanager
+def pause_collection() -> Iterator[None]:
+    """Look for no garbage meanwhile: what imports and configs make stays, and each search walks through all of it."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def cpu_count() -> int:

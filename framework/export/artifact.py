@@ -8,6 +8,7 @@
       model.onnx               the program as ONNX with its weights, where the exporter was asked for it; beyond 2 GB
                                they are in model.onnx.data
       tokenizer.json, …        what the transforms read
+      characters.txt, …        long lists of the config, an item a line (18,000 symbols are slow to read as YAML)
       infer_cfg.yml            inputs, outputs, preprocessing, postprocessing, labels, versions, sha256, provenance
       <stage>/…                artifacts of the stages of a pipeline
 
@@ -34,7 +35,7 @@ from jax import export
 
 from framework.config.bind import bind, spell
 from framework.config.tree import Tree, from_plain, parse
-from framework.core.bounded import DATASET, SETTINGS, read_bytes, read_text
+from framework.core.bounded import DATASET, SETTINGS, decode, read_bytes, read_text
 from framework.core.disk import disk_errors
 from framework.core.errors import ConfigError, FormatError
 from framework.core.transform import Transform
@@ -48,6 +49,7 @@ WEIGHTS = "program_weights.safetensors"
 PRECISIONS = ("float32", "bfloat16")
 
 
+LONG = 512  # a list of so many texts has a file of its own beside the config
 ONNX = "model.onnx"
 _SCALE = "::scale"
 ONNX_FILES = (ONNX, f"{ONNX}.data")
@@ -65,6 +67,7 @@ class ArtifactSettings:
     Attributes:
         bf16_verified: The score in bfloat16 was measured and holds.
         engines: For a kind of device ("cpu", "gpu") the engines that were measured with the score held, fastest first.
+        lists: Keys whose value is a list of texts in a file of its own, <key>.txt.
     """
 
     format: int
@@ -81,6 +84,7 @@ class ArtifactSettings:
     buckets: tuple[int, ...] | None = None
     bf16_verified: bool = False
     engines: dict[str, tuple[Literal["xla", "onnxruntime", "openvino"], ...]] = field(default_factory=dict)
+    lists: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in (*self.stages, *self.sha256):
@@ -88,12 +92,35 @@ class ArtifactSettings:
                 raise ConfigError(
                     f"the name {name!r} leads out of the folder", allowed="names without folders"
                 )
+        if missing := [name for name in self.lists if _list_file(name) not in self.sha256]:
+            raise ConfigError(
+                "a list of the config has no file",
+                received=f"lists: {', '.join(missing)}",
+                allowed="names of lists whose files are in sha256",
+            )
         if self.batch_size is not None and self.batch_size < 1:
             raise ConfigError(
                 "a batch needs a sample", received=f"batch_size: {self.batch_size}", allowed="1 or more"
             )
         if self.buckets is not None and (not self.buckets or min(self.buckets) < 1):
             raise ConfigError("buckets are lengths", received=list(self.buckets), allowed="1 or more of them")
+
+
+def _list_file(key: str) -> str:
+    """The file that holds a long list of the config."""
+    return f"{key}.txt"
+
+
+def _is_long_list(key: str, value: Any) -> bool:
+    """Whether a value of the config has a file of its own: texts without line ends, many of them."""
+    return (
+        isinstance(value, list | tuple)
+        and len(value) >= LONG
+        and key not in _HINTS
+        and key.isidentifier()
+        and all(isinstance(item, str) and "\n" not in item for item in value)
+        and not value[0].startswith("\ufeff")  # which readers of texts take for a byte order mark
+    )
 
 
 class FormatFiles(Protocol):
@@ -186,6 +213,8 @@ class Artifact:
                 fix="export it again with `oar export`",
             )
         value = self.config[key]
+        if hint == tuple[str, ...] and isinstance(value, list) and all(type(item) is str for item in value):
+            return tuple(value)  # as bound, without a node for each of thousands of symbols
         written = None if self.tree is None else self.tree.value.get(key)
         # Settings given on the command line change `config`, not what was read.
         if written is None or written.plain() != value:
@@ -263,6 +292,14 @@ class Artifact:
             files[name] = _sha256(folder / name)
         for one in self.formats:
             files |= {path.name: _sha256(path) for path in one.write(folder)}
+        lists = {
+            key: value
+            for key, value in self.config.items()
+            if _is_long_list(key, value) and _list_file(key) not in files
+        }
+        for key, value in lists.items():
+            (folder / _list_file(key)).write_bytes("\n".join(value).encode())
+            files[_list_file(key)] = _sha256(folder / _list_file(key))
         for name, stage in self.stages.items():
             stage._write(folder / name)
         first = next(iter(self.programs.values()), None)
@@ -273,11 +310,13 @@ class Artifact:
             "platforms": list(first.platforms) if first else [],
             "stages": list(self.stages),
             "sha256": files,
+            **({"lists": list(lists)} if lists else {}),
         }
+        own = {key: value for key, value in self.config.items() if key not in (*lists, "lists")}
         # A loaded artifact that is written again keeps the age of its programs, and nothing else of its old head.
         age = {name: self.config[name] for name in ("made_on", "versions") if name in self.config}
         text = yaml.dump(
-            {**head, **self.config, **head, **age},
+            {**head, **own, **head, **age},
             None,
             _Dumper,
             sort_keys=False,
@@ -313,10 +352,14 @@ def load_artifact(folder: str | Path, verify: bool = True, stages: bool = True) 
         from framework.io.interop import load_weights
 
         weights, scales = unpack_weights(load_weights(folder / WEIGHTS), folder / WEIGHTS)
+    lists = {key: _list_file(key) for key in config.pop("lists", ())}
+    for key, name in lists.items():
+        data = read_bytes(folder / name, DATASET, "list of the artifact's config")
+        config[key] = decode(data, folder / name, "list of the artifact's config").split("\n")
     files = {
         name: read_bytes(folder / name, DATASET, "file of the artifact")
         for name in config["sha256"]
-        if name not in (WEIGHTS, *ONNX_FILES) and not name.endswith(".jaxexp")
+        if name not in (WEIGHTS, *ONNX_FILES, *lists.values()) and not name.endswith(".jaxexp")
     }
     stored = tuple(folder / name for name in ONNX_FILES if name in config["sha256"])
     formats = (StoredFiles(stored),) if stored else ()

@@ -208,7 +208,6 @@ class XLAEngine:
                     with self._guard:
                         self._seen.add(key)
                         self._compiled[key] = found
-                    release_memory()
         _note_use(self, key)
         return found
 
@@ -260,7 +259,9 @@ class XLAEngine:
     def _load_or_compile(self, shapes: Mapping[str, tuple[int, ...]]) -> Callable[..., Any]:
         """The executable that was kept for these shapes, else the program compiled now and kept."""
         if self._store is None:
-            return self._compile(self._lower(shapes))
+            compiled = self._compile(self._lower(shapes))
+            release_memory()
+            return compiled
         key = self._executable_key(shapes)
         data = self._store.load(key)
         if data is not None:
@@ -272,6 +273,7 @@ class XLAEngine:
         compiled, made = executables.compile_and_dump(lambda: self._compile(self._lower(shapes)))
         if made is not None:
             self._store.save(key, made)
+        release_memory()
         return compiled
 
     def _replace(self, shapes: Mapping[str, tuple[int, ...]], error: Exception) -> Callable[..., Any]:

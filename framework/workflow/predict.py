@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
+from framework.core.process import pause_collection
 from framework.inference.runtime import Runtime
 from framework.workflow.artifacts import find_artifact
 from framework.workflow.domain import Model, find_domain
@@ -42,9 +43,10 @@ def open_predictor(
     if domain is not None and isinstance(model, str):
         model, given = find_domain(domain).find_alias(model, given)
     runtime = runtime or Runtime()
-    found = find_artifact(model, overrides, domain, runtime, given)
-    chosen = make_options(found.domain.options, given, f"the domain {found.domain.name}")
-    return found.domain.open(found.artifact, chosen, runtime)
+    with pause_collection():
+        found = find_artifact(model, overrides, domain, runtime, given)
+        chosen = make_options(found.domain.options, given, f"the domain {found.domain.name}")
+        return found.domain.open(found.artifact, chosen, runtime)
 
 
 def predictor(

@@ -270,3 +270,40 @@ def test_files_of_transforms_travel(tmp_path: Path):
 def test_two_files_of_one_name():
     with pytest.raises(ConfigError, match=r"different files of one name[\s\S]*words.txt"):
         artifact.pack_assets([_Reads("a", b"one"), _Reads("b", b"two")])
+
+
+def test_a_long_list_has_a_file_of_its_own(small: Artifact, tmp_path: Path):
+    symbols = [chr(0x4E00 + number) for number in range(600)] + ["", " ", "\u3000", "no", "0", "\r", "\u2028"]
+    made = Artifact({**small.config, "characters": symbols}, small.programs, small.weights)
+    folder = made.save(tmp_path / "reader")
+    assert symbols[0] not in (folder / CONFIG).read_text(encoding="utf-8")
+    loaded = load_artifact(folder)
+    assert loaded.config["characters"] == symbols and "lists" not in loaded.config
+    assert loaded.setting("characters", tuple[str, ...]) == tuple(symbols)
+    assert not loaded.files  # the list is part of the config, no asset
+    again = load_artifact(loaded.save(tmp_path / "copy"))
+    assert again.config["characters"] == symbols
+    loaded.config["characters"] = symbols[:3]  # a short list stands in the config again
+    assert load_artifact(loaded.save(tmp_path / "short")).config["characters"] == symbols[:3]
+    assert not (tmp_path / "short" / "characters.txt").exists()
+
+
+@pytest.mark.parametrize("item", ["two\nlines", 7])
+def test_a_list_that_is_no_lines_of_text_stays_in_the_config(small: Artifact, tmp_path: Path, item: object):
+    values = [item, *map(str, range(600))]
+    folder = Artifact({**small.config, "values": values}).save(tmp_path / "net")
+    assert not (folder / "values.txt").exists()
+    assert load_artifact(folder).config["values"] == values
+
+
+def test_damaged_lists_are_found(small: Artifact, tmp_path: Path):
+    made = Artifact({**small.config, "characters": list(map(str, range(600)))})
+    folder = made.save(tmp_path / "net")
+    (folder / "characters.txt").write_bytes(b"\xff\n1")
+    with pytest.raises(FormatError, match="a file of the artifact is damaged"):
+        load_artifact(folder)
+    with pytest.raises(FormatError, match="list of the artifact's config is not UTF-8"):
+        load_artifact(folder, verify=False)
+    edit(folder, lists=["characters", "../../secret"])
+    with pytest.raises(FormatError, match="a list of the config has no file"):
+        load_artifact(folder)
