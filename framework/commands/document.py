@@ -30,6 +30,7 @@ from framework.workflow.options import add_option_flags, make_options
 
 # PaddleOCR's switches of formats, of predict_system.py and of its 3.x commands.
 _FORMAT_FLAGS = {"recovery": "docx", "recovery_to_markdown": "md", "save_pdf": "pdf"}
+_FORMAT_NAMES = {"markdown": "md", "word": "docx", "excel": "xlsx"}
 # Stages of PaddleOCR's pipelines that are not there: False says so, True is refused.
 _NOT_THERE = (
     *("image_orientation", "use_doc_orientation_classify", "use_doc_unwarping", "use_seal_recognition"),
@@ -108,9 +109,11 @@ def add_settings_long(parser: argparse.ArgumentParser) -> None:
 
 def _choose_formats(args: argparse.Namespace, known: Sequence[str]) -> tuple[str, ...]:
     """The formats, each once. Raises: InputError: there is no such one."""
-    given = [part.strip().lower().lstrip(".") for text in args.formats or () for part in text.split(",")]
+    given: list[str] = [
+        part.strip().lower().lstrip(".") for text in args.formats or () for part in text.split(",")
+    ]
     given += [ending for name, ending in _FORMAT_FLAGS.items() if getattr(args, name)]
-    given = [{"markdown": "md", "word": "docx", "excel": "xlsx"}.get(name, name) for name in given if name]
+    given = [_FORMAT_NAMES.get(name, name) for name in given if name]
     for name in given:
         if name not in known:
             raise InputError(

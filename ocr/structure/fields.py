@@ -92,9 +92,10 @@ class FieldFinder:
         if not lines:
             return
         number = page.page
+        company = find_company(lines, number)
         first = {
-            "company": find_company(lines, number, page.height),
-            "address": find_address(lines, number),
+            "company": company,
+            "address": find_address(lines, number, None if company is None else company.field),
             "date": find_date(lines, number, day_first=self._day_first),
         }
         for name, found in first.items():  # of several pages the first tells who and when

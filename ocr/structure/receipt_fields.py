@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from statistics import median
 
 from ocr.blocks import Field
 from ocr.lines import Line
@@ -65,7 +66,7 @@ _SUMMARY = _words(
 )
 _PAID = _words(r"\b(cash|tender(ed)?|paid|payment|tunai|bar|gegeben|visa|master\w*|card|credit|debit)\b")
 _CHANGE = _words(r"c[hu1i]*a[nm]ge|\bbaki\b|rückgeld|rendu|cambio|resto|balance")
-_DATE_LABEL = _words(r"dat[eum]|tarikh|fecha|日期")
+_DATE_LABEL = _words(r"(?:(?:invoice|bill|receipt|order|issue)\s)?\w*dat[eum]\w*|tarikh|fecha|日期")
 _NO_DATE = _words(r"due|expir|valid|birth|print(ed)?\s*on|until|bis\b|delivery|exchange|approved|prn")
 _TIME = re.compile(r"\d{1,2}\s?[:.]\s?\d\d")
 
@@ -174,7 +175,8 @@ def find_date(lines: Sequence[Line], page: int, *, day_first: bool = True) -> Ca
             for found in find_dates(line.text, day_first=day_first):
                 before, after = line.text[: found.start], line.text[found.end :]
                 beside = (
-                    " ".join(other.text for other in row if line_box(other)[0] < line_box(line)[0]) + before
+                    " ".join(other.text for other in row if line_box(other)[0] < line_box(line)[0])
+                    + f" {before}"
                 )
                 points = 2.0 * found.score - 0.15 * min(number, 10)
                 points += 1.5 * bool(_DATE_LABEL.search(beside)) + 0.7 * bool(_TIME.search(after[:12]))
@@ -184,11 +186,11 @@ def find_date(lines: Sequence[Line], page: int, *, day_first: bool = True) -> Ca
                 points -= 1.0 * (found.day > date.today())
                 number += 1
                 if best is None or points > best.points:
-                    key = beside.strip(" :") if _DATE_LABEL.search(beside) else ""
+                    key = next((match[0] for match in reversed([*_DATE_LABEL.finditer(beside)])), "")
                     score = _as_score(points, 3.5) * line.score
                     boxes = (line_box(line),)
                     best = Candidate(
-                        Field("date", found.day.isoformat(), score, key[-40:], page, boxes, found.text),
+                        Field("date", found.day.isoformat(), score, key, page, boxes, found.text),
                         points,
                     )
     return best
@@ -197,13 +199,14 @@ def find_date(lines: Sequence[Line], page: int, *, day_first: bool = True) -> Ca
 _KINDS = _words(
     r"((sdn|bhd|s/b|ltd|limited|inc|llc|plc|corp|gmbh|pte|pty|co|company|m)\b\.?\W*)+"
 )  # of companies, where they stand alone
+LARGE = 1.25  # times the usual height of lines
 ROUNDED = 5  # hundredths up to which cash is rounded
 _COMPANY = _words(
-    r"\b(sdn\.?\s*bhd|s/b|bhd|ltd|limited|inc|llc|plc|corp(oration)?|gmbh|ag|kg|ohg|e\.?k|s\.?a\.?r\.?l|s\.?r\.?l|s\.?p\.?a"
-    r"|b\.?v|pte|pty|co\.?\s*(\(m\)|ltd|kg)|oy|aps|kft|enterprises?|trading|holdings?|marketing|industries|group)\b"
+    r"\b(sdn\.?\s*bhd|s/b|bhd|ltd|limited|inc|llc|plc|corp(oration)?|gmbh|ohg|e\.?k|s\.?a\.?r\.?l|s\.?r\.?l|s\.?p\.?a"
+    r"|b\.?v|pte|pty|co\.?\s*(\(m\)|ltd|kg)|(?-i:AG|KG)|oy|aps|kft|enterprises?|trading|holdings?|marketing|industries|group)\b"
 )
 _SHOP = _words(
-    r"\b(restoran|restaurant|cafe|café|kedai|shop|store|stores|mart|market|supermarkt|bakery|bakeries|hotel|pharmacy"
+    r"\b(restoran|restaurant|grocer\w*|boutique|bistro|pizzeria|studio|salon|cafe|café|kedai|shop|store|stores|mart|market|supermarkt|bakery|bakeries|hotel|pharmacy"
     r"|apotheke|farmasi|perniagaan|pasaraya|syarikat|hardware|stationery|books?(tore)?|clinic|klinik|petrol|station)\b"
 )
 _STREET = _words(
@@ -222,10 +225,11 @@ _STOP = _words(
 )
 
 
-def find_company(lines: Sequence[Line], page: int, height: float) -> Candidate | None:
+def find_company(lines: Sequence[Line], page: int) -> Candidate | None:
     """Who issued it: a line of the head that ends as companies do or names a shop; else the largest one there."""
     rows = rows_of(lines)
     top, bottom = _extent(lines)
+    usual = median(line_box(line)[3] - line_box(line)[1] for line in lines)
     best: Candidate | None = None
     for number, row in enumerate(rows):
         line = max(row, key=lambda item: len(item.text))
@@ -238,7 +242,8 @@ def find_company(lines: Sequence[Line], page: int, height: float) -> Candidate |
             2.0 - 0.35 * min(number, 8) + 2.5 * bool(_COMPANY.search(text)) + 1.2 * bool(_SHOP.search(text))
         )
         points -= 4.0 * bool(_NOT_NAME.search(text)) + 2.0 * (_is_address(text) and not _COMPANY.search(text))
-        points -= 1.0 * (text == text.lower()) + 1.5 * bool(find_dates(text))
+        points -= 1.0 * (text == text.lower()) + 3.0 * (bool(find_dates(text)) or any(find_amounts(text)))
+        points += 0.8 * (box[3] - box[1] > LARGE * usual)
         boxes = [box]
         said = text
         if not _COMPANY.search(text) and number + 1 < len(rows):
@@ -268,8 +273,11 @@ def _is_address(text: str) -> bool:
     return bool(_STREET.search(text)) or bool(_POSTCODE.search(text))
 
 
-def find_address(lines: Sequence[Line], page: int) -> Candidate | None:
-    """Where: neighbouring lines of the head that name streets, towns and postcodes, joined by spaces."""
+def find_address(lines: Sequence[Line], page: int, company: Field | None = None) -> Candidate | None:
+    """Where: neighbouring lines of the head that name streets, towns and postcodes, joined by spaces; not the company's
+    own lines.
+    """
+    named = set() if company is None else set(company.boxes)
     top, bottom = _extent(lines)
     rows = rows_of(lines)
     runs: list[list[Line]] = []
@@ -278,7 +286,11 @@ def find_address(lines: Sequence[Line], page: int) -> Candidate | None:
         said = " ".join(line.text for line in row)
         place = (line_box(row[0])[1] - top) / max(bottom - top, 1.0)
         stops = (
-            any(find_amounts(said)) or bool(_STOP.search(said)) or bool(_COMPANY.search(said)) or len(row) > 2
+            line_box(row[0]) in named
+            or any(find_amounts(said))
+            or bool(_STOP.search(said))
+            or bool(_COMPANY.search(said))
+            or len(row) > 2
         )
         fits = not stops and (_is_address(said) or (bool(run) and _goes_on(run[-1].text, said)))
         if fits and place < 0.5:
