@@ -69,7 +69,8 @@ def open_layout(
         )
 
     def interpret(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> list[Region]:
-        return with_labels(*read_boxes(outputs, sample), names)
+        boxes, scores, classes = read_boxes(outputs, sample)
+        return with_labels(boxes, scores, classes, names)
 
     runner = open_runner(found.artifact, interpret, runtime, found.domain.packages, 1)
     return LayoutDetector(runner, rules or LayoutRules())

@@ -219,7 +219,7 @@ class FigureArtist:
         """Bands on lanes, as of a gel."""
         light = self.rng.random() < 0.6
         ground = int(self.rng.uniform(190, 235)) if light else int(self.rng.uniform(5, 40))
-        self.canvas.box(box, (ground,) * 3, (0, 0, 0))
+        self.canvas.box(box, (ground, ground, ground), (0, 0, 0))
         lanes, rows = int(self.rng.integers(3, 9)), int(self.rng.integers(1, 6))
         for lane in range(lanes):
             for row in range(rows):
@@ -230,7 +230,7 @@ class FigureArtist:
                     (box[3] - box[1]) * self.rng.uniform(0.05, 0.2) / rows,
                 )
                 shade = int(self.rng.uniform(0, 120)) if light else int(self.rng.uniform(120, 255))
-                self.canvas.ellipse((x, y, x + wide, y + max(high, 2.0)), (shade,) * 3)
+                self.canvas.ellipse((x, y, x + wide, y + max(high, 2.0)), (shade, shade, shade))
 
     def _diagram(self, box: Box) -> None:
         """Boxes with words, joined by arrows."""

@@ -21,7 +21,8 @@ from ocr.structure.order import order_boxes
 def test_samples_follow_the_page_and_the_seed() -> None:
     data = SyntheticDocuments(count=3, seed=4)
     sample, page = data[1], data.page(1)
-    assert np.array_equal(sample.image, data[1].image) and np.array_equal(sample.image, page.image)
+    assert np.array_equal(sample.image, data[1].image)
+    assert page.image is not None and np.array_equal(sample.image, page.image)
     assert not np.array_equal(sample.image, data[2].image[: sample.image.shape[0], : sample.image.shape[1]])
     boxes, labels = sample.boxes, sample.labels
     assert boxes is not None and labels is not None and len(boxes) == len(labels) > 2
