@@ -20,7 +20,7 @@ from ocr.languages import DEFAULT, choose_recognizers
 from ocr.ocr_options import OCROptions
 from ocr.ocr_predictor import OCRPredictor
 from ocr.pipeline import OCRPipeline, PipelineOptions
-from ocr.single_stage import DetectedPages, LineDirections, ReadLines, SingleStage
+from ocr.single_stage import DetectedPages, LineDirections, ReadLines, SingleStage, TablePages
 from ocr.stages import (
     DetectOptions,
     Detector,
@@ -31,6 +31,7 @@ from ocr.stages import (
     RecognizerGroup,
 )
 from ocr.structure.options import DocumentOptions
+from ocr.table_stage import TableOptions, TableRecognizer
 
 if TYPE_CHECKING:
     from framework.engine.experiment import Experiment
@@ -197,6 +198,10 @@ def _open_orientation(stage: Artifact, options: OCROptions, runtime: Runtime) ->
     return OrientationClassifier(runtime.open(stage), stage.setting("options", OrientationOptions))
 
 
+def _open_table(stage: Artifact, options: OCROptions, runtime: Runtime) -> TableRecognizer:
+    return TableRecognizer(runtime.open(stage), stage.setting("options", TableOptions))
+
+
 def _open_line_reader(stage: Artifact, options: OCROptions, runtime: Runtime) -> Recognizer:
     """Raises: InputError, where a language is asked for that it cannot write."""
     recognizer = _open_recognizer(stage, options, runtime)
@@ -210,6 +215,7 @@ _SINGLE: dict[Any, Callable[[Artifact, OCROptions, Runtime], SingleStage]] = {
     "detector": lambda *given: DetectedPages(_open_detector(*given)),
     "recognizer": lambda *given: ReadLines(_open_line_reader(*given)),
     "orientation": lambda *given: LineDirections(_open_orientation(*given)),
+    "table": lambda *given: TablePages(_open_table(*given)),
 }
 
 

@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from framework.workflow import ImageItem
+from ocr.blocks import Block
 from ocr.char_boxes import char_spans, text_quads
 from ocr.layout import reading_order, words_from_chars
 from ocr.results import Char, Line, Page
 from ocr.stages import Detector, OrientationClassifier, Recognizer
+from ocr.table_stage import TableRecognizer
 from ocr.tiles import detect_in_tiles
 
 
 class SingleStage:
     """What `OCRPredictor` runs: pages of images, by one stage."""
 
-    def __init__(self, stage: Detector | Recognizer | OrientationClassifier) -> None:
+    def __init__(self, stage: Detector | Recognizer | OrientationClassifier | TableRecognizer) -> None:
         self.stage = stage
 
     @property
@@ -93,6 +95,29 @@ class LineDirections(SingleStage):
         probabilities = self.stage([image])[0]
         turned = int(probabilities.argmax())
         return [Line(("0", "180")[turned], float(probabilities[turned]), _outline(image))]
+
+
+class TablePages(SingleStage):
+    """An image that is one table as a page with one block: its cells without text."""
+
+    stage: TableRecognizer
+
+    def predict_page(self, item: ImageItem) -> Page:
+        started = time.perf_counter()
+        height, width = item.image.shape[:2]
+        table = self.stage(item.image)
+        score = sum(cell.score for cell in table.cells) / max(len(table.cells), 1)
+        block = Block("table", (0, 0, width, height), score=score, order=0, content=table)
+        return Page(
+            (),
+            item.number,
+            {"total": time.perf_counter() - started},
+            (block,),
+            source=item.source,
+            width=width,
+            height=height,
+            image=item.image,
+        )
 
 
 def _outline(image: np.ndarray) -> Any:

@@ -3,21 +3,135 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework.config import register
-from framework.core.errors import InputError
+from framework.config import plain, register
+from framework.core.errors import ConfigError, InputError
 from framework.engine.task import Batch, Losses, Metric, Task
+from framework.nn import functional as F
 from framework.nn.layer import Layer
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from ocr.table_html import read_structure
-from ocr.table_structure import GridCell, place_cells
+from ocr.table_stage import BoxScale, TableOptions
+from ocr.table_structure import GridCell, TableDictionary, merge_cells, place_cells, starts_cell
+
+_MOST = (40, 14)  # rows and columns of the merges that are trained
+
+
+@register("task")
+@dataclass(frozen=True)
+class TableStructure(Task):
+    """The tokens of a table's HTML and the box of each cell, by SLANet. Inputs: "image" [N, H, W, 3] uint8 RGB, the
+    table at the top left, and "size" [N, 2] int32, the rows and columns of pixels that are no padding.
+
+    The loss is the cross-entropy of all steps up to the longest table of the batch, beyond a table's end too, where the
+    start's token is expected, as upstream has it; and smooth L1 of the coordinates of cells with text.
+
+    Attributes:
+        dictionary: The tokens; a model with `num_tokens: null` gets as many.
+        max_text_length: Tables of more tokens are left out of training; in evaluation they count.
+        loc_weight: Share of the coordinates' loss.
+        box_scale: What coordinates are shares of, see TableOptions.
+        score_head: Whether thead and tbody count for `acc`; of the Chinese models they do not.
+
+    Source: PaddleOCR configs/table/SLANet.yml, ppocr/losses/table_att_loss.py
+    """
+
+    normalize: Normalize
+    dictionary: TableDictionary = field(default_factory=TableDictionary)
+    max_text_length: int = 500
+    loc_weight: float = 2.0
+    box_scale: BoxScale = "content"
+    score_head: bool = True
+
+    def pack(self, sample: Sample) -> dict[str, np.ndarray]:
+        packed = self.pack_evaluated(sample)
+        cells = _cells_of(sample)
+        assert sample.boxes is not None and sample.valid is not None
+        tokens = merge_cells(read_structure(str(sample.text)))
+        numbers = self.dictionary.encode(tokens)
+        steps = self.max_text_length + 2
+        given = np.zeros(steps, np.int32)
+        boxes, known = np.zeros((steps, 4), np.float32), np.zeros(steps, np.float32)
+        counts = numbers is not None and len(numbers) <= self.max_text_length
+        if counts:
+            assert numbers is not None
+            given[1 : len(numbers) + 1] = numbers
+            given[len(numbers) + 1] = len(self.dictionary.tokens) - 1
+            split = tokens if self.dictionary.merge else read_structure(str(sample.text))
+            places = [place for place, token in enumerate(split) if starts_cell(token)]
+            height, width = sample.size_hw if self.box_scale == "padded" else packed["size"].tolist()
+            scaled = sample.boxes / np.array([width, height] * 2, np.float32)
+            for cell, place in enumerate(places[: len(cells)]):
+                boxes[place + 1], known[place + 1] = scaled[cell], sample.valid[cell]
+        return {
+            **packed,
+            "tokens": given,
+            "boxes": np.clip(boxes, 0, 1),
+            "known": known,
+            "length": np.array(len(numbers) if counts and numbers is not None else 0, np.int32),
+            "counts": np.array(counts, np.float32),
+        }
+
+    def pack_evaluated(self, sample: Sample) -> dict[str, np.ndarray]:
+        return _pack_image(sample)
+
+    def adapt_model(self, config: Any) -> Any:
+        if getattr(config, "num_tokens", 0) is not None:
+            return config
+        return replace(config, num_tokens=len(self.dictionary.tokens), max_text_length=self.max_text_length)
+
+    def check(self, model: Layer, labels: tuple[str, ...]) -> None:
+        config: Any = getattr(model, "config", None)
+        tokens = getattr(config, "num_tokens", None)
+        if tokens is not None and tokens != len(self.dictionary.tokens):
+            raise ConfigError(
+                "the model and the dictionary have different numbers of tokens",
+                where="model.num_tokens",
+                received=f"{tokens} for {len(self.dictionary.tokens)} with start and end",
+                allowed="null: as many as the dictionary has",
+                fix="-o model.num_tokens=null",
+            )
+
+    def loss(self, model: Layer, batch: Batch) -> Losses:
+        network: Any = model
+        tokens, counts = batch["tokens"], batch["counts"][:, None]
+        said = network(_normalize(batch, self.normalize), tokens[:, :-1])
+        steps = jnp.arange(tokens.shape[1] - 1)[None]
+        run = (steps <= batch["length"].max()) * counts
+        picked = jnp.take_along_axis(
+            jax.nn.log_softmax(said.logits.astype(jnp.float32), axis=-1), tokens[:, 1:, None], axis=-1
+        )[..., 0]
+        structure = -(picked * run).sum() / jnp.maximum(run.sum(), 1.0)
+        wanted, mask = batch["boxes"][:, 1:], (batch["known"][:, 1:] * counts)[..., None]
+        if said.boxes.shape[-1] == 8:
+            wanted = wanted[..., jnp.array([0, 1, 2, 1, 2, 3, 0, 3])]
+        apart = F.smooth_l1_loss(said.boxes.astype(jnp.float32) * mask, wanted * mask, reduction="sum")
+        boxes = self.loc_weight * apart / jnp.maximum(mask.sum() * wanted.shape[-1], 1.0)
+        hits = ((said.logits.argmax(axis=-1) == tokens[:, 1:]) * run).sum() / jnp.maximum(run.sum(), 1.0)
+        return Losses(structure + boxes, {"structure": structure, "boxes": boxes, "accuracy": hits})
+
+    def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
+        """{"tokens": [N, T] int32, "probabilities": [N, T], "boxes": [N, T, 4 or 8]}; behind the last step all is 0."""
+        network: Any = model
+        tokens, probabilities, boxes, _ = network.read(_normalize(inputs, self.normalize))
+        return {"tokens": tokens, "probabilities": probabilities, "boxes": boxes}
+
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+        """What an artifact's config holds, so that it runs as the table stage."""
+        options = TableOptions(self.normalize, tokens=self.dictionary.tokens, box_scale=self.box_scale)
+        return {"kind": "table", "options": plain(options)}
+
+    def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
+        from ocr.table_scores import TokenScores
+
+        return {"structure": TokenScores(self.dictionary.tokens, self.score_head)}
 
 
 @register("task")
@@ -47,17 +161,7 @@ class TableGrid(Task):
         return {**packed, **{f"target_{name}": value for name, value in targets._asdict().items()}}
 
     def pack_evaluated(self, sample: Sample) -> dict[str, np.ndarray]:
-        if not isinstance(sample.text, str):
-            raise InputError(
-                "a sample has no structure",
-                where=sample.id,
-                allowed="HTML as text, as of PubTabNet and SyntheticTables",
-            )
-        return {
-            "image": sample.image,
-            "size": np.array(_visible(sample), np.int32),
-            "html": np.array(sample.text),
-        }
+        return _pack_image(sample)
 
     def loss(self, model: Layer, batch: Batch) -> Losses:
         network: Any = model
@@ -91,13 +195,28 @@ class TableGrid(Task):
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:
         """Any model fits that `split`s and `join`s."""
 
+    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
+        """As of TableStructure."""
+        return {"kind": "table", "options": plain(TableOptions(self.normalize, (384, 384), "grid"))}
+
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         from ocr.table_scores import GridScores
 
         return {"structure": GridScores()}
 
 
-_MOST = (40, 14)  # rows and columns of the merges that are trained
+def _pack_image(sample: Sample) -> dict[str, np.ndarray]:
+    if not isinstance(sample.text, str):
+        raise InputError(
+            "a sample has no structure",
+            where=sample.id,
+            allowed="HTML as text, as of PubTabNet and SyntheticTables",
+        )
+    return {
+        "image": sample.image,
+        "size": np.array(_visible(sample), np.int32),
+        "html": np.array(sample.text),
+    }
 
 
 def _cells_of(sample: Sample) -> list[GridCell]:

@@ -23,11 +23,15 @@ START = 0
 class Structure(NamedTuple):
     """What was said of N tables in T steps; of `decode` 0 behind the last step that was run.
 
-    `logits` [N, T, V]; `boxes` [N, T, 4 or 8] in 0 to 1 of the padded input, meant where a token begins a cell.
+    `logits` [N, T, V]; `boxes` [N, T, 4 or 8] in 0 to 1, meant where a token begins a cell.
     """
 
     logits: jax.Array
     boxes: jax.Array
+
+
+# Steps done, hidden states, last tokens, which tables have ended, what was said.
+_State = tuple[jax.Array, jax.Array, jax.Array, jax.Array, Structure]
 
 
 class AttentionGRUCell(nn.Layer):
@@ -99,12 +103,11 @@ class SLAHead(nn.Layer):
             jnp.zeros((count,), bool),
             said,
         )
-        State = tuple[jax.Array, jax.Array, jax.Array, jax.Array, Structure]
 
-        def goes_on(state: State) -> jax.Array:
+        def goes_on(state: _State) -> jax.Array:
             return (state[0] < self.steps) & ~state[3].all()
 
-        def advance(state: State) -> State:
+        def advance(state: _State) -> _State:
             place, hidden, token, ended, said = state
             hidden, step = self._step(features, keys, hidden, token)
             token = step.logits.argmax(axis=-1).astype(jnp.int32)

@@ -64,7 +64,7 @@ class SLANetConfig(VariantConfig[Size], table=VARIANTS):
 class SLANet(nn.Layer):
     """[N, H, W, 3] -> logits [N, T, tokens] and boxes [N, T, 4 or 8], T = max_text_length + 1.
 
-    Boxes are in 0 to 1 of the input's width and height: left, top, right, bottom, or four corners clockwise.
+    Boxes are in 0 to 1, of what the task says: left, top, right, bottom, or four corners clockwise.
     """
 
     example_shape = (1, 64, 64, 3)

@@ -28,7 +28,8 @@ _TRIES = 20
 @dataclass(frozen=True)
 class SyntheticTables(LazyDataset):
     """Tables as `PubTabNet` gives them: `text`, HTML of the table with what its cells say; `boxes` [K, 4] of the ink
-    of each cell in the order of its HTML; `valid` [K], False for empty cells, whose box is the first pixel; the index as `id`.
+    of each cell in the order of its HTML; `valid` [K], False for empty cells, whose box is the first pixel; the index
+    as `id`.
 
     Most look as the tables of scientific articles do: small type, a head of one to three rows with groups of columns,
     few rules. Others are ruled, striped, shaded or have no rules. Each depends on the settings, the fonts, `seed` and
@@ -100,24 +101,30 @@ class SyntheticTables(LazyDataset):
         rows, columns = self.rows, self.columns
         for _ in range(_TRIES):
             plan = plan_table(rng, rows, columns)
-            look = draw_look(rng)
             face = self._faces[int(rng.integers(len(self._faces)))]
-            drawn = draw_table(plan, look, face, rng)
+            drawn = draw_table(plan, draw_look(rng), face, rng)
             if max(drawn.image.shape) <= self.longest:
                 return drawn, plan.rows
             rows, columns = max(rows * 3 // 4, 1), max(columns - 1, 2)
-        height, width = drawn.image.shape[:2]
-        scale = self.longest / max(height, width)
-        drawn.image = resize(drawn.image, (max(1, int(height * scale)), max(1, int(width * scale))), "area")
-        drawn.boxes = [
-            None if box is None else tuple(int(value * scale) for value in box)  # type: ignore[misc]
-            for box in drawn.boxes
-        ]
-        return drawn, plan.rows
+        return _shrink(drawn, self.longest), plan.rows  # pyright: ignore[reportPossiblyUnboundVariable]
 
     @cached_property
     def _faces(self) -> list[Face]:
         return _group_faces(list_fonts(self.fonts))
+
+
+def _shrink(drawn: DrawnTable, longest: int) -> DrawnTable:
+    """The table with `longest` as its longest side."""
+    height, width = drawn.image.shape[:2]
+    scale = longest / max(height, width)
+    image = resize(drawn.image, (max(1, int(height * scale)), max(1, int(width * scale))), "area")
+    boxes = [
+        None
+        if box is None
+        else (int(box[0] * scale), int(box[1] * scale), int(box[2] * scale), int(box[3] * scale))
+        for box in drawn.boxes
+    ]
+    return DrawnTable(image, boxes, drawn.cells)
 
 
 def _group_faces(sources: Sequence[str]) -> list[Face]:
