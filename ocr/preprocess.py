@@ -109,9 +109,7 @@ def pack_lines(
 def resize_short_hw(size_hw: tuple[int, int], short_side: int, least_hw: tuple[int, int]) -> tuple[int, int]:
     """The size of an image scaled so that its shorter side has `short_side` pixels and it holds `least_hw`."""
     scale = max(short_side / min(size_hw), *(least / side for least, side in zip(least_hw, size_hw)))
-    height, width = (
-        max(least, round(side * scale)) for least, side in zip(least_hw, size_hw, strict=True)
-    )
+    height, width = (max(least, round(side * scale)) for least, side in zip(least_hw, size_hw, strict=True))
     return height, width
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from framework import nn
 from framework.config import register
@@ -163,9 +162,7 @@ class GridHead(NormedConvs):
         super().__init__(config.deploy)
         kernel = config.kernel_size
         own = {"padding": kernel // 2, "padding_mode": "reflect"}
-        conv = nn.Conv2D(
-            in_channels, config.width, kernel, bias_attr=None if config.deploy else False, **own
-        )
+        conv = nn.Conv2D(in_channels, config.width, kernel, bias_attr=None if config.deploy else False, **own)
         self.add_conv(("0", "1"), conv, config.width)
         self.add_sublayer("2", nn.PReLU())
         self.add_sublayer("3", nn.Conv2D(config.width, 2, kernel, **own))
@@ -184,6 +181,7 @@ class UVDoc(nn.Layer):
     """
 
     example_shape = (1, 712, 488, 3)
+    training_only = ("out_point_positions3D.",)
 
     def __init__(self, config: UVDocConfig) -> None:
         super().__init__()

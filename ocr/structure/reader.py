@@ -109,9 +109,9 @@ class DocumentReader:
         layer = read_text_layer(content)
         usable = is_usable(layer, content)
         if self.text_layer == "never" or (self.text_layer == "auto" and not usable):
-            page = self._read_image(reader[number - 1], label, number, self.dpi)
+            page = self._read_image(reader[number - 1], label, number, self.dpi, content.to_points)
             reason = () if self.text_layer == "never" else (f"read by OCR: {usable.reason}",)
-            return replace(page, to_points=content.to_points, warnings=(*content.warnings, *reason))
+            return replace(page, warnings=(*content.warnings, *reason))
         seconds = {"text_layer": time.perf_counter() - started}
         figures = images_without_text(layer, content, min_area=LEAST_FIGURE) if self.figures else ()
         image = reader[number - 1] if figures or self.images else None
@@ -140,14 +140,31 @@ class DocumentReader:
             image=image if self.images else None,
         )
 
-    def _read_image(self, image: np.ndarray, label: str, number: int, dpi: float | None) -> Page:
-        (page,) = self.open_ocr().predict_stream([ImageItem(image, label, number)])
+    def _read_image(
+        self,
+        image: np.ndarray,
+        label: str,
+        number: int,
+        dpi: float | None,
+        to_points: tuple[float, float, float, float, float, float] | None = None,
+    ) -> Page:
+        """By OCR. What was turned upright or made flat first stays so: blocks, rules and columns are looked for there."""
+        page, prepared = self.open_ocr().predict_prepared(ImageItem(image, label, number))
+        if prepared is not None:
+            image = prepared.image
+            to_points = None if to_points is None else prepared.compose(to_points)
         started = time.perf_counter()
         rules = rules_of_image(image, dpi=dpi) if self.tables else None
         blocks = self._make_blocks(page.lines, rules, page.height)
         seconds = {**page.seconds, "blocks": time.perf_counter() - started}
         seconds["total"] = page.seconds.get("total", 0.0) + seconds["blocks"]
-        return replace(page, blocks=blocks, seconds=seconds, image=page.image if self.images else None)
+        return replace(
+            page,
+            blocks=blocks,
+            seconds=seconds,
+            to_points=to_points,
+            image=page.image if self.images else None,
+        )
 
     def _make_blocks(
         self,
@@ -249,7 +266,9 @@ def document(
 
     Args:
         source, pages, password: See `DocumentReader.__call__`.
-        model, options: Of `ocr.predictor`, for pages without a text layer.
+        model, options: Of `ocr.predictor`, for pages without a text layer. With `document_orientation` and `unwarp`
+            scans are made upright and flat first; such pages are in pixels of that image, and `Page.angle` and
+            `Page.unwarped` say what was done.
         text_layer, tables, figures, images, dpi: See `DocumentReader`.
 
     Raises:

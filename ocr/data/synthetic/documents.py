@@ -19,7 +19,14 @@ class _Column:
     """
 
     def __init__(
-        self, paper: Paper, left: float, width: float, top: float, bottom: float, size: int, colour: np.ndarray
+        self,
+        paper: Paper,
+        left: float,
+        width: float,
+        top: float,
+        bottom: float,
+        size: int,
+        colour: np.ndarray,
     ) -> None:
         self.paper, self.left, self.width, self.y, self.bottom = paper, left, width, top, bottom
         self.size, self.colour, self.rng = size, colour, paper.rng

@@ -113,7 +113,8 @@ class PagePatch(Transform[Sample]):
     def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
         check_objects(self, sample)
         scaled = apply_warp(
-            sample, Warp.resize(sample.size_hw, resize_short_hw(sample.size_hw, self.short_side, self.size_hw))
+            sample,
+            Warp.resize(sample.size_hw, resize_short_hw(sample.size_hw, self.short_side, self.size_hw)),
         )
         ((top, left),) = choose_patches(scaled.image, self.size_hw, 1)
         rows, columns = self.size_hw
