@@ -19,8 +19,17 @@ from ocr.characters import CharacterSet
 from ocr.languages import DEFAULT, choose_recognizers
 from ocr.ocr_options import OCROptions
 from ocr.ocr_predictor import OCRPredictor
+from ocr.page_preparation import PagePreparation
+from ocr.page_stages import PageOrientationClassifier, PageOrientationOptions, Unwarper, UnwarpOptions
 from ocr.pipeline import OCRPipeline, PipelineOptions
-from ocr.single_stage import DetectedPages, LineDirections, ReadLines, SingleStage, TablePages
+from ocr.single_stage import (
+    DetectedPages,
+    LineDirections,
+    PageAngles,
+    ReadLines,
+    SingleStage,
+    TablePages,
+)
 from ocr.stages import (
     DetectOptions,
     Detector,
@@ -41,6 +50,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("oar")
 DEFAULT_MODEL = "pp_ocrv6_small"
+_PAGE_STAGES = ("document_orientation", "unwarp")
 
 
 class OCRDomain(Domain[OCROptions]):
@@ -77,7 +87,7 @@ class OCRDomain(Domain[OCROptions]):
             raise FormatError(
                 "this artifact does not recognise text",
                 received=f"stages: {', '.join(artifact.stages) or 'none'}",
-                allowed="detector, recognizer and, if wanted, orientation",
+                allowed="detector, recognizer and, if wanted, orientation, document_orientation, unwarp",
                 fix="export it with `oar export` from a config of configs/ocr",
             )
         kept = artifact.setting("options", PipelineOptions, PipelineOptions())
@@ -96,7 +106,9 @@ class OCRDomain(Domain[OCROptions]):
         orientation, stage = None, artifact.stages.get("orientation")
         if stage is not None and kept.orient:
             orientation = _open_orientation(stage, options, runtime)
-        pipeline = OCRPipeline(detector, recognizer, orientation, kept)
+        pipeline = OCRPipeline(
+            detector, recognizer, orientation, kept, _open_preparation(artifact, options, runtime)
+        )
         return OCRPredictor(pipeline, str(artifact.config.get("name", "")))
 
     def default_model(self, options: Mapping[str, Any]) -> str | None:
@@ -105,8 +117,19 @@ class OCRDomain(Domain[OCROptions]):
     def choose_settings(
         self, config: Path, plain: Mapping[str, Any], options: Mapping[str, Any]
     ) -> Sequence[str]:
-        """With `lang` the default model takes the recognisers that read it; a model that was changed is kept."""
-        pipeline, lang = plain.get("pipeline") or {}, options.get("lang")
+        """With `lang` the default model takes the recognisers that read it; a model that was changed is kept. Stages
+        that prepare pages are exported where they are asked for."""
+        pipeline = plain.get("pipeline") or {}
+        stages = [
+            f"pipeline.{name}.enabled=true"
+            for name in _PAGE_STAGES
+            if options.get(name)
+            and isinstance(block := pipeline.get(name), dict)
+            and not block.get("enabled", True)
+        ]
+        return (*self._choose_recognizers(config, pipeline, options.get("lang")), *stages)
+
+    def _choose_recognizers(self, config: Path, pipeline: Mapping[str, Any], lang: Any) -> Sequence[str]:
         changed = pipeline.get("lang") or pipeline.get("recognizers")
         stage = pipeline.get("recognizer")
         unchanged = not changed and isinstance(stage, dict) and stage.get("weights") == DEFAULT
@@ -142,7 +165,12 @@ class OCRDomain(Domain[OCROptions]):
                     + ", ".join(f"pipeline.{name}.options.…" for name in stages),
                 )
             merged = override(merged, setting)
-        kinds = {"detector": DetectOptions, "orientation": OrientationOptions}
+        kinds = {
+            "detector": DetectOptions,
+            "orientation": OrientationOptions,
+            "document_orientation": PageOrientationOptions,
+            "unwarp": UnwarpOptions,
+        }
         nodes = merged.value["pipeline"].value
         bind(nodes["options"], PipelineOptions)  # here, as the nodes still know which -o they are from
         for name in stages:
@@ -202,6 +230,36 @@ def _open_table(stage: Artifact, options: OCROptions, runtime: Runtime) -> Table
     return TableRecognizer(runtime.open(stage), stage.setting("options", TableOptions))
 
 
+def _open_page_orientation(
+    stage: Artifact, options: OCROptions, runtime: Runtime
+) -> PageOrientationClassifier:
+    return PageOrientationClassifier(runtime.open(stage), stage.setting("options", PageOrientationOptions))
+
+
+def _open_preparation(artifact: Artifact, options: OCROptions, runtime: Runtime) -> PagePreparation | None:
+    """The stages that prepare pages, but those that are switched off; None without any.
+
+    Raises:
+        ConfigError: one is asked for that the artifact does not have.
+    """
+    wanted = {name: artifact.stages.get(name) for name in _PAGE_STAGES if getattr(options, name) is not False}
+    for name, stage in wanted.items():
+        if getattr(options, name) and stage is None:
+            raise ConfigError(
+                "this model has no such stage",
+                where=name,
+                received=f"stages: {', '.join(artifact.stages)}",
+                fix=f"export it again with -o pipeline.{name}.enabled=true, or open a configuration of configs/ocr",
+            )
+    orientation, unwarp = (wanted.get(name) for name in _PAGE_STAGES)
+    if orientation is None and unwarp is None:
+        return None
+    return PagePreparation(
+        None if orientation is None else _open_page_orientation(orientation, options, runtime),
+        None if unwarp is None else Unwarper(runtime.open(unwarp), unwarp.setting("options", UnwarpOptions)),
+    )
+
+
 def _open_line_reader(stage: Artifact, options: OCROptions, runtime: Runtime) -> Recognizer:
     """Raises: InputError, where a language is asked for that it cannot write."""
     recognizer = _open_recognizer(stage, options, runtime)
@@ -216,6 +274,7 @@ _SINGLE: dict[Any, Callable[[Artifact, OCROptions, Runtime], SingleStage]] = {
     "recognizer": lambda *given: ReadLines(_open_line_reader(*given)),
     "orientation": lambda *given: LineDirections(_open_orientation(*given)),
     "table": lambda *given: TablePages(_open_table(*given)),
+    "document_orientation": lambda *given: PageAngles(_open_page_orientation(*given)),
 }
 
 
@@ -227,7 +286,7 @@ def _bucket_sides(longest: int) -> tuple[int, ...]:
 def _at_run_time(setting: str) -> bool:
     """Whether a setting is an option that a finished artifact can be run with: all but what is part of the programs."""
     keys = setting.partition("=")[0].strip().split(".")
-    return "options" in keys and not {"normalize", "height", "size_hw"} & set(keys)
+    return "options" in keys and not {"normalize", "height", "size_hw", "turn_all"} & set(keys)
 
 
 DOMAIN = OCRDomain()

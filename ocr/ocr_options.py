@@ -47,6 +47,14 @@ class OCROptions:
         "whether lines on their heads are turned",
         aliases=("use_angle_cls", "use_textline_orientation"),
     )
+    document_orientation: bool | None = option(
+        None,
+        "whether pages that are turned by 90, 180 or 270 degrees are turned upright first",
+        aliases=("use_doc_orientation_classify", "image_orientation"),
+    )
+    unwarp: bool | None = option(
+        None, "whether photographed pages are made flat first", aliases=("use_doc_unwarping",)
+    )
 
     def __post_init__(self) -> None:
         if self.lang is not None:

@@ -12,6 +12,7 @@ from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
 from framework.workflow import ImageItem, VisionPredictor
 from framework.workflow.predictor import ImageSource
+from ocr.page_preparation import PreparedImage
 from ocr.pipeline import OCRPipeline
 from ocr.results import Document, Page
 from ocr.single_stage import SingleStage
@@ -43,6 +44,12 @@ class OCRPredictor(VisionPredictor[Page]):
 
     def predict_stream(self, items: Iterable[ImageItem]) -> Iterator[Page]:
         return self.pipeline.predict_stream(items)
+
+    def predict_prepared(self, item: ImageItem) -> tuple[Page, PreparedImage | None]:
+        """As `OCRPipeline.predict_prepared`; models of one stage read images as they are."""
+        if isinstance(self.pipeline, OCRPipeline):
+            return self.pipeline.predict_prepared(item)
+        return self.pipeline.predict_page(item), None
 
     def _read_items(self, source: Any) -> Iterator[ImageItem]:
         label = str(source) if isinstance(source, (str, os.PathLike)) else ""

@@ -11,6 +11,7 @@ import numpy as np
 
 from framework.core.errors import ConfigError
 from framework.inference import Engine
+from framework.vision.grid_warp import GridWarp
 from framework.vision.image import resize
 from framework.vision.normalize import Normalize
 from ocr.preprocess import choose_patches, resize_short_hw
@@ -27,6 +28,7 @@ class PageOrientationOptions:
         patches: 0: the middle of the page is seen. Else at most so many parts of the page, those with the most edges,
             whose probabilities are averaged: a page shrunk to 256 pixels has letters of one or two pixels.
         thresh: The probability from which a page is turned.
+        turn_all: Whether the program averages what it reads in all four directions; see PageOrientation.
     """
 
     normalize: Normalize
@@ -34,6 +36,7 @@ class PageOrientationOptions:
     size_hw: tuple[int, int] = (224, 224)
     patches: int = 0
     thresh: float = 0.5
+    turn_all: bool = False
 
     def __post_init__(self) -> None:
         if self.short_side < 1 or min(self.size_hw) < 1 or self.patches < 0 or not 0 <= self.thresh <= 1:
@@ -71,13 +74,36 @@ class PageOrientationClassifier:
             row[...] = scaled[top : top + rows, left : left + columns]
         return self.engine({"image": batch})["probability"][: len(places)].mean(axis=0)
 
-    def quarter_turns(self, image: np.ndarray) -> int:
-        """How many quarter turns clockwise the page is turned, 0 to 3; 0 where that is not clear."""
+    def find_angle(self, image: np.ndarray) -> int:
+        """By how many degrees the page is turned clockwise: 0, 90, 180 or 270; 0 where that is not clear."""
         probabilities = self(image)
         turns = int(probabilities.argmax())
-        return turns if probabilities[turns] >= self.options.thresh else 0
+        return int(PAGE_TURNS[turns]) if probabilities[turns] >= self.options.thresh else 0
 
 
-def describe_turn(turns: int) -> str:
-    """The class's name, degrees clockwise."""
-    return PAGE_TURNS[turns]
+@dataclass(frozen=True)
+class UnwarpOptions:
+    """How the network that finds out how a page is bent sees it: resized to `size_hw`, corner to corner."""
+
+    normalize: Normalize
+    size_hw: tuple[int, int] = (712, 488)
+
+
+class Unwarper:
+    """Where in a photograph of a page the points of the flat page are."""
+
+    buckets = 1
+
+    def __init__(self, engine: Engine, options: UnwarpOptions) -> None:
+        self.engine, self.options = engine, options
+
+    def __call__(self, image: np.ndarray) -> GridWarp:
+        """image [H, W, 3] uint8 RGB -> the warp to the flat page, of the same size."""
+        size_hw = image.shape[0], image.shape[1]
+        # Upstream's program resizes by linear interpolation with aligned corners, which is such a warp.
+        seen = GridWarp.from_unit_grid(_CORNERS, size_hw, self.options.size_hw).image(image)
+        grid = np.asarray(self.engine({"image": seen[None]})["grid"][0], np.float32)
+        return GridWarp.from_unit_grid(grid, size_hw)
+
+
+_CORNERS = np.array([[[-1, -1], [1, -1]], [[-1, 1], [1, 1]]], np.float32)

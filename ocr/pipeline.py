@@ -20,6 +20,8 @@ from framework.workflow import ImageItem
 from ocr.char_boxes import char_spans, text_quads, upright_quads
 from ocr.characters import reading_indices
 from ocr.layout import reading_order, words_from_chars
+from ocr.page_preparation import PagePreparation, PreparedImage
+from ocr.page_stages import PageOrientationClassifier, Unwarper
 from ocr.postprocess import Text, apply_orientation
 from ocr.preprocess import crop_lines, turned_lines
 from ocr.results import Char, Line, Page
@@ -50,6 +52,7 @@ class OCRPipeline:
 
     Args:
         orientation: None where lines on their heads are not turned.
+        preparation: Makes pages upright and flat first; None where they are read as they are.
     """
 
     def __init__(
@@ -58,9 +61,10 @@ class OCRPipeline:
         recognizer: Recognizer | RecognizerGroup,
         orientation: OrientationClassifier | None,
         options: PipelineOptions,
+        preparation: PagePreparation | None = None,
     ) -> None:
         self.detector, self.recognizer, self.orientation = detector, recognizer, orientation
-        self.options = options
+        self.options, self.preparation = options, preparation
         # One pool for all calls: glibc gives each new thread memory of its own and keeps some of it.
         self._pool = ThreadPoolExecutor(cpu_count(), thread_name_prefix="oar-detect")
 
@@ -71,8 +75,11 @@ class OCRPipeline:
         return group.recognizers if isinstance(group, RecognizerGroup) else (group,)
 
     @property
-    def _stages(self) -> list[Detector | OrientationClassifier | Recognizer]:
-        return [s for s in (self.detector, self.orientation, *self.recognizers) if s is not None]
+    def _stages(
+        self,
+    ) -> list[Detector | OrientationClassifier | Recognizer | PageOrientationClassifier | Unwarper]:
+        first = () if self.preparation is None else self.preparation.stages
+        return [s for s in (*first, self.detector, self.orientation, *self.recognizers) if s is not None]
 
     @property
     def compile_count(self) -> int:
@@ -87,7 +94,15 @@ class OCRPipeline:
 
     def predict_page(self, item: ImageItem) -> Page:
         """The page of one image."""
-        return self._recognize(*self._detect(item.image), item)
+        return self._finish(*self._begin(item), item)
+
+    def predict_prepared(self, item: ImageItem) -> tuple[Page, PreparedImage | None]:
+        """The page in pixels of the image as it was read, and that image where it is another one than was given."""
+        prepared, quads, seconds = self._begin(item)
+        if prepared is None:
+            return self._recognize(quads, seconds, item), None
+        page = self._recognize(quads, seconds, item._replace(image=prepared.image))
+        return prepared.describe(page), prepared
 
     def predict_stream(self, images: Iterable[ImageItem]) -> Iterator[Page]:
         """The page of each image, in order; the next one is detected while one is recognised."""
@@ -97,11 +112,11 @@ class OCRPipeline:
             coming = None
             try:
                 item = next(items, None)
-                coming = item and (self._pool.submit(self._detect, item.image), item)
+                coming = item and (self._pool.submit(self._begin, item), item)
             except Exception as error:  # raised once the pages before it are out
                 failure = error
             if waiting is not None:
-                page = self._recognize(*waiting[0].result(), waiting[1])
+                page = self._finish(*waiting[0].result(), waiting[1])
                 release_after_item()
                 yield page
             waiting = coming
@@ -111,6 +126,19 @@ class OCRPipeline:
             raise failure
 
     # -- the two halves of a page -----------------------------------------------------------------------------------
+
+    def _begin(self, item: ImageItem) -> tuple[PreparedImage | None, np.ndarray, dict[str, float]]:
+        prepared = None if self.preparation is None else self.preparation(item.image)
+        quads, seconds = self._detect(item.image if prepared is None else prepared.image)
+        return prepared, quads, seconds
+
+    def _finish(
+        self, prepared: PreparedImage | None, quads: np.ndarray, seconds: dict[str, float], item: ImageItem
+    ) -> Page:
+        if prepared is None:
+            return self._recognize(quads, seconds, item)
+        page = self._recognize(quads, seconds, item._replace(image=prepared.image))
+        return prepared.restore(page, item.image)
 
     def _detect(self, image: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
         started = time.perf_counter()

@@ -44,6 +44,8 @@ class Page(ImageResult):
         to_points: Of a PDF's page: (a, b, c, d, e, f) with x_points = a x + c y + e, y_points = b x + d y + f, from
             pixels to the page's points (1/72 inch, y upwards), as ISO 32000-1 writes matrices.
         warnings: What went wrong on the page without stopping it.
+        angle: By how many degrees clockwise the page was found turned, 0, 90, 180 or 270; None where nobody looked.
+        unwarped: Whether the page was made flat before it was read.
 
     Raises: ShapeError when `image` is not of `width` and `height`.
     """
@@ -55,6 +57,8 @@ class Page(ImageResult):
     text_from: str = "ocr"
     to_points: tuple[float, float, float, float, float, float] | None = None
     warnings: tuple[str, ...] = ()
+    angle: int | None = None
+    unwarped: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(self.lines))
@@ -90,7 +94,7 @@ class Page(ImageResult):
         """A line is `{"text", "score", "polygon", "words"}`, a word `{…, "chars"}`, a character `{"text", "score",
         "polygon"}`. Scores have 4 decimals, coordinates 1, seconds 4. A line's orientation is not written: the polygon
         starts at the text's own top-left corner and so tells it. "blocks" (`ocr.blocks.block_to_dict`), "text_from",
-        "to_points" and "warnings" are there where they say something.
+        "to_points", "warnings", "angle" and "unwarped" are there where they say something.
         """
         content: dict[str, Json] = {
             "page": self.page,
@@ -105,6 +109,10 @@ class Page(ImageResult):
             content["to_points"] = list(self.to_points)
         if self.warnings:
             content["warnings"] = list(self.warnings)
+        if self.angle is not None:
+            content["angle"] = self.angle
+        if self.unwarped:
+            content["unwarped"] = True
         return content
 
     @classmethod
@@ -286,6 +294,8 @@ def _page(data: Mapping[str, Any]) -> Page:
         text_from=data.get("text_from", "ocr"),
         to_points=None if to_points is None else tuple(to_points),
         warnings=tuple(data.get("warnings", ())),
+        angle=data.get("angle"),
+        unwarped=bool(data.get("unwarped", False)),
         source=data.get("source", data.get("input", "")),
         width=width,
         height=height,

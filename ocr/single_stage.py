@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from framework.workflow import ImageItem
 from ocr.blocks import Block
 from ocr.char_boxes import char_spans, text_quads
 from ocr.layout import reading_order, words_from_chars
+from ocr.page_stages import PageOrientationClassifier
 from ocr.results import Char, Line, Page
-from ocr.stages import Detector, OrientationClassifier, Recognizer
+from ocr.stages import LINE_TURNS, PAGE_TURNS, Detector, OrientationClassifier, Recognizer
 from ocr.table_stage import TableRecognizer
 from ocr.tiles import detect_in_tiles
 
@@ -21,7 +23,10 @@ from ocr.tiles import detect_in_tiles
 class SingleStage:
     """What `OCRPredictor` runs: pages of images, by one stage."""
 
-    def __init__(self, stage: Detector | Recognizer | OrientationClassifier | TableRecognizer) -> None:
+    def __init__(
+        self,
+        stage: Detector | Recognizer | OrientationClassifier | PageOrientationClassifier | TableRecognizer,
+    ) -> None:
         self.stage = stage
 
     @property
@@ -94,7 +99,22 @@ class LineDirections(SingleStage):
     def _lines(self, image: np.ndarray) -> list[Line]:
         probabilities = self.stage([image])[0]
         turned = int(probabilities.argmax())
-        return [Line(("0", "180")[turned], float(probabilities[turned]), _outline(image))]
+        return [Line(LINE_TURNS[turned], float(probabilities[turned]), _outline(image))]
+
+
+class PageAngles(SingleStage):
+    """Which way up a page is: a page with its `angle`, whose only line says it: "0", "90", "180" or "270"."""
+
+    stage: PageOrientationClassifier
+
+    def predict_page(self, item: ImageItem) -> Page:
+        page = super().predict_page(item)
+        return replace(page, angle=int(page.lines[0].text))
+
+    def _lines(self, image: np.ndarray) -> list[Line]:
+        probabilities = self.stage(image)
+        turns = int(probabilities.argmax())
+        return [Line(PAGE_TURNS[turns], float(probabilities[turns]), _outline(image))]
 
 
 class TablePages(SingleStage):

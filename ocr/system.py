@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,16 +13,20 @@ from framework import hub
 from framework.config import Kind, plain, register
 from framework.config.domains import packages_of_domain
 from framework.config.registry import find
-from framework.core.errors import ConfigError
+from framework.core.errors import ConfigError, HubError
 from framework.engine.task import Pipeline, Stage, Task
 from framework.export import TensorSpec
 from ocr.characters import CharacterSet
 from ocr.dictionary import find_characters
 from ocr.languages import choose_recognizers, is_right_to_left
+from ocr.page_stages import PageOrientationOptions, UnwarpOptions
+from ocr.page_tasks import PageOrientation, PageUnwarping
 from ocr.pipeline import PipelineOptions
 from ocr.run_stage import find_run, read_run_characters, read_run_stage
 from ocr.stages import DetectOptions, OrientationOptions, RecognizeOptions
 from ocr.tasks import TextDetection, TextLineOrientation, TextRecognition
+
+log = logging.getLogger("oar")
 
 
 @dataclass(frozen=True)
@@ -103,14 +108,64 @@ class OrientationConfig:
         return _make_stage(self, TextLineOrientation(self.options.normalize), inputs)
 
 
-def _make_stage(
-    config: DetectorConfig | RecognizerConfig | OrientationConfig, task: Task, inputs: dict[str, TensorSpec]
-) -> Stage:
+@dataclass(frozen=True)
+class PageOrientationConfig:
+    """A classifier of pages that are turned by 0, 90, 180 or 270 degrees.
+
+    Attributes:
+        enabled: Whether the pipeline has the stage.
+        fallback: Takes its place where its weights are neither here nor reachable.
+    """
+
+    model: Annotated[object, Kind("model")]
+    weights: str
+    options: PageOrientationOptions
+    bf16_verified: bool = False
+    enabled: bool = True
+    fallback: PageOrientationConfig | None = None
+
+    def stage(self) -> Stage:
+        """The stage "document_orientation"."""
+        options = self.options
+        inputs = {"image": TensorSpec(("n", *options.size_hw, 3), "uint8")}
+        task = PageOrientation(options.normalize, options.size_hw, turn_all=options.turn_all)
+        try:
+            return _make_stage(self, task, inputs)
+        except HubError as error:
+            if self.fallback is None:
+                raise
+            log.warning(
+                "%s cannot be had, so pages are turned upright by %s. %s",
+                *(self.weights, self.fallback.weights, error.problem),
+            )
+            return self.fallback.stage()
+
+
+@dataclass(frozen=True)
+class UnwarpConfig:
+    """A network that makes photographed pages flat; `enabled` says whether the pipeline has the stage."""
+
+    model: Annotated[object, Kind("model")]
+    weights: str
+    options: UnwarpOptions
+    bf16_verified: bool = False
+    enabled: bool = True
+
+    def stage(self) -> Stage:
+        """The stage "unwarp"."""
+        inputs = {"image": TensorSpec(("n", *self.options.size_hw, 3), "uint8")}
+        return _make_stage(self, PageUnwarping(self.options.normalize), inputs)
+
+
+_StageConfig = DetectorConfig | RecognizerConfig | OrientationConfig | PageOrientationConfig | UnwarpConfig
+
+
+def _make_stage(config: _StageConfig, task: Task, inputs: dict[str, TensorSpec]) -> Stage:
     path, about = hub.resolve(config.weights, "ocr"), {"options": plain(config.options)}
     return Stage(config.model, task, config.weights, path, inputs, (), about, config.bf16_verified)
 
 
-def _open_stage(config: DetectorConfig | RecognizerConfig | OrientationConfig | str, name: str) -> Stage:
+def _open_stage(config: _StageConfig | str, name: str) -> Stage:
     return read_run_stage(config, name) if isinstance(config, str) else config.stage()
 
 
@@ -127,6 +182,8 @@ class TextSystem(Pipeline):
             index that do take its place, with its options.
         recognizers: Names of the index that take the place of `recognizer`. Of several, each reads every line, and the
             surest reading is kept.
+        document_orientation: Turns whole pages upright before they are read.
+        unwarp: Makes photographed pages flat before they are read.
     """
 
     detector: DetectorConfig | str
@@ -135,10 +192,26 @@ class TextSystem(Pipeline):
     options: PipelineOptions = field(default_factory=PipelineOptions)
     lang: str = ""
     recognizers: tuple[str, ...] = ()
+    document_orientation: PageOrientationConfig | str | None = None
+    unwarp: UnwarpConfig | None = None
 
     @property
     def stage_names(self) -> tuple[str, ...]:
-        return ("detector", "recognizer", *(("orientation",) if self.orientation else ()))
+        return (
+            "detector",
+            "recognizer",
+            *(("orientation",) if self.orientation else ()),
+            *self._page_stages(),
+        )
+
+    def _page_stages(self) -> Mapping[str, PageOrientationConfig | UnwarpConfig | str]:
+        """What prepares pages, where it is switched on; a trained model's folder is."""
+        stages = {"document_orientation": self.document_orientation, "unwarp": self.unwarp}
+        return {
+            name: config
+            for name, config in stages.items()
+            if config is not None and (isinstance(config, str) or config.enabled)
+        }
 
     def stages(self) -> Mapping[str, Stage]:
         """A second recogniser is the stage "recognizer2", and so on."""
@@ -147,7 +220,7 @@ class TextSystem(Pipeline):
         more = {f"recognizer{number}": config for number, config in enumerate(others, start=2)}
         return {
             name: _open_stage(config, name)
-            for name, config in {**stages, **more}.items()
+            for name, config in {**stages, **more, **self._page_stages()}.items()
             if config is not None
         }
 

@@ -24,7 +24,7 @@ from framework.config.arguments import (
     read_overrides,
     settings,
 )
-from framework.core.errors import ConfigError, InputError
+from framework.core.errors import InputError
 from framework.export.artifact import CONFIG
 from framework.inference import Runtime, keep_memory
 from framework.inference.runtime import ENGINES
@@ -42,8 +42,6 @@ trt_max_shape trt_opt_shape trt_calib_mode collect_trt_shape_info tuned_trt_shap
 auto_tuned_shape_file min_subgraph_size gpu_mem gpu_id ir_optim use_xpu use_npu use_mlu enable_hpi slim_config
 print_detail run_benchmark benchmark warmup use_onnx use_mp total_process_num task_type det_algorithm rec_algorithm
 """.split()  # noqa: SIM905
-# Stages of PaddleOCR's pipeline that its quick start switches off.
-_NOT_THERE = ("use_doc_orientation_classify", "use_doc_unwarping")
 # Precisions by the names of Paddle's tools. float16 is bfloat16 here: the artifact has programs of these two.
 _PRECISIONS = {
     "auto": "auto",
@@ -104,8 +102,6 @@ def parser(
     made.add_argument(
         "--save_results", action=BooleanFlag, default=False, help="also one file: bbox.json, MOT's .txt"
     )
-    for name in _NOT_THERE:
-        made.add_argument(f"--{name}", action=BooleanFlag, help="False: this stage is not there yet")
     add_augmentation(made, "--aug_pred")
     add_settings(made)
     add_ignored(made, "XLA compiles the program for the device", IGNORED)
@@ -149,9 +145,6 @@ def _infer(args: argparse.Namespace, names: Sequence[str]) -> int:
         if (path := values[name]) is not None and (name == "image_path" or Path(path).is_file()):
             values[name], values[_source_of(Path(path))] = None, path
     sources = {name: values[name] for name in SOURCES}
-    for name in _NOT_THERE:
-        if values[name]:
-            raise ConfigError("this stage is not there yet", where=f"--{name}", received=True, allowed=False)
     keep_memory()
     check_sources(**sources)
     options = {name: values[name] for name in names}

@@ -22,8 +22,8 @@ _OPENCV_SIDE = 32_766  # cv2.remap addresses source pixels with 16 bits
 class GridWarp:
     """Where in an image of `source_hw` the pixels of one of `size_hw` lie.
 
-    `grid [rows, columns, 2]` float32 holds (x, y) in the source. Its corners belong to the centres of the result's corner
-    pixels, the others lie evenly between them; in between it is bilinear. It is kept read-only.
+    `grid [rows, columns, 2]` float32 holds (x, y) in the source. Its corners belong to the centres of the result's
+    corner pixels, the others lie evenly between them; in between it is bilinear. It is kept read-only.
 
     Raises:
         ShapeError: the grid is not finite, has fewer than 2 x 2 points, or a side is smaller than 1 or larger than
@@ -57,8 +57,8 @@ class GridWarp:
 
     @classmethod
     def from_unit_grid(cls, grid: np.ndarray, source_hw: Size, size_hw: Size | None = None) -> GridWarp:
-        """Of points [rows, columns, 2] where -1 and 1 are the centres of the source's first and last pixels, as those of
-        `grid_sample` with `align_corners`. The result is as large as the source, or of `size_hw`."""
+        """Of points [rows, columns, 2] where -1 and 1 are the centres of the source's first and last pixels, as those
+        of `grid_sample` with `align_corners`. The result is as large as the source, or of `size_hw`."""
         last = np.array([source_hw[1] - 1, source_hw[0] - 1], np.float64)
         return cls((np.asarray(grid, np.float64) + 1) / 2 * last + 0.5, size_hw or source_hw, source_hw)
 

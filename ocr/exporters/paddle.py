@@ -28,10 +28,17 @@ def page_to_predict_dict(page: Page) -> dict[str, Any]:
     `textline_orientation_angles` (0 for upright, 1 for text on its head), `text_type` "general" or, with polygons of
     more than four points, "seal"; and per line `text_word` and `text_word_boxes` [words, 4] int32.
     Differs: the settings of a run (`model_settings`, `text_det_params`, ...) are not part of a result here.
+    Of a page that was turned or made flat `doc_preprocessor_res` has the `angle` (-1 where nobody looked) and which of
+    both was done; polygons are in pixels of the image as it was given, where upstream's are in the prepared one's.
     """
-    curved = any(len(line.polygon) != 4 for line in page.lines)
+    curved = not page.unwarped and any(len(line.polygon) != 4 for line in page.lines)
     polygons = [np.array(line.polygon if curved else quad_of(line.polygon)).round() for line in page.lines]
-    return {
+    prepared = {}
+    if page.angle is not None or page.unwarped:
+        done = {"use_doc_orientation_classify": page.angle is not None, "use_doc_unwarping": page.unwarped}
+        angle = -1 if page.angle is None else page.angle
+        prepared = {"doc_preprocessor_res": {"angle": angle, "model_settings": done}}
+    return prepared | {
         "input_path": page.source,
         "page_index": page.page - 1,
         "dt_polys": [polygon.astype(np.int32) for polygon in polygons],

@@ -181,6 +181,7 @@ class UVDoc(nn.Layer):
     """
 
     example_shape = (1, 712, 488, 3)
+    training_only = ("out_point_positions3D.",)
 
     def __init__(self, config: UVDocConfig) -> None:
         super().__init__()

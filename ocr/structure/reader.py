@@ -155,11 +155,11 @@ class DocumentReader:
         layer = read_text_layer(content)
         usable = is_usable(layer, content)
         if self.text_layer == "never" or (self.text_layer == "auto" and not usable):
-            page = self.read_image(reader.render(number - 1, dpi=dpi), label, number, dpi)
+            page = self.read_image(reader.render(number - 1, dpi=dpi), label, number, dpi, content.to_points)
             reason = [] if self.text_layer == "never" else [f"read by OCR: {usable.reason}"]
             if dpi < self.dpi:
                 reason.append(f"measured at {dpi:.0f} dpi instead of {self.dpi:.0f}: the page is large")
-            return replace(page, to_points=content.to_points, warnings=(*content.warnings, *reason))
+            return replace(page, warnings=(*content.warnings, *reason))
         seconds = {"text_layer": time.perf_counter() - started}
         figures = images_without_text(layer, content, min_area=LEAST_FIGURE) if self.figures else ()
         image = reader.render(number - 1, dpi=dpi) if figures or self.images or self.layout else None
@@ -196,15 +196,34 @@ class DocumentReader:
         pixels = width * height * (self.dpi / 72.0) ** 2
         return self.dpi * min(1.0, (MOST_PIXELS / max(pixels, 1.0)) ** 0.5)
 
-    def read_image(self, image: np.ndarray, label: str, number: int, dpi: float | None) -> Page:
-        """An image by OCR, with its blocks in order."""
-        (page,) = self.open_ocr().predict_stream([ImageItem(image, label, number)])
+    def read_image(
+        self,
+        image: np.ndarray,
+        label: str,
+        number: int,
+        dpi: float | None,
+        to_points: tuple[float, float, float, float, float, float] | None = None,
+    ) -> Page:
+        """An image by OCR, with its blocks in order.
+
+        What was turned upright or made flat first stays so: blocks, rules and columns are looked for there.
+        """
+        page, prepared = self.open_ocr().predict_prepared(ImageItem(image, label, number))
+        if prepared is not None:
+            image = prepared.image
+            to_points = None if to_points is None else prepared.compose(to_points)
         started = time.perf_counter()
         rules = rules_of_image(image, dpi=dpi) if self.tables else None
         blocks = self._make_blocks(page.lines, rules, page.width, page.height, image=image)
         seconds = {**page.seconds, "blocks": time.perf_counter() - started}
         seconds["total"] = page.seconds.get("total", 0.0) + seconds["blocks"]
-        return replace(page, blocks=blocks, seconds=seconds, image=page.image if self.images else None)
+        return replace(
+            page,
+            blocks=blocks,
+            seconds=seconds,
+            to_points=to_points,
+            image=page.image if self.images else None,
+        )
 
     def _make_blocks(
         self,
@@ -440,6 +459,8 @@ def document(
         model, device, precision, engine, threads, overrides: Of `ocr.predictor`, for pages without a text layer.
         images: Whether pages keep their image, for drawing and searchable PDFs.
         options: Fields of `ocr.structure.options.DocumentOptions`.
+            With `document_orientation` and `unwarp` scans are made upright and flat first; such pages are in pixels of
+            that image, and `Page.angle` and `Page.unwarped` say what was done.
 
     Raises:
         InputError: the source cannot be read, or an option is out of range. ConfigError: there is no such option.

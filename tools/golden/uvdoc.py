@@ -102,7 +102,9 @@ def build(root: Path) -> paddle.nn.Layer:
         assert spec is not None and spec.loader is not None
         module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-    return sys.modules["px.unwarp.modeling.uvdoc"].UVDocNet(sys.modules["px.unwarp.modeling._config"].UVDocConfig())
+    return sys.modules["px.unwarp.modeling.uvdoc"].UVDocNet(
+        sys.modules["px.unwarp.modeling._config"].UVDocConfig()
+    )
 
 
 def main(root: str) -> None:
@@ -129,7 +131,11 @@ def main(root: str) -> None:
     stored["grid"] = found["out_point_positions2D"]
     stored["flat"] = shared.thin(flat)
     for name, value in stored.items():
-        print(name, value.shape, float(np.std(value)) if value.dtype == np.float32 else value if value.ndim == 0 else "")
+        print(
+            name,
+            value.shape,
+            float(np.std(value)) if value.dtype == np.float32 else value if value.ndim == 0 else "",
+        )
     np.savez_compressed(GOLDEN / "data" / "uvdoc.npz", **stored)
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from framework.commands.document import main
 from framework.core.errors import HubError, InputError
 from framework.vision.pdf import PdfReader
 from ocr.exporters._pdf import PdfFile
