@@ -4,6 +4,7 @@ oar convert resnet50.pth resnet50.safetensors -c resnet50
 oar convert model.pdparams model.safetensors
 oar convert model.onnx inference_model/model --shape image=n,3,32*h,32*w
 oar convert inference.pdmodel inference_model/model
+oar convert inference.pdmodel model.onnx
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ def parser() -> argparse.ArgumentParser:
         prog="oar convert",
         description="Read .pdparams, Paddle's programs, ONNX, torch or safetensors, and write weights. With a config "
         "they are matched with its model and written under Paddle's names in Paddle's layouts; without one names and "
-        "layouts stay those of the file. An ONNX model or a program of Paddle with a folder as output becomes an "
-        "artifact.",
+        "layouts stay those of the file. An ONNX model or a program of Paddle becomes an artifact where the "
+        "output is a folder, and one ONNX file where it ends in .onnx.",
     )
     made.add_argument("weights", help="a file, a run's folder, or a name of `oar models`")
-    made.add_argument("output", help="a file to write: .safetensors or .pdparams; for a graph a folder")
+    made.add_argument(
+        "output", help="a file to write: .safetensors or .pdparams; for a graph a folder or .onnx"
+    )
     add_config(made, required=False)
     made.add_argument("--params", help="the parameter file of a Paddle program; default: the one beside it")
     made.add_argument(
@@ -43,9 +46,10 @@ def parser() -> argparse.ArgumentParser:
 
 def _convert(args: argparse.Namespace) -> int:
     from framework.workflow.convert import convert_weights
-    from framework.workflow.convert_graph import GRAPHS, convert_graph
+    from framework.workflow.convert_graph import GRAPHS, convert_graph, refuse_foreign
 
-    if Path(args.weights).suffix in GRAPHS and not Path(args.output).suffix:
+    refuse_foreign(args.weights)
+    if Path(args.weights).suffix in GRAPHS and Path(args.output).suffix in ("", ".onnx"):
         shapes = dict(_shape(text) for text in args.shape)
         made = convert_graph(args.weights, args.output, args.params, shapes)
         for name, spec in made.inputs.items():

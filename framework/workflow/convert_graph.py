@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from framework.core.errors import InputError, OarError, TraceError
+from framework.core.errors import FormatError, InputError, OarError, TraceError
 from framework.export import Artifact, TensorSpec
 from framework.export.artifact import load_artifact
 from framework.export.formats.onnx.check import example_inputs, trial_sizes
@@ -21,8 +21,39 @@ from framework.inference.graph_engine import GraphEngine, load_graph
 from framework.io.interop.graph.layer import GraphLayer
 
 GRAPHS = (".onnx", ".pdmodel", ".json")
+_TO_ONNX = {
+    ".pb": "python -m tf2onnx.convert --saved-model FOLDER --output model.onnx   (pip install tensorflow-cpu tf2onnx)",
+    ".tflite": "python -m tf2onnx.convert --tflite FILE --output model.onnx   (pip install tensorflow-cpu tf2onnx)",
+    ".keras": "python -c \"import keras; keras.models.load_model('FILE').export('saved_model')\", then "
+    "python -m tf2onnx.convert --saved-model saved_model --output model.onnx   (pip install tensorflow-cpu tf2onnx)",
+    ".caffemodel": "python -m caffe2onnx.convert --prototxt FILE.prototxt --caffemodel FILE.caffemodel "
+    "--onnx model.onnx   (see docs/graphs.md)",
+}
+_TO_ONNX |= {".h5": _TO_ONNX[".keras"], ".prototxt": _TO_ONNX[".caffemodel"]}
 _MULTIPLES = (1, 2, 4, 8, 16, 32, 64)
 _AXES = "hwdklmpqrstuvxyz"
+
+
+def refuse_foreign(graph: str | Path) -> None:
+    """Say which command makes an ONNX file of a graph of TensorFlow, Keras, TFLite or Caffe.
+
+    Raises:
+        FormatError: the file, or the folder with saved_model.pb, is such a graph.
+    """
+    path = Path(graph)
+    suffix = ".pb" if (path / "saved_model.pb").is_file() else path.suffix.lower()
+    if suffix in _TO_ONNX:
+        raise FormatError(
+            "graphs of this framework come in through ONNX",
+            where=str(path),
+            received=suffix,
+            allowed=", ".join(GRAPHS),
+            fix=_TO_ONNX[suffix]
+            .replace("FILE.prototxt", f"{path.stem}.prototxt")
+            .replace("FILE.caffemodel", f"{path.stem}.caffemodel")
+            .replace("FILE", path.name)
+            .replace("FOLDER", str(path if path.is_dir() else path.parent)),
+        )
 
 
 @dataclass(frozen=True)
@@ -41,7 +72,8 @@ def convert_graph(
     params: str | Path | None = None,
     shapes: Mapping[str, Sequence[int | str]] | None = None,
 ) -> Conversion:
-    """Write an ONNX model or a program of Paddle as an artifact, which runs on all platforms without its file.
+    """Write an ONNX model or a program of Paddle as an artifact, which runs on all platforms without its file; where
+    `output` ends in .onnx, as one ONNX file, which needs the extra onnx.
 
     Sizes that the graph leaves open stay open, as multiples of a power of two where the graph halves them; `shapes`
     says otherwise, by input: ("n", 3, "32*h", 320). The program is compared with the graph on two sizes before the
@@ -81,6 +113,8 @@ def convert_graph(
             fix="say the sizes that it was made for, such as --shape " + _describe(_inputs(layer, {}, 32)),
         ) from failure
     source = Path(graph)
+    if Path(output).suffix == ".onnx":
+        return _write_onnx(layer, inputs, Path(output), XLAEngine(program, weights))
     config = {
         "name": Path(output).name,
         "inputs": list(inputs),
@@ -92,6 +126,16 @@ def convert_graph(
     artifact.save(output)
     engine = XLAEngine((stored := load_artifact(output)).programs["float32"], stored.weights)
     return Conversion(inputs, difference, _time(engine, example_inputs(inputs, trial_sizes(inputs)[0])))
+
+
+def _write_onnx(
+    layer: GraphLayer, inputs: Mapping[str, TensorSpec], path: Path, engine: XLAEngine
+) -> Conversion:
+    from framework.export.formats.onnx import export_layer  # needs the extra
+
+    difference = _compare(layer, engine, inputs)
+    export_layer(layer, inputs, path, outputs=[spec.name for spec in layer.outputs])
+    return Conversion(dict(inputs), difference, _time(engine, example_inputs(inputs, trial_sizes(inputs)[0])))
 
 
 def _inputs(

@@ -123,6 +123,9 @@ def paddle_operators() -> str:
         "Element by element": paddle_graphs.elementwise.OPERATORS,
         "Moving, joining, cutting, looking up, reducing": paddle_graphs.shapes.OPERATORS,
         "Layers": paddle_graphs.network.OPERATORS,
+        "Writing at indices, choosing by masks": paddle_graphs.indexed.OPERATORS,
+        "Decoding and suppressing boxes": paddle_graphs.detection.OPERATORS,
+        "Control flow and arrays of tensors": paddle_graphs.control.OPERATORS,
     }
     for theme, operators in themes.items():
         rows.append((theme, str(len(operators)), ", ".join(f"`{name}`" for name in sorted(operators))))

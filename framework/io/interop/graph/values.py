@@ -116,7 +116,8 @@ def count(shape: Sequence[Dim], where: str, limit: int = MAX_ELEMENTS) -> Dim:
     """The number of elements. Raises: ShapeError, where it is negative or beyond the limit; symbolic sizes pass."""
     total = math.prod(shape)
     known = [dim for dim in shape if isinstance(dim, int)]
-    if min(known, default=0) < 0 or (len(known) == len(shape) and total > limit):
+    # A size is refused by itself too: beside a size of 0 the product says nothing.
+    if min([*known, 0]) < 0 or max([*known, 0]) > limit or (len(known) == len(shape) and total > limit):
         raise ShapeError(
             "a value of the graph has an impossible size",
             where=where,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +22,8 @@ OPERATORS: Table = {}
 operator = registrar(OPERATORS)
 MAX_STEPS = 1_000_000
 MAX_UNROLLED = 32
+MAX_IN_PYTHON = 4096
+"""Trips of a loop that run in Python one by one; more run compiled where the state keeps its shapes."""
 
 
 def _is_open(item: Item) -> bool:
@@ -93,6 +96,9 @@ def _loop(call: Call, trips: Item, condition: Item, *state: Item) -> tuple[Item,
             )
     small = most is not None and most <= MAX_UNROLLED
     if known and (small or not any(_is_open(item) for item in _read(call, state))):
+        if most is not None and most > MAX_IN_PYTHON:
+            with contextlib.suppress(TypeError, TraceError):  # the state changes its shapes
+                return _compiled(call, body, trips, condition, state, kept)
         result = _unrolled(call, body, most, condition, list(state), kept)
         if result is not None:
             return result

@@ -42,14 +42,14 @@ def _is_open(item: Item) -> bool:
     return isinstance(item, Value) and isinstance(item.data, Tracer)
 
 
-def _truth(item: Item) -> bool:
+def _truth(call: Call, item: Item) -> bool:
+    if item is None or isinstance(item, list):
+        raise call.error("the condition is no tensor", FormatError)
     return bool(np.asarray(item.data if isinstance(item, Value) else item).reshape(()))
 
 
 def _condition(call: Call, item: Item) -> jax.Array:
-    if item is None or isinstance(item, list):
-        raise call.error("the condition is no tensor", FormatError)
-    return to_jax(item).reshape(()).astype(bool)
+    return jnp.asarray(_truth(call, item)) if not _is_open(item) else to_jax(item).reshape(()).astype(bool)
 
 
 # -- conditions -----------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def _conditional(call: Call, condition: Item, *before: Item) -> tuple[Item, ...]
     if not call.attr("is_scalar_condition", True):  # whether the tensor has elements
         condition = np.asarray(all(dim != 0 for dim in shape_of(condition)))
     if not _is_open(condition):
-        return tuple(call.runner.run_body(call, 0, ()) if _truth(condition) else before)
+        return tuple(call.runner.run_body(call, 0, ()) if _truth(call, condition) else before)
     known: dict[int, np.ndarray] = {}
 
     def run(_: None) -> tuple[jax.Array, ...]:
@@ -152,7 +152,7 @@ def _read(call: Call, state: Sequence[Item]) -> list[Item]:
 
 def _in_python(call: Call, condition: Item, state: Sequence[Item]) -> tuple[Item, ...]:
     items, rounds = list(state), 0
-    while _truth(condition):
+    while _truth(call, condition):
         if rounds >= MAX_IN_PYTHON and not any(isinstance(item, list) for item in items):
             return _Compiled(call, items).run_while(condition)
         if rounds >= MAX_ITEMS:
@@ -191,7 +191,7 @@ def _count_rounds(call: Call, condition: Item, state: Sequence[Item]) -> int | N
     )
     slice_call = replace(call, node=replace(call.node, blocks=(nodes,), signatures=(inner,)))
     items, rounds = [state[at] for at in kept], 0
-    while not _is_open(condition) and _truth(condition):
+    while not _is_open(condition) and _truth(call, condition):
         if rounds >= MAX_ITEMS:
             return None
         condition, *items = call.runner.run_body(slice_call, 0, items)
