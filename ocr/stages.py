@@ -7,7 +7,7 @@ padded to one of the declared sizes, so the number of compilations is bounded; n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from framework.core.errors import ConfigError
 from framework.inference import Engine
 from framework.vision.image import resize
 from framework.vision.normalize import Normalize
+from ocr.batches import Batch, plan_batches
 from ocr.characters import CharacterSet
 from ocr.postprocess import DBPostprocess, Text, ctc_decode
 from ocr.preprocess import DetSize, pack_lines
@@ -181,13 +182,14 @@ class Recognizer:
         if self.options.stretch:
             wanted = [float(self.options.widths[0])] * len(crops)
         running, plan = [], self._plan(wanted)
-        self.engine.prepare({"image": (rows, height, width, 3), "width": (rows,)} for width, rows, _ in plan)
-        for width, rows, members in plan:
+        self.engine.prepare({"image": (b.rows, height, b.width, 3), "width": (b.rows,)} for b in plan)
+        for planned in plan:
             batch, widths = pack_lines(
-                [crops[i] for i in members], width, height, stretch=self.options.stretch
+                [crops[i] for i in planned.lines], planned.width, height, stretch=self.options.stretch
             )
-            batch, filled = _fill(batch, widths, rows)
-            running.append((members, widths / width, self.engine.start({"image": batch, "width": filled})))
+            batch, filled = _fill(batch, widths, planned.rows)
+            outputs = self.engine.start({"image": batch, "width": filled})
+            running.append((planned.lines, widths / planned.width, outputs))
         results: list[tuple[Text, int, float] | None] = [None] * len(crops)
         for members, shares, out in running:
             indices, probabilities = np.asarray(out["indices"]), np.asarray(out["probabilities"])
@@ -197,25 +199,19 @@ class Recognizer:
                 results[i] = (text, indices.shape[1], share)
         return results  # type: ignore[return-value]
 
-    def _plan(self, wanted: Sequence[float]) -> list[tuple[int, int, list[int]]]:
-        """(width, rows of the batch, lines in it), the widest lines first; by upstream's rule the narrowest first."""
-        sign = -1 if self.options.widths else 1
-        order = sorted(range(len(wanted)), key=lambda i: sign * wanted[i])
-        batches, start = [], 0
-        while start < len(order):
-            if not self.options.widths:
-                rows = min(self.options.batch, len(order) - start)
-                width = max(int(wanted[order[start + rows - 1]]), self.options.height * 320 // 48)
-            else:
-                widest = wanted[order[start]]
-                width = next((w for w in self.options.widths if w >= widest), self.options.widths[-1])
-                rows = max(1, min(self.options.batch, self.options.columns // width))
-                left = len(order) - start
-                # Each number of rows is a program: there are two, and the last lines are filled up to a full batch.
-                if left == 1 or self.engine.takes_any_shape:
-                    rows = min(rows, left)
-            batches.append((width, rows, order[start : start + rows]))
-            start += rows
+    def _plan(self, wanted: Sequence[float]) -> list[Batch]:
+        """The batches, those of the widest lines first; by upstream's rule of the narrowest."""
+        options = self.options
+        if options.widths:
+            batches = plan_batches(wanted, options.widths, options.columns, options.batch)
+            if self.engine.takes_any_shape:
+                return [replace(batch, rows=len(batch.lines)) for batch in batches]
+            return batches
+        order = sorted(range(len(wanted)), key=lambda line: wanted[line])
+        batches, least = [], options.height * 320 // 48
+        for start in range(0, len(order), options.batch):
+            lines = tuple(order[start : start + options.batch])
+            batches.append(Batch(max(int(wanted[lines[-1]]), least), len(lines), lines))
         return batches
 
 
