@@ -134,10 +134,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     from rapidfuzz.distance import Levenshtein
 
+    from framework.inference import Runtime
     from ocr.structure.reader import DocumentReader, make_opener
 
     samples = [make_sample(number, args.seed) for number in range(args.pages)]
-    open_ocr = make_opener("pp_ocrv6_small")
+    open_ocr = make_opener("pp_ocrv6_small", Runtime(), (), {})
     readers = {
         "text layer": (DocumentReader(open_ocr), samples),
         f"OCR at {args.dpi:g} dpi": (
