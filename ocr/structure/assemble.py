@@ -11,6 +11,7 @@ from dataclasses import replace
 from ocr.blocks import Block, Box
 from ocr.structure.order import order_boxes
 
+NEAR, LEVEL = 0.2, 1.2  # of a heading's height: what stands beside it; what begins on one level
 CAPTION_GAP = 0.03  # of the page's height, between a caption and what it belongs to
 UNORDERED = ("header", "footer", "number", "aside_text")
 _OWNERS = {"table_title": ("table",), "figure_title": ("image", "chart")}
@@ -24,13 +25,39 @@ def arrange(blocks: Sequence[Block], height: float) -> tuple[Block, ...]:
     body = [block for block in owned if block.label not in UNORDERED and block.label != "footnote"]
     notes = sorted((b for b in owned if b.label == "footnote"), key=lambda block: block.bbox[1])
     # A caption takes its place with what it belongs to.
-    boxes = [_around([part.bbox for part in block.walk()]) for block in body]
+    boxes = _widen_headings(body, [_around([part.bbox for part in block.walk()]) for block in body])
     ordered = [body[i] for i in order_boxes(boxes)] + notes
     rest = sorted((b for b in owned if b.label in UNORDERED), key=lambda block: block.bbox[1])
     return (
         *(replace(block, order=number) for number, block in enumerate(ordered)),
         *(replace(block, order=None) for block in rest),
     )
+
+
+def _widen_headings(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[Box]:
+    """The boxes, with those of headings over several columns as wide as the page's text.
+
+    Such a heading may be shorter than its first column. What tells it: nothing stands beside it, and below it its
+    column and another one begin at the same height.
+    """
+    if not boxes:
+        return []
+    left, _, right, _ = _around(boxes)
+    widened = list(boxes)
+    for number, (block, (x0, y0, x1, y1)) in enumerate(zip(blocks, boxes, strict=True)):
+        if block.label not in ("doc_title", "paragraph_title"):
+            continue
+        height = y1 - y0
+        beside = [box for box in boxes if box[0] >= x1 or box[2] <= x0]
+        if any(box[1] < y1 + NEAR * height and box[3] > y0 - NEAR * height for box in beside):
+            continue
+        tops = [
+            min((box[1] for box in column if box[1] >= y1), default=None)
+            for column in (beside, [box for box in boxes if box not in beside])
+        ]
+        if tops[0] is not None and tops[1] is not None and abs(tops[0] - tops[1]) <= LEVEL * height:
+            widened[number] = (left, y0, right, y1)
+    return widened
 
 
 def _around(boxes: Sequence[Box]) -> Box:

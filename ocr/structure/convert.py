@@ -295,13 +295,5 @@ def open_converter(
     model: Model, options: DocumentOptions, runtime: Runtime, overrides: Sequence[str] = ()
 ) -> OCRDocuments:
     """The converter that these options ask for; the model is opened for the first page that needs it."""
-    open_ocr = make_opener(
-        model,
-        device=runtime.device,
-        precision=runtime.precision,
-        engine=runtime.engine,
-        threads=runtime.threads,
-        overrides=overrides,
-        **options.ocr_options(),
-    )
+    open_ocr = make_opener(model, runtime, overrides, options.ocr_options())
     return OCRDocuments(make_reader(options, open_ocr), options)

@@ -29,6 +29,7 @@ SIZE_CHANGE = {
 HEADING = {True: 1.12, False: 1.5}  # to the page's usual size
 TITLE = 1.5
 HEADING_CHARS, HEADING_ROWS = 160, 3
+COLUMN_GAP, PROSE_WORDS = 0.6, 2.0  # the least white between columns; the least mean words of their lines
 FOOTNOTE = 0.92  # to the page's usual size, with a mark, in the lower half
 
 _BULLET = re.compile(r"([•▪◦‣·➢✓□❖–—*-]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\[\d+\])\s+\S")
@@ -88,7 +89,8 @@ def make_text_blocks(
     broken = list(hyphens) if hyphens is not None else [False] * len(lines)
     usual, usual_bold = _usual(lines, sizes, bold)
     blocks: list[Block] = []
-    for region in reading_regions([line.polygon for line in lines]):
+    regions = reading_regions([line.polygon for line in lines])
+    for region in (column for found in regions for column in _split_columns(found, lines, boxes)):
         rows = [
             _Row(
                 tuple(lines[i] for i in row),
@@ -119,6 +121,32 @@ def make_text_blocks(
                 )
             )
     return blocks
+
+
+def _split_columns(
+    region: Sequence[Sequence[int]], lines: Sequence[Line], boxes: Sequence[Box]
+) -> list[list[list[int]]]:
+    """The rows of a region, or those of each of its columns where prose stands beside prose: short columns whose lines
+    are level look like rows with gaps. Labels beside values stay together.
+    """
+    rows = [list(row) for row in region]
+    items = sorted((i for row in rows for i in row), key=lambda i: boxes[i][0])
+    if all(len(row) == 1 for row in rows) or any(lines[i].orientation or lines[i].vertical for i in items):
+        return [rows]
+    height = float(np.median([boxes[i][3] - boxes[i][1] for i in items]))
+    columns: list[list[int]] = [[items[0]]]
+    end = boxes[items[0]][2]
+    for i in items[1:]:
+        if boxes[i][0] - end >= COLUMN_GAP * height:
+            columns.append([])
+        columns[-1].append(i)
+        end = max(end, boxes[i][2])
+    prose = [sum(len(lines[i].text.split()) for i in column) / len(column) for column in columns]
+    if len(columns) < 2 or min(map(len, columns)) < 2 or min(prose) < PROSE_WORDS:
+        return [rows]
+    places = {i: number for number, column in enumerate(columns) for i in column}
+    split = [[[i for i in row if places[i] == number] for row in rows] for number in range(len(columns))]
+    return [[row for row in column if row] for column in split]
 
 
 def _around(boxes: Sequence[Box]) -> Box:

@@ -12,10 +12,10 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -28,9 +28,10 @@ from framework.core.errors import (
     OarError,
     WeightError,
 )
+from framework.inference import Runtime
 from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
-from framework.workflow import ImageItem
+from framework.workflow import ImageItem, open_predictor
 from framework.workflow.options import make_options, options_signature
 from framework.workflow.predictor import ImageSource
 from ocr.blocks import Block, Box, Figure
@@ -417,17 +418,22 @@ def make_reader(
     )
 
 
-def make_opener(model: str | os.PathLike[str], **given: Any) -> Callable[[], OCRPredictor]:
-    """A function that opens `ocr.predictor(model, **given)` when it is first called."""
+def make_opener(
+    model: str | os.PathLike[str], runtime: Runtime, overrides: Sequence[str], options: Mapping[str, Any]
+) -> Callable[[], OCRPredictor]:
+    """A function that opens `ocr.predictor` of this model when it is first called: what reads text layers alone loads
+    none.
+    """
     opened: list[OCRPredictor] = []
     lock = threading.Lock()
 
     def open_ocr() -> OCRPredictor:
-        from ocr.domain import predictor  # what reads text layers alone loads no model
-
         with lock:
             if not opened:
-                opened.append(predictor(model, **given))
+                found = open_predictor(
+                    model, domain="ocr", runtime=runtime, overrides=overrides, options=options
+                )
+                opened.append(cast(OCRPredictor, found))
             return opened[0]
 
     return open_ocr
@@ -466,8 +472,8 @@ def document(
         InputError: the source cannot be read, or an option is out of range. ConfigError: there is no such option.
     """
     chosen = make_options(DocumentOptions, options, "ocr.document")
-    runtime = {"device": device, "precision": precision, "engine": engine, "threads": threads}
-    open_ocr = make_opener(model, **runtime, overrides=overrides, **chosen.ocr_options())
+    runtime = Runtime(device, precision, engine, threads)
+    open_ocr = make_opener(model, runtime, overrides, chosen.ocr_options())
     reader = make_reader(chosen, open_ocr, images=images)
     found = reader(source, pages=chosen.pages, password=chosen.password)  # type: ignore[arg-type]
     return replace(found, fields=find_fields(found.pages)) if chosen.fields else found

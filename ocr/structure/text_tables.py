@@ -30,6 +30,7 @@ WORD_JOIN = 0.5  # of the text height: closer words are one piece of a cell
 STRIPE = 0.6  # of the text height: the least white between columns
 _CAPTION = re.compile(r"\s*(table|tab\.|tabelle|tableau|tabla|tabella|表)\s*\.?\s*[\dIVXA-Z]", re.IGNORECASE)
 _BULLET = re.compile(r"([•▪◦‣·*–—\-➢✓□]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\[\d+\])$")
+_ITEM = re.compile(r"[•▪◦‣·➢✓□]\s+\S")  # of a list
 _LEADER = re.compile(r"(\. ?){4,}|…{2,}|·{4,}|_{4,}")
 _MONOSPACED = re.compile(r"mono|courier|consol|menlo|code|typewriter|cmtt", re.IGNORECASE)
 
@@ -454,6 +455,10 @@ def _looks_like_table(
         return False
     if sum(bool(_BULLET.match(text)) for text in by_column[0]) > 0.5 * len(by_column[0]) and columns < 4:
         return False
+    if sum(bool(_ITEM.match(text)) for text in texts) >= 0.2 * len(texts):
+        return False
+    if _is_prose_in_columns(rows, placed, columns):
+        return False
     words = np.mean([len(text.split()) for text in texts])
     if words > 4.5 or max(np.mean([len(text) for text in column]) for column in by_column) > 45:
         return False
@@ -464,3 +469,30 @@ def _looks_like_table(
         return numeric[1] and not ascending and len(rows) >= 4
     regular = len(rows) >= 4 and len(pieces) >= 0.85 * len(rows) * columns
     return any(numeric[1:]) or (regular and bool(words <= 2.5))
+
+
+def _is_prose_in_columns(rows: list[list[_Piece]], placed: list[list[tuple[int, int]]], columns: int) -> bool:
+    """Whether two columns, or one of long lines, are filled from side to side by most of their lines, as paragraphs
+    are; justified ones have gaps between words as wide as those between cells.
+    """
+    prose = 0
+    for column in range(columns):
+        lines: list[tuple[float, float, str]] = []
+        for row, places in zip(rows, placed, strict=True):
+            inside = [
+                piece for piece, (first, last) in zip(row, places, strict=True) if first == last == column
+            ]
+            if inside:
+                text = " ".join(piece.line.text for piece in inside)
+                lines.append((inside[0].box[0], inside[-1].box[2], text))
+        words = np.mean([len(text.split()) for _, _, text in lines]) if lines else 0.0
+        if len(lines) < 3 or words < 2.5:
+            continue
+        left, right = min(line[0] for line in lines), max(line[1] for line in lines)
+        edge = 0.08 * (right - left)
+        full = sum(start <= left + edge and end >= right - edge for start, end, _ in lines)
+        letters = sum(char.isalpha() for _, _, text in lines for char in text)
+        if words >= 5 and full >= 0.5 * len(lines):
+            return True
+        prose += full >= 0.6 * len(lines) and letters > 0.6 * sum(len(text) for _, _, text in lines)
+    return prose >= 2

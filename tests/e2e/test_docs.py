@@ -52,6 +52,13 @@ WRITTEN = {
         "layer.safetensors",
     ),
     "docs/extending.md": ("output/my_shapes/scores.txt", "inference_model/my_shapes/infer_cfg.yml"),
+    "docs/documents.md": (
+        "output/documents/receipt.md",
+        "output/documents/receipt.html",
+        "output/documents/receipt.json",
+        "output/documents/receipt_fields.json",
+        "output/documents/receipt_page1.png",
+    ),
     "docs/ocr.md": (
         "receipt.json",
         "receipt.md",

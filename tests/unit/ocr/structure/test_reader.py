@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ocr
-from framework.core.errors import InputError
+from framework.core.errors import ConfigError, InputError
 from framework.vision.pdf import PdfReader
 from ocr.blocks import Cell, Table
 from ocr.exporters._joined_blocks import join_tables
@@ -117,6 +117,18 @@ def test_blocks_of_turned_pages(rotate):
     assert all(left - 1 <= px <= right + 1 and top - 1 <= py <= bottom + 1 for px, py in line.polygon)
     assert line in page.lines and line.orientation == rotate
     assert Document.from_dict(turned.to_dict()).to_dict() == turned.to_dict()
+
+
+def test_headings_over_columns_and_short_columns():
+    """A heading shorter than the first column spans all where both begin anew below it; level prose is two columns."""
+    page = PdfPage().text(30, 40, "1 First", 14, "Bold").text(30, 120, "2 Second", 14, "Bold")
+    for x, side in ((30, "left"), (220, "right")):
+        for y, part in ((60, "one"), (140, "two")):
+            paragraph(page, x, y, f"The {side} column of part {part}", f"and more of the {side} words.")
+    found = READ(make_pdf(page))
+    assert [b.text.split(" column")[0] for b in found.pages[0].blocks] == [
+        "1 First", "The left", "The right", "2 Second", "The left", "The right"
+    ]  # fmt: skip
 
 
 def test_text_turned_at_the_margin_is_set_aside():
@@ -269,7 +281,11 @@ def test_a_page_without_text_is_read_by_ocr_and_a_blank_one_is_not():
 
 def test_errors():
     with pytest.raises(InputError, match="no such way to use a text layer"):
-        ocr.document(make_pdf(PdfPage()), text_layer="maybe")  # type: ignore[arg-type]
+        DocumentReader(no_ocr, text_layer="maybe")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="there is no such text_layer"):
+        ocr.document(make_pdf(PdfPage()), text_layer="maybe")
+    with pytest.raises(ConfigError, match="there is no such option"):
+        ocr.document(make_pdf(PdfPage()), tabels=False)
     with pytest.raises(InputError, match="an image has one page"):
         READ(np.zeros((9, 9, 3), np.uint8), pages="2")
     with pytest.raises(InputError, match="no PDF that can be read"):

@@ -143,7 +143,7 @@ def test_no_pages():
     pdf = PdfFile()
     tree = pdf.add("<< /Type /Pages /Kids [] /Count 0 >>")
     root = pdf.add(f"<< /Type /Catalog /Pages {tree} 0 R >>")
-    with pytest.raises(InputError, match="has no pages|no PDF that can be read"):
+    with pytest.raises(InputError, match=r"has no pages|no PDF that can be read"):
         READ(pdf.to_bytes(root, pdf.add("<< >>")))
 
 
@@ -174,8 +174,8 @@ def encrypted_pdf(password: bytes) -> bytes:
     objects = [
         b"<< /Length %d >>\nstream\n%s\nendstream" % (len(body), body),
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 300] /Contents 1 0 R /Resources << /Font << /F << /Type /Font "
-        b"/Subtype /Type1 /BaseFont /Helvetica >> >> >> >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 400 300] /Contents 1 0 R /Resources << /Font << /F << /Type /Font"
+        b" /Subtype /Type1 /BaseFont /Helvetica >> >> >> >>",
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Filter /Standard /V 1 /R 2 /P -4 /O <%s> /U <%s> >>"
         % (owner.hex().encode(), rc4(key, padding).hex().encode()),
