@@ -10,7 +10,7 @@ import pytest
 from framework.vision import image
 from framework.workflow import ImageItem, open_predictor
 
-LEAST = 60  # of 64
+LEAST = 62  # of 64; 64 when it was shipped
 
 
 @pytest.mark.slow
