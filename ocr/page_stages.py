@@ -26,7 +26,7 @@ class PageOrientationOptions:
         short_side: Pixels that the page's shorter side is scaled to.
         size_hw: Of what the network sees.
         patches: 0: the middle of the page is seen. Else at most so many parts of the page, those with the most edges,
-            whose probabilities are averaged: a page shrunk to 256 pixels has letters of one or two pixels.
+            whose probabilities are combined: a page shrunk to 256 pixels has letters of one or two pixels.
         thresh: The probability from which a page is turned.
         turn_all: Whether the program averages what it reads in all four directions; see PageOrientation.
     """
@@ -72,13 +72,22 @@ class PageOrientationClassifier:
         batch = np.zeros((max(1, options.patches), rows, columns, 3), np.uint8)
         for row, (top, left) in zip(batch, places):
             row[...] = scaled[top : top + rows, left : left + columns]
-        return self.engine({"image": batch})["probability"][: len(places)].mean(axis=0)
+        return _combine(self.engine({"image": batch})["probability"][: len(places)])
 
     def find_angle(self, image: np.ndarray) -> int:
         """By how many degrees the page is turned clockwise: 0, 90, 180 or 270; 0 where that is not clear."""
         probabilities = self(image)
         turns = int(probabilities.argmax())
         return int(PAGE_TURNS[turns]) if probabilities[turns] >= self.options.thresh else 0
+
+
+def _combine(probabilities: np.ndarray) -> np.ndarray:
+    """[N, 4] of N parts -> [4]: their geometric mean, made to sum to 1. A part that is sure counts for more than many
+    that are not, and a floor keeps a single one from deciding alone."""
+    if len(probabilities) == 1:
+        return probabilities[0]
+    mean = np.exp(np.log(probabilities + _FLOOR).mean(axis=0))
+    return mean / mean.sum()
 
 
 @dataclass(frozen=True)
@@ -106,4 +115,5 @@ class Unwarper:
         return GridWarp.from_unit_grid(grid, size_hw)
 
 
+_FLOOR = 1e-3
 _CORNERS = np.array([[[-1, -1], [1, -1]], [[-1, 1], [1, 1]]], np.float32)

@@ -43,6 +43,9 @@ class UVDocConfig:
     deploy: bool = False
 
 
+SMALL = UVDocConfig(size_hw=(64, 64), width=4)  # what is compiled in tests
+
+
 class NormedConvs(FoldableLayer):
     """Convolutions with a normalisation each, as sublayers of one layer under upstream's names."""
 

@@ -255,6 +255,12 @@ _READERS: dict[str, dict[str, Any]] = {
         "symbolic": ("n", 48, "w", 3),
         "config": {"num_classes": None},
     },
+    "UVDoc": {
+        "shapes": lambda layer, n, h, w: [(n, 4, 4, 2)],
+        "image": (2, 64, 64, 3),
+        "other": (1, 80, 64, 3),  # is resized
+        "symbolic": ("n", 64, 64, 3),
+    },
     "TextRecognizer": {
         "shapes": _line_logits,
         "compiled": ("PP-OCRv6_tiny_rec", "PP-OCRv3_mobile_rec", "PP-OCRv6_small_rec"),

@@ -23,7 +23,8 @@ from framework.core.errors import OarError
 from framework.io.dataset import Dataset
 from framework.vision import image
 from framework.vision.sample import Sample
-from ocr.data.lines import LinesOfPages, MixedTextLines, TextLineDirections, TextLineImages, TextLineLMDB
+from ocr.data.directions import PageDirections, PageFolder, TextLineDirections
+from ocr.data.lines import LinesOfPages, MixedTextLines, TextLineImages, TextLineLMDB
 from ocr.data.pages import TextPageFiles, TextPages
 from ocr.data.synthetic.lines import SyntheticTextLines
 from ocr.data.synthetic.pages import SyntheticPages
@@ -228,6 +229,18 @@ def text_line_directions(folder: Path) -> Dataset:
     return TextLineDirections(folder, (Path("a.txt"),))
 
 
+def page_directions(folder: Path) -> Dataset:
+    _write_lines(folder)
+    lines = "".join(f"{number}.png\t{90 * (number % 4)}\n" for number in range(6))
+    (folder / "a.txt").write_text(lines, encoding="utf-8")
+    return PageDirections(folder, (Path("a.txt"),))
+
+
+def page_folder(folder: Path) -> Dataset:
+    _write_lines(folder)
+    return PageFolder(folder)
+
+
 def text_pages(folder: Path) -> Dataset:
     lines = []
     for number in range(6):
@@ -281,6 +294,8 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "MaskFolder": mask_folder,
     "MaskListFile": mask_list_file,
     "Mnist": mnist,
+    "PageDirections": page_directions,
+    "PageFolder": page_folder,
     "PascalVOC": pascal_voc,
     "TextLineDirections": text_line_directions,
     "TextLineImages": text_lines,
@@ -293,6 +308,8 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "SyntheticTextLines": synthetic_lines,
     "VocDetection": voc_detection,
 }
+# Has four samples for each of another data set: tests/unit/ocr/data/test_directions.py.
+OF_OTHERS = ("TurnedPages",)
 COUNT = 6
 every = pytest.mark.parametrize("name", FIXTURES)
 
@@ -311,7 +328,8 @@ def contents(sample: Sample) -> tuple[Any, ...]:
 
 def test_every_registered_dataset_has_a_fixture() -> None:
     known = available("dataset", PACKAGES)
-    assert set(FIXTURES) == {name for name, module in known.items() if not module.startswith("nlp.")}
+    images = {name for name, module in known.items() if not module.startswith("nlp.")}
+    assert set(FIXTURES) | set(OF_OTHERS) == images
 
 
 @every
@@ -337,6 +355,8 @@ def test_samples(dataset: Any, name: str) -> None:
             assert all(
                 polygon.dtype == np.float32 and polygon.shape == (4, 2) for polygon in sample.polygons or ()
             )
+        elif isinstance(dataset, PageFolder):  # upright pages, which nobody labelled
+            assert not names and sample.labels is None
         elif sample.keypoints is not None:  # the classes are the keypoints
             assert sample.keypoints.shape[1:] == (len(names), 3)
         else:

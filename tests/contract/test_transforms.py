@@ -14,6 +14,7 @@ from framework.vision.sample import Sample
 from framework.vision.warp import Warp
 from ocr.data.transforms.lines import ConcatenateLines, RandomLineDistortion, RandomTurn180
 from ocr.data.transforms.pages import CopyPasteText, RandomTextCrop
+from ocr.data.transforms.patches import PagePatch, RandomPagePatch
 from ocr.data.transforms.resize import ResizeLine
 from tests.contract.cases import PACKAGES
 
@@ -68,6 +69,8 @@ OF_ONE: dict[str, list[Any]] = {
         T.RandomCropToObject((32, 24), keypoint_flip_pairs=((0, 1),), p_half_body=1.0, upper_body=(0,)),
     ],
 }
+# Probabilities and ranges of RandomPagePatch with which everything happens.
+_ALWAYS = (1.0, (0.5, 0.9), 1.0, (0.3, 1.1), 1.0, (1.0, 14.0), 1.0, (30, 90), 1.0, 1.0)
 # Of lines of text, or of pages that have polygons and texts alone.
 OF_TEXT: dict[str, list[Any]] = {
     "ConcatenateLines": [ConcatenateLines(p=1), ConcatenateLines(p=1, right_to_left=True)],
@@ -76,6 +79,8 @@ OF_TEXT: dict[str, list[Any]] = {
         RandomLineDistortion(),
         RandomLineDistortion(*(1.0,) * 6),
     ],
+    "PagePatch": [PagePatch((24, 20), 32)],
+    "RandomPagePatch": [RandomPagePatch((24, 20)), RandomPagePatch((16, 16), (2.0, 3.0), 1, *_ALWAYS)],
     "RandomTurn180": [RandomTurn180()],
 }
 # Not random, or random only in whether they do anything.
@@ -366,7 +371,7 @@ def test_texts_stay_with_their_images(transform: Any) -> None:
             assert len(out.text) == len(out.polygons) == len(out.boxes) == len(out.valid) == len(out.labels)
             assert all(polygon.dtype == np.float32 for polygon in out.polygons)
         images.add(out.image.tobytes())
-    assert len(images) > 1 or isinstance(transform, ConcatenateLines)
+    assert len(images) > 1 or isinstance(transform, ConcatenateLines | PagePatch)
 
 
 @of_text
