@@ -65,6 +65,7 @@ class ArtifactSettings:
     Attributes:
         bf16_verified: The score in bfloat16 was measured and holds.
         engines: For a kind of device ("cpu", "gpu") the engines that were measured with the score held, fastest first.
+        bf16_engines: Engines of ONNX files whose score in bfloat16 was measured and holds, whatever that of XLA does.
     """
 
     format: int
@@ -81,6 +82,7 @@ class ArtifactSettings:
     buckets: tuple[int, ...] | None = None
     bf16_verified: bool = False
     engines: dict[str, tuple[Literal["xla", "onnxruntime", "openvino"], ...]] = field(default_factory=dict)
+    bf16_engines: tuple[Literal["onnxruntime", "openvino"], ...] = ()
 
     def __post_init__(self) -> None:
         for name in (*self.stages, *self.sha256):
