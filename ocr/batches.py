@@ -6,9 +6,12 @@ lines that go with a wider batch cost columns on every page instead.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+# Columns of a recogniser's input for one of its output; exact widths are multiples of it, from LEAST times on.
+STEP, LEAST = 8, 6
 SIZE_COST = 384
 """Columns that a page may cost more if it then needs one size less. Over the 25 receipts of SROIE's test part, against
 batches that are each as wide as their widest line: 5.4 sizes a page instead of 7.0, and as many columns."""
@@ -71,3 +74,20 @@ def plan_batches(wanted: Sequence[float], widths: Sequence[int], columns: int, m
         batches.append(Batch(width, step.rows, tuple(order[start:done])))
         done, width = start, last
     return batches[::-1]
+
+
+def fit_batches(wanted: Sequence[float], widest: int, columns: int, most: int) -> list[Batch]:
+    """Batches for engines that take any shape: as wide as their widest line, without empty rows, the widest first.
+
+    Args:
+        wanted, columns, most: See `plan_batches`, whose buckets make 18 % more columns of a receipt's lines.
+        widest: Lines that are wider are squeezed into so many columns.
+    """
+    order = sorted(range(len(wanted)), key=lambda line: -wanted[line])
+    batches: list[Batch] = []
+    while order:
+        width = min(max(math.ceil(wanted[order[0]] / STEP), LEAST) * STEP, widest)
+        rows = min(max(1, min(most, columns // width)), len(order))
+        batches.append(Batch(width, rows, tuple(order[:rows])))
+        order = order[rows:]
+    return batches

@@ -1,7 +1,8 @@
 """The three models of text detection and recognition at run time: where is text, which way up, what does it say.
 
 A stage is an engine (program, weights, device) and a frozen dataclass of options. Images go in as uint8 RGB and are
-padded to one of the declared sizes, so the number of compilations is bounded; normalisation is part of the program.
+padded to one of the declared sizes, so the number of compilations is bounded, or, by engines that compile nothing, to
+the least size that the network takes; normalisation is part of the program.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from framework.core.errors import ConfigError
 from framework.inference import Engine
 from framework.vision.image import resize
 from framework.vision.normalize import Normalize
-from ocr.batches import Batch, plan_batches
+from ocr.batches import Batch, fit_batches, plan_batches
 from ocr.characters import CharacterSet
 from ocr.postprocess import DBPostprocess, Text, ctc_decode
 from ocr.preprocess import DetSize, pack_lines
@@ -99,7 +100,10 @@ class Detector:
     def __call__(self, image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """image [H, W, 3] uint8 RGB -> quads [N, 4, 2] float32 in its pixels, clockwise, and scores [N]."""
         size_hw = image.shape[:2]
-        resized_hw, padded_hw = self.fit(size_hw)
+        if self.engine.takes_any_shape:
+            resized_hw = padded_hw = self.options.size(size_hw)
+        else:
+            resized_hw, padded_hw = self.fit(size_hw)
         batch = np.zeros((1, *padded_hw, 3), np.uint8)
         batch[0, : resized_hw[0], : resized_hw[1]] = resize(image, resized_hw)
         size = np.asarray([resized_hw], np.int32)
@@ -203,10 +207,12 @@ class Recognizer:
         """The batches, those of the widest lines first; by upstream's rule of the narrowest."""
         options = self.options
         if options.widths:
-            batches = plan_batches(wanted, options.widths, options.columns, options.batch)
-            if self.engine.takes_any_shape:
+            if not self.engine.takes_any_shape:
+                return plan_batches(wanted, options.widths, options.columns, options.batch)
+            if options.stretch:
+                batches = plan_batches(wanted, options.widths, options.columns, options.batch)
                 return [replace(batch, rows=len(batch.lines)) for batch in batches]
-            return batches
+            return fit_batches(wanted, options.widths[-1], options.columns, options.batch)
         order = sorted(range(len(wanted)), key=lambda line: wanted[line])
         batches, least = [], options.height * 320 // 48
         for start in range(0, len(order), options.batch):

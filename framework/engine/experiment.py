@@ -171,6 +171,8 @@ class ExportOptions:
         bf16_verified: The score in bfloat16 was measured and holds.
         engines: For a kind of device ("cpu", "gpu") the engines that were measured with the score held, fastest first:
             `engine: auto` takes the first that is installed. Of a pipeline, for all its stages.
+        bf16_engines: Engines of ONNX files whose score in bfloat16 was measured and holds, whatever that of XLA does.
+            Of a pipeline, for all its stages.
     """
 
     inputs: dict[str, Input] = field(default_factory=dict)
@@ -178,6 +180,7 @@ class ExportOptions:
     precisions: tuple[Literal["float32", "bfloat16"], ...] = ("float32", "bfloat16")
     bf16_verified: bool = False
     engines: dict[str, tuple[Literal["xla", "onnxruntime", "openvino"], ...]] = field(default_factory=dict)
+    bf16_engines: tuple[Literal["onnxruntime", "openvino"], ...] = ()
 
 
 @dataclass(frozen=True)

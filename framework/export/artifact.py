@@ -68,6 +68,7 @@ class ArtifactSettings:
         bf16_verified: The score in bfloat16 was measured and holds.
         engines: For a kind of device ("cpu", "gpu") the engines that were measured with the score held, fastest first.
         lists: Keys whose value is a list of texts in a file of its own, <key>.txt.
+        bf16_engines: Engines of ONNX files whose score in bfloat16 was measured and holds, whatever that of XLA does.
     """
 
     format: int
@@ -85,6 +86,7 @@ class ArtifactSettings:
     bf16_verified: bool = False
     engines: dict[str, tuple[Literal["xla", "onnxruntime", "openvino"], ...]] = field(default_factory=dict)
     lists: tuple[str, ...] = ()
+    bf16_engines: tuple[Literal["onnxruntime", "openvino"], ...] = ()
 
     def __post_init__(self) -> None:
         for name in (*self.stages, *self.sha256):

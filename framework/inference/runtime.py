@@ -103,7 +103,8 @@ class Runtime:
         # One file serves both precisions, which are the engine's. ONNX Runtime has no bfloat16 on a CPU.
         if device == "cpu":
             can = ("float32",) if engine == "onnxruntime" else ("float32", "bfloat16")
-            precision = choose_precision(self.precision, find_device("cpu"), can, _verified(artifact))
+            verified = _verified(artifact) or engine in artifact.setting("bf16_engines", default=())
+            precision = choose_precision(self.precision, find_device("cpu"), can, verified)
         else:
             precision = "bfloat16" if self.precision == "bfloat16" else "float32"
         kind = OpenVINOEngine if engine == "openvino" else ONNXRuntimeEngine

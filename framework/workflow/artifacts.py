@@ -5,6 +5,7 @@ An artifact that was made before starts from OAR_HOME: no model code is imported
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,7 +138,12 @@ def _from_config(
     exported now and kept there."""
     plain, text = tree.plain(), resolved(tree)
     table = (plain.get("export") or {}).get("engines") or {}
-    needs_onnx = runtime is not None and runtime.choose_engine(table) != "xla"
+    needs_onnx = (
+        runtime is not None
+        and runtime.choose_engine(table) != "xla"
+        # An engine that is asked for by name says what is missing; "auto" does without.
+        and (runtime.engine != "auto" or all(map(importlib.util.find_spec, ("onnx", "onnxruntime"))))
+    )
 
     def make() -> Artifact:
         from framework.workflow.export import export_config

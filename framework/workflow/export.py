@@ -202,8 +202,12 @@ def export_config(
 
 
 def _engine_table(experiment: Experiment) -> dict[str, Any]:
-    table = experiment.export.engines
-    return {"engines": {kind: list(engines) for kind, engines in table.items()}} if table else {}
+    """What was measured of engines, for the config of an artifact; nothing where nothing was."""
+    table, low = experiment.export.engines, experiment.export.bf16_engines
+    return {
+        **({"engines": {kind: list(engines) for kind, engines in table.items()}} if table else {}),
+        **({"bf16_engines": list(low)} if low else {}),
+    }
 
 
 def _needed_imports(experiment: Experiment) -> dict[str, list[str]]:

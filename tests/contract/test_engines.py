@@ -242,6 +242,23 @@ def test_openvino_in_bfloat16_is_near(artifact: Artifact, opened: Callable[[str]
     np.testing.assert_allclose(found["probability"], opened("xla")(inputs(2, 8, 8))["probability"], atol=0.05)
 
 
+@pytest.mark.parametrize(
+    ("engines", "fast", "expected"), [(["openvino"], True, 0), ([], True, 1), (["openvino"], False, 1)]
+)
+def test_precision_auto_takes_bfloat16_where_the_engine_was_measured_with_it(
+    engines: list[str], fast: bool, expected: int, artifact: Artifact, monkeypatch: pytest.MonkeyPatch
+):
+    from framework.inference.engines import openvino
+
+    chosen: list[str] = []
+    monkeypatch.setattr(openvino, "OpenVINOEngine", lambda *given: chosen.append(given[2]))
+    monkeypatch.setattr(runtime_module, "bfloat16_is_fast", lambda device: fast)
+    monkeypatch.setitem(artifact.config, "bf16_engines", engines)
+    Runtime("cpu", engine="openvino").open(artifact)
+    assert chosen == [("bfloat16", "float32")[expected]]
+    assert Runtime("cpu", engine="onnxruntime").open(artifact) is not None  # which has no bfloat16 here
+
+
 def test_auto_takes_the_first_engine_of_the_table_that_is_here(
     artifact: Artifact, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):

@@ -90,6 +90,14 @@ def test_a_detector_without_sides_sees_every_size():
     assert quads.shape == (0, 4, 2) and scores.shape == (0,)
 
 
+def test_an_engine_of_any_shape_gets_no_larger_image_than_wanted():
+    engine = FakeEngine(box_map, takes_any_shape=True)
+    detector = Detector(engine, DetectOptions(HALF, sides=(320, 640)))  # type: ignore[arg-type]
+    quads, _ = detector(np.full((290, 330, 3), 77, np.uint8))
+    assert engine.asked[0]["image"].shape == (1, 288, 320, 3) and (engine.asked[0]["image"] == 77).all()
+    assert engine.asked[0]["size"].tolist() == [[288, 320]] and len(quads) == 2
+
+
 def test_the_pipeline_takes_quads_alone():
     with pytest.raises(ConfigError, match=r"box_type: .* along quads\n  received: poly\n  allowed: quad\n"):
         Detector(None, DetectOptions(HALF, postprocess=DBPostprocess(box_type="poly")))  # type: ignore[arg-type]
@@ -157,10 +165,11 @@ def test_plan():
 def test_an_engine_of_any_shape_gets_no_empty_lines():
     read = recognizer()
     read.engine = FakeEngine(spell, takes_any_shape=True)  # type: ignore[assignment]
-    assert plan(read, *[10] * 4) == [(160, 3, [0, 1, 2]), (160, 1, [3])]
+    assert plan(read, 100, 300, 150, 700, 90) == [(640, 1, [3]), (304, 2, [1, 2]), (104, 2, [0, 4])]
+    assert plan(read, *[10] * 4) == [(48, 3, [0, 1, 2]), (48, 1, [3])]
     crops = [np.full((48, 80, 3), number, np.uint8) for number in (1, 2)]
     assert [text.text for text, _, _ in read(crops)] == ["a", "b"]
-    assert [asked["image"].shape for asked in read.engine.asked] == [(2, 48, 160, 3)]  # type: ignore[attr-defined]
+    assert [asked["image"].shape for asked in read.engine.asked] == [(2, 48, 80, 3)]  # type: ignore[attr-defined]
     engine = FakeEngine(brightness, takes_any_shape=True)
     classify = OrientationClassifier(engine, OrientationOptions(HALF, size_hw=(8, 16), batch=2))  # type: ignore[arg-type]
     np.testing.assert_allclose(

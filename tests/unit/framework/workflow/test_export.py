@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -118,3 +119,9 @@ def test_an_engine_of_onnx_files_needs_no_export_before(
     assert predictor(by_table, device="cpu")(image).classes[0].label == wanted.classes[0].label
     kept = sorted(path.name.rpartition("-")[0] for path in (tmp_path / "home" / "artifacts").iterdir())
     assert kept == ["digits", "digits-onnx", "table-onnx"]
+    monkeypatch.setenv("OAR_HOME", str(tmp_path / "bare"))
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "onnx" else real(name))
+    assert predictor(by_table, device="cpu")(image).classes[0].label == wanted.classes[0].label
+    kept = [path.name.rpartition("-")[0] for path in (tmp_path / "bare" / "artifacts").iterdir()]
+    assert kept == ["table"]  # by XLA: nothing here writes the ONNX file
