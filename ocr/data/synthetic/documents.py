@@ -19,32 +19,9 @@ from ocr.results import Page
 
 ClassScheme = Literal["publaynet", "cdla", "doclayout"]
 
-_DOCLAYOUT = tuple(
-    [
-        "paragraph_title",
-        "image",
-        "text",
-        "number",
-        "abstract",
-        "content",
-        "figure_title",
-        "formula",
-        "table",
-        "table_title",
-        "reference",
-        "doc_title",
-        "footnote",
-        "header",
-        "algorithm",
-        "footer",
-        "seal",
-        "chart_title",
-        "chart",
-        "formula_number",
-        "header_image",
-        "footer_image",
-        "aside_text",
-    ]
+_DOCLAYOUT = (
+    "paragraph_title image text number abstract content figure_title formula table table_title reference doc_title "
+    "footnote header algorithm footer seal chart_title chart formula_number header_image footer_image aside_text"
 )
 # What a kind of block is called in each scheme of classes; what is not named there has no box
 SCHEMES: dict[ClassScheme, dict[str, str]] = {
@@ -80,7 +57,7 @@ SCHEMES: dict[ClassScheme, dict[str, str]] = {
         "reference": "reference",
         "formula": "equation",
     },
-    "doclayout": {**{name: name for name in _DOCLAYOUT}, "list_item": "text"},
+    "doclayout": {**{name: name for name in _DOCLAYOUT.split()}, "list_item": "text"},
 }
 CLASS_NAMES: dict[ClassScheme, tuple[str, ...]] = {
     "publaynet": ("text", "title", "list", "table", "figure"),
@@ -96,7 +73,7 @@ CLASS_NAMES: dict[ClassScheme, tuple[str, ...]] = {
         "reference",
         "equation",
     ),
-    "doclayout": _DOCLAYOUT,
+    "doclayout": tuple(_DOCLAYOUT.split()),
 }
 
 
@@ -198,5 +175,6 @@ class SyntheticDocuments(SyntheticText):
             page.image,
             boxes=boxes,
             labels=np.array([names.index(scheme[block.label]) for block in kept], np.int32),
+            valid=np.ones(len(kept), bool),
             text=tuple(block.text for block in kept),
         )
