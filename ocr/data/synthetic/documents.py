@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -15,7 +15,7 @@ from ocr.data.synthetic.base import Material, SyntheticText
 from ocr.data.synthetic.document_pages import PageDrawing, group_lists
 from ocr.data.synthetic.document_type import Typeface, Words, group_typefaces
 from ocr.data.synthetic.style import TextStyle, degrade_image
-from ocr.results import Page
+from ocr.results import Document, Page
 
 ClassScheme = Literal["publaynet", "cdla", "doclayout"]
 
@@ -146,6 +146,13 @@ class SyntheticDocuments(SyntheticText):
 
         self._draw(index, keep)
         return found[0]
+
+    def document(self, first: int, count: int) -> Document:
+        """Pages `first` to `first + count - 1` as one document; its `to_searchable_pdf` gives a PDF of scans with the
+        true text behind them.
+        """
+        pages = [replace(self.page(first + number), page=number + 1) for number in range(count)]
+        return Document(tuple(pages))
 
     def _draw_page(self, material: Material, rng: np.random.Generator) -> Page:
         def make_words(rng: np.random.Generator) -> Words:
