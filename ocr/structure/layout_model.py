@@ -24,6 +24,8 @@ from ocr.structure.layout_regions import (
     with_labels,
 )
 
+DOMAIN = "detection"  # that trains layout models; it is found by its name, as a user's domain is
+
 
 class LayoutDetector:
     """The regions of pages. Safe to call from several threads; made by `open_layout`."""
@@ -54,10 +56,10 @@ def open_layout(
 
     Raises:
         InputError: no such model. HubError: its weights are neither here nor reachable.
-        FormatError: it does not detect objects, or none of its classes is a block of a page.
+        FormatError: it is of another domain, or none of its classes is a block of a page.
     """
     runtime = runtime or Runtime()
-    found = find_artifact(model, overrides, None, runtime)
+    found = find_artifact(model, overrides, DOMAIN, runtime)
     names = found.artifact.setting("labels", tuple[str, ...], ())
     if not any(BLOCK_OF_CLASS.get(name) for name in names):
         raise FormatError(

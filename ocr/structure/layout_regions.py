@@ -174,7 +174,7 @@ def with_labels(
     """A detector's boxes [K, 4] as regions; classes that mean no block of a page are left out."""
     regions = []
     for box, score, number in zip(boxes.tolist(), scores.tolist(), classes.tolist(), strict=True):
-        label = BLOCK_OF_CLASS.get(names[number]) if number < len(names) else None
+        label = BLOCK_OF_CLASS.get(names[int(number)]) if number < len(names) else None
         if label is not None:
             regions.append(Region(label, tuple(box), float(score)))
     return regions

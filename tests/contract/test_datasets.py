@@ -26,6 +26,7 @@ from framework.vision.sample import Sample
 from ocr.data.directions import PageDirections, PageFolder, TextLineDirections
 from ocr.data.lines import LinesOfPages, MixedTextLines, TextLineImages, TextLineLMDB
 from ocr.data.pages import TextPageFiles, TextPages
+from ocr.data.synthetic.documents import SyntheticDocuments
 from ocr.data.synthetic.lines import SyntheticTextLines
 from ocr.data.synthetic.pages import SyntheticPages
 from segmentation.data.ade20k import ADE20K
@@ -198,6 +199,10 @@ def synthetic_pages(folder: Path) -> Dataset:
     return SyntheticPages(**text_material(folder), height=(60, 90), width=(80, 120))
 
 
+def synthetic_documents(folder: Path) -> Dataset:
+    return SyntheticDocuments(**text_material(folder), dpi=(36.0, 40.0))
+
+
 # Each makes a dataset of six samples, its files in the folder. Those of texts are in test_texts.py.
 def _write_lines(folder: Path) -> None:
     for number in range(6):
@@ -305,6 +310,7 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "TextPageFiles": text_page_files,
     "TextPages": text_pages,
     "SyntheticPages": synthetic_pages,
+    "SyntheticDocuments": synthetic_documents,
     "SyntheticTextLines": synthetic_lines,
     "VocDetection": voc_detection,
 }
@@ -347,7 +353,7 @@ def test_samples(dataset: Any, name: str) -> None:
             assert sample.mask.shape == sample.size_hw and sample.mask.dtype == np.uint8
             assert set(np.unique(sample.mask)) <= {*range(len(names)), dataset.ignore_index}
             assert len(dataset.palette) == len(names)
-        elif sample.text is not None:  # a line, or polygons with a text each
+        elif sample.text is not None and sample.boxes is None:  # a line, or polygons with a text each
             assert not names and sample.labels is None
             texts = sample.text if isinstance(sample.text, tuple) else (sample.text,)
             assert all(text and text == text.strip() for text in texts)
@@ -363,6 +369,7 @@ def test_samples(dataset: Any, name: str) -> None:
             assert isinstance(sample.labels, np.ndarray) and sample.labels.dtype.kind == "i"
             assert ((sample.labels >= 0) & (sample.labels < len(names))).all()
         if sample.boxes is not None:
+            assert sample.text is None or len(sample.text) == len(sample.boxes)
             assert sample.boxes.dtype == np.float32 and (sample.boxes[:, 2:] > sample.boxes[:, :2]).all()
             assert sample.valid is not None and sample.valid.dtype == bool
     assert len({sample.image.tobytes() for sample in samples}) == COUNT

@@ -15,7 +15,7 @@ from ocr.data.synthetic.document_type import (
     ASCENT,
     DESCENT,
     Row,
-    Setting,
+    TextSetting,
     Typeface,
     Words,
     around,
@@ -75,12 +75,12 @@ class PageDrawing:
         size = rng.uniform(8.0, 11.5 if self.columns < 3 else 9.5) * unit
         ink = (0, 0, 0) if rng.random() < 0.8 else (35, 31, 32)
         align = "justified" if rng.random() < 0.75 else "left"
-        self.body = Setting(self.face.regular, size, rng.uniform(1.12, 1.5), align, ink)
+        self.body = TextSetting(self.face.regular, size, rng.uniform(1.12, 1.5), align, ink)
         colours = ((0, 0, 0), (0, 0, 0), (0, 60, 120), (150, 20, 30), (60, 60, 60))
-        self.head = Setting(
+        self.head = TextSetting(
             self.head_face.bold, size * rng.uniform(1.0, 1.35), 1.2, "left", colours[int(rng.integers(5))]
         )
-        self.small = Setting(
+        self.small = TextSetting(
             self.face.regular, size * rng.uniform(0.75, 0.95), rng.uniform(1.1, 1.3), "left", ink
         )
         self.gap = size * rng.uniform(0.2, 0.8) if rng.random() < 0.7 else 0.0
@@ -138,7 +138,7 @@ class PageDrawing:
         return block
 
     def _set(
-        self, label: str, words: list[str], column: _Column, how: Setting, **more: object
+        self, label: str, words: list[str], column: _Column, how: TextSetting, **more: object
     ) -> Block | None:
         """Text at the column's next place, where it fits as a whole."""
         rows = break_lines(words, how.font, how.size, column.width, justify=how.align == "justified")
@@ -314,7 +314,7 @@ class PageDrawing:
         return []
 
     def _draw_item(
-        self, mark: str, words: list[str], column: _Column, inset: float, how: Setting, label: str
+        self, mark: str, words: list[str], column: _Column, inset: float, how: TextSetting, label: str
     ) -> None:
         rows = break_lines(words, how.font, how.size, column.width - inset, justify=how.align == "justified")
         if rows_height(len(rows), how) > column.room:
@@ -415,7 +415,7 @@ class PageDrawing:
 
     # ---- figures and tables
 
-    def _caption(self, kind: str, number: int, width: float) -> tuple[list[Row], Setting]:
+    def _caption(self, kind: str, number: int, width: float) -> tuple[list[Row], TextSetting]:
         rng = self.rng
         size = self.small.size
         centred = rng.random() < 0.3

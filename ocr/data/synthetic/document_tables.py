@@ -10,7 +10,7 @@ from framework.vision.canvas import Canvas
 from ocr.blocks import Block, Box, Cell, Table
 from ocr.data.synthetic.document_type import (
     Row,
-    Setting,
+    TextSetting,
     Typeface,
     Words,
     break_lines,
@@ -113,10 +113,10 @@ class TablePlan:
                 wants[content.column] = max(wants[content.column], min(natural, 0.4 * self.width))
         return np.concatenate([[0.0], np.cumsum(wants / wants.sum() * self.width)])
 
-    def _how(self, content: Content) -> Setting:
+    def _how(self, content: Content) -> TextSetting:
         font = self.face.bold if content.header and self._bold_head else self.face.regular
         align = "centre" if content.colspan > 1 else self._aligns[content.column]
-        return Setting(font, self.size, 1.15, align)  # type: ignore[arg-type]
+        return TextSetting(font, self.size, 1.15, align)  # type: ignore[arg-type]
 
     def _inner(self, content: Content) -> tuple[float, float]:
         left, right = self._edges[content.column], self._edges[content.column + content.colspan]

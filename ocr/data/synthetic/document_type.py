@@ -21,94 +21,11 @@ from ocr.lines import Line
 
 Align = Literal["left", "justified", "centre", "right"]
 ASCENT, DESCENT = 0.74, 0.22  # of the size: what a line's box holds above and below its baseline
-_SYLLABLES = tuple(
-    [
-        "a",
-        "an",
-        "ar",
-        "be",
-        "ca",
-        "ce",
-        "co",
-        "de",
-        "di",
-        "do",
-        "e",
-        "en",
-        "er",
-        "es",
-        "fa",
-        "fi",
-        "for",
-        "ge",
-        "gra",
-        "i",
-        "in",
-        "ing",
-        "is",
-        "la",
-        "le",
-        "li",
-        "lo",
-        "ly",
-        "ma",
-        "me",
-        "mi",
-        "mo",
-        "na",
-        "ne",
-        "ni",
-        "no",
-        "o",
-        "on",
-        "or",
-        "pa",
-        "per",
-        "po",
-        "pre",
-        "pro",
-        "ra",
-        "re",
-        "ri",
-        "ro",
-        "sa",
-        "se",
-        "si",
-        "so",
-        "sta",
-        "ta",
-        "te",
-        "ter",
-        "ti",
-        "tion",
-        "to",
-        "tra",
-        "u",
-        "un",
-        "va",
-        "ve",
-        "vi",
-    ]
+_SYLLABLES = (
+    "a an ar be ca ce co de di do e en er es fa fi for ge gra i in ing is la le li lo ly ma me mi mo na ne ni no o on "
+    "or pa per po pre pro ra re ri ro sa se si so sta ta te ter ti tion to tra u un va ve vi"
 )
-_SHORT = (
-    "the",
-    "of",
-    "and",
-    "in",
-    "to",
-    "a",
-    "was",
-    "for",
-    "with",
-    "is",
-    "by",
-    "that",
-    "were",
-    "as",
-    "at",
-    "on",
-    "from",
-)
+_SHORT = "the of and in to a was for with is by that were as at on from"
 
 
 class Typeface(NamedTuple):
@@ -164,11 +81,12 @@ class Words:
                 found += split_words(self._texts.draw(self._rng))
             return found[:count]
         rng, words, left = self._rng, [], 0
+        syllables, short = _SYLLABLES.split(), _SHORT.split()
         for number in range(count):
-            word = _SHORT[int(rng.integers(len(_SHORT)))]
+            word = short[int(rng.integers(len(short)))]
             if rng.random() > 0.32:
-                parts = rng.integers(0, len(_SYLLABLES), int(rng.integers(2, 5))).tolist()
-                word = "".join(_SYLLABLES[part] for part in parts)
+                parts = rng.integers(0, len(syllables), int(rng.integers(2, 5))).tolist()
+                word = "".join(syllables[part] for part in parts)
             elif rng.random() < 0.08:
                 word = f"{rng.uniform(0, 100):.{int(rng.integers(0, 3))}f}"
             if left == 0:
@@ -251,7 +169,7 @@ def break_lines(
 
 
 @dataclass(frozen=True)
-class Setting:
+class TextSetting:
     """How a piece of text is set. `leading` is the distance of baselines as a multiple of the size, in pixels."""
 
     font: str
@@ -267,7 +185,7 @@ class Setting:
 
 
 def set_rows(
-    canvas: Canvas, rows: Sequence[Row], x: float, y: float, width: float, how: Setting
+    canvas: Canvas, rows: Sequence[Row], x: float, y: float, width: float, how: TextSetting
 ) -> tuple[Line, ...]:
     """Draws rows below `y`, the upper edge of the first, within `width`; returns them as lines."""
     lines = []
@@ -289,7 +207,7 @@ def set_rows(
     return tuple(lines)
 
 
-def rows_height(count: int, how: Setting) -> float:
+def rows_height(count: int, how: TextSetting) -> float:
     """Of `count` rows, in pixels."""
     return max(0, count - 1) * how.step + (ASCENT + DESCENT) * how.size if count else 0.0
 

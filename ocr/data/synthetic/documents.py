@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -15,36 +15,13 @@ from ocr.data.synthetic.base import Material, SyntheticText
 from ocr.data.synthetic.document_pages import PageDrawing, group_lists
 from ocr.data.synthetic.document_type import Typeface, Words, group_typefaces
 from ocr.data.synthetic.style import TextStyle, degrade_image
-from ocr.results import Page
+from ocr.results import Document, Page
 
 ClassScheme = Literal["publaynet", "cdla", "doclayout"]
 
-_DOCLAYOUT = tuple(
-    [
-        "paragraph_title",
-        "image",
-        "text",
-        "number",
-        "abstract",
-        "content",
-        "figure_title",
-        "formula",
-        "table",
-        "table_title",
-        "reference",
-        "doc_title",
-        "footnote",
-        "header",
-        "algorithm",
-        "footer",
-        "seal",
-        "chart_title",
-        "chart",
-        "formula_number",
-        "header_image",
-        "footer_image",
-        "aside_text",
-    ]
+_DOCLAYOUT = (
+    "paragraph_title image text number abstract content figure_title formula table table_title reference doc_title "
+    "footnote header algorithm footer seal chart_title chart formula_number header_image footer_image aside_text"
 )
 # What a kind of block is called in each scheme of classes; what is not named there has no box
 SCHEMES: dict[ClassScheme, dict[str, str]] = {
@@ -80,7 +57,7 @@ SCHEMES: dict[ClassScheme, dict[str, str]] = {
         "reference": "reference",
         "formula": "equation",
     },
-    "doclayout": {**{name: name for name in _DOCLAYOUT}, "list_item": "text"},
+    "doclayout": {**{name: name for name in _DOCLAYOUT.split()}, "list_item": "text"},
 }
 CLASS_NAMES: dict[ClassScheme, tuple[str, ...]] = {
     "publaynet": ("text", "title", "list", "table", "figure"),
@@ -96,7 +73,7 @@ CLASS_NAMES: dict[ClassScheme, tuple[str, ...]] = {
         "reference",
         "equation",
     ),
-    "doclayout": _DOCLAYOUT,
+    "doclayout": tuple(_DOCLAYOUT.split()),
 }
 
 
@@ -170,6 +147,13 @@ class SyntheticDocuments(SyntheticText):
         self._draw(index, keep)
         return found[0]
 
+    def document(self, first: int, count: int) -> Document:
+        """Pages `first` to `first + count - 1` as one document; its `to_searchable_pdf` gives a PDF of scans with the
+        true text behind them.
+        """
+        pages = [replace(self.page(first + number), page=number + 1) for number in range(count)]
+        return Document(tuple(pages))
+
     def _draw_page(self, material: Material, rng: np.random.Generator) -> Page:
         def make_words(rng: np.random.Generator) -> Words:
             return Words(material.texts, bool(self.corpus), rng)
@@ -198,5 +182,6 @@ class SyntheticDocuments(SyntheticText):
             page.image,
             boxes=boxes,
             labels=np.array([names.index(scheme[block.label]) for block in kept], np.int32),
+            valid=np.ones(len(kept), bool),
             text=tuple(block.text for block in kept),
         )

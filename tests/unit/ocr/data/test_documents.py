@@ -10,12 +10,14 @@ import pytest
 
 from framework.commands.main import main
 from framework.core.errors import ConfigError, FormatError
+from framework.vision.pdf import PdfReader
 from framework.workflow.synthesize import collect_coco, synthesize
 from ocr.blocks import Table
 from ocr.data.synthetic.documents import CLASS_NAMES, SCHEMES, SyntheticDocuments
 from ocr.results import Page
 from ocr.structure.assemble import arrange
 from ocr.structure.order import order_boxes
+from ocr.structure.text_layer import read_text_layer
 
 
 def test_samples_follow_the_page_and_the_seed() -> None:
@@ -88,6 +90,18 @@ def test_the_command_writes_cocos_format(tmp_path: Path, capsys: pytest.CaptureF
     report = synthesize("SyntheticDocuments", out, ("count=3", "seed=3"))
     assert (report.written, report.before) == (1, 2)
     assert len(json.loads((out / "annotations.json").read_text(encoding="utf-8"))["images"]) == 3
+
+
+def test_pages_as_a_pdf(tmp_path: Path) -> None:
+    """Scans with the true text behind them: what is read along comes back, word by word."""
+    document = SyntheticDocuments(count=4, seed=8, columns=(1, 1), dpi=(72.0, 72.0)).document(1, 2)
+    assert [page.page for page in document.pages] == [1, 2]
+    document.to_searchable_pdf(tmp_path / "pages.pdf", dpi=72)
+    with PdfReader(tmp_path / "pages.pdf", dpi=72.0) as reader:
+        assert len(reader) == 2
+        found = read_text_layer(reader.content(0)).text.split()
+    wanted = [word for line in document.pages[0].lines for word in line.text.split()]
+    assert len(wanted) > 50 and len(set(wanted) & set(found)) > 0.95 * len(set(wanted))
 
 
 def test_labels_that_were_not_written_here(tmp_path: Path) -> None:

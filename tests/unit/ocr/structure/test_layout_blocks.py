@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from detection.models.picodet import PicoDetConfig
+from framework.config import build
 from framework.core.errors import FormatError, InputError
-from ocr.blocks import Block, Figure, Table
+from framework.io.interop.safetensors_io import write_safetensors
+from ocr.blocks import BLOCK_LABELS, Block, Figure, Table
 from ocr.lines import Line, Word
 from ocr.structure.layout_blocks import assign_lines, blocks_from_regions, without_covered
 from ocr.structure.layout_model import open_layout
-from ocr.structure.layout_regions import Region
+from ocr.structure.layout_regions import LayoutRules, Region
 from ocr.structure.reader import DocumentReader
 from tests.unit.ocr.structure.pdf_pages import PdfPage, make_pdf
 
@@ -128,6 +132,27 @@ def test_the_reader_takes_regions_where_it_has_a_detector() -> None:
         ("image", ""),
     ]
     assert len(seen) == 1 and seen[0][2] == 3
+
+
+@pytest.mark.slow
+def test_an_artifact_gives_regions(tmp_path: Path) -> None:
+    """A network with random weights: the classes come from the config alone, and boxes stay on the page."""
+    model: Any = build(PicoDetConfig("picodet_xs", num_classes=23))
+    state = {name: np.asarray(value) for name, value in model.state_dict().items()}
+    write_safetensors(tmp_path / "random.safetensors", state)
+    overrides = ["model.variant=picodet_xs", "model.backbone.variant=pplcnet_x0_35"]
+    overrides += [
+        f"weights={(tmp_path / 'random.safetensors').as_posix()}",
+        "data.eval.transforms.0.size_hw=[96, 64]",
+    ]
+    overrides += ["export.inputs.image.shape=[n, 96, 64, 3]", "model.nms.score_threshold=0.0"]
+    rules = LayoutRules(threshold=0.0, thresholds={})
+    regions = open_layout("PP-DocLayout-S", rules=rules, overrides=overrides)(
+        np.zeros((300, 200, 3), np.uint8)
+    )
+    assert regions and {one.label for one in regions} <= set(BLOCK_LABELS)
+    boxes = np.array([one.box for one in regions])
+    assert (boxes >= 0).all() and (boxes <= [200, 300, 200, 300]).all() and boxes[:, 3].max() > 96
 
 
 def test_models_that_find_no_blocks() -> None:
