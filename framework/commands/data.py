@@ -1,6 +1,7 @@
 """Convert a data set, split it, draw its samples, measure them; make images of text.
 
 oar data synthesize lines data/lines --count 10000 --corpus texts.txt
+oar data synthesize tables data/tables --count 10000
 oar data labelme boxes data/boxes
 oar data split photos data/photos
 oar data show -c pp_lcnet_x0_25_clothing --data data/photos
@@ -16,7 +17,7 @@ from framework.commands.main import run
 from framework.commands.train import data_settings
 from framework.config.arguments import OUTPUT, add_config, add_data, add_settings, read_overrides, setting
 
-_DRAWN = {"lines": "SyntheticTextLines", "pages": "SyntheticPages"}
+_DRAWN = {"lines": "SyntheticTextLines", "pages": "SyntheticPages", "tables": "SyntheticTables"}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -51,8 +52,14 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_synthesize(commands: Any) -> None:
-    made = commands.add_parser("synthesize", help="draw images of text, with labels in PaddleOCR's formats")
-    made.add_argument("kind", choices=tuple(_DRAWN), help="lines to recognise, or pages to detect lines on")
+    made = commands.add_parser(
+        "synthesize", help="draw images of text, with labels in PaddleOCR's formats, or of tables"
+    )
+    made.add_argument(
+        "kind",
+        choices=tuple(_DRAWN),
+        help="lines to recognise, pages to detect lines on, or tables in PubTabNet's form",
+    )
     made.add_argument("output", help="the folder to write, or to go on with after an interruption")
     made.add_argument("--count", type=int, default=1000, help="how many images (default 1000)")
     made.add_argument("--seed", type=int, default=0)
