@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -265,3 +266,20 @@ def _at_run_time(setting: str) -> bool:
 
 DOMAIN = OCRDomain()
 predictor = make_predictor_function(DOMAIN.name, OCROptions, OCRPredictor, default=DEFAULT_MODEL)
+
+
+def open_table_model(model: str | os.PathLike[str]) -> TableRecognizer:
+    """The network of a name or an artifact's folder, which gives the cells of images of one table each.
+
+    Raises:
+        InputError: it is of another kind.
+    """
+    pipeline = predictor(model).pipeline
+    if not isinstance(pipeline, TablePages):
+        raise InputError(
+            "this model reads no tables",
+            where="table_model",
+            received=os.fspath(model),
+            allowed="table_grid_s, SLANet, SLANet_ch, SLANet_plus, or an artifact of a model of configs/ocr/table",
+        )
+    return pipeline.stage

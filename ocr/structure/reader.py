@@ -27,6 +27,7 @@ from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Document, Page
 from ocr.structure.assemble import arrange, finish_document
 from ocr.structure.image_rules import rules_of_image
+from ocr.structure.network_tables import TableReader, replace_tables
 from ocr.structure.paragraphs import make_text_blocks
 from ocr.structure.ruled_tables import find_ruled_tables
 from ocr.structure.rules import Rules, rules_of_page
@@ -50,6 +51,7 @@ class DocumentReader:
         figures: Whether figures are cut out, for which their pages are rendered.
         images: Whether pages keep their image, for drawing and searchable PDFs; every page is rendered then.
         dpi: At which pages of PDFs are measured and rendered.
+        open_table: As `open_ocr`, for a network that reads tables of images which have no ruling lines; None: none.
 
     Raises: InputError, where `text_layer` is none of these.
     """
@@ -60,6 +62,7 @@ class DocumentReader:
     figures: bool = True
     images: bool = False
     dpi: float = 200.0
+    open_table: Callable[[], TableReader] | None = None
 
     def __post_init__(self) -> None:
         if self.text_layer not in get_args(TextSource):
@@ -144,7 +147,7 @@ class DocumentReader:
         (page,) = self.open_ocr().predict_stream([ImageItem(image, label, number)])
         started = time.perf_counter()
         rules = rules_of_image(image, dpi=dpi) if self.tables else None
-        blocks = self._make_blocks(page.lines, rules, page.height)
+        blocks = self._make_blocks(page.lines, rules, page.height, image=image)
         seconds = {**page.seconds, "blocks": time.perf_counter() - started}
         seconds["total"] = page.seconds.get("total", 0.0) + seconds["blocks"]
         return replace(page, blocks=blocks, seconds=seconds, image=page.image if self.images else None)
@@ -158,6 +161,7 @@ class DocumentReader:
         styles: Sequence[LineStyle] | None = None,
         hyphens: Sequence[bool] | None = None,
         figures: Sequence[Block] = (),
+        image: np.ndarray | None = None,
     ) -> tuple[Block, ...]:
         looks = {id(line): i for i, line in enumerate(lines)}
         tables: list[Block] = []
@@ -167,6 +171,8 @@ class DocumentReader:
             # Lines that a table cut in two are of no line's style; those of text beside it are whole.
             kept = _styles_of(left, looks, styles)
             aligned, left = find_text_tables(left, rules, kept)
+            if image is not None and self.open_table is not None:
+                aligned = replace_tables(aligned, image, self.open_table)
             tables, rest = [*ruled, *aligned], list(left)
         text = make_text_blocks(
             rest,
@@ -236,6 +242,7 @@ def document(
     figures: bool = True,
     images: bool = False,
     dpi: float = 200.0,
+    table_model: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Document:
     """A PDF or an image as a document of headings, paragraphs, lists, tables and figures in reading order.
@@ -251,11 +258,14 @@ def document(
         source, pages, password: See `DocumentReader.__call__`.
         model, options: Of `ocr.predictor`, for pages without a text layer.
         text_layer, tables, figures, images, dpi: See `DocumentReader`.
+        table_model: A name or an artifact's folder of a network of configs/ocr/table, which reads the tables of images
+            that have no ruling lines.
 
     Raises:
         InputError: the source cannot be read, or an option is out of range.
     """
     opened: list[OCRPredictor] = []
+    readers: list[TableReader] = []
 
     def open_ocr() -> OCRPredictor:
         from ocr.domain import predictor  # what reads text layers alone loads no model
@@ -264,5 +274,14 @@ def document(
             opened.append(predictor(model, **options))
         return opened[0]
 
-    reader = DocumentReader(open_ocr, text_layer, tables, figures, images, dpi)
+    def open_table() -> TableReader:
+        from ocr.domain import open_table_model
+
+        if not readers:
+            assert table_model is not None
+            readers.append(open_table_model(table_model))
+        return readers[0]
+
+    own = None if table_model is None else open_table
+    reader = DocumentReader(open_ocr, text_layer, tables, figures, images, dpi, own)
     return reader(source, pages=pages, password=password)  # type: ignore[arg-type]
