@@ -84,7 +84,8 @@ def synthesize(
     # The count is left out: more of the same can be added.
     plain = dataclasses.replace(source, count=1) if hasattr(source, "count") else source
     stored = f"# images: {suffix}\n{dump(plain)}"
-    file = source.label_file if isinstance(source, WritesLabels) else LABELS
+    own = _find_label_writer(source)
+    file = LABELS if own is None else own.label_file
     before = _check_output(output, stored, file)
     if before >= count:
         return SynthesisReport(output / file, 0, before)
@@ -101,12 +102,16 @@ def synthesize(
                 name = f"{IMAGES}/{number:08d}{suffix}"
                 image.write(output / name, sample.image)
                 line = f"{name}\t{describe(sample)}"
-                if isinstance(source, WritesLabels):
-                    line = source.label_line(sample, name)
+                if own is not None:
+                    line = own.label_line(sample, name)
                 labels.write(f"{line}\n")
                 number += 1
             labels.flush()
     return SynthesisReport(output / file, number - before, before)
+
+
+def _find_label_writer(source: object) -> WritesLabels | None:
+    return source if isinstance(source, WritesLabels) else None
 
 
 def describe(sample: Sample) -> str:
