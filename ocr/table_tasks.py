@@ -104,7 +104,7 @@ class TableStructure(Task):
         tokens, counts = batch["tokens"], batch["counts"][:, None]
         said = network(_normalize(batch, self.normalize), tokens[:, :-1])
         steps = jnp.arange(tokens.shape[1] - 1)[None]
-        run = (steps <= batch["length"].max()) * counts
+        run = (steps <= batch["length"].max()).astype(jnp.float32) * counts
         picked = jnp.take_along_axis(
             jax.nn.log_softmax(said.logits.astype(jnp.float32), axis=-1), tokens[:, 1:, None], axis=-1
         )[..., 0]
@@ -114,7 +114,9 @@ class TableStructure(Task):
             wanted = wanted[..., jnp.array([0, 1, 2, 1, 2, 3, 0, 3])]
         apart = F.smooth_l1_loss(said.boxes.astype(jnp.float32) * mask, wanted * mask, reduction="sum")
         boxes = self.loc_weight * apart / jnp.maximum(mask.sum() * wanted.shape[-1], 1.0)
-        hits = ((said.logits.argmax(axis=-1) == tokens[:, 1:]) * run).sum() / jnp.maximum(run.sum(), 1.0)
+        hits = jnp.where(said.logits.argmax(axis=-1) == tokens[:, 1:], run, 0.0).sum() / jnp.maximum(
+            run.sum(), 1.0
+        )
         return Losses(structure + boxes, {"structure": structure, "boxes": boxes, "accuracy": hits})
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:

@@ -2,6 +2,7 @@
 
 oar data synthesize lines data/lines --count 10000 --corpus texts.txt
 oar data synthesize documents data/pages --count 3000 -o classes=publaynet
+oar data synthesize tables data/tables --count 10000
 oar data labelme boxes data/boxes
 oar data split photos data/photos
 oar data show -c pp_lcnet_x0_25_clothing --data data/photos
@@ -17,7 +18,12 @@ from framework.commands.main import run
 from framework.commands.train import data_settings
 from framework.config.arguments import OUTPUT, add_config, add_data, add_settings, read_overrides, setting
 
-_DRAWN = {"lines": "SyntheticTextLines", "pages": "SyntheticPages", "documents": "SyntheticDocuments"}
+_DRAWN = {
+    "lines": "SyntheticTextLines",
+    "pages": "SyntheticPages",
+    "documents": "SyntheticDocuments",
+    "tables": "SyntheticTables",
+}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -53,12 +59,12 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_synthesize(commands: Any) -> None:
     made = commands.add_parser(
-        "synthesize", help="draw images of text, with labels in PaddleOCR's or COCO's formats"
+        "synthesize", help="draw images of text, with labels in PaddleOCR's, COCO's or PubTabNet's formats"
     )
     made.add_argument(
         "kind",
         choices=tuple(_DRAWN),
-        help="lines to recognise, pages to detect lines on, or documents with boxes of their blocks",
+        help="lines to recognise, pages to detect lines on, documents with boxes of their blocks, or tables",
     )
     made.add_argument("output", help="the folder to write, or to go on with after an interruption")
     made.add_argument("--count", type=int, default=1000, help="how many images (default 1000)")

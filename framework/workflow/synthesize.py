@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from framework.config import Kind, Tree, bind, dump, from_plain, override, packages_of_domain
 from framework.core.disk import disk_errors, write_file
@@ -19,6 +20,17 @@ from framework.vision.sample import Sample
 LABELS, SETTINGS, IMAGES, COCO = "labels.txt", "settings.yml", "images", "annotations.json"
 _UNREADABLE = "###"  # PaddleOCR's transcription of texts that do not count
 _BATCH = 16
+
+
+@runtime_checkable
+class WritesLabels(Protocol):
+    """A data set that says itself how its labels are written, in a file of another name."""
+
+    label_file: ClassVar[str]
+
+    def label_line(self, sample: Sample, name: str) -> str:
+        """The line, without its end, of an image that was written as `name`."""
+        ...
 
 
 class SynthesisReport(NamedTuple):
@@ -50,6 +62,7 @@ def synthesize(
     `[{"transcription": ..., "points": [[x, y], ...]}, ...]`, in which "###" marks what cannot be read. Of a data set
     with classes it is JSON of the image's size and its boxes, and `<output>/annotations.json` has all of them in COCO's
     format, the classes numbered from 1; `text` of an annotation is what the box says.
+    A data set that `WritesLabels` has a file and a form of its own: of tables that is PubTabNet's, `labels.jsonl`.
     `<output>/settings.yml` has what was drawn with. Where that is there already with the same settings, the images
     that are missing are added: after an interruption, or with a greater `count`.
 
@@ -73,10 +86,12 @@ def synthesize(
     # The count is left out: more of the same can be added.
     plain = dataclasses.replace(source, count=1) if hasattr(source, "count") else source
     stored = f"# images: {suffix}\n{dump(plain)}"
-    before = _check_output(output, stored)
+    own = _find_label_writer(source)
+    file = LABELS if own is None else own.label_file
+    before = _check_output(output, stored, file)
     names = tuple(getattr(source, "class_names", ()))
     if before >= count:
-        return SynthesisReport(output / LABELS, 0, before)
+        return SynthesisReport(output / file, 0, before)
     with disk_errors(output):
         (output / IMAGES).mkdir(parents=True, exist_ok=True)
         write_file(output / SETTINGS, stored.encode("utf-8"))
@@ -84,18 +99,23 @@ def synthesize(
         Subset(source, range(before, count)), batch_size=_BATCH, collate_fn=list, num_workers=workers
     )
     number = before
-    with disk_errors(output), (output / LABELS).open("a", encoding="utf-8", newline="\n") as labels:
+    with disk_errors(output), (output / file).open("a", encoding="utf-8", newline="\n") as labels:
         for batch in loader:
             for sample in batch:
                 name = f"{IMAGES}/{number:08d}{suffix}"
                 image.write(output / name, sample.image)
-                labels.write(f"{name}\t{describe(sample, names)}\n")
+                line = own.label_line(sample, name) if own else f"{name}\t{describe(sample, names)}"
+                labels.write(f"{line}\n")
                 number += 1
             labels.flush()
     if names:
         with disk_errors(output):
-            write_file(output / COCO, json.dumps(collect_coco(output / LABELS, names)).encode("utf-8"))
-    return SynthesisReport(output / LABELS, number - before, before)
+            write_file(output / COCO, json.dumps(collect_coco(output / file, names)).encode("utf-8"))
+    return SynthesisReport(output / file, number - before, before)
+
+
+def _find_label_writer(source: object) -> WritesLabels | None:
+    return source if isinstance(source, WritesLabels) else None
 
 
 def describe(sample: Sample, class_names: Sequence[str] = ()) -> str:
@@ -171,9 +191,9 @@ def collect_coco(labels: Path, class_names: Sequence[str]) -> dict[str, Any]:
     return {"images": images, "annotations": annotations, "categories": categories}
 
 
-def _check_output(output: Path, stored: str) -> int:
+def _check_output(output: Path, stored: str, file: str) -> int:
     """How many images are there of the same settings; a line that was cut off is taken away."""
-    settings, labels = output / SETTINGS, output / LABELS
+    settings, labels = output / SETTINGS, output / file
     if not settings.is_file():
         if output.exists() and (not output.is_dir() or any(output.iterdir())):
             raise InputError(
@@ -192,11 +212,11 @@ def _check_output(output: Path, stored: str) -> int:
     whole = data[: data.rfind(b"\n") + 1]
     count = whole.count(b"\n")
     last = whole[:-1].rpartition(b"\n")[2].partition(b"\t")[0].decode("utf-8", "replace")
-    if count and Path(last).stem != f"{count - 1:08d}":
+    if count and not re.search(rf"(^|\"){IMAGES}/{count - 1:08d}\.", last):
         raise FormatError(
             "the labels are not those that were written here",
             where=labels,
-            received=f"{count} lines, the last of {last!r}",
+            received=f"{count} lines, the last of {last[:80]!r}",
             allowed=f"{IMAGES}/{count - 1:08d}",
             fix="name another folder",
         )

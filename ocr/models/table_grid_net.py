@@ -23,6 +23,7 @@ from framework import nn
 from framework.config import register
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
+from framework.nn.reparam import Arrays, deploy_state, fuse_conv_bn, prefixed
 from zoo.layers.conv_bn import ConvBN
 from zoo.layers.variants import VariantConfig
 from zoo.vision.pp_lcnet import Block, DepthwiseSeparable
@@ -39,7 +40,7 @@ class Size(NamedTuple):
     params: int
 
 
-VARIANTS: dict[str, Size] = {"table_grid_s": Size(32, 64, 32, 0)}
+VARIANTS: dict[str, Size] = {"table_grid_s": Size(32, 64, 32, 320_776)}
 
 
 @dataclass(frozen=True)
@@ -81,16 +82,22 @@ class GridLogits(NamedTuple):
 class Along(nn.Layer):
     """Two 1-D convolutions along a projection [N, L, 1, C], the first dilated, beside a residual."""
 
-    def __init__(self, channels: int, dilation: int) -> None:
+    def __init__(self, channels: int, dilation: int, deploy: bool) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2D(
-            channels, channels, (5, 1), 1, (2 * dilation, 0), (dilation, 1), bias_attr=False
-        )
-        self.bn = nn.BatchNorm2D(channels)
+        self.deploy = deploy
+        padding, bias = (2 * dilation, 0), None if deploy else False
+        self.conv1 = nn.Conv2D(channels, channels, (5, 1), 1, padding, (dilation, 1), bias_attr=bias)
+        if not deploy:
+            self.bn = nn.BatchNorm2D(channels)
         self.conv2 = nn.Conv2D(channels, channels, 1)
 
     def forward(self, x: jax.Array) -> jax.Array:
-        return x + self.conv2(F.relu(self.bn(self.conv1(x))))
+        y = self.conv1(x)
+        return x + self.conv2(F.relu(y if self.deploy else self.bn(y)))
+
+    def deploy_state(self) -> Arrays:
+        weight, bias = fuse_conv_bn(self.conv1.weight, None, self.bn)
+        return {"conv1.weight": weight, "conv1.bias": bias, **prefixed("conv2", deploy_state(self.conv2))}
 
 
 class Projection(nn.Layer):
@@ -103,7 +110,7 @@ class Projection(nn.Layer):
             [DepthwiseSeparable(Block(5, width), width, width, deploy=deploy) for _ in range(3)]
         )
         self.squeeze = ConvBN(2 * width, channels, 1, act=F.relu, deploy=deploy)
-        self.along = nn.LayerList([Along(channels, dilation) for dilation in (1, 2, 4, 8, 16)])
+        self.along = nn.LayerList([Along(channels, dilation, deploy) for dilation in (1, 2, 4, 8, 16)])
         self.out = nn.Conv2D(channels, 2 * outputs, 1)
 
     def forward(self, x: jax.Array) -> jax.Array:

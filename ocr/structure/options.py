@@ -35,6 +35,11 @@ class DocumentOptions(OCROptions):
         "default: rules find the blocks",
         aliases=("layout_model_dir", "layout_detection_model_name", "layout_detection_model_dir"),
     )
+    table_model: str | None = option(
+        None,
+        "a network of configs/ocr/table or an artifact's folder, for tables of images that have no ruling lines",
+        aliases=("table_model_dir",),
+    )
     dpi: float = option(200.0, "at which pages of PDFs are measured and rendered")
     fields: bool = option(
         False, "find key-value pairs, totals, dates, addresses, the company", aliases=("kie",)

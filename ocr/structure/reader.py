@@ -8,6 +8,7 @@ network but OCR's takes part, and OCR is opened only for a page that needs it.
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import threading
@@ -38,11 +39,13 @@ from ocr.blocks import Block, Box, Figure
 from ocr.lines import Line
 from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Document, Page
+from ocr.single_stage import TablePages
 from ocr.structure.assemble import arrange
 from ocr.structure.fields import find_fields
 from ocr.structure.image_rules import rules_of_image
 from ocr.structure.layout_blocks import FIGURES, blocks_from_regions, without_covered
 from ocr.structure.layout_model import LayoutDetector, open_layout
+from ocr.structure.network_tables import TableReader, replace_tables
 from ocr.structure.options import DocumentOptions, TextSource
 from ocr.structure.paragraphs import make_text_blocks
 from ocr.structure.ruled_tables import find_ruled_tables
@@ -84,6 +87,7 @@ class DocumentReader:
         dpi: At which pages of PDFs are measured and rendered.
         first_pages: Of PDFs without `pages` only so many are read; 0 for all.
         layout: Gives the regions of a page's image; every page is rendered then. None: rules find the blocks.
+        open_table: As `open_ocr`, for a network that reads tables of images which have no ruling lines; None: none.
 
     Raises: InputError, where `text_layer` is none of these.
     """
@@ -96,6 +100,7 @@ class DocumentReader:
     dpi: float = 200.0
     first_pages: int = 0
     layout: LayoutDetector | None = None
+    open_table: Callable[[], TableReader] | None = None
 
     def __post_init__(self) -> None:
         if self.text_layer not in get_args(TextSource):
@@ -294,6 +299,8 @@ class DocumentReader:
         elif rules is not None:
             # Lines that a table cut in two are of no line's style; those of text beside it are whole.
             aligned, left = find_text_tables(rest, rules, _styles_of(rest, looks, styles))
+            if image is not None and self.open_table is not None:
+                aligned = replace_tables(aligned, image, self.open_table)
             tables, rest = [*tables, *aligned], list(left)
         text = make_text_blocks(
             rest,
@@ -415,7 +422,29 @@ def make_reader(
         options.dpi,
         options.page_num or 0,
         None if options.layout_model is None else open_layout(options.layout_model),
+        None if options.table_model is None else make_table_opener(options.table_model),
     )
+
+
+def make_table_opener(model: str) -> Callable[[], TableReader]:
+    """A function that opens a table network, by its name or its artifact's folder, when it is first called.
+
+    It raises InputError where the model is of another kind.
+    """
+
+    @functools.cache
+    def open_table() -> TableReader:
+        found = cast(OCRPredictor, open_predictor(model, domain="ocr"))
+        if not isinstance(found.pipeline, TablePages):
+            raise InputError(
+                "this model reads no tables",
+                where="table_model",
+                received=model,
+                allowed="table_grid_s, SLANet, SLANet_ch, SLANet_plus, or an artifact of a model of configs/ocr/table",
+            )
+        return found.pipeline.stage
+
+    return open_table
 
 
 def make_opener(

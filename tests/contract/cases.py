@@ -247,6 +247,12 @@ _READERS: dict[str, dict[str, Any]] = {
         "other": (1, 96, 64, 3),
         "symbolic": ("n", "32*h", "32*w", 3),
     },
+    "TableGridNet": {
+        "shapes": lambda layer, n, h, w: [(n, h // 2), (n, h // 2), (n, w // 2), (n, 40, 14), (n, 40, 14)],
+        "image": (2, 64, 96, 3),
+        "other": (1, 96, 64, 3),
+        "symbolic": ("n", "32*h", "32*w", 3),
+    },
     "TextClassifier": {
         "shapes": lambda layer, n, h, w: [(n, layer.config.parts.num_classes)],
         "compiled": ("ch_ppocr_mobile_v2.0_cls", "PP-LCNet_x0_25_textline_ori"),

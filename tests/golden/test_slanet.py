@@ -33,7 +33,8 @@ def reference(variant: str) -> dict[str, np.ndarray]:
 
 @functools.cache
 def model(variant: str) -> SLANet:
-    built = SLANet(SLANetConfig(variant)).eval()
+    built = SLANet(SLANetConfig(variant))
+    built.eval()
     weights = named_weights(built.state_shapes())
     weights["head.structure_generator.1.bias"][-1] += BIAS[variant]
     for name, gain in GAINS.items():

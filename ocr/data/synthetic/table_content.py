@@ -20,7 +20,7 @@ _SYLLABLES = _split(
     "les ter ol phos phate ki nase re cep tor "
 )
 _WORDS = _split(
-    "Age Gender Male Female Total Yes No Mean SD Median Range Control Group Treatment Variable "
+    "Age Gender Male Female Total Yes No Mean SD Median Range Control Group Dose Variable "
     "Characteristics N n P Patients Cases Study Year Country Reference Model Method Accuracy Score Low "
     "High Other Overall Baseline Parameter Unit Value Change Test Sample Species Gene Type Site Outcome "
     "OR HR CI of and the with in for to by years weeks days "

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from framework.vision.sample_transforms.checks import check_number
 from ocr.data.synthetic.fonts import list_fonts
 from ocr.data.synthetic.table_content import plan_table
 from ocr.data.synthetic.table_drawing import DrawnTable, Face, draw_look, draw_table
+from ocr.table_html import read_contents, read_structure
 from ocr.table_structure import structure_html, structure_tokens
 
 _TRIES = 20
@@ -48,6 +51,8 @@ class SyntheticTables(LazyDataset):
         ConfigError: a number is out of range.
         InputError: at the first use, a font is not there.
     """
+
+    label_file: ClassVar[str] = "labels.jsonl"
 
     count: int = 10_000
     seed: int = 0
@@ -95,6 +100,18 @@ class SyntheticTables(LazyDataset):
             source_size=image.shape[:2],
             id=index,
         )
+
+    def label_line(self, sample: Sample, name: str) -> str:
+        """JSON as a line of PubTabNet's file, which `PubTabNet` reads."""
+        text = str(sample.text)
+        assert sample.boxes is not None and sample.valid is not None
+        cells: list[dict[str, Any]] = [{"tokens": tokens} for tokens in read_contents(text)]
+        for cell, box, filled in zip(cells, sample.boxes.tolist(), sample.valid.tolist(), strict=True):
+            if filled:
+                cell["bbox"] = [round(value, 1) for value in box]
+        html = {"structure": {"tokens": read_structure(text)}, "cells": cells}
+        label = {"filename": name, "split": "train", "imgid": sample.id, "html": html}
+        return json.dumps(label, ensure_ascii=False)
 
     def _draw(self, rng: np.random.Generator) -> tuple[DrawnTable, int]:
         """A table that fits into `longest`, and its rows: after too large ones smaller ones are drawn."""

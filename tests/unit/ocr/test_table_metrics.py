@@ -111,7 +111,9 @@ def test_distance_is_that_of_a_plain_recursion():
             labels.append(np.array(names))
             orders.append(PostOrder(children))
         rename = np.where(labels[0][:, None] == labels[1][None], 0.0, 0.75)
-        assert tree_distance(*orders, rename) == pytest.approx(plain((trees[0],), (trees[1],)), abs=1e-12)
+        assert tree_distance(orders[0], orders[1], rename) == pytest.approx(
+            plain((trees[0],), (trees[1],)), abs=1e-12
+        )
 
 
 def test_token_distances_are_edit_distances_over_the_longer_length():
