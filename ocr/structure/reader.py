@@ -228,7 +228,7 @@ def parse_pages(text: str | None, count: int, where: str = "") -> list[int]:
 def document(
     source: str | Path | ImageSource,
     *,
-    model: str | os.PathLike[str] = "pp_ocrv6_small",
+    model: str | os.PathLike[str] | None = None,
     pages: str | None = None,
     password: str | None = None,
     text_layer: TextSource = "auto",
@@ -249,7 +249,7 @@ def document(
 
     Args:
         source, pages, password: See `DocumentReader.__call__`.
-        model, options: Of `ocr.predictor`, for pages without a text layer.
+        model, options: Of `ocr.predictor`, for pages without a text layer; None: its default model.
         text_layer, tables, figures, images, dpi: See `DocumentReader`.
 
     Raises:
@@ -261,7 +261,7 @@ def document(
         from ocr.domain import predictor  # what reads text layers alone loads no model
 
         if not opened:
-            opened.append(predictor(model, **options))
+            opened.append(predictor(**options) if model is None else predictor(model, **options))
         return opened[0]
 
     reader = DocumentReader(open_ocr, text_layer, tables, figures, images, dpi)
