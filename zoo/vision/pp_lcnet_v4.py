@@ -103,8 +103,8 @@ HEAD_WIDTH = 1280  # as in PP-LCNet
 class PPLCNetV4Config(VariantConfig[Size], table=VARIANTS):
     """`form` is that of the features where there are no classes, see PPLCNetV4.
 
-    `fine` keeps a column for every 4 pixels of a line 32 pixels high, in training as in eval, for small print and batches
-    of any width; otherwise lines are 48 pixels high. `deploy` builds one convolution in place of the branches.
+    `fine` keeps a column for every 4 pixels of a line 32 pixels high, in training as in eval, for small print and
+    batches of any width; otherwise lines are 48 pixels high. `deploy` builds one convolution in place of the branches.
     """
 
     variant: str = "pplcnetv4_small"

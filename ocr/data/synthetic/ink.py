@@ -70,7 +70,7 @@ def widen(coverage: np.ndarray, factor: float) -> np.ndarray:
 
 def slant(coverage: np.ndarray, share: float) -> np.ndarray:
     """`coverage [H, W]` with its top moved right by `share` heights, or left below 0; that much wider."""
-    height, width = coverage.shape
+    height = coverage.shape[0]
     reach = abs(share) * height
     if reach < 1:
         return coverage

@@ -196,7 +196,8 @@ def _set_text(paper: Paper, text: str, size: int, room: float) -> tuple[np.ndarr
 
 
 def _cut_to(font: str, text: str, size: int, room: float, stretch: float) -> tuple[np.ndarray, str]:
-    """The line, `stretch` times as wide as the font has it, and the beginning of the text that is not wider than `room` pixels; at least one character."""
+    """The line, `stretch` times as wide as the font has it, and the beginning of the text that is not wider than `room`
+    pixels; at least one character."""
     while len(text) > 1 and (wide := measure_line(font, text) * size * stretch) > room:
         text = text[: max(1, min(len(text) - 1, int(len(text) * room / wide)))].rstrip()
     return widen(draw_line(font, text, size), stretch), text

@@ -156,7 +156,8 @@ def draw_notice(rng: np.random.Generator) -> str:
     if kind == 3:
         return f"{_letters(rng, int(rng.integers(3, 9)))} {_pick(_KINDS, rng)}"
     if kind == 4:
-        return f"{_pick(('No.', 'LOT', '', 'Unit'), rng)} {_digits(rng, 1, 4)}, {_pick(_STREETS, rng)} {_digits(rng, 1, 6)}"
+        place = f"{_pick(('No.', 'LOT', '', 'Unit'), rng)} {_digits(rng, 1, 4)}"
+        return f"{place}, {_pick(_STREETS, rng)} {_digits(rng, 1, 6)}"
     if kind == 5:
         return f"({_digits(rng, 5, 8)}-{_letters(rng, 1)})"
     label = _pick(_HEADS, rng).rstrip(":")
