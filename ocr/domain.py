@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from framework.config import bind, from_plain, override
-from framework.core.errors import ConfigError, FormatError
+from framework.core.errors import ConfigError, FormatError, HubError
 from framework.core.languages import language_codes
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.workflow import Domain
+from framework.workflow.domain import DefaultName
 from framework.workflow.predict import make_predictor_function
 from ocr.characters import CharacterSet
-from ocr.languages import DEFAULT, choose_recognizers
+from ocr.languages import DEFAULT, choose_recognizers, missing_letters
 from ocr.ocr_options import OCROptions
 from ocr.ocr_predictor import OCRPredictor
 from ocr.page_preparation import PagePreparation
@@ -49,7 +50,9 @@ if TYPE_CHECKING:
     from framework.workflow.domain import Model
 
 log = logging.getLogger("oar")
-DEFAULT_MODEL = "pp_ocrv6_small"
+DEFAULT_MODEL = DefaultName("pp_ocrv6_small")
+FALLBACK_MODEL = "oar_latin"  # whose weights are in this package
+_FALLBACK_SYMBOLS = tuple(map(chr, range(32, 127)))
 _PAGE_STAGES = ("document_orientation", "unwarp")
 
 
@@ -113,6 +116,28 @@ class OCRDomain(Domain[OCROptions]):
 
     def default_model(self, options: Mapping[str, Any]) -> str | None:
         return DEFAULT_MODEL if options.get("lang") else None
+
+    def fallback_model(
+        self, model: Model, settings: Sequence[str], options: Mapping[str, Any], error: HubError
+    ) -> str | None:
+        """The pair of this package in place of the default model. Whoever names a model, changes its networks or asks
+        for a language that the pair cannot write gets the error."""
+        changed, after = self.split_settings(settings)
+        if not isinstance(model, DefaultName) or changed or any("orientation" in one for one in after):
+            return None
+        lang = options.get("lang")
+        if lang is not None and any(
+            missing_letters(code, _FALLBACK_SYMBOLS) for code in language_codes(lang)
+        ):
+            return None
+        log.warning(
+            "%s is read with in place of %s: it knows English letters, digits and signs alone, and errs more often. "
+            'For the official weights: pip install "oar-toolkit[ocr]", or `oar models pull` where there is a network. '
+            "%s: %s: %s",
+            *(FALLBACK_MODEL, model, error.where, error.problem),
+            "; ".join(line.strip() for line in str(error.received).splitlines()),
+        )
+        return FALLBACK_MODEL
 
     def choose_settings(
         self, config: Path, plain: Mapping[str, Any], options: Mapping[str, Any]

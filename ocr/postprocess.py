@@ -12,7 +12,7 @@ from framework.core.errors import ShapeError
 from framework.vision.contours import find_contours, means_inside, min_area_rects, order_corners, simplify
 from framework.vision.image import rotate90
 from ocr.characters import BLANK, CharacterSet
-from ocr.polygons import import_clipper
+from ocr.polygons import grow_rectangles, has_clipper, import_clipper
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class DBPostprocess:
             For "quad" [N, 4, 2] float32, whole source pixels in [0, width - 1] x [0, height - 1], clockwise from
             the upper left corner; for "poly" a list of [P, 2] float32. Scores [N] float32.
 
-        Raises: ShapeError when the map is not a float [H, W] or `valid_hw` is larger; MissingExtraError without
-            pyclipper.
+        Raises: ShapeError when the map is not a float [H, W] or `valid_hw` is larger; MissingExtraError for "poly"
+            without pyclipper.
         """
         if probability.ndim != 2 or probability.dtype.kind != "f":
             raise ShapeError(
@@ -145,17 +145,21 @@ def _to_source(points: np.ndarray, map_hw: tuple[int, ...], size_hw: tuple[int, 
 def _grow(polygons: np.ndarray | Sequence[np.ndarray], ratio: float) -> list[np.ndarray | None]:
     """Each polygon [P, 2] moved outwards by area * ratio / perimeter, [Q, 2] int32; None where that splits or ends it.
 
-    Corners are cut to whole pixels first and the result is rounded, as Clipper counts in integers.
+    Corners are cut to whole pixels first and the result is rounded, as Clipper counts in integers. Quads, which are
+    rectangles here, need no Clipper: without it their growth differs by less than a pixel.
     """
     if not len(polygons):
         return []
-    clipper = import_clipper()
     if isinstance(polygons, np.ndarray):
         distances = _growth(polygons, ratio)
+        if not has_clipper():
+            grown = grow_rectangles(polygons.astype(np.int64), distances)
+            return list(np.rint(grown).astype(np.int32))
         corners = polygons.astype(np.int64).tolist()
     else:
         distances = [_growth(polygon, ratio) for polygon in polygons]
         corners = [polygon.astype(np.int64).tolist() for polygon in polygons]
+    clipper = import_clipper()
     result: list[np.ndarray | None] = []
     for points, distance in zip(corners, distances, strict=True):
         offset = clipper.PyclipperOffset()

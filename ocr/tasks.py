@@ -355,9 +355,11 @@ class TextRecognition(Task):
                 "a sample has no text", where=sample.id, allowed="one text, as of TextLineImages"
             )
         target, counts = self._encode(sample.text)
+        # Columns that ResizeLine padded are none of the line: a reader makes them 0 after normalisation, too.
+        width = sample.size_hw[1] if sample.warp is None else _visible_size(sample)[1]
         return {
             "image": sample.image,
-            "width": np.array(sample.image.shape[1], np.int32),
+            "width": np.array(width, np.int32),
             "target": np.pad(target, (0, self.max_text_length - len(target))),
             "target_length": np.array(len(target), np.int32),
             "counts": np.array(counts, np.float32),

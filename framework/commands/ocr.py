@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from framework.commands.infer import run_infer
+from framework.workflow.domain import DefaultName
 
-MODEL = "pp_ocrv6_small"
+MODEL = DefaultName("pp_ocrv6_small")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

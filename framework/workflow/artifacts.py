@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from framework.config import Tree, load, packages_of, resolved
-from framework.core.errors import ConfigError, FormatError
+from framework.core.errors import ConfigError, FormatError, HubError
 from framework.export import Artifact, load_artifact
 from framework.export.artifact import CONFIG
 from framework.inference.runtime import Runtime
@@ -47,7 +47,8 @@ def find_artifact(
 
     Raises:
         InputError: there is no such model. ConfigError: settings that a finished artifact cannot take.
-        FormatError: an artifact of another domain.
+        FormatError: an artifact of another domain. HubError: weights are neither here nor reachable, and the domain has
+        no model that takes the place of this one.
     """
     path = Path(model).expanduser()
     if path.is_dir():
@@ -64,7 +65,13 @@ def find_artifact(
         in_program, after = owner.split_settings(settings)
         if after:  # which leave no trace in what is kept
             tree = load(config, in_program)
-        made = _from_config(config, tree, in_program, owner, runtime)
+        try:
+            made = _from_config(config, tree, in_program, owner, runtime)
+        except HubError as error:
+            other = owner.fallback_model(model, settings, options or {}, error)
+            if other is None:
+                raise
+            return find_artifact(other, settings, domain, runtime, options)
         return Found(owner.apply_settings(made, after), owner)
     in_program, after = found.domain.split_settings(settings)
     if in_program:

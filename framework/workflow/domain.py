@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import framework
 from framework.config.domains import domain_objects, packages_of_domain
-from framework.core.errors import ConfigError, InputError, did_you_mean
+from framework.core.errors import ConfigError, HubError, InputError, did_you_mean
 from framework.export import Artifact
 from framework.inference.runtime import Runtime
 from framework.io.data_check import Observe, Report, validate_samples
@@ -36,6 +36,10 @@ O = TypeVar("O")  # noqa: E741
 @dataclass(frozen=True)
 class NoOptions:
     """Of a domain whose predictor has none."""
+
+
+class DefaultName(str):
+    """The name of a model that nobody asked for by name: what a domain takes where none is given."""
 
 
 class Domain(ABC, Generic[O]):
@@ -91,6 +95,18 @@ class Domain(ABC, Generic[O]):
 
     def default_model(self, options: Mapping[str, Any]) -> str | None:
         """The config's name that options alone stand for, such as a language; None where they name no model."""
+        return None
+
+    def fallback_model(
+        self, model: Model, settings: Sequence[str], options: Mapping[str, Any], error: HubError
+    ) -> str | None:
+        """The config's name that takes the place of a model whose weights cannot be had; the log warns of it. None:
+        there is none, and the error stands.
+
+        Args:
+            model: As it was asked for: a `DefaultName` where nobody named one.
+            settings: Overrides ("a.b=c") of the call.
+        """
         return None
 
     def choose_settings(

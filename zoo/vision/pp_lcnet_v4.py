@@ -26,7 +26,7 @@ from zoo.layers.conv_bn import ConvBN
 from zoo.layers.hg_stem import StemBlock
 from zoo.layers.squeeze_excite import SqueezeExcite
 from zoo.layers.stages import collect_maps
-from zoo.layers.text_row import TEXT_ROW_STRIDE, pool_text_row
+from zoo.layers.text_row import FINE_ROW_STRIDE, TEXT_ROW_STRIDE, pool_rows, pool_text_row
 from zoo.layers.variants import VariantConfig
 from zoo.layers.wide_head import WideHead
 
@@ -103,12 +103,14 @@ HEAD_WIDTH = 1280  # as in PP-LCNet
 class PPLCNetV4Config(VariantConfig[Size], table=VARIANTS):
     """`form` is that of the features where there are no classes, see PPLCNetV4.
 
-    `deploy` builds one convolution in place of the branches.
+    `fine` keeps a column for every 4 pixels of a line 32 pixels high, in training as in eval, for small print and
+    batches of any width; otherwise lines are 48 pixels high. `deploy` builds one convolution in place of the branches.
     """
 
     variant: str = "pplcnetv4_small"
     num_classes: int = 1000
     form: Literal["image", "line"] = "image"
+    fine: bool = False
     deploy: bool = False
 
 
@@ -213,12 +215,15 @@ class PPLCNetV4(WideHead):
             self.add_sublayer(stage.name, blocks)
             features.append(Feature(width, stride))
         self.names = (stem, *(stage.name for stage in plan.stages))
-        self.features = (Feature(width, TEXT_ROW_STRIDE),) if self.reads_lines else tuple(features)
+        row = FINE_ROW_STRIDE if config.fine else TEXT_ROW_STRIDE
+        self.features = (Feature(width, row),) if self.reads_lines else tuple(features)
         if config.num_classes:
             self.add_head(width, HEAD_WIDTH, config.num_classes, F.gelu)
 
     def forward_features(self, x: jax.Array) -> tuple[jax.Array, ...]:
         maps = collect_maps(x, (getattr(self, name) for name in self.names))
+        if self.reads_lines and self.config.fine:  # [N, 2, W/4, C] -> [N, 1, W/4, C]
+            return (pool_rows(maps[-1], 2, type(self).__name__),)
         if self.reads_lines:  # [N, 3, W/4, C] -> [N, 1, W/8, C]
             return (pool_text_row(maps[-1], self.training, type(self).__name__),)
         return maps[1:]  # [N, H/4, W/4, C1] to [N, H/32, W/32, C4]; the stem has stride 4

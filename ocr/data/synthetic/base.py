@@ -43,6 +43,7 @@ class SyntheticText(LazyDataset):
         length: Least and most characters of a text; parts of longer lines are cut at spaces where there are any.
         words: Share of the corpus' texts that are single words.
         receipts: Share of texts such as dates, prices and numbers in groups.
+        upper, title: Shares of texts that are put into capitals, and of the others whose words begin with one.
 
     Texts are in NFC and in reading order, with single spaces. Right-to-left and other complex scripts need a Pillow
     with raqm; without it their characters count as missing from all fonts.
@@ -61,6 +62,8 @@ class SyntheticText(LazyDataset):
     length: tuple[int, int] = (1, 25)
     words: float = 0.3
     receipts: float = 0.0
+    upper: float = 0.0
+    title: float = 0.0
     style: TextStyle = field(default_factory=TextStyle)
 
     def __post_init__(self) -> None:
@@ -68,7 +71,8 @@ class SyntheticText(LazyDataset):
         check_number(self, "seed", 0)
         check_range(self, "length", 1, 1000)
         check_number(self, "words", 0, 1)
-        check_number(self, "receipts", 0, 1)
+        for name in ("receipts", "upper", "title"):
+            check_number(self, name, 0, 1)
         if self.characters == "":
             raise ConfigError(
                 "there are no characters",
@@ -96,6 +100,14 @@ class SyntheticText(LazyDataset):
     def _material(self) -> Material:
         fonts = FontSet(list_fonts(self.fonts))
         texts = Texts(
-            fonts, self.corpus, self.characters, self.length, self.words, self.receipts, self.skip_missing
+            fonts,
+            self.corpus,
+            self.characters,
+            self.length,
+            self.words,
+            self.receipts,
+            self.skip_missing,
+            self.upper,
+            self.title,
         )
         return Material(fonts, texts, list_backgrounds(self.style))

@@ -13,6 +13,7 @@ from framework.vision.glyphs import draw_column, draw_line, measure_line
 from framework.vision.warp import Size, Warp
 from ocr.data.synthetic.backgrounds import draw_background, draw_text_colour
 from ocr.data.synthetic.base import Material
+from ocr.data.synthetic.ink import wear, widen
 from ocr.data.synthetic.lines import bend, draw_spacing
 from ocr.data.synthetic.receipts import draw_date, draw_item, draw_number, draw_price, draw_total
 from ocr.data.synthetic.style import TextStyle
@@ -34,7 +35,8 @@ class Placed(NamedTuple):
 class Paper:
     """A canvas with lines on it that do not overlap.
 
-    Its lines are in one font, drawn at random, but for those that ask for any and characters that it has not.
+    Its lines are in one font of one width, drawn at random, but for those that ask for any and characters that it has
+    not.
 
     Args:
         background: `[H, W, 3]` uint8; it is drawn on.
@@ -47,6 +49,7 @@ class Paper:
         self.lines: list[Placed] = []
         fonts = material.fonts.sources
         self.font = fonts[int(rng.integers(len(fonts)))]
+        self.stretch = style.ink.draw_stretch(rng)
         self._taken = np.zeros((0, 4))
 
     @property
@@ -80,7 +83,8 @@ class Paper:
         (x, y), (high, wide) = (round(place[0]), round(place[1])), turned.size_hw
         if not self.is_free((x, y, x + wide, y + high)):
             return False
-        coverage = turned.image(ink) if degrees else ink
+        worn = wear(ink, self.style.ink, self.rng)
+        coverage = turned.image(worn) if degrees else worn
         part = self.canvas[y : y + high, x : x + wide]
         if colour is None:
             colour = draw_text_colour(part, self.style, self.rng, coverage)
@@ -182,18 +186,19 @@ def draw_size(text_height: tuple[int, int], rng: np.random.Generator) -> int:
 def fit_line(paper: Paper, size: int, room: float) -> tuple[np.ndarray, str]:
     """A line of a text that is drawn, as wide as fits into `room` pixels, and the text."""
     font, text = paper.draw_text(max(1, int(room / (0.4 * size))))
-    return _cut_to(font, text, size, room)
+    return _cut_to(font, text, size, room, paper.stretch)
 
 
 def set_text(paper: Paper, text: str, size: int, room: float) -> tuple[np.ndarray, str]:
     """A given text, or what the fonts have of it."""
     kept = paper.material.texts.keep(text) or paper.material.texts.draw(paper.rng, len(text))
     font, kept = paper.material.fonts.choose(kept, paper.rng, paper.font)
-    return _cut_to(font, kept, size, room)
+    return _cut_to(font, kept, size, room, paper.stretch)
 
 
-def _cut_to(font: str, text: str, size: int, room: float) -> tuple[np.ndarray, str]:
-    """The line, and the beginning of the text that is not wider than `room` pixels; at least one character."""
-    while len(text) > 1 and (wide := measure_line(font, text) * size) > room:
+def _cut_to(font: str, text: str, size: int, room: float, stretch: float) -> tuple[np.ndarray, str]:
+    """The line, `stretch` times as wide as the font has it, and the beginning of the text that is not wider than `room`
+    pixels; at least one character."""
+    while len(text) > 1 and (wide := measure_line(font, text) * size * stretch) > room:
         text = text[: max(1, min(len(text) - 1, int(len(text) * room / wide)))].rstrip()
-    return draw_line(font, text, size), text
+    return widen(draw_line(font, text, size), stretch), text

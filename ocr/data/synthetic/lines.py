@@ -14,8 +14,9 @@ from framework.vision.image import rotate90
 from framework.vision.sample import Sample
 from framework.vision.sample_transforms.checks import check_number, check_range
 from framework.vision.warp import Warp
-from ocr.data.synthetic.backgrounds import draw_background, draw_text_colour
+from ocr.data.synthetic.backgrounds import draw_background, draw_text_colour, luma_of
 from ocr.data.synthetic.base import Material, SyntheticText
+from ocr.data.synthetic.ink import grow, slant, wear, widen
 from ocr.data.synthetic.style import TextStyle, degrade_image, draw_integer
 
 _INK = 0.85  # height of a line's ink as a share of the font size, on average
@@ -63,17 +64,38 @@ class SyntheticTextLines(SyntheticText):
         if rng.random() < style.p_perspective:
             corners = rng.uniform(-style.perspective, style.perspective, (4, 2))
         turn = rng.uniform(-style.rotation, style.rotation) if rng.random() < style.p_rotation else 0.0
+        stretch = style.ink.draw_stretch(rng)
         # How much higher than the text the crop will be decides the font size, so that little is scaled.
         aspect = (1.05 * len(text) if vertical else measure_line(font, text) + spacing * len(text)) / _INK
+        aspect *= stretch
         taller = 1 + abs(curve) + pads[0] + pads[2] + aspect * math.sin(math.radians(abs(turn)))
         taller += corners[:, 1].max() - corners[:, 1].min()
         size = round(min(max(height / taller / _INK, _SMALLEST), _LARGEST))
         ink = (draw_column if vertical else draw_line)(font, text, size, spacing)
-        ink = bend(rotate90(ink, -1) if vertical else ink, curve)
+        ink = widen(rotate90(ink, -1) if vertical else ink, stretch)
+        if style.ink.p_slant and rng.random() < style.ink.p_slant:
+            ink = slant(ink, rng.uniform(-style.ink.slant, style.ink.slant))
+        ink = bend(wear(ink, style.ink, rng), curve)
         coverage = _place(ink, corners, turn, pads, height)
         canvas = draw_background(coverage.shape, style, material.images, rng)
-        canvas = degrade.blend(canvas, coverage, draw_text_colour(canvas, style, rng))
+        colour = draw_text_colour(canvas, style, rng)
+        if style.ink.p_halo and rng.random() < style.ink.p_halo:
+            canvas = _draw_halo(canvas, coverage, colour, style, rng)
+        canvas = degrade.blend(canvas, coverage, colour)
         return Sample(degrade_image(canvas, style, rng), text=text)
+
+
+def _draw_halo(
+    canvas: np.ndarray, coverage: np.ndarray, colour: np.ndarray, style: TextStyle, rng: np.random.Generator
+) -> np.ndarray:
+    """The canvas with an outline or a shadow that letters of this colour stand out from."""
+    wide = rng.uniform(*style.ink.halo) * coverage.shape[0]
+    dark = rng.random() < 0.5 if 90 < luma_of(colour) < 165 else luma_of(colour) > 127
+    own = np.clip((20 if dark else 235) + rng.normal(0, 25, 3), 0, 255)
+    if rng.random() < 0.5:
+        return degrade.blend(canvas, grow(coverage, 0.6 * wide), own)
+    x, y = (round(sign * wide) for sign in rng.choice((-1, 1), 2).tolist())
+    return degrade.blend(canvas, grow(coverage, 0.15 * wide, (x, y)), own)
 
 
 def draw_spacing(style: TextStyle, rng: np.random.Generator) -> float:

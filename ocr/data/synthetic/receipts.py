@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
+_Choice = TypeVar("_Choice")
 _ITEMS = (
     *(
         "BREAD",
@@ -31,8 +33,42 @@ _ITEMS = (
     ),
     *("Lunch menu", "PARKING 2 h", "TICKET", "Copies A4", "DELIVERY", "Service"),
 )
-_LABELS = ("TOTAL", "Subtotal", "TAX", "VAT", "CASH", "CHANGE", "Amount due", "CARD", "Rounding", "DISCOUNT")
-_HEADS = ("Invoice", "Receipt", "Order", "Customer", "Table", "Cashier", "Ref.", "No.", "ID")
+_LABELS = (
+    *("TOTAL", "Subtotal", "TAX", "VAT", "CASH", "CHANGE", "Amount due", "CARD", "Rounding", "DISCOUNT"),
+    *("Sub Total", "TOTAL AMOUNT", "Total Sales", "GST 6%", "Service Charge", "ROUNDING ADJ", "Tendered"),
+    *("Net Amt", "QTY", "AMOUNT", "Price", "TOTAL (INCL. TAX)", "Excl. GST", "Balance", "Item(s)", "VISA"),
+)
+_HEADS = (
+    *("Invoice", "Receipt", "Order", "Customer", "Table", "Cashier", "Ref.", "No.", "ID", "Tel", "TEL :"),
+    *("Fax:", "Date", "Time:", "Bill No:", "INVOICE NO.", "GST ID :", "Reg No.", "Terminal", "Member", "Pax"),
+)
+_WORDS = (
+    *("THANK YOU", "Please come again", "TAX INVOICE", "GOODS SOLD ARE NOT RETURNABLE", "Description", "Qty"),
+    *(
+        "U/Price",
+        "CUSTOMER COPY",
+        "APPROVED",
+        "SUMMARY",
+        "Exchange within 7 days",
+        "*** COPY ***",
+        "OPEN 24 HOURS",
+    ),
+)
+_KINDS = (
+    "SHOP",
+    "STORES",
+    "SDN BHD",
+    "Ltd.",
+    "& CO.",
+    "GmbH",
+    "TRADING",
+    "RESTAURANT",
+    "CAFE",
+    "MART",
+    "S.A.",
+    "INC",
+)
+_STREETS = ("Street", "ROAD", "JALAN", "Ave.", "LANE", "Square", "TAMAN", "Drive", "Plaza", "BLOCK")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _CURRENCIES = ("$", "EUR", "€", "£", "USD", "CHF", "¥", "RM")
 
@@ -94,6 +130,40 @@ def draw_number(rng: np.random.Generator) -> str:
     return f"{_letters(rng, int(rng.integers(1, 4)))}-{_digits(rng, 3, 8)}"
 
 
+def draw_quantity(rng: np.random.Generator) -> str:
+    """How much of what at which price: 2 x 3.50, 1 PCS, 0.525kg @ 7.90."""
+    count, cents = int(rng.integers(1, 30)), float(rng.uniform(0.1, 200))
+    texts = (
+        f"{count} x {cents:.2f}",
+        f"{count} {_pick(('PCS', 'pc', 'UNIT', 'kg', 'EA', 'BTL'), rng)}",
+        f"{cents / 100:.3f}kg @ {cents:.2f}",
+        f"{count} X {cents:.2f} = {count * cents:.2f}",
+        f"{cents:.2f} {_pick(('S', 'SR', 'Z', 'A', 'T', '*', '-'), rng)}",
+        f"[{count}] {cents:.2f}",
+    )
+    return _pick(texts, rng)
+
+
+def draw_notice(rng: np.random.Generator) -> str:
+    """A phrase, a row of signs, a code, a name of a shop, an address, or a label with its value."""
+    kind = int(rng.integers(7))
+    if kind == 0:
+        return _pick(_WORDS, rng)
+    if kind == 1:
+        return _pick(("-", "=", "*", ".", "_"), rng) * int(rng.integers(3, 20))
+    if kind == 2:
+        return f"{_pick(('#', '*', '(', ''), rng)}{_digits(rng, 5, 14)}{_pick((')', '', '', '#'), rng)}"
+    if kind == 3:
+        return f"{_letters(rng, int(rng.integers(3, 9)))} {_pick(_KINDS, rng)}"
+    if kind == 4:
+        place = f"{_pick(('No.', 'LOT', '', 'Unit'), rng)} {_digits(rng, 1, 4)}"
+        return f"{place}, {_pick(_STREETS, rng)} {_digits(rng, 1, 6)}"
+    if kind == 5:
+        return f"({_digits(rng, 5, 8)}-{_letters(rng, 1)})"
+    label = _pick(_HEADS, rng).rstrip(":")
+    return f"{label}{_pick((':', ' : ', ' :', ': '), rng)}{_pick((draw_date, draw_number, draw_price), rng)(rng)}"
+
+
 def draw_receipt_text(rng: np.random.Generator) -> str:
     """One of all of these, or an item or a label with its price."""
     kinds: tuple[Callable[[np.random.Generator], str], ...] = (
@@ -103,11 +173,13 @@ def draw_receipt_text(rng: np.random.Generator) -> str:
         draw_item,
         lambda r: f"{draw_item(r)} {draw_price(r)}",
         lambda r: f"{draw_total(r)} {draw_price(r)}",
+        draw_quantity,
+        draw_notice,
     )
     return kinds[int(rng.integers(len(kinds)))](rng)
 
 
-def _pick(choices: tuple[str, ...], rng: np.random.Generator) -> str:
+def _pick(choices: tuple[_Choice, ...], rng: np.random.Generator) -> _Choice:
     return choices[int(rng.integers(len(choices)))]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +12,7 @@ import numpy as np
 from framework.core.errors import ConfigError
 from framework.vision import degrade
 from framework.vision.sample_transforms.checks import check_number, check_range
+from ocr.data.synthetic.ink import InkStyle
 
 Background = Literal["plain", "gradient", "noise", "paper", "images"]
 
@@ -36,6 +37,7 @@ class TextStyle:
         noise: Standard deviation, in values 0 to 255.
         jpeg: Quality, 1 to 100.
         shade: Brightness at the darker end of a shadow over the image; 1 is none.
+        ink: What printers do to letters, see InkStyle.
 
     Raises:
         ConfigError: a range is empty or out of bounds, a probability is none, or "images" has no folder.
@@ -65,6 +67,7 @@ class TextStyle:
     p_jpeg: float = 0.4
     shade: tuple[float, float] = (0.5, 0.95)
     p_shade: float = 0.2
+    ink: InkStyle = field(default_factory=InkStyle)
 
     def __post_init__(self) -> None:
         for name in vars(self):

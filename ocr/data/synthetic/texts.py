@@ -62,6 +62,7 @@ class Texts:
         words: Share of the corpus' texts that are single words.
         receipts: Share of texts that are such as receipts have.
         skip_missing: Leave out characters that no font has, with a warning.
+        upper, title: Shares of texts that are put into capitals, and of the others whose words get one.
 
     Raises:
         InputError: a file cannot be read, the corpus has no text, or characters are in no font and not skipped.
@@ -76,8 +77,11 @@ class Texts:
         words: float,
         receipts: float,
         skip_missing: bool,
+        upper: float = 0.0,
+        title: float = 0.0,
     ) -> None:
         self._length, self._words, self._receipts = length, words, receipts
+        self._upper, self._title = upper, title
         self._fonts = fonts
         wanted = read_characters(characters)
         self._lines = [line for path in corpus for line in read_lines(Path(path), "corpus") if line.strip()]
@@ -134,6 +138,17 @@ class Texts:
     def draw(self, rng: np.random.Generator, most: int | None = None) -> str:
         """A text of at most `most` characters, or of the length's; it is not empty and has no space at its ends."""
         longest = self._length[1] if most is None else max(1, min(most, self._length[1]))
+        text = self._draw(rng, longest)
+        changed = text
+        if self._upper and rng.random() < self._upper:
+            changed = text.upper()
+        elif self._title and rng.random() < self._title:
+            changed = " ".join(word[:1].upper() + word[1:] for word in text.split(" "))
+        # Some capitals are longer (SS), or not wanted.
+        kept = self.keep(changed) if changed != text else text
+        return kept if len(kept) == len(text) else text
+
+    def _draw(self, rng: np.random.Generator, longest: int) -> str:
         if rng.random() < self._receipts:
             text = self.keep(draw_receipt_text(rng))
             if self._length[0] <= len(text) <= longest:

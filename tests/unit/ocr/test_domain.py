@@ -9,13 +9,13 @@ import pytest
 
 import framework.workflow.export
 import ocr
-from framework.core.errors import ConfigError, FormatError, InputError
+from framework.core.errors import ConfigError, FormatError, HubError, InputError
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.vision import image as vision_image
 from framework.workflow import open_predictor
 from framework.workflow.artifacts import find_artifact
-from framework.workflow.domain import find_config
+from framework.workflow.domain import DefaultName, find_config
 from ocr.domain import DOMAIN, _at_run_time, _bucket_sides, predictor
 from ocr.languages import required_letters
 from ocr.ocr_predictor import OCRPredictor, is_pdf
@@ -443,3 +443,21 @@ def test_the_package_gives_the_short_names():
     assert ocr.OCRPredictor is ocr.TextReader is OCRPredictor  # the second for one release
     with pytest.raises(AttributeError, match="no attribute 'reader'"):
         _ = ocr.reader
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "options", "taken"),
+    [
+        (DefaultName("pp_ocrv6_small"), (), {}, "oar_latin"),
+        (DefaultName("pp_ocrv6_small"), ("pipeline.options.drop_score=0.8",), {"lang": "en"}, "oar_latin"),
+        (DefaultName("pp_ocrv6_small"), (), {"lang": "de"}, None),
+        (DefaultName("pp_ocrv6_small"), ("pipeline.detector.weights=mine.onnx",), {}, None),
+        ("pp_ocrv6_small", (), {}, None),
+    ],
+)
+def test_the_shipped_pair_stands_for_the_default_alone(model, settings, options, taken, caplog):
+    error = HubError("the weights cannot be had", where="pp_ocrv6_small_det (weights)", received="a\n b")
+    assert DOMAIN.fallback_model(model, settings, options, error) == taken
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == (taken is not None)
+    assert all("oar-toolkit[ocr]" in line and "a; b" in line and "\n" not in line for line in said)

@@ -168,8 +168,16 @@ def test_valid_part_outside_the_map_is_refused(valid_hw):
 def test_missing_pyclipper_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyclipper", None)
     with pytest.raises(MissingExtraError, match=r"'pyclipper'[\s\S]*oar-toolkit\[ocr\]"):
-        DBPostprocess()(one_line_map(), (32, 40))
+        DBPostprocess(box_type="poly")(one_line_map(), (32, 40))
     assert len(DBPostprocess()(np.zeros((8, 8), np.float32), (8, 8))[0]) == 0
+
+
+def test_quads_grow_without_pyclipper(monkeypatch):
+    with_clipper, _ = DBPostprocess()(one_line_map(), (32, 40))
+    monkeypatch.setitem(sys.modules, "pyclipper", None)
+    without, _ = DBPostprocess()(one_line_map(), (32, 40))
+    assert len(without) == 1
+    np.testing.assert_allclose(without, with_clipper, atol=1)
 
 
 def text_like_map(seed, size_hw=(720, 960)):
