@@ -4,6 +4,7 @@ The fixtures are made by tools/golden/paddle_control.py.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,7 +39,7 @@ def unpack(name: str, kind: str, folder: Path) -> tuple[Path, list[Call]]:
     return path, calls
 
 
-def compare(got: object, wanted: list[np.ndarray]) -> None:
+def compare(got: Any, wanted: list[np.ndarray]) -> None:
     arrays = got if isinstance(got, list | tuple) else (got,)
     assert [np.shape(array) for array in arrays] == [array.shape for array in wanted]
     for one, other in zip(arrays, wanted):
@@ -94,7 +95,7 @@ def test_they_become_artifacts(name: str, tmp_path: Path) -> None:
     assert made.difference < 1e-5
     assert made.inputs[next(iter(made.inputs))].shape[0] == "n"
     predictor = create_predictor(Config(tmp_path / "artifact"))
-    got = predictor.run([inputs[key] for key in predictor.get_input_names()])
+    got: Any = predictor.run([inputs[key] for key in predictor.get_input_names()])
     by_name = dict(zip(predictor.get_output_names(), got))
     first = by_name[paddle.load(path).outputs[0].name]
     np.testing.assert_allclose(first[: len(wanted[0])], wanted[0], rtol=1e-5, atol=1e-5)
