@@ -372,11 +372,11 @@ def test_paddles_flags_say_that_they_have_no_effect(tmp_path: Path, caplog):
     file = tmp_path / "a.pdf"
     file.write_bytes(make_pdf(two_columns()))
     done = document(
-        "--image_dir", file, "--output", tmp_path, "--table_model_dir", "x", "--recovery_to_markdown", "True",
+        "--image_dir", file, "--output", tmp_path, "--table_char_dict_path", "x", "--recovery_to_markdown", "True",
         "--layout", "True", "--table", "False", "--use_pdf2docx_api", "True",
     )  # fmt: skip
     assert done.returncode == 0 and (tmp_path / "a.md").is_file()
-    assert "--table_model_dir has no effect" in caplog.text
+    assert "--table_char_dict_path has no effect" in caplog.text
 
 
 def test_numbers_of_a_drawing_without_blocks():
