@@ -9,12 +9,12 @@ from framework.vision.grid_warp import GridWarp
 CORNERS = np.array([[[-1, -1], [1, -1]], [[-1, 1], [1, 1]]], np.float32)
 
 
-def picture(height: int = 5, width: int = 7) -> np.ndarray:
+def draw_image(height: int = 5, width: int = 7) -> np.ndarray:
     return np.random.default_rng(3).integers(0, 256, (height, width, 3)).astype(np.uint8)
 
 
 def test_corners_alone_are_the_image_itself() -> None:
-    image = picture()
+    image = draw_image()
     same = GridWarp.from_unit_grid(CORNERS, (5, 7))
     np.testing.assert_array_equal(same.image(image), image)
     points = np.array([[0.0, 0.0], [7.0, 5.0], [3.25, 1.5]])
@@ -23,13 +23,13 @@ def test_corners_alone_are_the_image_itself() -> None:
 
 def test_a_finer_grid_of_even_points_changes_nothing() -> None:
     y, x = np.meshgrid(np.linspace(-1, 1, 4), np.linspace(-1, 1, 6), indexing="ij")
-    image = picture()
+    image = draw_image()
     finer = GridWarp.from_unit_grid(np.stack([x, y], axis=-1), (5, 7))
     assert np.abs(finer.image(image).astype(int) - image).max() <= 1
 
 
 def test_a_mirrored_grid_mirrors_and_leads_points_back() -> None:
-    image = picture()
+    image = draw_image()
     mirror = GridWarp.from_unit_grid(CORNERS[:, ::-1], (5, 7))
     np.testing.assert_array_equal(mirror.image(image), image[:, ::-1])
     np.testing.assert_allclose(mirror.source_points(np.array([[1.0, 2.0]])), [[6.0, 2.0]], atol=1e-6)
@@ -72,7 +72,7 @@ def test_any_shape_of_points() -> None:
     same = GridWarp.from_unit_grid(CORNERS, (5, 7))
     assert same.source_points(np.zeros((3, 4, 2))).shape == (3, 4, 2)
     assert same.source_points(np.zeros((0, 2))).shape == (0, 2)
-    assert GridWarp.from_unit_grid(CORNERS, (1, 1)).image(picture(1, 1)).shape == (1, 1, 3)
+    assert GridWarp.from_unit_grid(CORNERS, (1, 1)).image(draw_image(1, 1)).shape == (1, 1, 3)
 
 
 @pytest.mark.parametrize("grid", [np.zeros((1, 5, 2)), np.zeros((5, 5)), np.full((2, 2, 2), np.nan)])
@@ -85,4 +85,4 @@ def test_sizes_that_do_not_fit() -> None:
     with pytest.raises(ShapeError, match="no such size here"):
         GridWarp.from_unit_grid(CORNERS, (40_000, 4))
     with pytest.raises(ShapeError, match="for images of another size"):
-        GridWarp.from_unit_grid(CORNERS, (5, 7)).image(picture(7, 5))
+        GridWarp.from_unit_grid(CORNERS, (5, 7)).image(draw_image(7, 5))
