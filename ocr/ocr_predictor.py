@@ -49,7 +49,8 @@ class OCRPredictor(VisionPredictor[Page]):
         """As `OCRPipeline.predict_prepared`; models of one stage read images as they are."""
         if isinstance(self.pipeline, OCRPipeline):
             return self.pipeline.predict_prepared(item)
-        return self.pipeline.predict_page(item), None
+        (page,) = self.pipeline.predict_stream([item])
+        return page, None
 
     def _read_items(self, source: Any) -> Iterator[ImageItem]:
         label = str(source) if isinstance(source, (str, os.PathLike)) else ""

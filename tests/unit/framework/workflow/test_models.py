@@ -46,7 +46,11 @@ def test_names_lead_to_one_model_each() -> None:
 
 def test_patterns() -> None:
     assert list_models("*lcnet_x0_2*") == ["pplcnet_x0_25"]
-    assert list_models("PP_LCNet_x0_25*", pretrained=True) == [SHIPPED, "pplcnet_x0_25_imagenet"]
+    assert list_models("PP_LCNet_x0_25*", pretrained=True) == [
+        SHIPPED,
+        "pp_lcnet_x0_25_doc_ori",
+        "pplcnet_x0_25_imagenet",
+    ]
     assert list_models("no such*") == []
 
 
