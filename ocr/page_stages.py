@@ -14,8 +14,7 @@ from framework.inference import Engine
 from framework.vision.grid_warp import GridWarp
 from framework.vision.image import resize
 from framework.vision.normalize import Normalize
-from ocr.preprocess import choose_patches, resize_short_hw
-from ocr.stages import PAGE_TURNS
+from ocr.preprocess import PAGE_TURNS, choose_patches, resize_short_hw
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from framework.nn.layer import Layer
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from ocr.page_stages import PageOrientationOptions
-from ocr.stages import PAGE_TURNS
+from ocr.preprocess import PAGE_TURNS
 from ocr.tasks import TextLineOrientation
 
 

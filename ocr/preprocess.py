@@ -19,6 +19,9 @@ from framework.vision.image import resize, rotate90, to_gray
 
 REC_HEIGHT = 48
 
+LINE_TURNS = ("0", "180")  # degrees clockwise, by class
+PAGE_TURNS = ("0", "90", "180", "270")
+
 
 @dataclass(frozen=True)
 class DetSize:

@@ -14,8 +14,9 @@ from ocr.blocks import Block
 from ocr.char_boxes import char_spans, text_quads
 from ocr.layout import reading_order, words_from_chars
 from ocr.page_stages import PageOrientationClassifier
+from ocr.preprocess import LINE_TURNS, PAGE_TURNS
 from ocr.results import Char, Line, Page
-from ocr.stages import LINE_TURNS, PAGE_TURNS, Detector, OrientationClassifier, Recognizer
+from ocr.stages import Detector, OrientationClassifier, Recognizer
 from ocr.table_stage import TableRecognizer
 from ocr.tiles import detect_in_tiles
 

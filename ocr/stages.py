@@ -21,9 +21,6 @@ from ocr.characters import CharacterSet
 from ocr.postprocess import DBPostprocess, Text, ctc_decode
 from ocr.preprocess import DetSize, pack_lines
 
-LINE_TURNS = ("0", "180")  # degrees clockwise, by class
-PAGE_TURNS = ("0", "90", "180", "270")
-
 
 @dataclass(frozen=True)
 class DetectOptions:

@@ -315,7 +315,7 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "VocDetection": voc_detection,
 }
 # Has four samples for each of another data set: tests/unit/ocr/data/test_directions.py.
-OF_OTHERS = ("TurnedPages",)
+OF_OTHERS = ("TurnedPages", "PubTabNet", "SyntheticTables")  # tests/unit/ocr has the tables
 COUNT = 6
 every = pytest.mark.parametrize("name", FIXTURES)
 
@@ -406,7 +406,7 @@ def test_threads_read_the_same(dataset: Any) -> None:
 def test_pickles_are_small_and_hold_the_settings(dataset: Any) -> None:
     fresh = pickle.dumps(dataset)
     want = [contents(sample) for sample in dataset]
-    assert pickle.dumps(dataset) == fresh and len(fresh) < 1500
+    assert pickle.dumps(dataset) == fresh and len(fresh) < 2000
     copy = pickle.loads(fresh)
     assert copy == dataset and [contents(sample) for sample in copy] == want
 

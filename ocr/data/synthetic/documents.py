@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -15,7 +15,9 @@ from ocr.data.synthetic.base import Material, SyntheticText
 from ocr.data.synthetic.document_pages import PageDrawing, group_lists
 from ocr.data.synthetic.document_type import Typeface, Words, group_typefaces
 from ocr.data.synthetic.style import TextStyle, degrade_image
-from ocr.results import Document, Page
+
+if TYPE_CHECKING:
+    from ocr.results import Document, Page
 
 ClassScheme = Literal["publaynet", "cdla", "doclayout"]
 
@@ -152,6 +154,8 @@ class SyntheticDocuments(SyntheticText):
         true text behind them.
         """
         pages = [replace(self.page(first + number), page=number + 1) for number in range(count)]
+        from ocr.results import Document
+
         return Document(tuple(pages))
 
     def _draw_page(self, material: Material, rng: np.random.Generator) -> Page:
@@ -165,6 +169,8 @@ class SyntheticDocuments(SyntheticText):
         image = degrade_image(drawing.canvas.pixels(), self.style, rng)
         height, width = image.shape[:2]
         lines = tuple(line for block in blocks for line in block.lines)
+        from ocr.results import Page  # loads jax, which a loader's processes do without
+
         return Page(lines, blocks=blocks, text_from="text-layer", width=width, height=height, image=image)
 
     @cached_property
