@@ -45,7 +45,7 @@ VARIANTS: dict[str, Size] = {
     "picodet_s_esnet": Size(ESNetConfig("esnet_x0_75"), 96, 2, 992_715),
     "picodet_m_esnet": Size(ESNetConfig("esnet_x1_0"), 128, 4, 2_152_554),
     "picodet_l_esnet": Size(ESNetConfig("esnet_x1_25"), 160, 4, 3_305_009),
-    "picodet_layout_1x": Size(PPLCNetConfig("pplcnet_x1_0"), 128, 4, 1_856_228),
+    "picodet_layout_1x": Size(PPLCNetConfig("pplcnet_x1_0"), 128, 4, 1_830_688),
 }
 SMALL = "picodet_s_esnet"
 

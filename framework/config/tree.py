@@ -159,6 +159,8 @@ def _compose(text: str, old_scalars: bool) -> yaml.Node | None:
     except yaml.YAMLError:
         if len(text) > _EXPLAINED:
             raise
+    # Python's reader calls itself for each level too; libyaml 0.2.6 ends at 1,000 levels with a message of its own.
+    check_yaml(text, MAX_VALUES, loader=yaml.SafeLoader)
     return yaml.compose(text, Loader=yaml.SafeLoader if old_scalars else _Loader)
 
 

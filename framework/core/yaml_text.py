@@ -25,10 +25,15 @@ def find_loader(*, scalars: bool = True) -> type[yaml.SafeLoader]:
     return getattr(yaml, names[0], None) or getattr(yaml, names[1])
 
 
-def check_yaml(text: str, max_values: int = MAX_VALUES) -> None:
+def check_yaml(
+    text: str, max_values: int = MAX_VALUES, *, loader: type[yaml.SafeLoader] | None = None
+) -> None:
     """Find out whether one YAML document can be built, without building it.
 
     libyaml's reader for Python calls itself for every level, and ends the process at some thousands of them.
+
+    Args:
+        loader: Reads the text; libyaml's where it is there by default.
 
     Raises:
         yaml.YAMLError: the text is not YAML, nested more than 100 levels deep, has more than `max_values` values once
@@ -37,7 +42,7 @@ def check_yaml(text: str, max_values: int = MAX_VALUES) -> None:
     sizes: dict[str, int] = {}  # values below each anchor, itself included
     open_nodes: list[tuple[str | None, int]] = []  # anchor, values before it
     total = 0
-    for event in yaml.parse(text, Loader=find_loader()):
+    for event in yaml.parse(text, Loader=loader or find_loader()):
         if isinstance(event, _CLOSING):
             anchor, before = open_nodes.pop()
             if anchor is not None:

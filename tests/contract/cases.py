@@ -262,7 +262,7 @@ _READERS: dict[str, dict[str, Any]] = {
         "config": {"num_classes": None},
     },
     "UVDoc": {
-        "shapes": lambda layer, n, h, w: [(n, 4, 4, 2)],
+        "shapes": lambda layer, n, h, w: [(n, *(-(-side // 16) for side in layer.config.size_hw), 2)],
         "image": (2, 64, 64, 3),
         "other": (1, 80, 64, 3),  # is resized
         "symbolic": ("n", 64, 64, 3),

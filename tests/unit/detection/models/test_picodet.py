@@ -28,7 +28,7 @@ SMALL = (PicoDetConfig("picodet_xs", 3), PicoDetESNetConfig("picodet_s_esnet", 3
 
 
 def config(variant: str, **options: Any) -> Any:
-    return (PicoDetESNetConfig if variant.endswith("esnet") else PicoDetConfig)(variant, **options)
+    return (PicoDetESNetConfig if variant in picodet_esnet.VARIANTS else PicoDetConfig)(variant, **options)
 
 
 def targets(count: int, step: int = 0) -> Targets:
