@@ -18,7 +18,7 @@ from framework.workflow.domain import DefaultName
 from framework.workflow.predict import make_predictor_function
 from ocr.characters import CharacterSet
 from ocr.languages import DEFAULT, choose_recognizers, missing_letters
-from ocr.ocr_options import OCROptions
+from ocr.ocr_options import DEFAULT_MODEL, OCROptions
 from ocr.ocr_predictor import OCRPredictor
 from ocr.page_preparation import PagePreparation
 from ocr.page_stages import PageOrientationClassifier, PageOrientationOptions, Unwarper, UnwarpOptions
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from framework.workflow.domain import Model
 
 log = logging.getLogger("oar")
-DEFAULT_MODEL = DefaultName("pp_ocrv6_small")
 FALLBACK_MODEL = "oar_latin"  # whose weights are in this package
 _FALLBACK_SYMBOLS = tuple(map(chr, range(32, 127)))
 _PAGE_STAGES = ("document_orientation", "unwarp")

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from framework.core.errors import InputError
 from framework.core.languages import language_codes
 from framework.workflow import option
+from framework.workflow.domain import DefaultName
 from framework.workflow.options import check_range
+
+DEFAULT_MODEL = DefaultName("pp_ocrv6_small")
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,11 @@ from framework.inference import Runtime
 from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
 from framework.workflow import ImageItem, open_predictor
-from framework.workflow.domain import DefaultName
 from framework.workflow.options import make_options, options_signature
 from framework.workflow.predictor import ImageSource
 from ocr.blocks import Block, Box, Figure
 from ocr.lines import Line
+from ocr.ocr_options import DEFAULT_MODEL
 from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Document, Page
 from ocr.single_stage import TablePages
@@ -56,7 +56,6 @@ from ocr.structure.text_tables import find_text_tables
 from ocr.structure.turned import find_turn
 from ocr.structure.whole_document import finish_document
 
-DEFAULT_MODEL = DefaultName("pp_ocrv6_small")  # that of ocr.domain, which imports this file
 log = logging.getLogger("oar")
 LEAST_FIGURE = 0.01  # of the page's area
 MARGIN = 0.12  # of the page's width: what is turned against the page's text there is none of its text

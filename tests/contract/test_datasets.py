@@ -29,6 +29,9 @@ from ocr.data.pages import TextPageFiles, TextPages
 from ocr.data.synthetic.documents import SyntheticDocuments
 from ocr.data.synthetic.lines import SyntheticTextLines
 from ocr.data.synthetic.pages import SyntheticPages
+from ocr.data.synthetic.tables import SyntheticTables
+from ocr.data.tables import PubTabNet
+from ocr.table_html import read_contents
 from segmentation.data.ade20k import ADE20K
 from segmentation.data.camvid import CamVid
 from segmentation.data.cityscapes import Cityscapes
@@ -286,6 +289,22 @@ def mixed_text_lines(folder: Path) -> Dataset:
     return MixedTextLines((text_lines(folder), synthetic_lines(folder)), (0.5, 0.5))
 
 
+def pub_tab_net(folder: Path) -> Dataset:
+    lines = []
+    for number in range(6):
+        image.write(folder / f"{number}.png", np.full((20, 40, 3), 40 * number, np.uint8))
+        tokens = ["<tbody>", "<tr>", *["<td>", "</td>"] * (number + 1), "</tr>", "</tbody>"]
+        cells = [{"tokens": ["a"], "bbox": [1, 2, 5, 6]}, *[{"tokens": []}] * number]
+        label = {"filename": f"{number}.png", "split": "train"}
+        lines.append(json.dumps(label | {"html": {"structure": {"tokens": tokens}, "cells": cells}}))
+    (folder / "labels.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    return PubTabNet(folder, Path("labels.jsonl"))
+
+
+def synthetic_tables(folder: Path) -> Dataset:
+    return SyntheticTables(6, fonts=(text_material(folder)["fonts"][0],), rows=3, columns=3, longest=200)
+
+
 FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "ADE20K": ade20k,
     "CamVid": camvid,
@@ -302,6 +321,7 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "PageDirections": page_directions,
     "PageFolder": page_folder,
     "PascalVOC": pascal_voc,
+    "PubTabNet": pub_tab_net,
     "TextLineDirections": text_line_directions,
     "TextLineImages": text_lines,
     "TextLineLMDB": text_lines_lmdb,
@@ -311,11 +331,12 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "TextPages": text_pages,
     "SyntheticPages": synthetic_pages,
     "SyntheticDocuments": synthetic_documents,
+    "SyntheticTables": synthetic_tables,
     "SyntheticTextLines": synthetic_lines,
     "VocDetection": voc_detection,
 }
 # Has four samples for each of another data set: tests/unit/ocr/data/test_directions.py.
-OF_OTHERS = ("TurnedPages", "PubTabNet", "SyntheticTables")  # tests/unit/ocr has the tables
+OF_OTHERS = ("TurnedPages",)
 COUNT = 6
 every = pytest.mark.parametrize("name", FIXTURES)
 
@@ -353,6 +374,11 @@ def test_samples(dataset: Any, name: str) -> None:
             assert sample.mask.shape == sample.size_hw and sample.mask.dtype == np.uint8
             assert set(np.unique(sample.mask)) <= {*range(len(names)), dataset.ignore_index}
             assert len(dataset.palette) == len(names)
+        elif isinstance(
+            dataset, PubTabNet | SyntheticTables
+        ):  # a table's HTML, and a box for each of its cells
+            assert not names and isinstance(sample.text, str) and sample.boxes is not None
+            assert len(read_contents(sample.text)) == len(sample.boxes)
         elif sample.text is not None and sample.boxes is None:  # a line, or polygons with a text each
             assert not names and sample.labels is None
             texts = sample.text if isinstance(sample.text, tuple) else (sample.text,)
@@ -369,7 +395,7 @@ def test_samples(dataset: Any, name: str) -> None:
             assert isinstance(sample.labels, np.ndarray) and sample.labels.dtype.kind == "i"
             assert ((sample.labels >= 0) & (sample.labels < len(names))).all()
         if sample.boxes is not None:
-            assert sample.text is None or len(sample.text) == len(sample.boxes)
+            assert not isinstance(sample.text, tuple) or len(sample.text) == len(sample.boxes)
             assert sample.boxes.dtype == np.float32 and (sample.boxes[:, 2:] > sample.boxes[:, :2]).all()
             assert sample.valid is not None and sample.valid.dtype == bool
     assert len({sample.image.tobytes() for sample in samples}) == COUNT
@@ -406,6 +432,7 @@ def test_threads_read_the_same(dataset: Any) -> None:
 def test_pickles_are_small_and_hold_the_settings(dataset: Any) -> None:
     fresh = pickle.dumps(dataset)
     want = [contents(sample) for sample in dataset]
+    # The renderer of lines alone has 60 settings, whose names are pickled too; one image or list of files is far more.
     assert pickle.dumps(dataset) == fresh and len(fresh) < 2000
     copy = pickle.loads(fresh)
     assert copy == dataset and [contents(sample) for sample in copy] == want

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,6 +14,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from ocr.blocks import Block, Cell, Table
+from ocr.exporters.block_drawing import draw_blocks
+from ocr.exporters.paddle_structure import plain
 from ocr.results import Char, Document, Line, Page, Polygon, Word
 
 FOLDER = Path(__file__).resolve().parents[2] / "ocr" / "exporters"
@@ -155,25 +161,107 @@ def check_drawing(document: Document, folder: Path) -> None:
         assert (overlay != page.image).any() == bool(page.lines)
 
 
+def box_of(line: Line) -> tuple[float, float, float, float]:
+    (left, top), (right, bottom) = np.min(line.polygon, axis=0), np.max(line.polygon, axis=0)
+    return float(left), float(top), float(right), float(bottom)
+
+
+def with_blocks(document: Document) -> tuple[Document, list[str]]:
+    """Each line as a paragraph, then a table of all lines of the page, one of them over both columns; the texts."""
+    pages, said = [], []
+    for page in document.pages:
+        texts = [line.text for line in page.lines]
+        blocks = [
+            Block("text", box_of(line), line.text, (line,), order=i) for i, line in enumerate(page.lines)
+        ]
+        if texts:
+            cells = [Cell(row, column, text) for row, text in enumerate(texts) for column in range(2)]
+            table = Table((Cell(len(texts), 0, texts[0], colspan=2), *cells))
+            blocks.append(Block("table", (0, 0, *SIZE), table.text, order=len(texts), content=table))
+        pages.append(dataclasses.replace(page, blocks=tuple(blocks)))
+        said += [*texts, *texts[:1], *texts, *texts]
+    return dataclasses.replace(document, pages=tuple(pages)), said
+
+
+def check_html(document: Document, folder: Path) -> None:
+    blocks, said = with_blocks(document)
+    root = ElementTree.fromstring(re.sub(r"<meta[^>]*>|<!DOCTYPE html>|<br>", "", blocks.to_html()))
+    article = next(iter(root.iter("article")))
+    assert Counter(squeezed("".join(article.itertext()))) == Counter(squeezed("".join(said)))
+    cells = [node for node in article.iter() if node.tag in ("td", "th")]
+    assert sum(int(node.get("colspan", "1")) for node in cells) == sum(
+        2 + 2 * len(page.lines) for page in document.pages if page.lines
+    )
+
+
+def check_docx(document: Document, folder: Path) -> None:
+    docx = pytest.importorskip("docx", reason="python-docx reads the file back")
+    blocks, said = with_blocks(document)
+    blocks.to_docx(folder / "a.docx")
+    word = docx.Document(str(folder / "a.docx"))
+    texts = [paragraph.text for paragraph in word.paragraphs if paragraph.text]
+    assert texts == lines_of(document)
+    rows = [[cell.text for cell in row.cells] for table in word.tables for row in table.rows]
+    assert all(first == second for first, second in rows)
+    assert len(texts) + sum(map(len, rows)) == len(said) + len(
+        [page for page in document.pages if page.lines]
+    )
+
+
+def check_xlsx(document: Document, folder: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl", reason="openpyxl reads the file back")
+    blocks, _ = with_blocks(document)
+    blocks.to_xlsx(folder / "a.xlsx")
+    tables = [page for page in document.pages if page.lines]
+    sheets = openpyxl.load_workbook(folder / "a.xlsx").worksheets
+    assert len(sheets) == max(1, len(tables))
+    for sheet, page in zip(sheets, tables, strict=False):
+        texts = [line.text for line in page.lines]
+        assert [row[0].value for row in sheet.rows] == [*texts, texts[0]]
+        assert [str(merged) for merged in sheet.merged_cells.ranges] == [
+            f"A{len(texts) + 1}:B{len(texts) + 1}"
+        ]
+
+
+def check_paddle_structure(document: Document, folder: Path) -> None:
+    blocks, _ = with_blocks(document)
+    for page, entry in zip(blocks.pages, blocks.to_paddle(), strict=True):
+        assert json.loads(json.dumps(plain(entry))) == plain(entry)
+        found = [part for part in entry["parsing_res_list"] if part["block_label"] == "text"]
+        assert [part["block_content"] for part in found] == [line.text for line in page.lines]
+        assert len(entry["table_res_list"]) == bool(page.lines)
+
+
+def check_block_drawing(document: Document, folder: Path) -> None:
+    blocks, _ = with_blocks(document)
+    for page in blocks.pages:
+        drawn = draw_blocks(page, side_by_side=False)
+        both = draw_blocks(page)
+        assert drawn.dtype == both.dtype == np.uint8 and both.shape[1] >= 2 * SIZE[0]
+        assert page.image is not None and drawn.shape == page.image.shape
+        assert (drawn != page.image).any() == bool(page.blocks)
+
+
 # By module of ocr/exporters: a new one needs a row.
 CHECKS: dict[str, Callable[[Document, Path], None]] = {
     "alto": check_alto,
+    "block_drawing": check_block_drawing,
+    "docx": check_docx,
     "drawing": check_drawing,
     "hocr": check_hocr,
+    "html": check_html,
     "json": check_json,
     "markdown": check_markdown,
     "paddle": check_paddle,
+    "paddle_structure": check_paddle_structure,
     "searchable_pdf": check_searchable_pdf,
+    "xlsx": check_xlsx,
 }
-
-
-# These write blocks; tests/unit/ocr/test_office.py has their checks.
-OF_BLOCKS = {"block_drawing", "docx", "html", "paddle_structure", "xlsx"}
 
 
 def test_every_exporter_has_a_check() -> None:
     # JSON is a method of the results.
-    assert {path.stem for path in FOLDER.glob("[!_]*.py")} - OF_BLOCKS == CHECKS.keys() - {"json"}
+    assert {path.stem for path in FOLDER.glob("[!_]*.py")} == CHECKS.keys() - {"json"}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS.values(), ids=DOCUMENTS)

@@ -63,6 +63,22 @@ def _multiclass_nms(a: Arguments) -> dict[str, Any]:
 
 
 def _padded_nms(a: Arguments, boxes: jax.Array, scores: jax.Array) -> dict[str, Any]:
+    classes, sizes = _chosen(a, scores)
+    rows, counts, index = F.multiclass_nms(
+        boxes,
+        scores,
+        classes=classes,
+        sizes=sizes,
+        score=float(a.attr("score_threshold", 0.0)),
+        iou=float(a.attr("nms_threshold", 0.3)),
+        eta=float(a.attr("nms_eta", 1.0)),
+        offset=_offset(a),
+    )
+    return _in_one_list(rows, counts, index, boxes.shape[1], -1)
+
+
+def _chosen(a: Arguments, scores: jax.Array) -> tuple[Any, tuple[Any, Any]]:
+    """The classes that are looked at, and how many boxes are compared of each class and kept of an image."""
     classes, compared, keep = (
         _classes(a, scores.shape[1]),
         int(a.attr("nms_top_k", -1)),
@@ -70,17 +86,7 @@ def _padded_nms(a: Arguments, boxes: jax.Array, scores: jax.Array) -> dict[str, 
     )
     compared = scores.shape[2] if compared < 0 else _least(compared, scores.shape[2])
     total = compared * len(classes)
-    rows, counts, index = F.multiclass_nms(
-        boxes,
-        scores,
-        classes=classes,
-        sizes=(compared, total if keep < 0 else _least(keep, total)),
-        score=float(a.attr("score_threshold", 0.0)),
-        iou=float(a.attr("nms_threshold", 0.3)),
-        eta=float(a.attr("nms_eta", 1.0)),
-        offset=_offset(a),
-    )
-    return _in_one_list(rows, counts, index, boxes.shape[1], -1)
+    return classes, (compared, total if keep < 0 else _least(keep, total))
 
 
 def _least(number: int, size: Any) -> Any:
@@ -190,19 +196,13 @@ def _matrix_nms(a: Arguments) -> dict[str, Any]:
     boxes, scores = _inputs(a)
     if scores.ndim != 3:
         raise a.call.error("scores are [N, C, M]", ShapeError, received=scores.shape)
-    classes, compared, keep = (
-        _classes(a, scores.shape[1]),
-        int(a.attr("nms_top_k", -1)),
-        int(a.attr("keep_top_k", -1)),
-    )
-    compared = scores.shape[2] if compared < 0 else _least(compared, scores.shape[2])
-    total = compared * len(classes)
+    classes, sizes = _chosen(a, scores)
     rows, counts, index = F.matrix_nms(
         boxes,
         scores,
         classes=classes,
         limits=(float(a.attr("score_threshold", 0.0)), float(a.attr("post_threshold", 0.0))),
-        sizes=(compared, total if keep < 0 else _least(keep, total)),
+        sizes=sizes,
         sigma=float(a.attr("gaussian_sigma", 2.0)) if a.attr("use_gaussian", False) else None,
         offset=_offset(a),
     )
