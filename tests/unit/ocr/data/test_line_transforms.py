@@ -9,9 +9,13 @@ import pytest
 
 from framework.core.errors import ConfigError, ShapeError
 from framework.vision import image
+from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from framework.vision.warp import Warp
 from ocr.data.transforms.lines import ConcatenateLines, RandomLineDistortion, RandomTurn180
+from ocr.data.transforms.resize import ResizeLine
+from ocr.dictionary import Dictionary
+from ocr.tasks import TextRecognition
 
 NEVER = dict.fromkeys(("p_warp", "p_crop", "p_blur", "p_hsv", "p_noise", "p_invert"), 0.0)
 
@@ -150,3 +154,12 @@ def test_a_label_changes_with_the_direction() -> None:
     assert RandomTurn180(p=0)(upside_down, rng()).labels == 1
     with pytest.raises(ShapeError, match="no direction"):
         RandomTurn180()(line(labels=np.array(2)), rng())
+
+
+@pytest.mark.parametrize(("columns", "wanted"), [(40, 40), (120, 64)])
+def test_padded_columns_are_no_line_for_a_recogniser(columns: int, wanted: int) -> None:
+    task = TextRecognition(Normalize((0.5,) * 3, (0.5,) * 3), Dictionary(symbols="abc"), max_text_length=4)
+    sample = line(32, columns, "cab", source_size=(32, columns), warp=Warp.identity((32, columns)))
+    packed = task.pack(ResizeLine(32, 64, pad=True)(sample, rng()))
+    assert packed["image"].shape == (32, 64, 3) and packed["width"] == wanted
+    assert not packed["image"][:, wanted:].any() and packed["image"][:, :wanted].any()

@@ -21,6 +21,7 @@ from framework.vision.glyphs import draw_column, draw_line
 from ocr.data.synthetic import fonts as fonts_module
 from ocr.data.synthetic.backgrounds import draw_background, draw_text_colour, luma_of
 from ocr.data.synthetic.fonts import FontSet
+from ocr.data.synthetic.ink import InkStyle, slant, wear, widen
 from ocr.data.synthetic.layouts import Paper
 from ocr.data.synthetic.lines import SyntheticTextLines, bend
 from ocr.data.synthetic.pages import SyntheticPages
@@ -167,6 +168,63 @@ def test_bending_moves_the_middle_and_keeps_the_ink() -> None:
     assert bend(bar, 0.0) is bar
 
 
+# -- ink ---------------------------------------------------------------------------------------------------------------
+
+BAR = np.zeros((40, 200), np.uint8)
+BAR[10:30, 20:180] = 255
+
+
+def wear_with(seed: int = 0, **settings: Any) -> np.ndarray:
+    return wear(BAR, InkStyle(**settings), np.random.default_rng(seed))
+
+
+def test_ink_is_drawn_as_the_font_has_it_by_default() -> None:
+    assert wear_with() is BAR and widen(BAR, 1.0) is BAR and slant(BAR, 0.0) is BAR
+    assert {InkStyle().draw_stretch(np.random.default_rng(seed)) for seed in range(5)} == {1.0}
+
+
+def test_letters_become_wider_narrower_and_lean() -> None:
+    style, widths = InkStyle(stretch=(0.5, 2.0), p_stretch=1.0), set()
+    for seed in range(20):
+        factor = style.draw_stretch(np.random.default_rng(seed))
+        widths.add(widen(BAR, factor).shape)
+        assert 0.5 <= factor <= 2 and widen(BAR, factor).shape == (40, round(200 * factor))
+    assert len(widths) > 15
+    for share in (-0.5, 0.5):
+        leaning = slant(BAR, share)
+        assert leaning.shape == (40, 220)
+        top, bottom = (np.flatnonzero(leaning[row] > 127).mean() for row in (12, 28))
+        assert (top > bottom) == (share > 0) and abs(top - bottom) == pytest.approx(8, abs=1)
+        assert leaning.sum() == pytest.approx(BAR.sum(), rel=0.02)
+
+
+def test_weight_changes_how_thick_strokes_are() -> None:
+    thick, thin = (wear_with(weight=(gain, gain), p_weight=1.0) for gain in (0.6, -0.6))
+    assert (thin > 127).sum() < (BAR > 127).sum() < (thick > 127).sum()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"dots": (8.0, 8.0), "p_dots": 1.0},
+        {"fade": (0.0, 0.3), "p_fade": 1.0},
+        {"speckle": (0.2, 0.2), "p_speckle": 1.0},
+    ],
+    ids=["dots", "fade", "speckle"],
+)
+def test_printers_leave_out_ink_and_add_none(settings: dict[str, Any]) -> None:
+    for seed in range(10):
+        worn = wear_with(seed, **settings)
+        assert worn.shape == BAR.shape and worn.dtype == np.uint8
+        assert not worn[BAR == 0].any() and 0.2 * BAR.sum() < worn.sum() < 0.97 * BAR.sum()
+
+
+def test_ink_out_of_range_is_refused() -> None:
+    for settings in ({"p_dots": 1.5}, {"stretch": (0.1, 1.0)}, {"weight": (0.5, -0.5)}, {"slant": 3.0}):
+        with pytest.raises(ConfigError):
+            InkStyle(**settings)  # pyright: ignore[reportArgumentType]
+
+
 # -- texts -------------------------------------------------------------------------------------------------------------
 
 
@@ -189,6 +247,22 @@ def test_random_strings_have_the_characters_alone(font: Path, tmp_path: Path) ->
 def test_characters_filter_the_corpus(font: Path, corpus: Path) -> None:
     dataset = lines(font, corpus=(corpus,), characters="abcdefghijklmnopqrstuvwxyz")
     assert not set("S,.") & {char for index in range(40) for char in str(dataset[index].text)}
+
+
+def test_shares_of_capitals_and_of_words_with_a_capital(font: Path, corpus: Path) -> None:
+    settings: dict[str, Any] = {
+        "corpus": (corpus,),
+        "characters": "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ",
+    }
+
+    def texts(**shares: float) -> list[str]:
+        return [str(sample.text) for sample in lines(font, **settings, **shares)]
+
+    assert all(text.isupper() for text in texts(upper=1.0))
+    assert all(word[0].isupper() for text in texts(title=1.0) for word in text.split())
+    mixed = texts(upper=0.5, title=0.5)
+    assert 8 < sum(text.isupper() for text in mixed) < 32
+    assert any(not word[0].isupper() for text in mixed for word in text.split())
 
 
 def test_receipts_have_prices_dates_and_numbers_with_spaces(font: Path, corpus: Path) -> None:

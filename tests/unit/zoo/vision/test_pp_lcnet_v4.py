@@ -94,3 +94,13 @@ def test_deploy_form_of_a_random_rep_dw_conv() -> None:
 def test_an_unknown_classifier_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"unknown variant of PPLCNetV4[\s\S]*mean 'pplcnetv4_tiny'"):
         PPLCNetV4Config("pplcnetv4_tin")
+
+
+def test_fine_lines_keep_a_column_for_every_four_pixels_in_both_modes() -> None:
+    config = PPLCNetV4Config("pplcnetv4_tiny", form="line", fine=True)
+    for model in (build_backbone(config).train(), build_backbone(config).eval()):
+        assert model.features[0].stride == (32, 4)
+        for width in (64, 200):
+            assert shapes(model, (1, 32, width, 3)) == [(1, 1, width // 4, 160)]
+    with pytest.raises(ShapeError, match="32 pixels high"):
+        shapes(build_backbone(config).eval(), (1, 48, 64, 3))
