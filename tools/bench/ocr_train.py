@@ -1,11 +1,11 @@
-"""Time of a training step of PP-OCRv6 small's detector and recogniser against PaddleOCR's code, and memory over steps.
+"""Time of a training step of a PP-OCR detector and recogniser against PaddleOCR's code, and memory over steps.
 
-python tools/bench/ocr_train.py --paddle_python PYTHON --paddleocr CHECKOUT [--models rec det] [--rounds 7]
+python tools/bench/ocr_train.py --paddle_python PYTHON --paddleocr CHECKOUT [--network PP-OCRv6_small] [--rounds 7]
 python tools/bench/ocr_train.py --memory 500
 
 A step is forward, backward and the update by Adam, on one batch that is already in memory: the training form with all
 that upstream's configs train (CTC and NRTR; all maps with dice and focal loss, and the auxiliary heads), float32. The
-checkout is PaddleOCR 3 with configs/{det,rec}/PP-OCRv6, which runs eagerly under paddlepaddle 2.6.2. The recogniser has
+checkout is PaddleOCR 3 with the configs of that network, and runs eagerly under paddlepaddle 2.6.2. The recogniser has
 8 lines of 48 x 320 with 10 symbols each, the detector 2 images of 320 x 320. Every competitor is a process of its own,
 and they take turns; medians of wall and CPU time.
 
@@ -49,7 +49,7 @@ def batch(model):
     }
 
 
-def oar(model, checkout):
+def oar(model, network, checkout):
     import jax
 
     from framework import nn
@@ -67,7 +67,7 @@ def oar(model, checkout):
     half = Normalize((0.5, 0.5, 0.5), (0.5, 0.5, 0.5), bgr=True)
     images, more = batch(model)
     if model == "rec":
-        layer = build(TextRecognizerConfig("PP-OCRv6_small_rec", guided=True))
+        layer = build(TextRecognizerConfig(f"{network}_rec", guided=True, num_classes=CLASSES))
         task = TextRecognition(half)
         count = len(images)
         more = {
@@ -77,7 +77,8 @@ def oar(model, checkout):
             "counts": np.ones(count, np.float32),
         }
     else:
-        layer, task = build(DBNetConfig("PP-OCRv6_small_det")), TextDetection(half, main_loss="dice_focal")
+        main_loss = "dice_focal" if network.startswith("PP-OCRv6") else "dice"
+        layer, task = build(DBNetConfig(f"{network}_det")), TextDetection(half, main_loss=main_loss)
     optimizer, options = Adam(RATE).resolve(1), TrainOptions(iters=1)
     groups = optimizer.param_groups(layer)
     graphdef, params, buffers = nn.split(layer.train())
@@ -94,7 +95,7 @@ def oar(model, checkout):
     return run, sum(value.size for value in params.values())
 
 
-def paddle(model, checkout):
+def paddle(model, network, checkout):
     sys.path.insert(0, checkout)
     import paddle
     import yaml
@@ -108,15 +109,15 @@ def paddle(model, checkout):
     # A checkout may have lost these imports.
     rec_multi_head.CTCHead, rec_multi_loss.CTCLoss, rec_multi_loss.NRTRLoss = CTCHead, CTCLoss, NRTRLoss
     paddle.set_device("cpu")
-    path = Path(checkout) / "configs" / model / "PP-OCRv6" / f"PP-OCRv6_small_{model}.yml"
+    path = Path(checkout) / "configs" / model / network.partition("_")[0] / f"{network}_{model}.yml"
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
     if model == "rec":
         classes = {"CTCLabelDecode": CLASSES, "NRTRLabelDecode": CLASSES + 3}
         config["Architecture"]["Head"]["out_channels_list"] = classes
-    network = build_model(config["Architecture"])
-    network.train()
+    layer = build_model(config["Architecture"])
+    layer.train()
     loss_of = build_loss(config["Loss"])
-    optimizer = paddle.optimizer.Adam(RATE, parameters=network.parameters())
+    optimizer = paddle.optimizer.Adam(RATE, parameters=layer.parameters())
     images, more = batch(model)
     x = paddle.to_tensor(((images[..., ::-1] / 255 - 0.5) / 0.5).astype(np.float32).transpose(0, 3, 1, 2))
     if model == "rec":
@@ -131,19 +132,19 @@ def paddle(model, checkout):
         labels = [x, *(paddle.to_tensor(more[name]) for name in names)]
 
     def run():
-        loss = loss_of(network(x, labels[1:]) if model == "rec" else network(x), labels)["loss"]
+        loss = loss_of(layer(x, labels[1:]) if model == "rec" else layer(x), labels)["loss"]
         loss.backward()
         optimizer.step()
         optimizer.clear_grad()
         return float(loss)
 
-    return run, sum(int(np.prod(p.shape)) for p in network.parameters())
+    return run, sum(int(np.prod(p.shape)) for p in layer.parameters())
 
 
-def work(peer, model, checkout):
+def work(peer, model, network, checkout):
     """Answer every line of the standard input with one step."""
     answers, sys.stdout = sys.stdout, sys.stderr
-    run, params = {"oar": oar, "paddle": paddle}[peer](model, checkout)
+    run, params = {"oar": oar, "paddle": paddle}[peer](model, network, checkout)
     started = time.perf_counter()
     loss = run()
     first = {"first": time.perf_counter() - started, "params": params, "loss": loss}
@@ -161,7 +162,7 @@ def compare(model, args):
         if not python:
             print("  paddle skipped: give --paddle_python and --paddleocr")
             continue
-        command = [python, str(Path(__file__).resolve()), "--worker", peer, model]
+        command = [python, str(Path(__file__).resolve()), "--worker", peer, model, "--network", args.network]
         env = {**os.environ, "OMP_NUM_THREADS": str(args.threads)}
         if peer == "paddle":
             command += ["--paddleocr", args.paddleocr]
@@ -253,6 +254,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--models", nargs="+", default=["rec", "det"], choices=["rec", "det"])
+    parser.add_argument("--network", default="PP-OCRv6_small", help="such as PP-OCRv5_mobile")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--paddle_python", help="interpreter of an environment that has paddlepaddle 2.6.2")
@@ -261,7 +263,7 @@ def main() -> int:
     parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
-        work(*args.worker, args.paddleocr)
+        work(*args.worker, args.network, args.paddleocr)
     elif args.memory:
         memory(args.memory)
     else:
