@@ -73,6 +73,11 @@ class OCRDomain(Domain[OCROptions]):
 
         return open_converter(model or DEFAULT_MODEL, options, runtime, overrides)
 
+    def score_documents(self, truth: Path, folder: Path) -> tuple[dict[str, float], list[dict[str, Any]]]:
+        from ocr.structure.document_scores import score_documents
+
+        return score_documents(truth, folder)
+
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
         task: Any = experiment.task
         loader = experiment.data.eval or experiment.data.train

@@ -3,6 +3,7 @@
 oar eval -c lenet_mnist
 oar eval -c lenet_mnist -o weights=output/lenet_mnist/checkpoints
 oar eval -c lenet_mnist --model_dir inference_model/lenet_mnist --engine onnxruntime
+oar eval --truth OmniDocBench.json --predictions output/pages
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from framework.commands.main import run, use_device
 from framework.commands.segmentation_flags import add_augmentation, augmentation_overrides
@@ -23,6 +25,7 @@ from framework.config.arguments import (
     setting,
     settings,
 )
+from framework.core.errors import InputError
 from framework.inference import Runtime
 from framework.inference.runtime import ENGINES
 
@@ -30,7 +33,16 @@ from framework.inference.runtime import ENGINES
 def parser() -> argparse.ArgumentParser:
     """The arguments of `oar eval`."""
     made = argparse.ArgumentParser(prog="oar eval", description="Score a model on the data of its config.")
-    add_config(made)
+    group = made.add_mutually_exclusive_group(required=True)
+    add_config(group, required=False)
+    group.add_argument(
+        "--truth", metavar="FILE", help="score documents instead: their truth in OmniDocBench's format"
+    )
+    made.add_argument(
+        "--predictions",
+        metavar="FOLDER",
+        help="of --truth: a Markdown file for each page, named as its image, such as `oar document` writes",
+    )
     made.add_argument("--model_dir", help="an artifact's folder: score its program instead of weights")
     made.add_argument(
         "--engine", default="auto", choices=ENGINES, help="of --model_dir: what runs the program"
@@ -51,7 +63,37 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def _score_documents(args: argparse.Namespace) -> int:
+    from framework.workflow.documents import write_scores
+    from framework.workflow.domain import all_domains
+
+    if args.predictions is None:
+        raise InputError(
+            "documents are scored in a folder",
+            where="--predictions",
+            received="none",
+            allowed="a folder with a Markdown file for each page",
+            fix="oar document IMAGES --format md --output FOLDER",
+        )
+    domain = next(found for found in all_domains() if found.document_options is not None)
+    scores, pages = domain.score_documents(Path(args.truth), Path(args.predictions))
+    print(json.dumps(scores, indent=1))
+    if args.output_dir is not None:
+        for path in write_scores(scores, pages, Path(args.output_dir)):
+            print(f"wrote {path}")
+    return 0
+
+
 def _evaluate(args: argparse.Namespace) -> int:
+    if args.truth is not None:
+        return _score_documents(args)
+    if args.predictions is not None:
+        raise InputError(
+            "predictions are scored against a truth",
+            where="--predictions",
+            received=args.predictions,
+            fix="--truth OmniDocBench.json instead of -c",
+        )
     from framework.core.dtypes import precision_scope
     from framework.inference.memory import keep_memory
     from framework.workflow import train as workflow

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from tqdm import tqdm
 
-from framework.core.disk import DiskError
+from framework.core.disk import DiskError, disk_errors
 from framework.core.errors import InputError, OarError
 from framework.workflow.outputs import Report, catch_interrupt, make_folder, spare_sources, stems, write_json
 
@@ -240,3 +240,17 @@ def _prepare_work(work: Path, wanted: Mapping[str, Any], fresh: bool) -> None:
         shutil.rmtree(work, ignore_errors=True)
         make_folder(work)
         write_json(made_of, wanted)
+
+
+def write_scores(scores: Mapping[str, float], pages: Sequence[Mapping[str, Any]], folder: Path) -> list[Path]:
+    """scores.json and pages.json, a row for each page; returns what was written.
+
+    Raises:
+        DiskError: the folder cannot be written to.
+    """
+    texts = {"scores.json": json.dumps(scores, indent=1), "pages.json": json.dumps(pages, indent=1)}
+    with disk_errors(folder, sum(map(len, texts.values()))):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+    return [folder / name for name in texts]

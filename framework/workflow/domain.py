@@ -73,6 +73,14 @@ class Domain(ABC, Generic[O]):
         """
         raise ConfigError("this domain reads no documents", where=self.name)
 
+    def score_documents(self, truth: Path, folder: Path) -> tuple[dict[str, float], list[dict[str, Any]]]:
+        """Scores of documents that were read into a folder, against a file of truth; and a row for each page.
+
+        Raises:
+            ConfigError: this domain reads none.
+        """
+        raise ConfigError("this domain reads no documents", where=self.name)
+
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
         """What an artifact's config holds besides: palette, skeleton, …"""
         return {}

@@ -58,6 +58,7 @@ WRITTEN = {
         "output/documents/receipt.json",
         "output/documents/receipt_fields.json",
         "output/documents/receipt_page1.png",
+        "output/scores/pages.json",
     ),
     "docs/ocr.md": (
         "receipt.json",
