@@ -6,17 +6,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from framework.core.process import cpu_count
 from framework.inference.memory import release_after_item
+from framework.vision.grid_warp import GridWarp
 from framework.vision.image import rotate90
 from framework.workflow import ImageItem
+from ocr.bands import Band
 from ocr.char_boxes import char_spans, text_quads, upright_quads
 from ocr.characters import reading_indices
 from ocr.layout import reading_order, words_from_chars
@@ -30,6 +32,16 @@ from ocr.tiles import detect_in_tiles, split_long
 
 LONGEST = 1.5  # a line that would be squeezed more than this to fit the recogniser is read in parts
 SURE = 0.9  # mean probability of a line's characters: text on its head hardly reaches it
+
+
+_EDGE = 12  # points of each edge of a curved line
+
+
+class _Found(NamedTuple):
+    """Lines of a page: quads [N, 4, 2], and those that are curved by their number."""
+
+    quads: np.ndarray
+    bands: Mapping[int, Band]
 
 
 @dataclass(frozen=True)
@@ -98,10 +110,10 @@ class OCRPipeline:
 
     def predict_prepared(self, item: ImageItem) -> tuple[Page, PreparedImage | None]:
         """The page in pixels of the image as it was read, and that image where it is another one than was given."""
-        prepared, quads, seconds = self._begin(item)
+        prepared, found, seconds = self._begin(item)
         if prepared is None:
-            return self._recognize(quads, seconds, item), None
-        page = self._recognize(quads, seconds, item._replace(image=prepared.image))
+            return self._recognize(found, seconds, item), None
+        page = self._recognize(found, seconds, item._replace(image=prepared.image))
         return prepared.describe(page), prepared
 
     def predict_stream(self, images: Iterable[ImageItem]) -> Iterator[Page]:
@@ -127,48 +139,55 @@ class OCRPipeline:
 
     # -- the two halves of a page -----------------------------------------------------------------------------------
 
-    def _begin(self, item: ImageItem) -> tuple[PreparedImage | None, np.ndarray, dict[str, float]]:
+    def _begin(self, item: ImageItem) -> tuple[PreparedImage | None, _Found, dict[str, float]]:
         prepared = None if self.preparation is None else self.preparation(item.image)
-        quads, seconds = self._detect(item.image if prepared is None else prepared.image)
-        return prepared, quads, seconds
+        found, seconds = self._detect(item.image if prepared is None else prepared.image)
+        return prepared, found, seconds
 
     def _finish(
-        self, prepared: PreparedImage | None, quads: np.ndarray, seconds: dict[str, float], item: ImageItem
+        self, prepared: PreparedImage | None, found: _Found, seconds: dict[str, float], item: ImageItem
     ) -> Page:
         if prepared is None:
-            return self._recognize(quads, seconds, item)
-        page = self._recognize(quads, seconds, item._replace(image=prepared.image))
+            return self._recognize(found, seconds, item)
+        page = self._recognize(found, seconds, item._replace(image=prepared.image))
         return prepared.restore(page, item.image)
 
-    def _detect(self, image: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
+    def _detect(self, image: np.ndarray) -> tuple[_Found, dict[str, float]]:
         started = time.perf_counter()
         if self.orientation is not None:
             self.orientation.prepare()
-        quads, _ = detect_in_tiles(self.detector, image, self.detector.options.max_aspect)
+        most = self.detector.options.max_aspect
+        if self.detector.finds_outlines and max(image.shape[:2]) <= most * min(image.shape[:2]):
+            return _Found(*self.detector.find_bands(image)), {"detect": time.perf_counter() - started}
+        quads, _ = detect_in_tiles(self.detector, image, most)
         options = self.recognizer.options
         if len(quads) and options.widths:
             quads = split_long(image, quads, LONGEST * options.widths[-1] / options.height)
-        return quads, {"detect": time.perf_counter() - started}
+        return _Found(quads, {}), {"detect": time.perf_counter() - started}
 
-    def _recognize(self, quads: np.ndarray, seconds: dict[str, float], item: ImageItem) -> Page:
-        page = self._recognize_lines(quads, seconds, item)
-        quarter = _sideways(page.lines)
+    def _recognize(self, found: _Found, seconds: dict[str, float], item: ImageItem) -> Page:
+        page = self._recognize_lines(found, seconds, item)
+        quarter = 0 if found.bands else _sideways(page.lines)
         if not quarter:
             return page
         # Detectors are trained on horizontal text and run lines of a page on its side into one another. The crops are
         # cut from the image as it is, with the corners in the order of the upright page.
-        quads, more = self._detect(rotate90(item.image, -quarter))
-        again = self._recognize_lines(_rotate_back(quads, quarter, page.size_hw), more, item)
+        (quads, _), more = self._detect(rotate90(item.image, -quarter))
+        again = self._recognize_lines(_Found(_rotate_back(quads, quarter, page.size_hw), {}), more, item)
         best = max(again, page, key=lambda p: sum(x.score * sum(map(str.isalnum, x.text)) for x in p.lines))
         keys = {**page.seconds, **again.seconds}
         both = {key: page.seconds.get(key, 0.0) + again.seconds.get(key, 0.0) for key in keys}
         return replace(best, seconds=both)
 
-    def _recognize_lines(self, quads: np.ndarray, seconds: dict[str, float], item: ImageItem) -> Page:
-        image = item.image
+    def _recognize_lines(self, found: _Found, seconds: dict[str, float], item: ImageItem) -> Page:
+        image, quads = item.image, found.quads
         started = time.perf_counter()
         turned = turned_lines(quads, rotate_ratio=self.options.rotate_ratio)
+        turned[list(found.bands)] = False
         crops = crop_lines(image, quads, turned)
+        warps = {number: band.warp(image.shape[:2]) for number, band in found.bands.items()}
+        for number, warp in warps.items():
+            crops[number] = warp.image(image)
         seconds["crop"] = time.perf_counter() - started
         upside_down = doubtful = unsure = np.zeros(len(crops), bool)
         if self.orientation is not None and crops:
@@ -196,8 +215,10 @@ class OCRPipeline:
         seconds["recognize"] = time.perf_counter() - started
         started = time.perf_counter()
         lines = [
-            self._line(text, steps, share, quad, bool(turn), bool(flip))
-            for (text, steps, share), quad, turn, flip in zip(texts, quads, turned, upside_down)
+            self._line(text, steps, share, quad, bool(turn), bool(flip), warps.get(number))
+            for number, ((text, steps, share), quad, turn, flip) in enumerate(
+                zip(texts, quads, turned, upside_down)
+            )
             if text.text.strip() and text.score >= self.options.drop_score
         ]
         # Now that it is known which way up each line is: a page on its head starts at its lower edge.
@@ -210,9 +231,18 @@ class OCRPipeline:
         )
 
     def _line(
-        self, text: Text, steps: int, share: float, quad: np.ndarray, turned: bool, upside_down: bool
+        self,
+        text: Text,
+        steps: int,
+        share: float,
+        quad: np.ndarray,
+        turned: bool,
+        upside_down: bool,
+        warp: GridWarp | None,
     ) -> Line:
         spans = np.concatenate([[[0.0, 1.0]], char_spans(text.chars, steps, share)])
+        if warp is not None:
+            return _curved_line(text, spans, warp, upside_down)
         quads = text_quads(spans, quad, rotated_90=turned, rotated_180=upside_down)
         column = turned and _is_column(text, spans[1:], quad)
         vertical: Any = column or None  # None: worked out from the polygons
@@ -223,6 +253,24 @@ class OCRPipeline:
             for i in reading_indices([char.char for char in text.chars], text.right_to_left)
         )
         return Line(text.text, text.score, quads[0], words_from_chars(chars), vertical=vertical)
+
+
+def _curved_line(text: Text, spans: np.ndarray, warp: GridWarp, upside_down: bool) -> Line:
+    """A line whose crop was straightened: its boxes are worked out there, and led back."""
+    height, width = warp.size_hw
+    strip = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32)
+    quads = warp.source_points(text_quads(spans, strip, rotated_180=upside_down)).astype(np.float32)
+    edge = np.linspace(0, width, _EDGE)[:: -1 if upside_down else 1]
+    top, bottom = (0, height)[:: -1 if upside_down else 1]
+    outline = np.concatenate(
+        [np.stack([edge, np.full_like(edge, top)], 1), np.stack([edge[::-1], np.full_like(edge, bottom)], 1)]
+    )
+    points = tuple((float(x), float(y)) for x, y in warp.source_points(outline))
+    chars = tuple(
+        Char(text.chars[i].char, text.chars[i].score, quads[1 + i])
+        for i in reading_indices([char.char for char in text.chars], text.right_to_left)
+    )
+    return Line(text.text, text.score, points, words_from_chars(chars))
 
 
 def _sideways(lines: Sequence[Line]) -> int:

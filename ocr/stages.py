@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from framework.core.errors import ConfigError
 from framework.inference import Engine
+from framework.vision.contours import min_area_rects, order_corners
 from framework.vision.image import resize
 from framework.vision.normalize import Normalize
+from ocr.bands import Band, find_band
 from ocr.batches import Batch, fit_batches, plan_batches
 from ocr.characters import CharacterSet
 from ocr.postprocess import DBPostprocess, Text, ctc_decode
@@ -76,18 +77,15 @@ class OrientationOptions:
 
 
 class Detector:
-    """Quads of text lines in an image."""
+    """Text lines in an image."""
 
     def __init__(self, engine: Engine, options: DetectOptions) -> None:
-        if options.postprocess.box_type != "quad":
-            raise ConfigError(
-                "lines are cut out along quads",
-                where="detector.options.postprocess.box_type",
-                received=options.postprocess.box_type,
-                allowed="quad",
-                fix="for outlines of curved text call DBPostprocess on the detector's map",
-            )
         self.engine, self.options = engine, options
+
+    @property
+    def finds_outlines(self) -> bool:
+        """Whether regions have outlines, so that lines may be curved."""
+        return self.options.postprocess.box_type == "poly"
 
     @property
     def buckets(self) -> int | None:
@@ -96,6 +94,21 @@ class Detector:
 
     def __call__(self, image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """image [H, W, 3] uint8 RGB -> quads [N, 4, 2] float32 in its pixels, clockwise, and scores [N]."""
+        regions, scores = self._find(image)
+        return _rectangles(regions) if self.finds_outlines else np.asarray(regions, np.float32), scores
+
+    def find_bands(self, image: np.ndarray) -> tuple[np.ndarray, dict[int, Band]]:
+        """Quads as above, and those of them that are curved lines, by their number; none without `finds_outlines`."""
+        if not self.finds_outlines:
+            return self(image)[0], {}
+        outlines, _ = self._find(image)
+        quads = _rectangles(outlines)
+        bands = {number: band for number, one in enumerate(outlines) if (band := find_band(one)) is not None}
+        for number, band in bands.items():
+            quads[number] = band.quad
+        return quads, bands
+
+    def _find(self, image: np.ndarray) -> tuple[np.ndarray | list[np.ndarray], np.ndarray]:
         size_hw = image.shape[:2]
         if self.engine.takes_any_shape:
             resized_hw = padded_hw = self.options.size(size_hw)
@@ -105,8 +118,7 @@ class Detector:
         batch[0, : resized_hw[0], : resized_hw[1]] = resize(image, resized_hw)
         size = np.asarray([resized_hw], np.int32)
         probability = self.engine({"image": batch, "size": size})["probability"][0]
-        quads, scores = self.options.postprocess(probability, size_hw, resized_hw)
-        return np.asarray(quads, np.float32), scores
+        return self.options.postprocess(probability, size_hw, resized_hw)
 
     def fit(self, size_hw: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
         """(resized_hw, padded_hw) for an image of this size."""
@@ -114,6 +126,12 @@ class Detector:
         if not self.options.sides:
             return wanted, wanted
         return fit_bucket(wanted, self.options.sides, self.options.shrink)
+
+
+def _rectangles(outlines: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
+    """The smallest rectangle around each outline [P, 2]: [N, 4, 2] float32, clockwise from the upper left corner."""
+    quads, _ = min_area_rects([np.asarray(outline, np.float32) for outline in outlines])
+    return order_corners(quads)
 
 
 def fit_bucket(

@@ -33,7 +33,7 @@ _FORMAT_FLAGS = {"recovery": "docx", "recovery_to_markdown": "md", "save_pdf": "
 _FORMAT_NAMES = {"markdown": "md", "word": "docx", "excel": "xlsx"}
 # Stages of PaddleOCR's pipelines that are not there: False says so, True is refused.
 _NOT_THERE = (
-    *("use_seal_recognition", "use_formula_recognition", "formula", "use_chart_recognition"),
+    *("use_formula_recognition", "formula", "use_chart_recognition"),
     "use_region_detection",
 )
 # Stages that are always there.

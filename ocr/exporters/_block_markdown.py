@@ -45,7 +45,8 @@ def _block_parts(block: Block, escape: Callable[[str], str]) -> list[str]:
         return [f"{mark}{block.content.latex}{mark}", *captions]
     if block.label in ("image", "chart", "seal"):
         path = block.content.path if isinstance(block.content, Figure) else ""
-        return [f"![{' '.join(captions)}](<{path}>)"] if path else captions
+        said = [escape(block.text).replace("\n", "  \n")] if block.label == "seal" and block.text else []
+        return [f"![{' '.join(captions)}](<{path}>)", *said] if path else [*captions, *said]
     if block.label in ("doc_title", "paragraph_title"):
         text = escape(" ".join(block.text.split()))
         return [f"{'#' * max(block.level, 1)} {text}", *captions] if text else captions

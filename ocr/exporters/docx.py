@@ -91,6 +91,8 @@ class _Writer:
             self._paragraph(block.content.latex, "Normal", italic=True)
         elif (image := figure_png(block, self._folder)) is not None:
             self._figure(image, block)
+            if block.label == "seal":
+                self._paragraph(block.text, "Normal")
             for caption in captions:
                 self._paragraph(caption, "Caption")
         elif block.label in ("doc_title", "paragraph_title"):

@@ -82,6 +82,8 @@ def _block(block: Block, number: int, folder: Path | None) -> str:
         alt = html.escape(" ".join(xml_text(child.text) for child in block.children), quote=True)
         shown = f'<img src="data:image/png;base64,{data}" alt="{alt}">' if data else ""
         said = "".join(f"<figcaption>{caption}</figcaption>" for caption in captions)
+        if block.label == "seal" and block.text:
+            said += f"<p>{_escape(block.text)}</p>"
         return f"<figure{at}>{shown}{said}</figure>\n" if shown or said else ""
     if block.label in ("doc_title", "paragraph_title"):
         level = min(max(block.level, 1), 6)

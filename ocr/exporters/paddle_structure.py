@@ -61,7 +61,7 @@ def page_to_paddle(page: Page, page_count: int | None = None) -> dict[str, Any]:
         "height": page.height,
         "model_settings": {
             "use_doc_preprocessor": False,
-            "use_seal_recognition": False,
+            "use_seal_recognition": any(b.label == "seal" and b.lines for b in blocks),
             "use_table_recognition": True,
             "use_formula_recognition": False,
             "use_chart_recognition": False,
@@ -72,12 +72,23 @@ def page_to_paddle(page: Page, page_count: int | None = None) -> dict[str, Any]:
         "layout_det_res": {"boxes": found},
         "overall_ocr_res": page_to_predict_dict(page),
         "table_res_list": [_table(b, b.content) for b in blocks if isinstance(b.content, Table)],
-        "seal_res_list": [],
+        "seal_res_list": [
+            _seal(number, b) for number, b in enumerate(blocks) if b.label == "seal" and b.lines
+        ],
         "formula_res_list": [
             {"rec_formula": b.content.latex, "formula_region_id": number, "dt_polys": list(b.bbox)}
             for number, b in enumerate(blocks)
             if isinstance(b.content, Formula)
         ],
+    }
+
+
+def _seal(number: int, block: Block) -> dict[str, Any]:
+    return {
+        "seal_region_id": number,
+        "dt_polys": [np.array(line.polygon).round().astype(np.int32) for line in block.lines],
+        "rec_texts": [line.text for line in block.lines],
+        "rec_scores": [line.score for line in block.lines],
     }
 
 

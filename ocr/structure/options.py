@@ -40,6 +40,14 @@ class DocumentOptions(OCROptions):
         "a network of configs/ocr/table or an artifact's folder, for tables of images that have no ruling lines",
         aliases=("table_model_dir",),
     )
+    seals: bool = option(
+        False,
+        "read what seals say, where the layout detector finds some",
+        aliases=("use_seal_recognition",),
+    )
+    seal_model: str = option(
+        "pp_ocrv4_server_seal", "what reads seals: a config of configs/ocr, a file, or an artifact's folder"
+    )
     dpi: float = option(200.0, "at which pages of PDFs are measured and rendered")
     fields: bool = option(
         False, "find key-value pairs, totals, dates, addresses, the company", aliases=("kie",)

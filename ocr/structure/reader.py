@@ -51,6 +51,7 @@ from ocr.structure.options import DocumentOptions, TextSource
 from ocr.structure.paragraphs import make_text_blocks
 from ocr.structure.ruled_tables import find_ruled_tables
 from ocr.structure.rules import Rules, rules_of_page
+from ocr.structure.seals import read_seals
 from ocr.structure.text_layer import LineStyle, images_without_text, is_usable, line_box, read_text_layer
 from ocr.structure.text_tables import find_text_tables
 from ocr.structure.turned import find_turn
@@ -89,6 +90,7 @@ class DocumentReader:
         first_pages: Of PDFs without `pages` only so many are read; 0 for all.
         layout: Gives the regions of a page's image; every page is rendered then. None: rules find the blocks.
         open_table: As `open_ocr`, for a network that reads tables of images which have no ruling lines; None: none.
+        open_seals: As `open_ocr`, for what reads the seals that the layout finds; None: they are figures alone.
 
     Raises: InputError, where `text_layer` is none of these.
     """
@@ -102,6 +104,7 @@ class DocumentReader:
     first_pages: int = 0
     layout: LayoutDetector | None = None
     open_table: Callable[[], TableReader] | None = None
+    open_seals: Callable[[], OCRPredictor] | None = None
 
     def __post_init__(self) -> None:
         if self.text_layer not in get_args(TextSource):
@@ -295,6 +298,8 @@ class DocumentReader:
                 figures=self.figures,
                 height=height,
             )
+            if self.open_seals is not None:
+                regions = read_seals(regions, image, self.open_seals)
             if any(block.label in FIGURES for block in regions):
                 figures = without_covered(figures, regions)
         elif rules is not None:
@@ -424,6 +429,7 @@ def make_reader(
         options.page_num or 0,
         None if options.layout_model is None else open_layout(options.layout_model),
         None if options.table_model is None else make_table_opener(options.table_model),
+        make_opener(options.seal_model, Runtime(), (), {}) if options.seals else None,
     )
 
 

@@ -18,6 +18,7 @@ from framework.vision import image as vision_image
 from framework.vision.fonts import text_alpha
 from framework.vision.image import rotate90
 from ocr import predictor
+from ocr.bands import find_band
 from ocr.ocr_predictor import OCRPredictor
 from ocr.results import Line, Page
 
@@ -234,3 +235,28 @@ def test_shapes_stay_within_the_buckets(read: OCRPredictor, upright: Page) -> No
     """Last: it counts what all the tests above have compiled."""
     assert read.bucket_count is not None
     assert 0 < read.compile_count <= read.bucket_count
+
+
+def ring_of_letters(text: str, span: float, side: int = 520, radius: float = 190.0) -> np.ndarray:
+    """Letters on the upper part of a ring, as on a seal."""
+    image, centre = Image.new("RGB", (side, side), (250, 248, 244)), side / 2
+    glyphs = [text_alpha(letter, 60) if letter.strip() else np.zeros((60, 20), np.uint8) for letter in text]
+    widths = np.array([glyph.shape[1] for glyph in glyphs], float)
+    places = (np.cumsum(widths) - widths / 2) / widths.sum()
+    for glyph, place in zip(glyphs, places):
+        angle = -90 + (place - 0.5) * span
+        canvas = Image.new("L", (160, 160))
+        canvas.paste(Image.fromarray(glyph), (80 - glyph.shape[1] // 2, 80 - glyph.shape[0] // 2))
+        canvas = canvas.rotate(-(angle + 90), Image.Resampling.BICUBIC)
+        x, y = centre + radius * np.cos(np.radians(angle)), centre + radius * np.sin(np.radians(angle))
+        image.paste(Image.new("RGB", canvas.size, (190, 30, 40)), (round(x) - 80, round(y) - 80), canvas)
+    return np.asarray(image)
+
+
+def test_a_seal_is_read_along_its_ring(read: OCRPredictor) -> None:
+    image, angles = ring_of_letters("HARBOUR STREET", 170), np.radians(np.linspace(-178, -2, 60))
+    circle = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    band = find_band(np.concatenate([260 + 230 * circle, 260 + 150 * circle[::-1]]))
+    assert band is not None
+    ((text, _, _),) = read.pipeline.recognizer([band.warp(image.shape[:2]).image(image)])
+    assert text.text.replace(" ", "") == "HARBOURSTREET" and text.score > 0.8

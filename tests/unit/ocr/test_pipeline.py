@@ -158,6 +158,55 @@ def test_drop_score(pipeline):
     assert read_page(pipeline(artifact(drop_score=0.99)), both).text == ""
 
 
+# -- curved lines ------------------------------------------------------------------------------------------------------
+
+
+def arc(letter: int, start: float, stop: float) -> np.ndarray:
+    """A line along a ring, its blue rising clockwise from one angle to the other; 0 is to the right."""
+    ys, xs = np.mgrid[:320, :320] + 0.5
+    radius, angle = np.hypot(xs - 160, ys - 160), np.degrees(np.arctan2(ys - 160, xs - 160)) % 360
+    share = ((angle - start) % 360) / (stop - start)
+    pixels = np.stack(
+        [np.full_like(share, 255), np.full_like(share, 40 * letter), 255 * share.clip(0, 1)], -1
+    )
+    inside = (radius > 100) & (radius < 130) & (share <= 1)
+    return np.where(inside[..., None], pixels, 0).astype(np.uint8)
+
+
+def of_outlines() -> Artifact:
+    made = artifact()
+    made.stages["detector"].config["options"]["postprocess"]["box_type"] = "poly"
+    return made
+
+
+def test_curved_and_straight_lines_of_one_page(pipeline):
+    image = np.maximum(arc(1, 180, 360), page((100, 150, line(2))))
+    result = read_page(pipeline(of_outlines()), image)
+    assert sorted(found.text for found in result.lines) == ["aa", "bb"]
+    curved, straight = sorted(result.lines, key=lambda found: found.text)
+    assert len(straight.polygon) == 4 and len(curved.polygon) == 24 and curved.score > 0.9
+    first, last = np.array(curved.polygon)[[0, 11]]  # of the upper edge
+    assert np.hypot(*(first - (30, 160))) < 12 and np.hypot(*(last - (290, 160))) < 12
+    left, right = (np.mean(char.polygon, axis=0) for char in curved.words[0].chars)
+    for place, angle in ((left, 225), (right, 315)):  # a quarter and three quarters along
+        x, y = place - 160
+        assert abs(np.degrees(np.arctan2(y, x)) % 360 - angle) < 8
+        assert np.hypot(x, y) == pytest.approx(115 * np.cos(np.pi / 4), abs=6)  # the middle of a chord
+
+
+def test_a_curved_line_on_its_head(pipeline):
+    image = np.ascontiguousarray(arc(1, 180, 360)[::-1, ::-1])
+    (found,) = read_page(pipeline(of_outlines()), image).lines
+    assert found.text == "aa" and found.score > 0.9
+    assert np.hypot(*(np.array(found.polygon[0]) - (290, 160))) < 12
+
+
+def test_an_image_that_is_cut_into_tiles_has_straight_lines(pipeline):
+    image = np.zeros((64, 640, 3), np.uint8)
+    image[20:44, 20:140] = line(1)
+    assert [found.text for found in read_page(pipeline(of_outlines()), image).lines] == ["aa"]
+
+
 # -- orientation -------------------------------------------------------------------------------------------------------
 
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from framework.core.errors import ConfigError
 from framework.vision.normalize import Normalize
 from ocr.characters import CharacterSet
 from ocr.postprocess import DBPostprocess
@@ -98,9 +97,15 @@ def test_an_engine_of_any_shape_gets_no_larger_image_than_wanted():
     assert engine.asked[0]["size"].tolist() == [[288, 320]] and len(quads) == 2
 
 
-def test_the_pipeline_takes_quads_alone():
-    with pytest.raises(ConfigError, match=r"box_type: .* along quads\n  received: poly\n  allowed: quad\n"):
-        Detector(None, DetectOptions(HALF, postprocess=DBPostprocess(box_type="poly")))  # type: ignore[arg-type]
+def test_quads_of_a_detector_of_outlines_are_the_smallest_rectangles():
+    engine = FakeEngine(box_map)
+    quads = Detector(engine, DetectOptions(HALF, sides=(320,)))(np.zeros((320, 320, 3), np.uint8))[0]  # type: ignore[arg-type]
+    poly = DetectOptions(HALF, sides=(320,), postprocess=DBPostprocess(box_type="poly"))
+    detector = Detector(engine, poly)  # type: ignore[arg-type]
+    found, bands = detector.find_bands(np.zeros((320, 320, 3), np.uint8))
+    assert detector.finds_outlines and not bands
+    np.testing.assert_allclose(found, quads, atol=3)
+    np.testing.assert_array_equal(detector(np.zeros((320, 320, 3), np.uint8))[0], found)
 
 
 # -- orientation classifier --------------------------------------------------------------------------------------------
