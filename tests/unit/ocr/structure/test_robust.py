@@ -359,7 +359,7 @@ def test_figures_are_cut_out_beside(tmp_path: Path):
         (("a.pdf", "--dpi", "0"), "dpi is out of range"),
         (("a.pdf", "--page_num", "-1"), "page_num is too small"),
         (("a.pdf", "--page_num", "1", "--pages", "2"), "pages are named twice"),
-        (("a.pdf", "--use_seal_recognition", "True"), "this stage is not there yet"),
+        (("a.pdf", "--use_chart_recognition", "True"), "this stage is not there yet"),
         (("a.pdf", "--layout", "False"), "this stage is always there"),
     ],
 )
