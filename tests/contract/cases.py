@@ -241,6 +241,12 @@ _READERS: dict[str, dict[str, Any]] = {
         "other": (3, 32, 128, 3),
         "symbolic": ("n", 32, 128, 3),
     },
+    "PPFormulaNet": {
+        "shapes": lambda layer, n, h, w: [(n, 3, layer.head.config.vocab_size)],
+        "image": (2, 64, 96, 3),
+        "other": (1, 96, 64, 3),
+        "symbolic": ("n", "32*h", "32*w", 3),
+    },
     "SLANet": {
         "shapes": lambda layer, n, h, w: [(n, 501, layer.head.tokens), (n, 501, layer.head.coordinates)],
         "image": (2, 64, 96, 3),
