@@ -211,10 +211,10 @@ class FormulaHead(nn.Layer):
             )
 
         end = lax.while_loop(goes_on, advance, state)
-        joined = (
-            array.swapaxes(0, 1).reshape(array.shape[1], room) for array in (end.tokens, end.probabilities)
+        tokens, probabilities = (
+            array.swapaxes(0, 1).reshape(count, room) for array in (end.tokens, end.probabilities)
         )
-        return (*joined, end.place)
+        return tokens, probabilities, end.place
 
     def _memories(self, features: jax.Array) -> list[Pair]:
         """Of each layer the keys and values of the image."""
