@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,8 +34,10 @@ from ocr.formula_text import cut_tokens, decode_latex, find_tokenizer
 from ocr.latex import bleu, split_latex, tidy_latex
 from ocr.models.pp_formulanet import PPFormulaNet, PPFormulaNetConfig
 from ocr.structure.formulas import read_formulas
+from ocr.structure.layout_regions import Region
 from ocr.structure.options import DocumentOptions
-from ocr.structure.reader import make_formula_opener
+from ocr.structure.reader import DocumentReader, make_formula_opener
+from tests.unit.ocr.structure.pdf_pages import PdfPage, make_pdf
 
 SAID = r"\frac { a } { b } + x ^ { 2 } = \sin x"
 
@@ -195,6 +198,25 @@ def test_formulas_of_a_page_are_read_from_their_part_of_the_image() -> None:
     assert read_formulas([text], page, lambda: pytest.fail("nothing to read")) == [text]
     with pytest.raises(InputError, match="formulas are found by a layout detector"):
         DocumentOptions(formula_model="PP-FormulaNet-S")
+
+
+def test_a_document_has_the_latex_of_the_formulas_that_the_detector_finds() -> None:
+    regions = (Region("text", (20, 30, 200, 60), 0.9), Region("formula", (20, 80, 150, 110), 0.9))
+    layout: Any = lambda image: regions  # noqa: E731
+    page = PdfPage().text(30, 40, "We have").text(30, 90, "x2 = 4")
+
+    def no_ocr() -> Any:
+        raise AssertionError("a text layer was read by OCR")
+
+    def read(image: np.ndarray) -> FormulaText:
+        assert image.shape == (30, 130, 3)
+        return FormulaText("x^{2}=4", 0.75)
+
+    opened = DocumentReader(no_ocr, "always", dpi=72.0, layout=layout, open_formula=lambda: read)
+    document = opened(make_pdf(page))
+    text, formula = document.pages[0].blocks
+    assert text.text == "We have" and formula.content == Formula("x^{2}=4") and formula.score == 0.75
+    assert "$$" in document.to_markdown() and "x^{2}=4" in document.to_markdown()
 
 
 SIZES = {"backbone": "pphgnetv2_b0", "width": 32, "heads": 4, "feed_forward": 64, "vocab_size": 60}
