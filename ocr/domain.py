@@ -13,10 +13,13 @@ from framework.core.errors import ConfigError, FormatError, HubError
 from framework.core.languages import language_codes
 from framework.export import Artifact
 from framework.inference import Runtime
+from framework.text.tokenizer import Tokenizer
+from framework.text.transforms import SOURCE, read_asset
 from framework.workflow import Domain
 from framework.workflow.domain import DefaultName
 from framework.workflow.predict import make_predictor_function
 from ocr.characters import CharacterSet
+from ocr.formula_stage import FormulaOptions, FormulaRecognizer
 from ocr.languages import DEFAULT, choose_recognizers, missing_letters
 from ocr.ocr_options import DEFAULT_MODEL, OCROptions
 from ocr.ocr_predictor import OCRPredictor
@@ -25,6 +28,7 @@ from ocr.page_stages import PageOrientationClassifier, PageOrientationOptions, U
 from ocr.pipeline import OCRPipeline, PipelineOptions
 from ocr.single_stage import (
     DetectedPages,
+    FormulaPages,
     LineDirections,
     PageAngles,
     ReadLines,
@@ -259,6 +263,11 @@ def _open_table(stage: Artifact, options: OCROptions, runtime: Runtime) -> Table
     return TableRecognizer(runtime.open(stage), stage.setting("options", TableOptions))
 
 
+def _open_formula(stage: Artifact, options: OCROptions, runtime: Runtime) -> FormulaRecognizer:
+    tokenizer = Tokenizer.from_json(read_asset(stage.files, SOURCE), stage.source)
+    return FormulaRecognizer(runtime.open(stage), stage.setting("options", FormulaOptions), tokenizer)
+
+
 def _open_page_orientation(
     stage: Artifact, options: OCROptions, runtime: Runtime
 ) -> PageOrientationClassifier:
@@ -303,6 +312,7 @@ _SINGLE: dict[Any, Callable[[Artifact, OCROptions, Runtime], SingleStage]] = {
     "recognizer": lambda *given: ReadLines(_open_line_reader(*given)),
     "orientation": lambda *given: LineDirections(_open_orientation(*given)),
     "table": lambda *given: TablePages(_open_table(*given)),
+    "formula": lambda *given: FormulaPages(_open_formula(*given)),
     "document_orientation": lambda *given: PageAngles(_open_page_orientation(*given)),
 }
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from framework.workflow import ImageItem
-from ocr.blocks import Block
+from ocr.blocks import Block, Formula
 from ocr.char_boxes import char_spans, text_quads
+from ocr.formula_stage import FormulaRecognizer
 from ocr.layout import reading_order, words_from_chars
 from ocr.page_stages import PageOrientationClassifier
 from ocr.preprocess import LINE_TURNS, PAGE_TURNS
@@ -26,7 +27,12 @@ class SingleStage:
 
     def __init__(
         self,
-        stage: Detector | Recognizer | OrientationClassifier | PageOrientationClassifier | TableRecognizer,
+        stage: Detector
+        | Recognizer
+        | OrientationClassifier
+        | PageOrientationClassifier
+        | TableRecognizer
+        | FormulaRecognizer,
     ) -> None:
         self.stage = stage
 
@@ -43,13 +49,13 @@ class SingleStage:
     def predict_page(self, item: ImageItem) -> Page:
         """The page of one image."""
         started = time.perf_counter()
-        lines = self._lines(item.image)
+        lines, blocks = self._lines(item.image), self._blocks(item.image)
         height, width = item.image.shape[:2]
-        seconds = {"total": time.perf_counter() - started}
         return Page(
             tuple(lines),
             item.number,
-            seconds,
+            {"total": time.perf_counter() - started},
+            tuple(blocks),
             source=item.source,
             width=width,
             height=height,
@@ -61,7 +67,10 @@ class SingleStage:
         return map(self.predict_page, images)
 
     def _lines(self, image: np.ndarray) -> list[Line]:
-        raise NotImplementedError
+        return []
+
+    def _blocks(self, image: np.ndarray) -> list[Block]:
+        return []
 
 
 class DetectedPages(SingleStage):
@@ -123,22 +132,23 @@ class TablePages(SingleStage):
 
     stage: TableRecognizer
 
-    def predict_page(self, item: ImageItem) -> Page:
-        started = time.perf_counter()
-        height, width = item.image.shape[:2]
-        table = self.stage(item.image)
+    def _blocks(self, image: np.ndarray) -> list[Block]:
+        height, width = image.shape[:2]
+        table = self.stage(image)
         score = sum(cell.score for cell in table.cells) / max(len(table.cells), 1)
-        block = Block("table", (0, 0, width, height), score=score, order=0, content=table)
-        return Page(
-            (),
-            item.number,
-            {"total": time.perf_counter() - started},
-            (block,),
-            source=item.source,
-            width=width,
-            height=height,
-            image=item.image,
-        )
+        return [Block("table", (0, 0, width, height), score=score, order=0, content=table)]
+
+
+class FormulaPages(SingleStage):
+    """An image that is one formula as a page with one block: its LaTeX."""
+
+    stage: FormulaRecognizer
+
+    def _blocks(self, image: np.ndarray) -> list[Block]:
+        height, width = image.shape[:2]
+        latex, score = self.stage(image)
+        box = (0, 0, width, height)
+        return [Block("formula", box, latex, score=score, order=0, content=Formula(latex))]
 
 
 def _outline(image: np.ndarray) -> Any:

@@ -16,7 +16,7 @@ from ocr.blocks import Table
 from ocr.table_grid import read_grid
 from ocr.table_structure import END, make_table, starts_cell, structure_tokens
 
-BoxScale = Literal["content", "padded"]
+BoxScale = Literal["content", "padded", "none"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class TableOptions:
         size_hw: Of the input; a table is resized to fit into it, small ones are enlarged, and put at its top left.
         reads: "tokens", one after the other, as SLANet does, or a "grid" of rows and columns.
         tokens: By their numbers, of those that read tokens.
-        box_scale: What boxes are shares of: the table's own width and height, or those of the padded input.
+        box_scale: What boxes are shares of: the table's own width and height, or those of the padded input; "none"
+            where they were not trained: cells have no boxes.
     """
 
     normalize: Normalize
@@ -68,6 +69,8 @@ class TableRecognizer:
             boxes = [tuple((box * back).tolist()) for box in grid.boxes]
             return make_table(structure_tokens(grid.cells, grid.rows), boxes, grid.scores.tolist())
         tokens, boxes, scores = read_tokens(one, self.options.tokens)
+        if self.options.box_scale == "none":
+            return make_table(tokens, (), scores)
         if self.options.box_scale == "content":
             back = np.array([width, height] * 2, np.float32)
         else:

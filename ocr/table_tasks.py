@@ -27,8 +27,10 @@ _MOST = (40, 14)  # rows and columns of the merges that are trained
 @register("task")
 @dataclass(frozen=True)
 class TableStructure(Task):
-    """The tokens of a table's HTML and the box of each cell, by SLANet. Inputs: "image" [N, H, W, 3] uint8 RGB, the
-    table at the top left, and "size" [N, 2] int32, the rows and columns of pixels that are no padding.
+    """The tokens of a table's HTML and the box of each cell, by SLANet and SLANeXt.
+
+    Inputs: "image" [N, H, W, 3] uint8 RGB, the table at the top left, and "size" [N, 2] int32, the rows and columns of
+    pixels that are no padding.
 
     The loss is the cross-entropy of all steps up to the longest table of the batch, beyond a table's end too, where the
     start's token is expected, as upstream has it; and smooth L1 of the coordinates of cells with text.
@@ -37,7 +39,8 @@ class TableStructure(Task):
         dictionary: The tokens; a model with `num_tokens: null` gets as many.
         max_text_length: Tables of more tokens are left out of training; in evaluation they count.
         loc_weight: Share of the coordinates' loss.
-        box_scale: What coordinates are shares of, see TableOptions.
+        box_scale: What coordinates are shares of, see TableOptions; "none" with a `loc_weight` of 0.
+        size_hw: Of the images that an exported program takes.
         score_head: Whether thead and tbody count for `acc`; of the Chinese models they do not.
 
     Source: PaddleOCR configs/table/SLANet.yml, ppocr/losses/table_att_loss.py
@@ -48,6 +51,7 @@ class TableStructure(Task):
     max_text_length: int = 500
     loc_weight: float = 2.0
     box_scale: BoxScale = "content"
+    size_hw: tuple[int, int] = (488, 488)
     score_head: bool = True
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
@@ -66,7 +70,7 @@ class TableStructure(Task):
             given[len(numbers) + 1] = len(self.dictionary.tokens) - 1
             split = tokens if self.dictionary.merge else read_structure(str(sample.text))
             places = [place for place, token in enumerate(split) if starts_cell(token)]
-            height, width = sample.size_hw if self.box_scale == "padded" else packed["size"].tolist()
+            height, width = sample.size_hw if self.box_scale != "content" else packed["size"].tolist()
             scaled = sample.boxes / np.array([width, height] * 2, np.float32)
             for cell, place in enumerate(places[: len(cells)]):
                 boxes[place + 1], known[place + 1] = scaled[cell], sample.valid[cell]
@@ -127,7 +131,8 @@ class TableStructure(Task):
 
     def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
         """What an artifact's config holds, so that it runs as the table stage."""
-        options = TableOptions(self.normalize, tokens=self.dictionary.tokens, box_scale=self.box_scale)
+        own = {"tokens": self.dictionary.tokens, "box_scale": self.box_scale}
+        options = TableOptions(self.normalize, self.size_hw, **own)
         return {"kind": "table", "options": plain(options)}
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:

@@ -32,10 +32,12 @@ from framework.workflow.options import add_option_flags, make_options
 _FORMAT_FLAGS = {"recovery": "docx", "recovery_to_markdown": "md", "save_pdf": "pdf"}
 _FORMAT_NAMES = {"markdown": "md", "word": "docx", "excel": "xlsx"}
 # Stages of PaddleOCR's pipelines that are not there: False says so, True is refused.
-_NOT_THERE = (
-    *("use_formula_recognition", "formula", "use_chart_recognition"),
-    "use_region_detection",
-)
+_NOT_THERE = ("use_chart_recognition", "use_region_detection")
+# Switches of a stage that is a network here, and the network that they stand for.
+_NETWORKS = {
+    "use_formula_recognition": ("formula_model", "PP-FormulaNet_plus-S"),
+    "formula": ("formula_model", "PP-FormulaNet_plus-S"),
+}
 # Stages that are always there.
 _ALWAYS = ("layout", "ocr")
 # What PaddleOCR's models of these stages are told; the rules that find layout and tables here take none of it.
@@ -87,6 +89,8 @@ def parser() -> tuple[argparse.ArgumentParser, Domain[Any], tuple[str, ...]]:
         made.add_argument(f"--{name}", action=BooleanFlag, default=False, help=f"short for --format {ending}")
     for name in _NOT_THERE:
         made.add_argument(f"--{name}", action=BooleanFlag, help="False: this stage is not there yet")
+    for name, (option, network) in _NETWORKS.items():
+        made.add_argument(f"--{name}", action=BooleanFlag, help=f"True: short for --{option} {network}")
     for name in _ALWAYS:
         made.add_argument(f"--{name}", action=BooleanFlag, help="True: this stage is always there")
     add_runtime(made)
@@ -150,6 +154,9 @@ def _document(args: argparse.Namespace, domain: Domain[Any], names: Sequence[str
                 fix="`oar ocr` gives lines without blocks; --text_layer always reads PDFs without OCR",
             )
     options = {name: values[name] for name in names}
+    for name, (option, network) in _NETWORKS.items():
+        if values[name] is not None:
+            options[option] = (options[option] or network) if values[name] else None
     if args.mode == "kie":
         options["fields"] = True
     assert domain.document_options is not None

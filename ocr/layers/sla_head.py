@@ -129,3 +129,15 @@ class SLAHead(nn.Layer):
 
     def _one_hot(self, token: jax.Array, dtype: jnp.dtype) -> jax.Array:
         return jax.nn.one_hot(token, self.tokens, dtype=dtype)
+
+
+def read_structure(head: SLAHead, features: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """Tokens [N, T] int32, their probabilities [N, T], boxes [N, T, 4 or 8] and the steps [] that all tables took.
+
+    Behind the last step everything is 0.
+    """
+    said, steps = head.decode(features)
+    probabilities = jax.nn.softmax(said.logits.astype(jnp.float32), axis=-1).max(axis=-1)
+    run = jnp.arange(said.logits.shape[1]) < steps
+    best = said.logits.argmax(axis=-1).astype(jnp.int32)
+    return jnp.where(run, best, 0), jnp.where(run, probabilities, 0.0), said.boxes, steps

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from framework import nn
 from framework.config import register
-from ocr.layers.sla_head import SLAHead, Structure
+from ocr.layers.sla_head import SLAHead, Structure, read_structure
 from zoo.layers.csp_pan import CSPPAN
 from zoo.layers.variants import VariantConfig
 from zoo.vision.pp_lcnet import PPLCNet, PPLCNetConfig
@@ -88,11 +87,7 @@ class SLANet(nn.Layer):
 
         Behind the last step everything is 0.
         """
-        said, steps = self.head.decode(self.encode(x))
-        probabilities = jax.nn.softmax(said.logits.astype(jnp.float32), axis=-1).max(axis=-1)
-        run = jnp.arange(said.logits.shape[1]) < steps
-        best = said.logits.argmax(axis=-1).astype(jnp.int32)
-        return jnp.where(run, best, 0), jnp.where(run, probabilities, 0.0), said.boxes, steps
+        return read_structure(self.head, self.encode(x))
 
     def encode(self, x: jax.Array) -> jax.Array:
         """The coarsest map's places, row by row: [N, H/32 * W/32, C]."""

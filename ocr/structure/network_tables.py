@@ -10,6 +10,7 @@ import numpy as np
 
 from ocr.blocks import Block, Box, Cell, Table
 from ocr.lines import Line
+from ocr.structure.cell_bands import place_by_words
 from ocr.structure.cell_text import cell_text, part_of_line
 from ocr.structure.text_layer import line_box
 
@@ -26,13 +27,16 @@ def fill_cells(table: Table, lines: Sequence[Line]) -> Table:
     """The table with its text: every word goes to the cell that holds most of it, else to the nearest cell.
 
     A line that lies in one cell stays whole; one that reaches over cells is divided between its words. No text is lost.
+    Cells of a table in which none has a box get boxes from the places of the words.
     """
-    if not table.cells:
+    if not table.cells or not lines:
         return table
+    if all(cell.bbox is None for cell in table.cells):
+        table = place_by_words(table, [line_box(word) for line in lines for word in line.words or (line,)])
     known = [number for number, cell in enumerate(table.cells) if cell.bbox is not None]
     boxes = np.array([table.cells[number].bbox for number in known], np.float64).reshape(-1, 4)
     found: list[list[Line]] = [[] for _ in table.cells]
-    for line in lines if known else ():
+    for line in lines:
         shares = _shares(line_box(line), boxes)
         if shares.max() > _INSIDE or not line.words:
             found[known[_choose(line_box(line), boxes, shares)]].append(line)

@@ -48,6 +48,11 @@ class DocumentOptions(OCROptions):
     seal_model: str = option(
         "pp_ocrv4_server_seal", "what reads seals: a config of configs/ocr, a file, or an artifact's folder"
     )
+    formula_model: str | None = option(
+        None,
+        "a network of configs/ocr/formula or an artifact's folder, for the formulas that a layout detector finds",
+        aliases=("formula_model_dir", "formula_recognition_model_name", "formula_recognition_model_dir"),
+    )
     dpi: float = option(200.0, "at which pages of PDFs are measured and rendered")
     fields: bool = option(
         False, "find key-value pairs, totals, dates, addresses, the company", aliases=("kie",)
@@ -59,6 +64,13 @@ class DocumentOptions(OCROptions):
         if self.page_num is not None and self.page_num < 0:
             raise InputError(
                 "page_num is too small", where="page_num", received=self.page_num, allowed="0 or more"
+            )
+        if self.formula_model is not None and self.layout_model is None:
+            raise InputError(
+                "formulas are found by a layout detector, and there is none",
+                where="formula_model",
+                received=self.formula_model,
+                fix='name one, such as layout_model="PP-DocLayout-S"',
             )
         if self.page_num and self.pages:
             raise InputError(

@@ -40,9 +40,10 @@ from ocr.lines import Line
 from ocr.ocr_options import DEFAULT_MODEL
 from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Document, Page
-from ocr.single_stage import TablePages
+from ocr.single_stage import FormulaPages, TablePages
 from ocr.structure.assemble import arrange
 from ocr.structure.fields import find_fields
+from ocr.structure.formulas import FormulaReader, read_formulas
 from ocr.structure.image_rules import rules_of_image
 from ocr.structure.layout_blocks import FIGURES, blocks_from_regions, without_covered
 from ocr.structure.layout_model import LayoutDetector, open_layout
@@ -91,6 +92,8 @@ class DocumentReader:
         layout: Gives the regions of a page's image; every page is rendered then. None: rules find the blocks.
         open_table: As `open_ocr`, for a network that reads tables of images which have no ruling lines; None: none.
         open_seals: As `open_ocr`, for what reads the seals that the layout finds; None: they are figures alone.
+        open_formula: As `open_ocr`, for a network that reads the formulas which `layout` finds; None: they stay as OCR
+            or the text layer has them.
 
     Raises: InputError, where `text_layer` is none of these.
     """
@@ -105,6 +108,7 @@ class DocumentReader:
     layout: LayoutDetector | None = None
     open_table: Callable[[], TableReader] | None = None
     open_seals: Callable[[], OCRPredictor] | None = None
+    open_formula: Callable[[], FormulaReader] | None = None
 
     def __post_init__(self) -> None:
         if self.text_layer not in get_args(TextSource):
@@ -300,6 +304,8 @@ class DocumentReader:
             )
             if self.open_seals is not None:
                 regions = read_seals(regions, image, self.open_seals)
+            if self.open_formula is not None:
+                regions = read_formulas(regions, image, self.open_formula)
             if any(block.label in FIGURES for block in regions):
                 figures = without_covered(figures, regions)
         elif rules is not None:
@@ -430,6 +436,7 @@ def make_reader(
         None if options.layout_model is None else open_layout(options.layout_model),
         None if options.table_model is None else make_table_opener(options.table_model),
         make_opener(options.seal_model, Runtime(), (), {}) if options.seals else None,
+        None if options.formula_model is None else make_formula_opener(options.formula_model),
     )
 
 
@@ -447,11 +454,30 @@ def make_table_opener(model: str) -> Callable[[], TableReader]:
                 "this model reads no tables",
                 where="table_model",
                 received=model,
-                allowed="table_grid_s, SLANet, SLANet_ch, SLANet_plus, or an artifact of a model of configs/ocr/table",
+                allowed="table_grid_s, SLANet, SLANet_plus, SLANeXt_wired, SLANeXt_wireless, or an artifact of a model "
+                "of configs/ocr/table",
             )
         return found.pipeline.stage
 
     return open_table
+
+
+def make_formula_opener(model: str) -> Callable[[], FormulaReader]:
+    """As `make_table_opener`, for formulas."""
+
+    @functools.cache
+    def open_formula() -> FormulaReader:
+        found = cast(OCRPredictor, open_predictor(model, domain="ocr"))
+        if not isinstance(found.pipeline, FormulaPages):
+            raise InputError(
+                "this model reads no formulas",
+                where="formula_model",
+                received=model,
+                allowed="PP-FormulaNet-S, PP-FormulaNet_plus-S, or an artifact of a model of configs/ocr/formula",
+            )
+        return found.pipeline.stage
+
+    return open_formula
 
 
 def make_opener(

@@ -241,11 +241,25 @@ _READERS: dict[str, dict[str, Any]] = {
         "other": (3, 32, 128, 3),
         "symbolic": ("n", 32, 128, 3),
     },
+    "PPFormulaNet": {
+        "shapes": lambda layer, n, h, w: [(n, 3, layer.head.config.vocab_size)],
+        "image": (2, 64, 96, 3),
+        "other": (1, 96, 64, 3),
+        "symbolic": ("n", "32*h", "32*w", 3),
+    },
     "SLANet": {
         "shapes": lambda layer, n, h, w: [(n, 501, layer.head.tokens), (n, 501, layer.head.coordinates)],
         "image": (2, 64, 96, 3),
         "other": (1, 96, 64, 3),
         "symbolic": ("n", "32*h", "32*w", 3),
+    },
+    "SLANeXt": {
+        "config": {"image_size": 64},
+        "shapes": lambda layer, n, h, w: [(n, layer.head.steps, count) for count in (50, 8)],
+        "image": (2, 64, 64, 3),
+        "other": (1, 64, 64, 3),
+        "symbolic": ("n", 64, 64, 3),
+        "flat": (r".*net_3\.weight", "upstream's checkpoints have it, and it is called for formulas alone"),
     },
     "TableGridNet": {
         "shapes": lambda layer, n, h, w: [(n, h // 2), (n, h // 2), (n, w // 2), (n, 40, 14), (n, 40, 14)],

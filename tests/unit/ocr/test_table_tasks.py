@@ -25,7 +25,12 @@ def sample() -> Sample:
 
 
 @pytest.mark.parametrize(
-    ("scale", "box"), [("content", [0.25, 0.25, 0.75, 0.75]), ("padded", [0.125, 0.125, 0.375, 0.375])]
+    ("scale", "box"),
+    [
+        ("content", [0.25, 0.25, 0.75, 0.75]),
+        ("padded", [0.125, 0.125, 0.375, 0.375]),
+        ("none", [0.125, 0.125, 0.375, 0.375]),
+    ],
 )
 def test_a_table_is_packed_as_tokens_and_boxes(scale, box):
     task = TableStructure(NORMALIZE, max_text_length=10, box_scale=scale)
@@ -35,6 +40,12 @@ def test_a_table_is_packed_as_tokens_and_boxes(scale, box):
     assert names == ["sos", *said, "eos", "sos"] and packed["length"] == 9 and packed["counts"] == 1
     assert packed["known"].tolist() == [0, 0, 0, 1] + [0] * 8
     assert packed["boxes"][3].tolist() == box and packed["size"].tolist() == [8, 16]
+
+
+def test_the_stage_has_the_size_that_the_task_says():
+    stage = TableStructure(NORMALIZE, box_scale="none", size_hw=(512, 512)).describe_stage(None)
+    assert stage["kind"] == "table" and stage["options"]["box_scale"] == "none"
+    assert list(stage["options"]["size_hw"]) == [512, 512]
 
 
 def test_long_and_unknown_tables_do_not_count():

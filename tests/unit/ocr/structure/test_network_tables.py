@@ -7,6 +7,7 @@ from framework.core.errors import InputError
 from framework.vision.normalize import Normalize
 from ocr.blocks import Block, Cell, Table
 from ocr.lines import Line, Word
+from ocr.structure.cell_bands import find_bands
 from ocr.structure.network_tables import fill_cells, read_table, replace_tables
 from ocr.table_stage import TableOptions, TableRecognizer
 from ocr.table_structure import TableDictionary
@@ -25,7 +26,32 @@ def test_lines_go_to_cells_and_are_divided_between_their_words():
     table = fill_cells(GRID, lines)
     assert [cell.text for cell in table.cells] == ["left", "right far", ""]
     assert fill_cells(Table(()), lines).cells == ()
-    assert fill_cells(Table((Cell(0, 0),)), lines).cells[0].text == ""
+    assert fill_cells(Table((Cell(0, 0),)), lines).cells[0].text == "left right far"
+
+
+def test_cells_without_boxes_get_them_from_the_words():
+    cells = (Cell(0, 0, colspan=2), Cell(1, 0), Cell(1, 1), Cell(2, 0), Cell(2, 1))
+    places = {
+        "over both": (10, 0, 70, 8),  # reaches over the gap between the columns
+        "a b": (0, 20, 30, 28),
+        "c": (50, 20, 60, 28),
+        "d": (0, 40, 20, 48),
+        "ee ff": (45, 40, 80, 48),
+    }
+    lines = [Line(text, 1.0, quad(*box)) for text, box in places.items()]
+    table = fill_cells(Table(cells), lines)
+    assert [cell.text for cell in table.cells] == list(places)
+    assert [cell.bbox for cell in table.cells][:3] == [(0, 0, 80, 14), (0, 14, 37.5, 34), (37.5, 14, 80, 34)]
+    assert fill_cells(Table(cells), []) == Table(cells)
+
+
+def test_bands_are_parted_where_the_fewest_words_are():
+    spans = np.array([[0, 4], [1, 4], [6, 9], [9.5, 12], [0, 3]], float)
+    assert find_bands(spans, 2).tolist() == [0, 5, 12]
+    assert find_bands(spans, 3).tolist() == [0, 5, 9.25, 12]
+    assert find_bands(spans, 4).tolist() == [0, 3, 6, 9, 12]  # there are two gaps
+    assert find_bands(np.array([[2.0, 2.0]]), 2).tolist() == [2, 2, 2]
+    assert find_bands(spans, 1).tolist() == [0, 12]
 
 
 def test_tables_of_a_page_are_read_from_their_part_of_the_image():
@@ -60,7 +86,9 @@ class Program:
         return self.outputs
 
 
-@pytest.mark.parametrize(("scale", "box"), [("content", (0, 0, 50, 10)), ("padded", (0, 0, 50, 50))])
+@pytest.mark.parametrize(
+    ("scale", "box"), [("content", (0, 0, 50, 10)), ("padded", (0, 0, 50, 50)), ("none", None)]
+)
 def test_tokens_become_cells_with_boxes_in_the_images_pixels(scale, box):
     dictionary = TableDictionary().tokens
     numbers = [
@@ -74,7 +102,7 @@ def test_tokens_become_cells_with_boxes_in_the_images_pixels(scale, box):
     options = TableOptions(Normalize((0.5,) * 3, (0.5,) * 3), (64, 64), "tokens", dictionary, scale)
     table = TableRecognizer(program, options)(np.full((20, 100, 3), 9, np.uint8))  # type: ignore[arg-type]
     (cell,) = table.cells
-    assert cell.bbox == pytest.approx(box, abs=1) and cell.score == 0.5
+    assert cell.bbox == (box and pytest.approx(box, abs=1)) and cell.score == 0.5
     assert program.inputs["size"].tolist() == [[13, 64]]
     assert program.inputs["image"][0, :13].all() and not program.inputs["image"][0, 13:].any()
 
