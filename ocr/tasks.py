@@ -272,6 +272,9 @@ class TextRecognition(Task):
         label_smoothing: Of that decoder.
         pretrained_characters: The dictionary of the weights of `pretrained`, where it is another one: the head's rows
             of the symbols that both have are copied, the others begin as the mean of all.
+        keep_known: The rows of the CTC head of symbols that `pretrained_characters` has get no gradients. With all
+            below them frozen and an optimiser without weight decay they, and so the scores of these symbols, stay as
+            they are; new symbols alone are learned.
         center: The centre loss on the features of the CTC head, besides.
         distill: What the model learns from another one besides, see ocr/distill.py.
     """
@@ -287,8 +290,19 @@ class TextRecognition(Task):
     guide_weight: float = 1.0
     label_smoothing: float = 0.1
     pretrained_characters: Dictionary | None = None
+    keep_known: bool = False
     center: CenterLoss | None = None
     distill: LineTeacher | MutualLines | None = None
+
+    def __post_init__(self) -> None:
+        if self.keep_known and self.pretrained_characters is None:
+            raise ConfigError(
+                "there are no known symbols to keep",
+                where="task.keep_known",
+                received="true, without pretrained_characters",
+                allowed="true beside the dictionary of the pretrained weights",
+                fix="-o task.pretrained_characters={weights: pp_ocrv6_small_rec}",
+            )
 
     @cached_property
     def alphabet(self) -> CharacterSet:
@@ -307,6 +321,12 @@ class TextRecognition(Task):
     def _pretrained_alphabet(self) -> CharacterSet:
         assert self.pretrained_characters is not None
         return self.pretrained_characters.read()
+
+    @cached_property
+    def _is_new(self) -> np.ndarray:
+        """[num_classes] bool: the classes of symbols that the pretrained weights lack."""
+        known = set(self._pretrained_alphabet.symbols)
+        return np.array([symbol not in known for symbol in self.alphabet.symbols])
 
     # -- data -----------------------------------------------------------------------------------------------------
 
@@ -454,7 +474,10 @@ class TextRecognition(Task):
         if getattr(getattr(model, "config", None), "guided", False):
             tokens = self._tokens(target, length)
         out = self._outputs(model, image, tokens)
-        losses = ctc_line_losses(out.ctc.astype(jnp.float32), target, length)
+        logits = out.ctc.astype(jnp.float32)
+        if self.keep_known:
+            logits = jnp.where(jnp.asarray(self._is_new), logits, jax.lax.stop_gradient(logits))
+        losses = ctc_line_losses(logits, target, length)
         total = (losses * counts).sum() / jnp.maximum(counts.sum(), 1.0)
         parts = {"ctc": total}
         if tokens is not None:

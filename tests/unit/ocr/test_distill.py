@@ -279,3 +279,19 @@ def test_a_recogniser_keeps_centres_and_a_step_moves_them() -> None:
 
     _, (parts, after) = jax.jit(step)(params, {name: jnp.asarray(v) for name, v in lines().items()})
     assert float(parts["center"]) > 0 and float(jnp.abs(after["centers"]).max()) > 0
+
+
+def test_known_symbols_are_kept_where_new_ones_are_learned() -> None:
+    model, known = Line(), Dictionary(symbols="ac", use_space_char=False)
+    batch = jax.tree.map(jnp.asarray, lines())
+
+    def grads(**fields: Any) -> np.ndarray:
+        task = recognition(pretrained_characters=known, **fields)
+        loss, found = nn.value_and_grad(model, lambda m: task.loss(m, batch).total)()
+        assert float(loss) == pytest.approx(float(recognition().loss(model, batch).total))
+        return np.abs(np.asarray(found["fc.weight"])).max(axis=0)
+
+    assert (grads() > 0).all()
+    assert (grads(keep_known=True) > 0).tolist() == [False, False, True, False]  # of blank, a, b, c
+    with pytest.raises(ConfigError, match=r"task\.keep_known: there are no known symbols to keep"):
+        recognition(keep_known=True)
