@@ -37,27 +37,42 @@ def arrange(blocks: Sequence[Block], height: float) -> tuple[Block, ...]:
 def _widen_headings(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[Box]:
     """The boxes, with those of headings over several columns as wide as the page's text.
 
-    Such a heading may be shorter than its first column. What tells it: nothing stands beside it, and below it its
-    column and another one begin at the same height.
+    Such a heading may be shorter than its first column. What tells it: nothing stands beside it, and below it two
+    columns begin at the same height. Where a page has such headings and no others, one above a single column is like
+    them if nothing else goes on beside or below it.
     """
     if not boxes:
         return []
     left, _, right, _ = _around(boxes)
+    titles = [i for i, block in enumerate(blocks) if block.label in ("doc_title", "paragraph_title")]
+    alone = [i for i in titles if not any(_is_beside(boxes[i], box) for box in boxes)]
+    wide = [i for i in alone if _begin_columns(boxes[i], boxes)]
+    if len(alone) == len(titles) and any(blocks[i].label == "paragraph_title" for i in wide):
+        wide += [i for i in alone if not any(_goes_on(boxes[i], box) for box in boxes)]
     widened = list(boxes)
-    for number, (block, (x0, y0, x1, y1)) in enumerate(zip(blocks, boxes, strict=True)):
-        if block.label not in ("doc_title", "paragraph_title"):
-            continue
-        height = y1 - y0
-        beside = [box for box in boxes if box[0] >= x1 or box[2] <= x0]
-        if any(box[1] < y1 + NEAR * height and box[3] > y0 - NEAR * height for box in beside):
-            continue
-        tops = [
-            min((box[1] for box in column if box[1] >= y1), default=None)
-            for column in (beside, [box for box in boxes if box not in beside])
-        ]
-        if tops[0] is not None and tops[1] is not None and abs(tops[0] - tops[1]) <= LEVEL * height:
-            widened[number] = (left, y0, right, y1)
+    for i in wide:
+        widened[i] = (left, boxes[i][1], right, boxes[i][3])
     return widened
+
+
+def _is_beside(heading: Box, box: Box) -> bool:
+    near = NEAR * (heading[3] - heading[1])
+    apart = box[0] >= heading[2] or box[2] <= heading[0]
+    return apart and box[1] < heading[3] + near and box[3] > heading[1] - near
+
+
+def _begin_columns(heading: Box, boxes: Sequence[Box]) -> bool:
+    """Whether two columns, of which the heading is above one at least, begin next below it."""
+    below = [box for box in boxes if box[1] >= heading[3]]
+    first = min((box[1] for box in below), default=0.0)
+    level = [box for box in below if box[1] - first <= LEVEL * (heading[3] - heading[1])]
+    own = any(box[0] < heading[2] and box[2] > heading[0] for box in level)
+    return own and max(box[0] for box in level) >= min(box[2] for box in level)
+
+
+def _goes_on(heading: Box, box: Box) -> bool:
+    """Whether a box of another column reaches down beside the heading or further."""
+    return (box[0] >= heading[2] or box[2] <= heading[0]) and box[3] > heading[1]
 
 
 def _around(boxes: Sequence[Box]) -> Box:

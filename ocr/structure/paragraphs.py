@@ -16,6 +16,7 @@ import numpy as np
 from ocr.blocks import Block, Box
 from ocr.layout import is_unspaced, reading_regions
 from ocr.lines import Line
+from ocr.structure.columns import find_columns
 from ocr.structure.text_layer import LineStyle, line_box
 
 # Multiples of the size of the type.
@@ -66,6 +67,7 @@ def make_text_blocks(
     hyphens: Sequence[bool] | None = None,
     *,
     height: float,
+    obstacles: Sequence[Box] = (),
 ) -> list[Block]:
     """Lines as blocks, without an order; headings have level 1; `finish_document` sets the others for a whole document.
 
@@ -74,6 +76,7 @@ def make_text_blocks(
         styles: How each is set; None where nobody knows.
         hyphens: Which lines end in a hyphen that only breaks a word; None where nobody knows.
         height: Of the page, in pixels.
+        obstacles: Tables and figures that stand on the page, too: they bound columns.
     """
     lines = list(lines)
     if not lines:
@@ -89,8 +92,7 @@ def make_text_blocks(
     broken = list(hyphens) if hyphens is not None else [False] * len(lines)
     usual, usual_bold = _usual(lines, sizes, bold)
     blocks: list[Block] = []
-    regions = reading_regions([line.polygon for line in lines])
-    for region in (column for found in regions for column in _split_columns(found, lines, boxes)):
+    for region in _regions(lines, boxes, obstacles):
         rows = [
             _Row(
                 tuple(lines[i] for i in row),
@@ -121,6 +123,24 @@ def make_text_blocks(
                 )
             )
     return blocks
+
+
+def _regions(lines: Sequence[Line], boxes: Sequence[Box], obstacles: Sequence[Box]) -> list[list[list[int]]]:
+    """The rows of lines of each column, and of what spans columns, in reading order."""
+    level = [i for i, line in enumerate(lines) if line.orientation == 0 and not line.vertical]
+    found: list[list[list[int]]] = []
+    if 2 * len(level) < len(lines):
+        parts = [(list(range(len(lines))), False)]
+    else:
+        columns = find_columns([boxes[i] for i in level], [lines[i].text for i in level], obstacles)
+        parts = [([level[i] for i in column.lines], column.cut) for column in columns]
+        turned = sorted(set(range(len(lines))) - set(level))
+        parts += [(turned, False)] if turned else []
+    for members, cut in parts:
+        for region in reading_regions([lines[i].polygon for i in members]):
+            rows = [[members[i] for i in row] for row in region]
+            found += [rows] if cut else _split_columns(rows, lines, boxes)
+    return found
 
 
 def _split_columns(

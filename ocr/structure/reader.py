@@ -299,7 +299,8 @@ class DocumentReader:
                 figures = without_covered(figures, regions)
         elif rules is not None:
             # Lines that a table cut in two are of no line's style; those of text beside it are whole.
-            aligned, left = find_text_tables(rest, rules, _styles_of(rest, looks, styles))
+            there = [block.bbox for block in (*tables, *figures)]
+            aligned, left = find_text_tables(rest, rules, _styles_of(rest, looks, styles), there)
             if image is not None and self.open_table is not None:
                 aligned = replace_tables(aligned, image, self.open_table)
             tables, rest = [*tables, *aligned], list(left)
@@ -308,6 +309,7 @@ class DocumentReader:
             _styles_of(rest, looks, styles),
             None if hyphens is None else [hyphens[looks[id(x)]] if id(x) in looks else False for x in rest],
             height=height,
+            obstacles=[block.bbox for block in (*tables, *figures, *regions)],
         )
         text = [replace(b, label="aside_text", level=0) if _is_aside(b, width) else b for b in text]
         return arrange([*tables, *figures, *regions, *text], height)
