@@ -5,13 +5,15 @@ What only a whole document tells of its pages is in `ocr.structure.whole_documen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ocr.blocks import Block, Box
 from ocr.structure.order import order_boxes
 
-NEAR, LEVEL = 0.2, 1.2  # of a heading's height: what stands beside it; what begins on one level
+# Of a heading's height: what stands beside it; what begins on one level; the least white above
+NEAR, LEVEL, APART = 0.2, 1.2, 0.4
 CAPTION_GAP = 0.03  # of the page's height, between a caption and what it belongs to
 UNORDERED = ("header", "footer", "number", "aside_text")
 _OWNERS = {"table_title": ("table",), "figure_title": ("image", "chart")}
@@ -44,15 +46,24 @@ def _widen_headings(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[Box]:
     if not boxes:
         return []
     left, _, right, _ = _around(boxes)
-    titles = [i for i, block in enumerate(blocks) if block.label in ("doc_title", "paragraph_title")]
-    alone = [i for i in titles if not any(_is_beside(boxes[i], box) for box in boxes)]
+    titles = {i for i, block in enumerate(blocks) if block.label in ("doc_title", "paragraph_title")}
+    # OCR does not tell how a line is set: one with white above it may be a heading, too.
+    like = {i for i, block in enumerate(blocks) if block.label == "text" and _is_apart(block, boxes)}
+    alone = [i for i in titles | like if not any(_is_beside(boxes[i], box) for box in boxes)]
     wide = [i for i in alone if _begin_columns(boxes[i], boxes)]
-    if len(alone) == len(titles) and any(blocks[i].label == "paragraph_title" for i in wide):
-        wide += [i for i in alone if not any(_goes_on(boxes[i], box) for box in boxes)]
+    if titles <= set(alone) and any(blocks[i].label == "paragraph_title" for i in wide):
+        wide += [i for i in titles if not any(_goes_on(boxes[i], box) for box in boxes)]
     widened = list(boxes)
     for i in wide:
         widened[i] = (left, boxes[i][1], right, boxes[i][3])
     return widened
+
+
+def _is_apart(block: Block, boxes: Sequence[Box]) -> bool:
+    """Whether a block is of one line and has white above it."""
+    x0, y0, x1, y1 = block.bbox
+    gaps = [y0 - box[3] for box in boxes if box[1] < y0 and box[0] < x1 and box[2] > x0]
+    return len(block.lines) == 1 and min(gaps, default=math.inf) > APART * (y1 - y0)
 
 
 def _is_beside(heading: Box, box: Box) -> bool:

@@ -55,6 +55,9 @@ def find_columns(
     boxes: ArrayLike | Sequence[Sequence[float]],
     texts: Sequence[str],
     obstacles: ArrayLike | Sequence[Sequence[float]] = (),
+    *,
+    headings: ArrayLike | Sequence[Sequence[float]] = (),
+    margin: float = 0.0,
 ) -> list[Column]:
     """The lines of a page in reading order of their columns; each stands in exactly one.
 
@@ -62,11 +65,16 @@ def find_columns(
         boxes: Of upright lines, [N, 4] (left, top, right, bottom).
         texts: Of the lines.
         obstacles: Boxes [M, 4] of tables and figures, whose text is not among the lines.
+        headings: Boxes [H, 4] of headings that are known, whose text is not among the lines either.
+        margin: How far the boxes of lines stand out at either end of the text, as a part of their height.
     """
     lines = np.array(boxes, np.float64).reshape(-1, 4)
     if not len(lines):
         return []
-    cutter = _Cutter.of(lines, texts, np.array(obstacles, np.float64).reshape(-1, 4))
+    sides = np.minimum(margin * (lines[:, 3] - lines[:, 1]), (lines[:, 2] - lines[:, 0]) / 4)
+    lines = lines + np.stack([sides, 0 * sides, -sides, 0 * sides], axis=1)
+    known_headings = np.array(headings, np.float64).reshape(-1, 4)
+    cutter = _Cutter.of(lines, texts, np.array(obstacles, np.float64).reshape(-1, 4), known_headings)
     everything = np.arange(len(cutter.boxes))
     known: list[tuple[float, float]] = []
     cutter.cut(everything, known, learn=True)  # the stripes that are sure
@@ -77,18 +85,25 @@ def find_columns(
 
 @dataclass(frozen=True)
 class _Cutter:
-    """Boxes of lines and then of obstacles, trimmed, [N + M, 4]; of the lines also how many letters and characters they
-    have and whether they begin with a list's mark, [N, 3].
+    """Boxes of lines, obstacles and headings, trimmed, [N + M + H, 4], with which of them are obstacles; of the lines also
+    how many letters and characters they have and whether they begin with a list's mark, [N, 3].
     """
 
     boxes: NDArray[np.float64]
+    obstacle: NDArray[np.bool_]
     signs: NDArray[np.float64]
     height: float
 
     @classmethod
-    def of(cls, lines: NDArray[np.float64], texts: Sequence[str], obstacles: NDArray[np.float64]) -> _Cutter:
+    def of(
+        cls,
+        lines: NDArray[np.float64],
+        texts: Sequence[str],
+        obstacles: NDArray[np.float64],
+        headings: NDArray[np.float64],
+    ) -> _Cutter:
         height = float(np.median(lines[:, 3] - lines[:, 1]))
-        boxes = np.concatenate([lines, obstacles])
+        boxes = np.concatenate([lines, obstacles, headings])
         tall = boxes[:, 3] - boxes[:, 1]
         trim = TRIM * np.where(np.arange(len(boxes)) < len(lines), tall, np.minimum(tall, height))
         boxes[:, 1] += trim
@@ -97,7 +112,9 @@ class _Cutter:
             (sum(map(str.isalpha, text)), len("".join(text.split())), _MARK.match(text) is not None)
             for text in texts
         ]
-        return cls(boxes, np.array(signs, np.float64).reshape(-1, 3), max(height, 1e-6))
+        places = np.arange(len(boxes))
+        obstacle = (places >= len(lines)) & (places < len(lines) + len(obstacles))
+        return cls(boxes, obstacle, np.array(signs, np.float64).reshape(-1, 3), max(height, 1e-6))
 
     def cut(
         self, items: _Items, known: list[tuple[float, float]], *, learn: bool, depth: int = 0
@@ -111,7 +128,11 @@ class _Cutter:
                 found.append(Column(tuple(whole), depth > 0))
                 whole.clear()
 
-        for group in self._groups(items):
+        for group, heading in self._groups(items):
+            if heading:
+                flush()
+                found.append(Column(tuple(group.tolist()), depth > 0))
+                continue
             columns = self._columns(group, known, learn) if depth < DEEPEST else [group]
             if len(columns) < 2:
                 whole.extend(group.tolist())
@@ -124,22 +145,24 @@ class _Cutter:
 
     # ---- groups of bands
 
-    def _groups(self, items: _Items) -> list[_Items]:
+    def _groups(self, items: _Items) -> list[tuple[_Items, bool]]:
+        """Bands that belong together, downwards, each with whether they are a heading over columns."""
         bands = self._bands(items)
-        groups: list[list[_Items]] = [[]]
+        groups: list[tuple[list[_Items], bool]] = []
         for number, band in enumerate(bands):
-            if self._is_heading(bands, number):
-                groups += [[band], []]
-                continue
-            current = groups[-1]
-            if current:
-                above = np.concatenate(current)
-                together = np.concatenate([above, band])
+            heading = self._is_heading(bands, number)
+            joins = bool(groups) and groups[-1][1] == heading
+            if joins and heading:
+                joins = self._is_second(bands, number)
+            elif joins:
+                above = np.concatenate(groups[-1][0])
                 plain = not self._stripes(above) and not self._stripes(band)
-                if not plain and not self._stripes(together):
-                    groups.append([])
-            groups[-1].append(band)
-        return [np.concatenate(group) for group in groups if group]
+                joins = plain or bool(self._stripes(np.concatenate([above, band])))
+            if joins:
+                groups[-1][0].append(band)
+            else:
+                groups.append(([band], heading))
+        return [(np.concatenate(parts), heading) for parts, heading in groups]
 
     def _bands(self, items: _Items) -> list[_Items]:
         """The items between white stripes from left to right, downwards."""
@@ -150,15 +173,12 @@ class _Cutter:
     def _is_heading(self, bands: Sequence[_Items], number: int) -> bool:
         """Whether a band is a line over columns that begin below it, one of them to its right."""
         band = bands[number]
-        if number + 1 == len(bands) or (band >= len(self.signs)).any() or self._stripes(band):
+        if number + 1 == len(bands) or self.obstacle[band].any() or self._stripes(band):
             return False
         top, bottom = self.boxes[band, 1].min(), self.boxes[band, 3].max()
-        if number:
+        if number and not self._is_second(bands, number):
             above = top - self.boxes[bands[number - 1], 3].max()
-            below = self.boxes[bands[number + 1], 1].min() - bottom
-            # The second line of a heading stands closer to the first one than to the columns.
-            second = above < below and self._is_heading(bands, number - 1)
-            if above < HEADING_GAP * self.height and not second:
+            if above < HEADING_GAP * self.height:
                 return False
         beginning = np.concatenate(bands[number + 1 : number + 4])
         beginning = beginning[self.boxes[beginning, 1] < bottom + BEGIN * self.height]
@@ -167,6 +187,14 @@ class _Cutter:
         return any(start < self.boxes[beginning, 0].max() for start, _ in stripes) and bool(
             (self.boxes[beginning, 2] > right + self.height).any()
         )
+
+    def _is_second(self, bands: Sequence[_Items], number: int) -> bool:
+        """Whether a band is a later line of a heading: it stands closer to the one above than to what is below."""
+        if not 0 < number < len(bands) - 1:
+            return False
+        above = self.boxes[bands[number], 1].min() - self.boxes[bands[number - 1], 3].max()
+        below = self.boxes[bands[number + 1], 1].min() - self.boxes[bands[number], 3].max()
+        return bool(above < below) and self._is_heading(bands, number - 1)
 
     # ---- stripes between columns
 
@@ -214,7 +242,7 @@ class _Cutter:
         self, first: _Items, second: _Items, left: NDArray[np.float64], right: NDArray[np.float64]
     ) -> bool:
         """Whether the rows [R, 4] of both sides are lines of paragraphs or lists."""
-        obstacles = any((items >= len(self.signs)).any() for items in (first, second))
+        obstacles = any(self.obstacle[items].any() for items in (first, second))
         if min(len(left), len(right)) < MIN_ROWS[obstacles]:
             return False
         few, many = sorted((left[:, 1::2].mean(axis=1), right[:, 1::2].mean(axis=1)), key=len)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ocr.blocks import Block, Box, Cell, Table
+from ocr.layout import DETECTOR_MARGIN
 from ocr.lines import Line
 from ocr.structure.cell_text import (
     cell_text,
@@ -48,7 +49,7 @@ def find_text_tables(
     lines: Sequence[Line],
     rules: Rules | None = None,
     styles: Sequence[LineStyle] | None = None,
-    obstacles: Sequence[Box] = (),
+    others: Sequence[Block] = (),
 ) -> tuple[tuple[Block, ...], tuple[Line, ...]]:
     """Tables that only words and horizontal rules tell, and the lines that stand in none of them.
 
@@ -56,7 +57,7 @@ def find_text_tables(
         lines: Upright lines of text that stand in no other table.
         rules: The page's ruling lines; None of a scan without them.
         styles: How each line is set; None where nobody knows (OCR).
-        obstacles: Tables and figures that stand on the page, too: they bound its columns.
+        others: Tables, figures and headings that stand on the page, too: they bound its columns.
     """
     upright = [line for line in lines if line.orientation == 0 and not line.vertical and line.text.strip()]
     if len(upright) < 4:
@@ -71,7 +72,8 @@ def find_text_tables(
             blocks.append(block)
             rest = outside
     level_lines = [line for line in rest if line.orientation == 0 and not line.vertical]
-    for region in _aligned_regions(level_lines, [*obstacles, *(block.bbox for block in blocks)]):
+    margin = DETECTOR_MARGIN if styles is None else 0.0
+    for region in _aligned_regions(level_lines, [block.bbox for block in (*others, *blocks)], margin):
         caption = _has_caption(rest, region)
         block = _build(region, np.zeros((0, 3)), looks, hinted=caption)
         if block is not None:
@@ -190,12 +192,13 @@ def _pieces(row: Sequence[Line], height: float) -> list[_Piece]:
     return sorted(pieces, key=lambda piece: piece.box[0])
 
 
-def _aligned_regions(lines: list[Line], obstacles: Sequence[Box]) -> list[list[Line]]:
+def _aligned_regions(lines: list[Line], obstacles: Sequence[Box], margin: float) -> list[list[Line]]:
     """Runs of rows with several pieces each, whose white stripes agree, in the page's columns."""
     if len(lines) < 4:
         return []
     found: list[list[Line]] = []
-    columns = find_columns([line_box(line) for line in lines], [line.text for line in lines], obstacles)
+    texts = [line.text for line in lines]
+    columns = find_columns([line_box(line) for line in lines], texts, obstacles, margin=margin)
     for part in ([lines[i] for i in column.lines] for column in columns):
         rows = rows_of(part)
         run: list[list[Line]] = []

@@ -117,7 +117,7 @@ def test_prose_in_columns_is_no_table():
             for start, end, text in ((0, 30, "words"), (42, 70, "of a"), (82, 100, "line")):
                 top = y + 12 * i
                 lines.append(as_line((x + start, top, x + end, top + HEIGHT), text))
-    blocks, rest = find_text_tables(lines, obstacles=[(0, 0, 100, 50)])
+    blocks, rest = find_text_tables(lines, others=[make("image", (0, 0, 100, 50))])
     assert not blocks and len(rest) == len(lines)
 
 
