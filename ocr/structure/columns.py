@@ -85,8 +85,8 @@ def find_columns(
 
 @dataclass(frozen=True)
 class _Cutter:
-    """Boxes of lines, obstacles and headings, trimmed, [N + M + H, 4], with which of them are obstacles; of the lines also
-    how many letters and characters they have and whether they begin with a list's mark, [N, 3].
+    """Boxes of lines, obstacles and headings, trimmed, [N + M + H, 4], and which of them are obstacles; of the lines
+    also how many letters and characters they have and whether they begin with a list's mark, [N, 3].
     """
 
     boxes: NDArray[np.float64]

@@ -24,6 +24,7 @@ from ocr.structure.text_tables import build_text_table
 FIGURES = ("image", "chart", "seal", "header_image", "footer_image")
 _INSIDE = 0.5  # of a line's area
 _FIGURE_TEXT = 0.3  # of a figure's area: where lines cover more it is no figure
+_FIGURE_EDGE = 0.2  # of its height: so much of a detector's box may be its neighbours'
 _SURE_HEADING = 0.5  # its score at least
 _LEVELS = {"doc_title": 1, "paragraph_title": 1}  # `finish_document` sets the others for a whole document
 
@@ -101,14 +102,30 @@ def regions_of_scan(
     kept = []
     for one, inside in zip(chosen, parts, strict=True):
         if one.label in FIGURES:
+            own = set(map(id, inside))
             areas = vision_boxes.area(np.array([one.box, *map(line_box, inside)], np.float64))
             good = areas[1:].sum() <= _FIGURE_TEXT * areas[0]
+            one = one._replace(box=_off_lines(one.box, [line for line in lines if id(line) not in own]))
         else:
             good = one.score >= _SURE_HEADING and 0 < len(rows_of(inside)) <= HEADING_ROWS
             one = one._replace(box=_around([line_box(line) for line in inside])) if inside else one
         if good:
             kept.append(one)
     return kept
+
+
+def _off_lines(box: Box, others: Sequence[Line]) -> Box:
+    """A figure's box without the lines of other blocks that it touches at its upper or lower edge."""
+    left, top, right, bottom = box
+    reach = _FIGURE_EDGE * (bottom - top)
+    for x0, y0, x1, y1 in map(line_box, others):
+        if x0 >= right or x1 <= left:
+            continue
+        if y0 < top < y1 <= box[1] + reach:
+            top = y1
+        elif y1 > bottom > y0 >= box[3] - reach:
+            bottom = y0
+    return left, top, right, bottom
 
 
 def without_covered(figures: Sequence[Block], regions: Sequence[Block]) -> list[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ocr.blocks import Block, Figure
-from ocr.lines import Line
+from ocr.lines import Line, Word
 from ocr.structure.assemble import arrange
 from ocr.structure.columns import find_columns
 from ocr.structure.text_tables import find_text_tables
@@ -75,6 +75,21 @@ def test_two_lines_beside_a_figure_are_a_column():
     assert columns_of(alone) == [[1, 0]]
 
 
+def test_headings_that_are_known_end_columns_as_lines_do():
+    parts = [rows(0, 0, 4), rows(115, 0, 4), rows(0, 84, 4), rows(115, 84, 4)]
+    lines = [line for part in parts for line in part]
+    found = find_columns(*zip(*lines, strict=True), headings=[(0, 60, 60, 70)])
+    assert [column.lines for column in found] == [tuple(range(i, i + 4)) for i in (0, 4, 8, 12)]
+
+
+def test_boxes_of_a_detector_stand_out():
+    """The gutter is 0.3 of a line's height between boxes that stand out by a quarter at either side."""
+    parts = [rows(0, 0, 5), rows(103, 0, 5)]
+    assert columns_of(parts) == [[0, 1]]
+    found = find_columns(*zip(*parts[0], *parts[1], strict=True), margin=0.25)
+    assert [column.lines for column in found] == [(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)]
+
+
 def test_a_figure_over_the_columns_ends_them():
     parts = [rows(0, 0, 4), rows(115, 0, 4), rows(0, 100, 4), rows(115, 100, 4)]
     assert columns_of(parts) == [[0, 2], [1, 3]]
@@ -91,7 +106,7 @@ def test_a_figure_over_the_columns_ends_them():
     ids=["prices", "short", "figures"],
 )
 def test_labels_and_their_values_are_no_columns(right):
-    found = find_columns(*zip(*rows(0, 0, 5), *right))
+    found = find_columns(*zip(*rows(0, 0, 5), *right, strict=True))
     assert len(found) == 1 and not found[0].cut
 
 
@@ -100,24 +115,56 @@ def test_gaps_between_the_words_of_justified_lines_are_no_columns():
     gaps = [
         ((x, y, end, y + HEIGHT), "words") for y in (24.0, 36.0) for x, end in ((0.0, 80.0), (95.0, 215.0))
     ]
-    found = find_columns(*zip(*full, *gaps))
+    found = find_columns(*zip(*full, *gaps, strict=True))
     assert len(found) == 1 and not found[0].cut
 
 
-def as_line(box, text):
-    x0, y0, x1, y1 = box
-    return Line(text, 1.0, ((x0, y0), (x1, y0), (x1, y1), (x0, y1)))
+# Two narrow justified columns: y, then x of the beginning and end of each word, a line of its own after a wide gap.
+JUSTIFIED = """
+154 225-246 Part 255-301 company 310-371 government
+166 225-251 night 257-291 money 296-314 day 320-343 time 348-371 time
+177 225-247 man
+177 274-304 group
+177 332-371 number
+189 225-272 question. 283-314 World 325-341 life 353-371 day
+200 225-286 government
+200 345-371 week
+144 387-448 government
+144 464-491 week
+144 507-533 week
+156 387-417 group
+156 451-477 week
+156 511-533 area
+167 387-451 government. 463-485 Man 497-533 mother
+179 387-413 room
+179 435-473 student
+179 494-533 country
+190 387-420 group.
+"""
+
+
+def justified():
+    lines = []
+    for row in JUSTIFIED.split("\n")[1:-1]:
+        y, *parts = row.split()
+        words = []
+        for place, text in zip(parts[::2], parts[1::2], strict=True):
+            start, end = map(float, place.split("-"))
+            words.append(Word(text, 1.0, quad(start, float(y), end, float(y) + 11)))
+        first, last = words[0].polygon[0][0], words[-1].polygon[1][0]
+        text = " ".join(word.text for word in words)
+        lines.append(Line(text, 1.0, quad(first, float(y), last, float(y) + 11), tuple(words)))
+    return lines
+
+
+def quad(x0, y0, x1, y1):
+    return ((x0, y0), (x1, y0), (x1, y1), (x0, y1))
 
 
 def test_prose_in_columns_is_no_table():
-    """Staggered and with wide gaps between words, beside a figure."""
-    lines = []
-    for x, y, count in ((115, 5, 4), (230, 0, 3)):
-        for i in range(count):
-            for start, end, text in ((0, 30, "words"), (42, 70, "of a"), (82, 100, "line")):
-                top = y + 12 * i
-                lines.append(as_line((x + start, top, x + end, top + HEIGHT), text))
-    blocks, rest = find_text_tables(lines, others=[make("image", (0, 0, 100, 50))])
+    """The gaps between its words are as wide as those between cells, and the columns are not level."""
+    lines = justified()
+    blocks, rest = find_text_tables(lines, others=[make("image", (63, 144, 212, 204))])
     assert not blocks and len(rest) == len(lines)
 
 
