@@ -11,11 +11,14 @@ from dataclasses import replace
 
 from ocr.blocks import Block, Box
 from ocr.structure.order import order_boxes
+from ocr.structure.text_layer import line_box
 
 # Of a heading's height: what stands beside it; what begins on one level; the least white above
 NEAR, LEVEL, APART = 0.2, 1.2, 0.4
+ONE_ROW = 1.5  # of a line's height, at most
 CAPTION_GAP = 0.03  # of the page's height, between a caption and what it belongs to
 UNORDERED = ("header", "footer", "number", "aside_text")
+_PICTURES = ("image", "chart")
 _OWNERS = {"table_title": ("table",), "figure_title": ("image", "chart")}
 
 
@@ -47,8 +50,13 @@ def _widen_headings(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[Box]:
         return []
     left, _, right, _ = _around(boxes)
     titles = {i for i, block in enumerate(blocks) if block.label in ("doc_title", "paragraph_title")}
-    # OCR does not tell how a line is set: one with white above it may be a heading, too.
-    like = {i for i, block in enumerate(blocks) if block.label == "text" and _is_apart(block, boxes)}
+    # OCR does not tell how a line is set: one at the left edge with white above it may be a heading, too.
+    above = [box for block, box in zip(blocks, boxes, strict=True) if block.label not in _PICTURES]
+    like = {
+        i
+        for i, block in enumerate(blocks)
+        if block.label == "text" and block.bbox[0] - left < _rise(block) and _is_apart(block, above)
+    }
     alone = [i for i in titles | like if not any(_is_beside(boxes[i], box) for box in boxes)]
     wide = [i for i in alone if _begin_columns(boxes[i], boxes)]
     if titles <= set(alone) and any(blocks[i].label == "paragraph_title" for i in wide):
@@ -59,11 +67,16 @@ def _widen_headings(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[Box]:
     return widened
 
 
+def _rise(block: Block) -> float:
+    return block.bbox[3] - block.bbox[1]
+
+
 def _is_apart(block: Block, boxes: Sequence[Box]) -> bool:
-    """Whether a block is of one line and has white above it."""
+    """Whether a block is of one row and has white above it."""
     x0, y0, x1, y1 = block.bbox
     gaps = [y0 - box[3] for box in boxes if box[1] < y0 and box[0] < x1 and box[2] > x0]
-    return len(block.lines) == 1 and min(gaps, default=math.inf) > APART * (y1 - y0)
+    one = y1 - y0 <= ONE_ROW * max((box[3] - box[1] for box in map(line_box, block.lines)), default=0.0)
+    return one and min(gaps, default=math.inf) > APART * (y1 - y0)
 
 
 def _is_beside(heading: Box, box: Box) -> bool:

@@ -177,8 +177,10 @@ class _Cutter:
             return False
         top, bottom = self.boxes[band, 1].min(), self.boxes[band, 3].max()
         if number and not self._is_second(bands, number):
-            above = top - self.boxes[bands[number - 1], 3].max()
-            if above < HEADING_GAP * self.height:
+            before = bands[number - 1]
+            last = before[np.argmax(self.boxes[before, 3])]
+            # How far a figure reaches is not known so well.
+            if not self.obstacle[last] and top - self.boxes[last, 3] < HEADING_GAP * self.height:
                 return False
         beginning = np.concatenate(bands[number + 1 : number + 4])
         beginning = beginning[self.boxes[beginning, 1] < bottom + BEGIN * self.height]
