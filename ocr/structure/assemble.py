@@ -18,7 +18,7 @@ NEAR, LEVEL, APART = 0.2, 1.2, 0.4
 ONE_ROW = 1.5  # of a line's height, at most
 CAPTION_GAP = 0.03  # of the page's height, between a caption and what it belongs to
 UNORDERED = ("header", "footer", "number", "aside_text")
-_PICTURES = ("image", "chart")
+_FIGURES = ("image", "chart")
 _OWNERS = {"table_title": ("table",), "figure_title": ("image", "chart")}
 
 
@@ -51,7 +51,7 @@ def _widen_headings(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[Box]:
     left, _, right, _ = _around(boxes)
     titles = {i for i, block in enumerate(blocks) if block.label in ("doc_title", "paragraph_title")}
     # OCR does not tell how a line is set: one at the left edge with white above it may be a heading, too.
-    above = [box for block, box in zip(blocks, boxes, strict=True) if block.label not in _PICTURES]
+    above = [box for block, box in zip(blocks, boxes, strict=True) if block.label not in _FIGURES]
     like = {
         i
         for i, block in enumerate(blocks)
