@@ -5,15 +5,20 @@ What only a whole document tells of its pages is in `ocr.structure.whole_documen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ocr.blocks import Block, Box
 from ocr.structure.order import order_boxes
+from ocr.structure.text_layer import line_box
 
-NEAR, LEVEL = 0.2, 1.2  # of a heading's height: what stands beside it; what begins on one level
+# Of a heading's height: what stands beside it; what begins on one level; the least white above
+NEAR, LEVEL, APART = 0.2, 1.2, 0.4
+ONE_ROW = 1.5  # of a line's height, at most
 CAPTION_GAP = 0.03  # of the page's height, between a caption and what it belongs to
 UNORDERED = ("header", "footer", "number", "aside_text")
+_FIGURES = ("image", "chart")
 _OWNERS = {"table_title": ("table",), "figure_title": ("image", "chart")}
 
 
@@ -37,27 +42,61 @@ def arrange(blocks: Sequence[Block], height: float) -> tuple[Block, ...]:
 def _widen_headings(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[Box]:
     """The boxes, with those of headings over several columns as wide as the page's text.
 
-    Such a heading may be shorter than its first column. What tells it: nothing stands beside it, and below it its
-    column and another one begin at the same height.
+    Such a heading may be shorter than its first column. What tells it: nothing stands beside it, and below it two
+    columns begin at the same height. Where a page has such headings and no others, one above a single column is like
+    them if nothing else goes on beside or below it.
     """
     if not boxes:
         return []
     left, _, right, _ = _around(boxes)
+    titles = {i for i, block in enumerate(blocks) if block.label in ("doc_title", "paragraph_title")}
+    # OCR does not tell how a line is set: one at the left edge with white above it may be a heading, too.
+    above = [box for block, box in zip(blocks, boxes, strict=True) if block.label not in _FIGURES]
+    like = {
+        i
+        for i, block in enumerate(blocks)
+        if block.label == "text" and block.bbox[0] - left < _rise(block) and _is_apart(block, above)
+    }
+    alone = [i for i in titles | like if not any(_is_beside(boxes[i], box) for box in boxes)]
+    wide = [i for i in alone if _begin_columns(boxes[i], boxes)]
+    if titles <= set(alone) and any(blocks[i].label == "paragraph_title" for i in wide):
+        wide += [i for i in titles if not any(_goes_on(boxes[i], box) for box in boxes)]
     widened = list(boxes)
-    for number, (block, (x0, y0, x1, y1)) in enumerate(zip(blocks, boxes, strict=True)):
-        if block.label not in ("doc_title", "paragraph_title"):
-            continue
-        height = y1 - y0
-        beside = [box for box in boxes if box[0] >= x1 or box[2] <= x0]
-        if any(box[1] < y1 + NEAR * height and box[3] > y0 - NEAR * height for box in beside):
-            continue
-        tops = [
-            min((box[1] for box in column if box[1] >= y1), default=None)
-            for column in (beside, [box for box in boxes if box not in beside])
-        ]
-        if tops[0] is not None and tops[1] is not None and abs(tops[0] - tops[1]) <= LEVEL * height:
-            widened[number] = (left, y0, right, y1)
+    for i in wide:
+        widened[i] = (left, boxes[i][1], right, boxes[i][3])
     return widened
+
+
+def _rise(block: Block) -> float:
+    return block.bbox[3] - block.bbox[1]
+
+
+def _is_apart(block: Block, boxes: Sequence[Box]) -> bool:
+    """Whether a block is of one row and has white above it."""
+    x0, y0, x1, y1 = block.bbox
+    gaps = [y0 - box[3] for box in boxes if box[1] < y0 and box[0] < x1 and box[2] > x0]
+    one = y1 - y0 <= ONE_ROW * max((box[3] - box[1] for box in map(line_box, block.lines)), default=0.0)
+    return one and min(gaps, default=math.inf) > APART * (y1 - y0)
+
+
+def _is_beside(heading: Box, box: Box) -> bool:
+    near = NEAR * (heading[3] - heading[1])
+    apart = box[0] >= heading[2] or box[2] <= heading[0]
+    return apart and box[1] < heading[3] + near and box[3] > heading[1] - near
+
+
+def _begin_columns(heading: Box, boxes: Sequence[Box]) -> bool:
+    """Whether two columns, of which the heading is above one at least, begin next below it."""
+    below = [box for box in boxes if box[1] >= heading[3]]
+    first = min((box[1] for box in below), default=0.0)
+    level = [box for box in below if box[1] - first <= LEVEL * (heading[3] - heading[1])]
+    own = any(box[0] < heading[2] and box[2] > heading[0] for box in level)
+    return own and max(box[0] for box in level) >= min(box[2] for box in level)
+
+
+def _goes_on(heading: Box, box: Box) -> bool:
+    """Whether a box of another column reaches down beside the heading or further."""
+    return (box[0] >= heading[2] or box[2] <= heading[0]) and box[3] > heading[1]
 
 
 def _around(boxes: Sequence[Box]) -> Box:

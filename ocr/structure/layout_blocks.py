@@ -16,13 +16,16 @@ from ocr.blocks import Block, Box, Cell, Figure, Formula, Table
 from ocr.lines import Line
 from ocr.structure.cell_text import rows_of, split_lines
 from ocr.structure.layout_regions import Region
-from ocr.structure.paragraphs import join_rows, make_text_blocks
+from ocr.structure.paragraphs import HEADING_ROWS, join_rows, make_text_blocks
 from ocr.structure.rules import Rules
 from ocr.structure.text_layer import LineStyle, line_box
 from ocr.structure.text_tables import build_text_table
 
 FIGURES = ("image", "chart", "seal", "header_image", "footer_image")
 _INSIDE = 0.5  # of a line's area
+_FIGURE_TEXT = 0.3  # of a figure's area: where lines cover more it is no figure
+_FIGURE_EDGE = 0.2  # of its height: so much of a detector's box may be its neighbours'
+_SURE_HEADING = 0.5  # its score at least
 _LEVELS = {"doc_title": 1, "paragraph_title": 1}  # `finish_document` sets the others for a whole document
 
 
@@ -83,6 +86,46 @@ def _share(a: Box, b: Box, *, of_first: bool = False) -> float:
     areas = vision_boxes.area(both)
     whole = areas[0] if of_first else areas.min()
     return float(vision_boxes.intersection(both[:1], both[1:])[0, 0] / max(whole, 1e-9))
+
+
+def regions_of_scan(
+    regions: Sequence[Region], lines: Sequence[Line], tables: Sequence[Block]
+) -> list[Region]:
+    """The regions that are figures with little text in them, and headings of a few lines: what rules find badly or not
+    at all on a page's image. They lie in none of `tables`.
+
+    The text of charts and photographs leaves most of them free; a receipt or a table that was taken for one is read.
+    """
+    chosen = [one for one in regions if one.label in FIGURES or one.label == "paragraph_title"]
+    chosen = [one for one in chosen if not any(_share(one.box, table.bbox) > 0.5 for table in tables)]
+    parts, _ = assign_lines(lines, [one.box for one in chosen])
+    kept = []
+    for one, inside in zip(chosen, parts, strict=True):
+        if one.label in FIGURES:
+            own = set(map(id, inside))
+            areas = vision_boxes.area(np.array([one.box, *map(line_box, inside)], np.float64))
+            good = areas[1:].sum() <= _FIGURE_TEXT * areas[0]
+            one = one._replace(box=_off_lines(one.box, [line for line in lines if id(line) not in own]))
+        else:
+            good = one.score >= _SURE_HEADING and 0 < len(rows_of(inside)) <= HEADING_ROWS
+            one = one._replace(box=_around([line_box(line) for line in inside])) if inside else one
+        if good:
+            kept.append(one)
+    return kept
+
+
+def _off_lines(box: Box, others: Sequence[Line]) -> Box:
+    """A figure's box without the lines of other blocks that it touches at its upper or lower edge."""
+    left, top, right, bottom = box
+    reach = _FIGURE_EDGE * (bottom - top)
+    for x0, y0, x1, y1 in map(line_box, others):
+        if x0 >= right or x1 <= left:
+            continue
+        if y0 < top < y1 <= box[1] + reach:
+            top = y1
+        elif y1 > bottom > y0 >= box[3] - reach:
+            bottom = y0
+    return left, top, right, bottom
 
 
 def without_covered(figures: Sequence[Block], regions: Sequence[Block]) -> list[Block]:

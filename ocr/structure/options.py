@@ -32,7 +32,7 @@ class DocumentOptions(OCROptions):
     layout_model: str | None = option(
         None,
         'a layout detector: the name of a config such as "PP-DocLayout-S", a file, an artifact\'s folder; '
-        "default: rules find the blocks",
+        "default: rules find the blocks, but for the figures of scans",
         aliases=("layout_model_dir", "layout_detection_model_name", "layout_detection_model_dir"),
     )
     table_model: str | None = option(

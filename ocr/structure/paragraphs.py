@@ -14,8 +14,9 @@ from itertools import pairwise
 import numpy as np
 
 from ocr.blocks import Block, Box
-from ocr.layout import is_unspaced, reading_regions
+from ocr.layout import DETECTOR_MARGIN, is_unspaced, reading_regions
 from ocr.lines import Line
+from ocr.structure.columns import find_columns
 from ocr.structure.text_layer import LineStyle, line_box
 
 # Multiples of the size of the type.
@@ -28,6 +29,7 @@ SIZE_CHANGE = {
 }  # between paragraphs, where the size of the type is known, and where not
 HEADING = {True: 1.12, False: 1.5}  # to the page's usual size
 TITLE = 1.5
+HEADINGS = ("doc_title", "paragraph_title")
 HEADING_CHARS, HEADING_ROWS = 160, 3
 COLUMN_GAP, PROSE_WORDS = 0.6, 2.0  # the least white between columns; the least mean words of their lines
 FOOTNOTE = 0.92  # to the page's usual size, with a mark, in the lower half
@@ -66,6 +68,7 @@ def make_text_blocks(
     hyphens: Sequence[bool] | None = None,
     *,
     height: float,
+    others: Sequence[Block] = (),
 ) -> list[Block]:
     """Lines as blocks, without an order; headings have level 1; `finish_document` sets the others for a whole document.
 
@@ -74,6 +77,7 @@ def make_text_blocks(
         styles: How each is set; None where nobody knows.
         hyphens: Which lines end in a hyphen that only breaks a word; None where nobody knows.
         height: Of the page, in pixels.
+        others: Tables, figures and headings that stand on the page, too: they bound columns.
     """
     lines = list(lines)
     if not lines:
@@ -89,8 +93,7 @@ def make_text_blocks(
     broken = list(hyphens) if hyphens is not None else [False] * len(lines)
     usual, usual_bold = _usual(lines, sizes, bold)
     blocks: list[Block] = []
-    regions = reading_regions([line.polygon for line in lines])
-    for region in (column for found in regions for column in _split_columns(found, lines, boxes)):
+    for region in _regions(lines, boxes, others, 0.0 if known else DETECTOR_MARGIN):
         rows = [
             _Row(
                 tuple(lines[i] for i in row),
@@ -121,6 +124,29 @@ def make_text_blocks(
                 )
             )
     return blocks
+
+
+def _regions(
+    lines: Sequence[Line], boxes: Sequence[Box], others: Sequence[Block], margin: float
+) -> list[list[list[int]]]:
+    """The rows of lines of each column, and of what spans columns, in reading order."""
+    level = [i for i, line in enumerate(lines) if line.orientation == 0 and not line.vertical]
+    found: list[list[list[int]]] = []
+    if 2 * len(level) < len(lines):
+        parts = [(list(range(len(lines))), False)]
+    else:
+        texts = [lines[i].text for i in level]
+        headings = [block.bbox for block in others if block.label in HEADINGS]
+        obstacles = [block.bbox for block in others if block.label not in HEADINGS]
+        columns = find_columns([boxes[i] for i in level], texts, obstacles, headings=headings, margin=margin)
+        parts = [([level[i] for i in column.lines], column.cut) for column in columns]
+        turned = sorted(set(range(len(lines))) - set(level))
+        parts += [(turned, False)] if turned else []
+    for members, cut in parts:
+        for region in reading_regions([lines[i].polygon for i in members]):
+            rows = [[members[i] for i in row] for row in region]
+            found += [rows] if cut else _split_columns(rows, lines, boxes)
+    return found
 
 
 def _split_columns(

@@ -2,7 +2,8 @@
 
 Each page goes through the same stages: lines of text (from the page's own text layer where that can be believed, else
 by OCR), tables (by ruling lines, then by the places of words), figures, blocks of text, and their reading order. No
-network but OCR's takes part, and OCR is opened only for a page that needs it.
+network takes part but OCR's and a small one that tells where the figures of scans are, and these are opened only for a
+page that needs them.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ from ocr.structure.assemble import arrange
 from ocr.structure.fields import find_fields
 from ocr.structure.formulas import FormulaReader, read_formulas
 from ocr.structure.image_rules import rules_of_image
-from ocr.structure.layout_blocks import FIGURES, blocks_from_regions, without_covered
+from ocr.structure.layout_blocks import FIGURES, blocks_from_regions, regions_of_scan, without_covered
 from ocr.structure.layout_model import LayoutDetector, open_layout
+from ocr.structure.layout_regions import Region
 from ocr.structure.network_tables import TableReader, replace_tables
 from ocr.structure.options import DocumentOptions, TextSource
 from ocr.structure.paragraphs import make_text_blocks
@@ -59,6 +61,7 @@ from ocr.structure.turned import find_turn
 from ocr.structure.whole_document import finish_document
 
 log = logging.getLogger("oar")
+DEFAULT_LAYOUT = "picodet_s_layout_synthetic"
 LEAST_FIGURE = 0.01  # of the page's area
 MARGIN = 0.12  # of the page's width: what is turned against the page's text there is none of its text
 _NO_OCR = (ConfigError, DeviceError, HubError, MissingExtraError, WeightError)
@@ -90,6 +93,8 @@ class DocumentReader:
         dpi: At which pages of PDFs are measured and rendered.
         first_pages: Of PDFs without `pages` only so many are read; 0 for all.
         layout: Gives the regions of a page's image; every page is rendered then. None: rules find the blocks.
+        open_figures: As `open_ocr`, for a layout network that tells where the figures are on pages that OCR reads;
+            rules find their other blocks. Not used beside `layout`. None: such figures are not found.
         open_table: As `open_ocr`, for a network that reads tables of images which have no ruling lines; None: none.
         open_seals: As `open_ocr`, for what reads the seals that the layout finds; None: they are figures alone.
         open_formula: As `open_ocr`, for a network that reads the formulas which `layout` finds; None: they stay as OCR
@@ -109,6 +114,7 @@ class DocumentReader:
     open_table: Callable[[], TableReader] | None = None
     open_seals: Callable[[], OCRPredictor] | None = None
     open_formula: Callable[[], FormulaReader] | None = None
+    open_figures: Callable[[], LayoutDetector] | None = None
 
     def __post_init__(self) -> None:
         if self.text_layer not in get_args(TextSource):
@@ -228,7 +234,7 @@ class DocumentReader:
             to_points = None if to_points is None else prepared.compose(to_points)
         started = time.perf_counter()
         rules = rules_of_image(image, dpi=dpi) if self.tables else None
-        blocks = self._make_blocks(page.lines, rules, page.width, page.height, image=image)
+        blocks = self._make_blocks(page.lines, rules, page.width, page.height, image=image, scan=True)
         seconds = {**page.seconds, "blocks": time.perf_counter() - started}
         seconds["total"] = page.seconds.get("total", 0.0) + seconds["blocks"]
         return replace(
@@ -250,11 +256,19 @@ class DocumentReader:
         hyphens: Sequence[bool] | None = None,
         figures: Sequence[Block] = (),
         image: np.ndarray | None = None,
+        scan: bool = False,
     ) -> tuple[Block, ...]:
         turn = find_turn(lines, width, height)
         if not turn.angle:
             return self._make_upright_blocks(
-                lines, rules, turn.size, styles=styles, hyphens=hyphens, figures=figures, image=image
+                lines,
+                rules,
+                turn.size,
+                styles=styles,
+                hyphens=hyphens,
+                figures=figures,
+                image=image,
+                scan=scan,
             )
         upright = [turn.line(line) for line in lines]
         known = {id(there): line for there, line in zip(upright, lines, strict=True)}
@@ -267,6 +281,7 @@ class DocumentReader:
             hyphens=hyphens,
             figures=[turn.block(block, turn.line) for block in figures],
             image=None if image is None else np.ascontiguousarray(np.rot90(image, turn.angle // 90)),
+            scan=scan,
         )
         return tuple(back.block(b, lambda line: known.get(id(line)) or back.line(line)) for b in blocks)
 
@@ -280,6 +295,7 @@ class DocumentReader:
         hyphens: Sequence[bool] | None,
         figures: Sequence[Block],
         image: np.ndarray | None,
+        scan: bool,
     ) -> tuple[Block, ...]:
         width, height = size
         looks = {id(line): i for i, line in enumerate(lines)}
@@ -289,9 +305,10 @@ class DocumentReader:
             ruled, left = find_ruled_tables(rules, rest, styles)
             tables, rest = list(ruled), list(left)
         regions: list[Block] = []
-        if self.layout is not None and image is not None:
+        detected = self._detect(image, rest, tables, scan)
+        if detected and image is not None:
             regions, rest = blocks_from_regions(
-                self.layout(image),
+                detected,
                 rest,
                 known=[*tables, *figures],
                 styles=None if styles is None else {key: styles[i] for key, i in looks.items()},
@@ -308,9 +325,10 @@ class DocumentReader:
                 regions = read_formulas(regions, image, self.open_formula)
             if any(block.label in FIGURES for block in regions):
                 figures = without_covered(figures, regions)
-        elif rules is not None:
+        if self.layout is None and rules is not None:
             # Lines that a table cut in two are of no line's style; those of text beside it are whole.
-            aligned, left = find_text_tables(rest, rules, _styles_of(rest, looks, styles))
+            there = (*tables, *figures, *regions)
+            aligned, left = find_text_tables(rest, rules, _styles_of(rest, looks, styles), there)
             if image is not None and self.open_table is not None:
                 aligned = replace_tables(aligned, image, self.open_table)
             tables, rest = [*tables, *aligned], list(left)
@@ -319,9 +337,22 @@ class DocumentReader:
             _styles_of(rest, looks, styles),
             None if hyphens is None else [hyphens[looks[id(x)]] if id(x) in looks else False for x in rest],
             height=height,
+            others=(*tables, *figures, *regions),
         )
         text = [replace(b, label="aside_text", level=0) if _is_aside(b, width) else b for b in text]
         return arrange([*tables, *figures, *regions, *text], height)
+
+    def _detect(
+        self, image: np.ndarray | None, lines: Sequence[Line], tables: Sequence[Block], scan: bool
+    ) -> Sequence[Region]:
+        """The regions of a network: all of `layout`, or of scans figures and headings."""
+        if image is None:
+            return ()
+        if self.layout is not None:
+            return self.layout(image)
+        if self.open_figures is None or not scan or not self.figures:
+            return ()
+        return regions_of_scan(self.open_figures()(image), lines, tables)
 
 
 class OpenDocument(contextlib.AbstractContextManager["OpenDocument"]):
@@ -437,7 +468,14 @@ def make_reader(
         None if options.table_model is None else make_table_opener(options.table_model),
         make_opener(options.seal_model, Runtime(), (), {}) if options.seals else None,
         None if options.formula_model is None else make_formula_opener(options.formula_model),
+        open_default_layout,
     )
+
+
+@functools.cache
+def open_default_layout() -> LayoutDetector:
+    """The layout network that is shipped."""
+    return open_layout(DEFAULT_LAYOUT)
 
 
 def make_table_opener(model: str) -> Callable[[], TableReader]:

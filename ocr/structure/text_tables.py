@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ocr.blocks import Block, Box, Cell, Table
+from ocr.layout import DETECTOR_MARGIN
 from ocr.lines import Line
 from ocr.structure.cell_text import (
     cell_text,
@@ -23,6 +24,7 @@ from ocr.structure.cell_text import (
     rows_of,
     split_lines,
 )
+from ocr.structure.columns import find_columns
 from ocr.structure.rules import Rules, merge_lines
 from ocr.structure.text_layer import LineStyle, line_box
 
@@ -47,6 +49,7 @@ def find_text_tables(
     lines: Sequence[Line],
     rules: Rules | None = None,
     styles: Sequence[LineStyle] | None = None,
+    others: Sequence[Block] = (),
 ) -> tuple[tuple[Block, ...], tuple[Line, ...]]:
     """Tables that only words and horizontal rules tell, and the lines that stand in none of them.
 
@@ -54,6 +57,7 @@ def find_text_tables(
         lines: Upright lines of text that stand in no other table.
         rules: The page's ruling lines; None of a scan without them.
         styles: How each line is set; None where nobody knows (OCR).
+        others: Tables, figures and headings that stand on the page, too: they bound its columns.
     """
     upright = [line for line in lines if line.orientation == 0 and not line.vertical and line.text.strip()]
     if len(upright) < 4:
@@ -67,9 +71,9 @@ def find_text_tables(
         if block is not None:
             blocks.append(block)
             rest = outside
-    for region in _aligned_regions(
-        [line for line in rest if line.orientation == 0 and not line.vertical], looks
-    ):
+    level_lines = [line for line in rest if line.orientation == 0 and not line.vertical]
+    margin = DETECTOR_MARGIN if styles is None else 0.0
+    for region in _aligned_regions(level_lines, [block.bbox for block in (*others, *blocks)], margin):
         caption = _has_caption(rest, region)
         block = _build(region, np.zeros((0, 3)), looks, hinted=caption)
         if block is not None:
@@ -188,12 +192,14 @@ def _pieces(row: Sequence[Line], height: float) -> list[_Piece]:
     return sorted(pieces, key=lambda piece: piece.box[0])
 
 
-def _aligned_regions(lines: list[Line], looks: _Looks) -> list[list[Line]]:
-    """Runs of rows with several pieces each, whose white stripes agree."""
+def _aligned_regions(lines: list[Line], obstacles: Sequence[Box], margin: float) -> list[list[Line]]:
+    """Runs of rows with several pieces each, whose white stripes agree, in the page's columns."""
     if len(lines) < 4:
         return []
     found: list[list[Line]] = []
-    for part in _page_columns(lines):
+    texts = [line.text for line in lines]
+    columns = find_columns([line_box(line) for line in lines], texts, obstacles, margin=margin)
+    for part in ([lines[i] for i in column.lines] for column in columns):
         rows = rows_of(part)
         run: list[list[Line]] = []
         for row in [*rows, []]:
@@ -225,22 +231,6 @@ def _is_continuation(row: Sequence[Line], before: Sequence[Line]) -> bool:
         and top - first[3] < 0.4 * height
         and right < line_box(before[1])[0]
     )
-
-
-def _page_columns(lines: list[Line]) -> list[list[Line]]:
-    """The lines, or those left and right of a gutter where prose stands on both sides of it."""
-    prose = [line_box(line) for line in lines if len(line.words) >= 5]
-    if len(prose) < 10:
-        return [lines]
-    first, last = min(b[0] for b in prose), max(b[2] for b in prose)
-    for x in np.linspace(first + 0.25 * (last - first), last - 0.25 * (last - first), 41):
-        crossing = sum(b[0] < x < b[2] for b in prose)
-        left, right = sum(b[2] <= x for b in prose), sum(b[0] >= x for b in prose)
-        if crossing <= 0.1 * len(prose) and min(left, right) >= 5:
-            sides = [[line for line in lines if line_box(line)[2] <= x], []]
-            sides[1] = [line for line in lines if line_box(line)[0] >= x]
-            return sides
-    return [lines]
 
 
 def _has_caption(lines: Sequence[Line], region: Sequence[Line]) -> bool:

@@ -97,7 +97,7 @@ def make_sample(number: int, seed: int) -> Sample:
 def words(text: str) -> str:
     """What a text says without Markdown's and HTML's markup."""
     text = re.sub(r"!\[[^\]]*\]\([^)]*\)|<[^>]+>", " ", text)
-    text = re.sub(r"^\s*(#+|-|\*|•|\|)\s|^[|\s:-]+$", " ", text, flags=re.MULTILINE)
+    text = re.sub(r"^[|\s:-]+$|^\s*(#+|-|\*|•|\|)\s", " ", text, flags=re.MULTILINE)
     return " ".join(re.sub(r"\\(?=\W)|\||•", " ", text).split())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,12 @@ from framework.core.errors import FormatError, InputError
 from framework.io.interop.safetensors_io import write_safetensors
 from ocr.blocks import BLOCK_LABELS, Block, Figure, Table
 from ocr.lines import Line, Word
-from ocr.structure.layout_blocks import assign_lines, blocks_from_regions, without_covered
+from ocr.structure.layout_blocks import (
+    assign_lines,
+    blocks_from_regions,
+    regions_of_scan,
+    without_covered,
+)
 from ocr.structure.layout_model import open_layout
 from ocr.structure.layout_regions import LayoutRules, Region
 from ocr.structure.reader import DocumentReader
@@ -99,6 +105,50 @@ def test_parts_of_a_figure_are_not_figures() -> None:
     region = Region("image", (0, 0, 100, 100), 0.9)
     assert len(blocks_from_regions([region], [], known=parts, height=300)[0]) == 1
     assert blocks_from_regions([region], [], known=[whole], height=300)[0] == []
+
+
+def test_of_a_scan_figures_with_little_text_and_sure_headings_are_taken() -> None:
+    lines = [
+        line(0, 0, "a heading"),
+        line(0, 60, "x"),
+        *(line(200, 12 * row, "a receipt that is full of text") for row in range(10)),
+    ]
+    regions = [
+        Region("paragraph_title", (0, 0, 90, 14), 0.8),
+        Region("image", (0, 8, 100, 108), 0.9),
+        Region("image", (200, 0, 390, 120), 0.9),  # full of text
+        Region("image", (0, 200, 100, 300), 0.9),  # a table stands there
+        Region("paragraph_title", (200, 0, 390, 10), 0.3),  # not sure enough
+        Region("paragraph_title", (200, 0, 390, 60), 0.9),  # too many lines
+        Region("paragraph_title", (0, 400, 90, 410), 0.9),  # none
+        Region("text", (0, 0, 390, 120), 0.9),
+    ]
+    taken = regions_of_scan(regions, lines, [Block("table", (0.0, 205.0, 90.0, 300.0))])
+    # the heading's box is that of its line, and the figure's is without the line that it touches
+    assert [(one.label, one.box) for one in taken] == [
+        ("paragraph_title", (0, 0, 54, 10)),
+        ("image", (0, 10, 100, 108)),
+    ]
+
+
+def test_figures_of_scans_come_from_the_network_and_other_blocks_from_rules() -> None:
+    lines = [line(10, 10 + 12 * row, "words of a paragraph that goes on") for row in range(3)]
+    image = np.zeros((300, 300, 3), np.uint8)
+    asked: list[int] = []
+
+    def detect(page: np.ndarray) -> tuple[Region, ...]:
+        asked.append(len(page))
+        return (Region("image", (10, 100, 200, 250), 0.9), Region("text", (0, 0, 300, 30), 0.9))
+
+    def labels(reader: DocumentReader, *, scan: bool) -> list[str]:
+        blocks = reader._make_blocks(lines, None, 300, 300, image=image, scan=scan)
+        return [block.label for block in blocks]
+
+    reader = DocumentReader(lambda: None, open_figures=lambda: detect)  # type: ignore[arg-type, return-value]
+    assert labels(reader, scan=True) == ["text", "image"] and asked == [300]
+    # a page with a text layer and one without figures leave the network alone
+    assert labels(reader, scan=False) == ["text"]
+    assert labels(replace(reader, figures=False), scan=True) == ["text"] and asked == [300]
 
 
 def test_list_items_are_parted() -> None:
