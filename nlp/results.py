@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from framework.workflow.result import Json, TextResult
-from nlp.spans import spans
+from framework.text.spans import spans
 
 
 @dataclass(frozen=True)

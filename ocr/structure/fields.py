@@ -14,6 +14,7 @@ from ocr.blocks import Box, Field
 from ocr.lines import Line
 from ocr.results import Page
 from ocr.structure.cell_text import rows_of
+from ocr.structure.field_model import FieldModel
 from ocr.structure.field_values import find_amounts, find_dates
 from ocr.structure.mrz import find_mrz
 from ocr.structure.receipt_fields import Candidate, find_address, find_company, find_date, find_total
@@ -66,9 +67,9 @@ _FORM_ONLY = {
 }  # fmt: skip
 
 
-def find_fields(pages: Iterable[Page]) -> tuple[Field, ...]:
-    """The fields of a document's pages, those of `receipt_fields` first."""
-    finder = FieldFinder()
+def find_fields(pages: Iterable[Page], model: FieldModel | None = None) -> tuple[Field, ...]:
+    """The fields of a document's pages, those of a model or of `receipt_fields` first."""
+    finder = FieldFinder(model=model)
     for page in pages:
         finder.add(page)
     return finder.find()
@@ -79,10 +80,12 @@ class FieldFinder:
 
     Args:
         day_first: What 03/04/2018 means.
+        model: A trained one; of a name that it finds, the best of all pages is taken in place of what rules find.
     """
 
-    def __init__(self, *, day_first: bool = True) -> None:
-        self._day_first = day_first
+    def __init__(self, *, day_first: bool = True, model: FieldModel | None = None) -> None:
+        self._day_first, self._model = day_first, model
+        self._trained: dict[str, Field] = {}
         self._best: dict[str, Candidate] = {}
         self._pairs: list[Field] = []
 
@@ -92,6 +95,9 @@ class FieldFinder:
         if not lines:
             return
         number = page.page
+        for field in () if self._model is None else self._model(lines, number):
+            if field.name not in self._trained or field.score > self._trained[field.name].score:
+                self._trained[field.name] = field
         company = find_company(lines, number)
         first = {
             "company": company,
@@ -109,9 +115,12 @@ class FieldFinder:
 
     def find(self) -> tuple[Field, ...]:
         """The fields of all pages so far."""
-        best = [
-            self._best[name].field for name in ("company", "date", "address", "total") if name in self._best
-        ]
+        by_rules = {
+            name: self._best[name].field
+            for name in ("company", "date", "address", "total")
+            if name in self._best
+        }
+        best = list({**by_rules, **self._trained}.values())
         values = {(field.name, field.value) for field in best}
         pairs = []
         for field in self._pairs[:MOST_PAIRS]:

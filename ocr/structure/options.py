@@ -44,6 +44,17 @@ class DocumentOptions(OCROptions):
     fields: bool = option(
         False, "find key-value pairs, totals, dates, addresses, the company", aliases=("kie",)
     )
+    fields_model: str | None = option(
+        None,
+        "a model of your own for fields: the folder of an artifact that was trained from a config of configs/ocr/kie; "
+        "what it does not find is left to the rules",
+        aliases=("ser_model_dir",),
+    )
+
+    @property
+    def wants_fields(self) -> bool:
+        """Whether fields are looked for, by rules or a model."""
+        return self.fields or self.fields_model is not None
 
     def __post_init__(self) -> None:
         super().__post_init__()

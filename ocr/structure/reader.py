@@ -42,6 +42,7 @@ from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Document, Page
 from ocr.single_stage import TablePages
 from ocr.structure.assemble import arrange
+from ocr.structure.field_model import FieldModel, open_fields
 from ocr.structure.fields import find_fields
 from ocr.structure.image_rules import rules_of_image
 from ocr.structure.layout_blocks import FIGURES, blocks_from_regions, without_covered
@@ -427,6 +428,11 @@ def make_reader(
     )
 
 
+def open_field_model(options: DocumentOptions, runtime: Runtime) -> FieldModel | None:
+    """The model that the options name for fields; None: rules find them. Raises: as `open_fields`."""
+    return None if options.fields_model is None else open_fields(options.fields_model, runtime=runtime)
+
+
 def make_table_opener(model: str) -> Callable[[], TableReader]:
     """A function that opens a table network, by its name or its artifact's folder, when it is first called.
 
@@ -506,7 +512,9 @@ def document(
     open_ocr = make_opener(model, runtime, overrides, chosen.ocr_options())
     reader = make_reader(chosen, open_ocr, images=images)
     found = reader(source, pages=chosen.pages, password=chosen.password)  # type: ignore[arg-type]
-    return replace(found, fields=find_fields(found.pages)) if chosen.fields else found
+    if not chosen.wants_fields:
+        return found
+    return replace(found, fields=find_fields(found.pages, open_field_model(chosen, runtime)))
 
 
 document.__signature__ = options_signature(DocumentOptions, document)  # type: ignore[attr-defined]
