@@ -1,8 +1,8 @@
 """XLM-R's tokenizer: a SentencePiece model whose numbers are those of fairseq, one more than the model's own.
 
 Paper: Conneau et al. 2020, https://arxiv.org/abs/1911.02116
-Reference: PaddleNLP 2.6 paddlenlp/transformers/layoutxlm/tokenizer.py (`LayoutXLMTokenizer`), which reads the texts as they
-    are: no case is changed, and special tokens that stand in a text are text.
+Reference: PaddleNLP 2.6 paddlenlp/transformers/layoutxlm/tokenizer.py (`LayoutXLMTokenizer`), which reads the texts as
+    they are: no case is changed, and special tokens that stand in a text are text.
 """
 
 from __future__ import annotations

@@ -80,8 +80,8 @@ class FormPages(LazyDataset):
             cannot be written to.
 
     Raises:
-        ConfigError: there are no classes, or one twice. At the first use FormatError, InputError: a file cannot be read,
-        or is not of its form, has a label that is no class, a box outside of its page, or a link to nothing.
+        ConfigError: there are no classes, or one twice. At the first use FormatError, InputError: a file cannot be
+        read, or is not of its form, has a label that is no class, a box outside of its page, or a link to nothing.
     """
 
     @property
@@ -120,7 +120,8 @@ class FormPages(LazyDataset):
 
 
 def tag_names(labels: Sequence[str]) -> tuple[str, ...]:
-    """O, and B- and I- of each label, in upper case. Source: PaddleOCR ppocr/utils/utility.py load_vqa_bio_label_maps"""
+    """O, and B- and I- of each label, in upper case. Source: PaddleOCR ppocr/utils/utility.py
+    load_vqa_bio_label_maps"""
     return ("O", *(f"{letter}-{label.upper()}" for label in labels for letter in "BI"))
 
 
@@ -283,8 +284,8 @@ def _bounds(points: Any) -> tuple[float, float, float, float]:
 @register("dataset")
 @dataclass(frozen=True)
 class FormFiles(FormPages):
-    """Pages of PaddleOCR's label files of KIE, a line each: `image<tab>[{"transcription": "Total", "points": [[x, y], …],
-    "label": "question", "id": 1, "linking": [[1, 2]]}, …]`.
+    """Pages of PaddleOCR's label files of KIE, a line each: `image<tab>[{"transcription": "Total", "points": [[x, y],
+    …], "label": "question", "id": 1, "linking": [[1, 2]]}, …]`.
 
     Attributes:
         root: The folder that images' names start from.
@@ -365,7 +366,7 @@ class XFUND(FormPages):
                 "this is no file of XFUND",
                 where=path,
                 received=", ".join(data) if isinstance(data, dict) else type(data).__name__,
-                allowed='{"documents": [{"img": {"fname", "width", "height"}, "document": [{"text", "box", "label", …}]}]}',
+                allowed='{"documents": [{"img": {…}, "document": [{"text", "box", "label", …}]}]}',
             )
         folder = next(
             (
@@ -438,7 +439,8 @@ class FUNSD(FormPages):
 @dataclass(frozen=True)
 class SROIE(FormPages):
     """Receipts of SROIE, tasks 2 and 3: `img/*.jpg`, `box/*.csv` (the lines) and `key/*.json` (company, date, address,
-    total). Where the fields stand is found by their texts; what of a line is no part of a field is a segment of its own.
+    total). Where the fields stand is found by their texts; what of a line is no part of a field is a segment of its
+    own.
 
     Attributes:
         root: The folder that holds the three.

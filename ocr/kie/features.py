@@ -1,8 +1,9 @@
-"""Hashed features of a page's words: what a small tagger of fields reads. There is no vocabulary and no list of keywords.
+"""Hashed features of a page's words: what a small tagger of fields reads. There is no vocabulary and no list of
+keywords.
 
-A word is told by itself, its ends and its shape, and by what stands beside it in its row, above it and below it: the same
-features as those of `framework.text.hashing`, over the plane in place of the line. Numbers are told by how often they
-stand on the page and how large they are among those of it; digits count as 0 where words are compared.
+A word is told by itself, its ends and its shape, and by what stands beside it in its row, above it and below it: the
+same features as those of `framework.text.hashing`, over the plane in place of the line. Numbers are told by how often
+they stand on the page and how large they are among those of it; digits count as 0 where words are compared.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ Arrays = Mapping[str, np.ndarray]
 def vote_lines(
     probabilities: np.ndarray, segments: np.ndarray, count: int, tags: Sequence[str]
 ) -> list[tuple[str, float]]:
-    """The kind of each of `count` lines and the share of its tokens that are for it: the kind that most of its tokens are
-    of, B- and I- together, of equal ones the first; "O" where none of its tokens was seen.
+    """The kind of each of `count` lines and the share of its tokens that are for it: the kind that most of its tokens
+    are of, B- and I- together, of equal ones the first; "O" where none of its tokens was seen.
 
     Args:
         probabilities: [T, tags].
@@ -37,8 +37,8 @@ def vote_lines(
 
 
 def pair_entities(scores: np.ndarray) -> list[tuple[int, int, float]]:
-    """(key, value, probability) of entities by their places, of [E, E] probabilities, 0 where a pair cannot be. Each value
-    has one key: the first one that is more likely than not, in the order of keys, as upstream decides.
+    """(key, value, probability) of entities by their places, of [E, E] probabilities, 0 where a pair cannot be. Each
+    value has one key: the first one that is more likely than not, in the order of keys, as upstream decides.
     """
     found = []
     for tail in range(scores.shape[1]):
@@ -51,8 +51,8 @@ def pair_entities(scores: np.ndarray) -> list[tuple[int, int, float]]:
 class RelationScores:
     """Pairs are right where key and value are: {"hmean", "precision", "recall"}.
 
-    Reads "scores" [N, E, E] of the outputs and "related" [N, E, E] of the batch. All pairs that are more likely than not
-    count, as upstream's metric has it, more than one key of a value too.
+    Reads "scores" [N, E, E] of the outputs and "related" [N, E, E] of the batch. All pairs that are more likely than
+    not count, as upstream's metric has it, more than one key of a value too.
     """
 
     higher_is_better = True

@@ -29,15 +29,15 @@ from ocr.models.layoutxlm_re import ANSWER, HEADER, QUESTION, candidate_pairs
 
 PAGE = 1000  # boxes are shares of the page's sides times this
 _KINDS = {"HEADER": HEADER, "QUESTION": QUESTION, "ANSWER": ANSWER}
-# NormalizeImage of configs/kie: in the order R, G, B; the network subtracts its own constants from the result once more.
+# NormalizeImage of configs/kie: in the order R, G, B; the network subtracts its own constants from the result, too.
 _MEAN, _STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 
 
 class FormTask(Task):
     """What SER and RE share: a page's tokens, padded to one length.
 
-    Inputs: "input_ids" [N, T] int32, "bbox" [N, T, 4] int32, "mask" [N, T] bool, and with images "image" [N, 224, 224, 3]
-    uint8 RGB.
+    Inputs: "input_ids" [N, T] int32, "bbox" [N, T, 4] int32, "mask" [N, T] bool, and with images "image" [N, 224, 224,
+    3] uint8 RGB.
     """
 
     max_seq_len: int

@@ -59,8 +59,8 @@ class EntityScores:
 
 
 class FieldScores:
-    """How many pages' fields are exactly right, letters and digits compared: {"exact"}, the mean over the labels of pages
-    that have the field, and {"exact_<label>"} of each.
+    """How many pages' fields are exactly right, letters and digits compared: {"exact"}, the mean over the labels of
+    pages that have the field, and {"exact_<label>"} of each.
 
     Reads "scores" [N, T, tags], and of the batch "page", what `pack_page` gives.
     """

@@ -12,7 +12,6 @@ import numpy as np
 
 from framework.config import plain, register
 from framework.core.errors import ConfigError, InputError
-from framework.core.transform import Transform
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn import functional as F
 from framework.nn.layer import Layer
@@ -26,8 +25,8 @@ from ocr.kie.words import PageWords, split_page
 @register("task")
 @dataclass(frozen=True)
 class FieldExtraction(Task):
-    """The fields of a page by a FieldTagger. Inputs: "features" [N, T, K] int32, "places" [N, T, P] float32, "mask" [N, T]
-    bool. The loss is the cross-entropy of the words' tags.
+    """The fields of a page by a FieldTagger. Inputs: "features" [N, T, K] int32, "places" [N, T, P] float32, "mask" [N,
+    T] bool. The loss is the cross-entropy of the words' tags.
 
     Attributes:
         kinds: How the values of labels are read: as text, as a date, as an amount. By label, in lower case.

@@ -1,8 +1,8 @@
 """The words of a page in order, each with its box: what taggers of key information read.
 
-A word is a run of characters without white space, or one Chinese, Japanese or Korean character; a name with its colon and
-a currency are apart from what follows. Its box is the share of its
-line's box that its characters have, so words of recognised lines and of labelled ones are made alike.
+A word is a run of characters without white space, or one Chinese, Japanese or Korean character; a name with its colon
+and a currency are apart from what follows. Its box is the share of its line's box that its characters have, so words of
+recognised lines and of labelled ones are made alike.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def rows_of_boxes(boxes: np.ndarray) -> list[list[int]]:
 
 
 def tb_yx_order(boxes: np.ndarray) -> list[int]:
-    """The places of boxes [K, 4] as TB-YX reads them: by their tops and left sides, and of neighbours whose tops are less
-    than 20 pixels apart the left one first; the first two are never changed.
+    """The places of boxes [K, 4] as TB-YX reads them: by their tops and left sides, and of neighbours whose tops are
+    less than 20 pixels apart the left one first; the first two are never changed.
 
     Paper: VI-LayoutXLM, https://arxiv.org/abs/2210.05391, section 3.2
     Source: PaddleOCR ppocr/data/imaug/vqa/augment.py, `order_by_tbyx`, whose exception of the first two the published

@@ -1,10 +1,11 @@
-"""The encoder of LayoutXLM and VI-LayoutXLM: tokens with the boxes of their lines, and with LayoutXLM 49 patches of the page.
+"""The encoder of LayoutXLM and VI-LayoutXLM: tokens with the boxes of their lines, and with LayoutXLM 49 patches of the
+page.
 
 Paper: LayoutXLM, https://arxiv.org/abs/2104.08836; VI-LayoutXLM, https://arxiv.org/abs/2210.05391
 Reference: PaddleNLP 2.6 paddlenlp/transformers/layoutxlm/{modeling,configuration}.py
-Differs: without the visual branch the 49 patches are left out, where upstream appends them and hides them from all tokens;
-    what tokens become is the same. Neither the bias of relative positions nor that of distances is there: no published
-    model has them.
+Differs: without the visual branch the 49 patches are left out, where upstream appends them and hides them from all
+    tokens; what tokens become is the same. Neither the bias of relative positions nor that of distances is there: no
+    published model has them.
 Weights: names are PaddleNLP's; `visual_LayerNorm` and `visual_segment_embedding` are there without the branch, too.
 """
 
@@ -97,8 +98,8 @@ class LayoutXLMConfig:
 
 
 class Embeddings(nn.Layer):
-    """The sum of the embeddings of words, places in the order and places on the page: six tables of a sixth of the width
-    each, for left, top, right, bottom, height and width."""
+    """The sum of the embeddings of words, places in the order and places on the page: six tables of a sixth of the
+    width each, for left, top, right, bottom, height and width."""
 
     def __init__(self, size: EncoderSize, dropout: float) -> None:
         super().__init__()
@@ -174,7 +175,7 @@ class Attention(nn.Layer):
         self.output = Output(size.hidden_size, size.hidden_size, dropout)
 
     def forward(self, x: jax.Array, mask: jax.Array) -> jax.Array:
-        return self.output(getattr(self, "self")(x, mask), x)
+        return self.output(self.self(x, mask), x)
 
 
 class Intermediate(nn.Layer):

@@ -124,7 +124,8 @@ class FeaturePyramid(nn.Layer):
 
 
 class VisualBackbone(nn.Layer):
-    """A page [N, 224, 224, 3] -> [N, 49, 256]. Its own constants are subtracted and divided by, in the order B, G, R."""
+    """A page [N, 224, 224, 3] -> [N, 49, 256]. Its own constants are subtracted and divided by, in the order B, G,
+    R."""
 
     def __init__(self, depths: tuple[int, int, int, int], width: int) -> None:
         super().__init__()

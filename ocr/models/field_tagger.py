@@ -48,14 +48,14 @@ class FieldTaggerConfig:
             raise ConfigError(
                 "this is no FieldTagger",
                 where="model",
-                received=f"width {self.width}, num_heads {self.num_heads}, kernel {self.kernel}, buckets {self.buckets}",
+                received=f"width {self.width}, heads {self.num_heads}, kernel {self.kernel}, buckets {self.buckets}",
                 allowed="width a multiple of num_heads, an odd kernel, 2 buckets or more",
             )
 
 
 class TaggerBlock(nn.Layer):
-    """A convolution along the words, attention over all of them and an MLP, each behind a normalisation and added to its
-    input: [N, T, width], mask [N, T] -> [N, T, width]."""
+    """A convolution along the words, attention over all of them and an MLP, each behind a normalisation and added to
+    its input: [N, T, width], mask [N, T] -> [N, T, width]."""
 
     def __init__(self, config: FieldTaggerConfig) -> None:
         super().__init__()

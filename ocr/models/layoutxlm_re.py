@@ -47,7 +47,7 @@ class BiaffineWeight(nn.Layer):
 
     def __init__(self, features: int, out_features: int) -> None:
         super().__init__()
-        self.weight = self.create_parameter((out_features, features, features), NARROW)
+        self.weight = self.create_parameter((out_features, features, features))
 
 
 class BiaffineAttention(nn.Layer):

@@ -21,7 +21,8 @@ from zoo.layers.mlp import narrow_linear
 
 
 class Row(NamedTuple):
-    """`params` are counted in PaddleNLP 2.6, with 7 tags, without running statistics, which are 202,880 of LayoutXLM."""
+    """`params` are counted in PaddleNLP 2.6, with 7 tags, without running statistics, which are 202,880 of
+    LayoutXLM."""
 
     params: int
 

@@ -1,4 +1,5 @@
-"""Trained fields: a model of configs/ocr/kie, opened by name, gives the fields of pages beside the rules of `fields`."""
+"""Trained fields: a model of configs/ocr/kie, opened by name, gives the fields of pages beside the rules of
+`fields`."""
 
 from __future__ import annotations
 

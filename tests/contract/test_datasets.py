@@ -23,8 +23,8 @@ from framework.core.errors import OarError
 from framework.io.dataset import Dataset
 from framework.vision import image
 from framework.vision.sample import Sample
-from ocr.data.forms import FUNSD, SROIE, XFUND, FormFiles
 from ocr.data.directions import PageDirections, PageFolder, TextLineDirections
+from ocr.data.forms import FUNSD, SROIE, XFUND, FormFiles
 from ocr.data.lines import LinesOfPages, MixedTextLines, TextLineImages, TextLineLMDB
 from ocr.data.pages import TextPageFiles, TextPages
 from ocr.data.synthetic.documents import SyntheticDocuments

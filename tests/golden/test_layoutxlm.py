@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -90,13 +91,15 @@ def test_pairs_and_their_loss_are_upstreams(name: str) -> None:
     given = (x.ids, x.boxes, x.starts, x.kinds)
     ids, boxes, starts, kinds = (array.astype(np.int32) for array in given)
     logits = run(model, ids, boxes, x.mask, starts, kinds, *image)
-    pairs = np.asarray(candidate_pairs(kinds))
+    pairs = np.asarray(candidate_pairs(jnp.asarray(kinds)))
     close(logits[pairs], load(name)["pairs"])
     related = np.zeros(pairs.shape, np.int32)
     for page in range(len(pairs)):
         related[page][tuple(np.argwhere(pairs[page])[0])] = 1
     close_to = float(load(name)["loss"])
-    assert float(relation_loss(logits, related, kinds)) == pytest.approx(close_to, abs=1e-3)
+    assert float(relation_loss(*map(jnp.asarray, (logits, related, kinds)))) == pytest.approx(
+        close_to, abs=1e-3
+    )
 
 
 @pytest.mark.parametrize("name", ["vi_small", pytest.param("xlm_small", marks=SLOW)])

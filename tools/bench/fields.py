@@ -3,8 +3,8 @@
 python tools/bench/fields.py FOLDER [--cache FOLDER] [--show] [--model ARTIFACT]
 
 FOLDER has img/*.jpg and key/*.json, such as sroie/test. A total is right where the amount is, a date where the day is
-(both also as written); company and address where letters and digits are. What OCR read is kept in the cache. With --model what the
-model finds is scored alone, without rules.
+(both also as written); company and address where letters and digits are. What OCR read is kept in the cache. With
+--model what the model finds is scored alone, without rules.
 """
 
 from __future__ import annotations

@@ -3,15 +3,16 @@
     python tools/golden/layoutxlm.py [case ...]      needs: paddlepaddle 2.6, paddlenlp 2.6.1, yacs
     python tools/golden/layoutxlm.py --count         values of the models in full size
 
-Stored are names and shapes, thinned states of the tokens, logits of SER, and of RE the logits of all pairs of a key and a
-value and the loss. Upstream's `REDecoder.build_relation` cannot be run as published (`paddle.any(...) is False` is never
-true), so its layers are called here on the pairs, in its order. Written to tests/golden/data/layoutxlm/<case>.npz.
+Stored are names and shapes, thinned states of the tokens, logits of SER, and of RE the logits of all pairs of a key and
+a value and the loss. Upstream's `REDecoder.build_relation` cannot be run as published (`paddle.any(...) is False` is
+never true), so its layers are called here on the pairs, in its order. Written to
+tests/golden/data/layoutxlm/<case>.npz.
 """
 
 from __future__ import annotations
 
 import sys
-import zlib  # noqa: F401  loaded before paddle, whose libraries bring one that crashes Python's
+import zlib  # loaded before paddle, whose libraries bring one that crashes Python's
 from pathlib import Path
 from typing import Any
 
@@ -100,8 +101,8 @@ def reference(name: str) -> None:
 def relate(
     extractor: Any, hidden: Any, starts: np.ndarray, kinds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The logits of the pairs of a key (1) and a value (2), page after page, key by key, and the loss where the first pair
-    of each page is related."""
+    """The logits of the pairs of a key (1) and a value (2), page after page, key by key, and the loss where the first
+    pair of each page is related."""
     import paddle
 
     found, loss = [], 0.0

@@ -39,8 +39,8 @@ HEADS = ("ForTokenClassification", "ForRelationExtraction")
 
 
 class Inputs(NamedTuple):
-    """ids, boxes and mask of two pages, their images NHWC as the network takes them, and their entities: first tokens and
-    kinds [2, 6], -1 where a page has fewer."""
+    """ids, boxes and mask of two pages, their images NHWC as the network takes them, and their entities: first tokens
+    and kinds [2, 6], -1 where a page has fewer."""
 
     ids: np.ndarray
     boxes: np.ndarray

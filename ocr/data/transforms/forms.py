@@ -19,7 +19,8 @@ from ocr.data.forms import FormSample
 from ocr.kie.words import tb_yx_order
 
 _ALIKE = (
-    "0oOD", "1lI|i", "5S", "8B", "2Z", "6G", "9gq", "ceo", "uv", "nmh", "rt", "EF", "HNM", "UV", "PR", "CG", ".,", ":;", "-~",
+    "0oOD", "1lI|i", "5S", "8B", "2Z", "6G", "9gq", "ceo", "uv", "nmh", "rt", "EF", "HNM", "UV", "PR", "CG", ".,",
+    ":;", "-~",
 )  # fmt: skip
 _SWAPS = {char: [other for other in group if other != char] for group in _ALIKE for char in group}
 _SIGNS = "0123456789"
@@ -28,8 +29,8 @@ _SIGNS = "0123456789"
 @register("transform")
 @dataclass(frozen=True)
 class PerturbTexts(Transform[Sample]):
-    """Lines of a labelled page as a recogniser might have read them. For pages with a text and a class for each line, such
-    as those of FormFiles and SROIE, in training alone.
+    """Lines of a labelled page as a recogniser might have read them. For pages with a text and a class for each line,
+    such as those of FormFiles and SROIE, in training alone.
 
     Attributes:
         misread: Share of the characters that become one that looks alike, or go.
@@ -140,8 +141,8 @@ class TokenizeForm(Transform[Sample]):
 
     Attributes:
         tokenizer: sentencepiece.bpe.model, or the folder of weights with it.
-        order: "tb-yx" sorts lines from top to bottom and left to right first, as VI-LayoutXLM has it; null takes them as
-            they come.
+        order: "tb-yx" sorts lines from top to bottom and left to right first, as VI-LayoutXLM has it; null takes them
+            as they come.
         max_seq_len: So many tokens at most; what comes after them is not seen.
 
     Raises:
@@ -161,7 +162,7 @@ class TokenizeForm(Transform[Sample]):
                 allowed="1 or more",
             )
 
-    def __call__(self, sample: Sample, rng: np.random.Generator) -> FormSample:
+    def __call__(self, sample: Sample, rng: np.random.Generator) -> Sample:
         if not isinstance(sample, FormSample) or not isinstance(sample.text, tuple) or sample.boxes is None:
             raise InputError(
                 "a page has no lines",

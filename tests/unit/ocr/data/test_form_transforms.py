@@ -115,16 +115,16 @@ def test_lines_are_divided_in_the_order_of_tb_yx(tokenizer: Path) -> None:
     boxes = np.array(
         [[0, 50, 9, 60], [0, 0, 9, 9], [0, 30, 9, 40], [0, 10, 9, 20], [0, 90, 9, 99]], np.float32
     )
-    out = transform(sample(boxes=boxes), np.random.default_rng(0))
+    out: Any = transform(sample(boxes=boxes), np.random.default_rng(0))
     assert out.token_segments is not None and out.token_ids is not None
     assert list(dict.fromkeys(out.token_segments.tolist())) == [1, 3, 2, 0, 4]
-    plain = TokenizeForm(str(tokenizer), order=None)(sample(boxes=boxes), np.random.default_rng(0))
+    plain: Any = TokenizeForm(str(tokenizer), order=None)(sample(boxes=boxes), np.random.default_rng(0))
     assert plain.token_segments is not None and (np.diff(plain.token_segments) >= 0).all()
     encode = XLMRobertaTokenizer.from_file(tokenizer).encode
     assert plain.token_ids is not None and plain.token_ids.tolist() == [
         i for text in TEXTS for i in encode(text)
     ]
-    short = TokenizeForm(str(tokenizer), max_seq_len=3)(sample(), np.random.default_rng(0))
+    short: Any = TokenizeForm(str(tokenizer), max_seq_len=3)(sample(), np.random.default_rng(0))
     assert short.token_ids is not None and len(short.token_ids) == 3
 
 

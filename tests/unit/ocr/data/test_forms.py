@@ -12,14 +12,34 @@ import pytest
 
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.vision import image
-from ocr.data.forms import FUNSD, SROIE, XFUND, FormFiles, Segment, locate_fields
+from ocr.data.forms import (
+    FUNSD,
+    SROIE,
+    XFUND,
+    FormFiles,
+    FormPages,
+    FormSample,
+    Segment,
+    locate_fields,
+)
+
+
+def _line(text: str, box: list[int], label: str, number: int, *links: list[int]) -> dict[str, Any]:
+    x1, y1, x2, y2 = box
+    points = [[x1, y1], [x2, y1], [x2, y2], [x1, y2]]
+    return {"transcription": text, "points": points, "label": label, "id": number, "linking": list(links)}
+
 
 LINES = [
-    {"transcription": "Name", "points": [[0, 0], [20, 0], [20, 10], [0, 10]], "label": "question", "id": 7, "linking": [[7, 8]]},
-    {"transcription": "Ann", "points": [[30, 0], [50, 0], [50, 10], [30, 10]], "label": "Answer", "id": 8, "linking": [[7, 8]]},
-    {"transcription": " ", "points": [[0, 20], [9, 20], [9, 30], [0, 30]], "label": "answer", "id": 9, "linking": [[7, 9]]},
-    {"transcription": "x", "points": [[-4, 30], [9, 30], [9, 44], [-4, 44]], "label": "ignore", "id": 10, "linking": []},
-]  # fmt: skip
+    _line("Name", [0, 0, 20, 10], "question", 7, [7, 8]),
+    _line("Ann", [30, 0, 50, 10], "Answer", 8, [7, 8]),
+    _line(" ", [0, 20, 9, 30], "answer", 9, [7, 9]),
+    _line("x", [-4, 30, 9, 44], "ignore", 10),
+]
+
+
+def _all(data: FormPages) -> list[FormSample]:
+    return [data[place] for place in range(len(data))]
 
 
 def write_page(folder: Path, name: str = "a.png") -> None:
@@ -55,7 +75,7 @@ def test_a_page_of_paddleocrs_labels(tmp_path: Path) -> None:
         "B-HEADER",
         "I-HEADER",
     )
-    (sample,) = list(data)
+    (sample,) = _all(data)
     assert sample.text == ("Name", "Ann", "x") and sample.id == "a.png"
     assert sample.labels is not None and sample.labels.tolist() == [1, 3, 0]
     assert sample.boxes is not None
@@ -66,7 +86,7 @@ def test_a_page_of_paddleocrs_labels(tmp_path: Path) -> None:
     ]  # cut at the page's sides
     assert sample.links is not None and sample.links.tolist() == [[0, 1]]  # once, and none to the empty line
     assert sample.size_hw == (40, 60) and (sample.image == 255).all()
-    (read,) = list(form_files(tmp_path, read_images=True))
+    (read,) = _all(form_files(tmp_path, read_images=True))
     assert (read.image == 90).all()
     assert pickle.loads(pickle.dumps(data))[0].text == sample.text
 
@@ -92,7 +112,7 @@ def test_a_page_of_paddleocrs_labels(tmp_path: Path) -> None:
 )
 def test_wrong_labels_are_named_with_their_place(lines: Any, said: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError) as caught:
-        list(form_files(tmp_path, lines))
+        _all(form_files(tmp_path, lines))
     assert said in str(caught.value) and "labels.txt:1" in str(caught.value)
 
 
@@ -142,7 +162,7 @@ def test_xfund(tmp_path: Path) -> None:
         {"text": "安", "box": [30, 0, 50, 10], "label": "answer", "id": 1, "linking": [[0, 1]], "words": []},
     ]
     page = {"id": "z", "img": {"fname": "z.png", "width": 60, "height": 40}, "document": lines}
-    (sample,) = list(xfund(tmp_path, {"lang": "zh", "documents": [page]}))
+    (sample,) = _all(xfund(tmp_path, {"lang": "zh", "documents": [page]}))
     assert sample.text == ("姓名", "安") and sample.labels is not None and sample.labels.tolist() == [1, 3]
     assert sample.links is not None and sample.links.tolist() == [[0, 1]] and sample.size_hw == (40, 60)
     with pytest.raises(FormatError, match="no file of XFUND"):
@@ -158,7 +178,7 @@ def test_funsd(tmp_path: Path) -> None:
     line = {"text": "TO:", "box": [0, 0, 20, 10], "label": "question", "id": 0, "linking": [], "words": []}
     path = tmp_path / "annotations" / "f.json"
     path.write_text(json.dumps({"form": [line]}), encoding="utf-8")
-    (sample,) = list(FUNSD(tmp_path))
+    (sample,) = _all(FUNSD(tmp_path))
     assert sample.text == ("TO:",) and sample.labels is not None and sample.labels.tolist() == [1]
     path.write_text(json.dumps({"documents": []}), encoding="utf-8")
     with pytest.raises(FormatError, match="no page of FUNSD"):
@@ -182,7 +202,7 @@ def sroie(folder: Path, rows: list[str], fields: Any) -> SROIE:
 def test_the_fields_of_a_receipt_are_found_in_its_lines(tmp_path: Path) -> None:
     rows = ["ACME LTD", "DATE: 01/02/2018 10:15", "TOTAL 9.50", "CASH 9.50"]
     fields = {"company": "ACME LTD", "date": "01/02/2018", "total": "9.50", "address": ""}
-    (sample,) = list(sroie(tmp_path, rows, fields))
+    (sample,) = _all(sroie(tmp_path, rows, fields))
     assert sample.text is not None and sample.labels is not None and sample.boxes is not None
     labelled = [(text, label) for text, label in zip(sample.text, sample.labels.tolist()) if label]
     assert labelled == [("ACME LTD", 1), ("01/02/2018", 3), ("9.50", 7)]

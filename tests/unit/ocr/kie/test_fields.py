@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ocr.kie.fields import decode_fields, label_names, label_probabilities, plain_text
+from ocr.kie.fields import FieldKind, decode_fields, label_names, label_probabilities, plain_text
 from ocr.kie.form_decoding import RelationScores, pair_entities, vote_lines
 from ocr.kie.metrics import EntityScores, FieldScores, pack_page, scores_of, unpack_page
 from ocr.kie.words import split_page
@@ -13,7 +13,7 @@ from ocr.kie.words import split_page
 TAGS = ("O", "B-COMPANY", "I-COMPANY", "B-TOTAL", "I-TOTAL", "B-DATE", "I-DATE")
 TEXTS = ["Corner Shop Ltd", "25/03/18", "Total 9.50", "Cash 9.50", "Change 0.50"]
 BOXES = np.array([[0, 20 * row, 100, 20 * row + 10] for row in range(5)])
-KINDS = {"total": "amount", "date": "date"}
+KINDS: dict[str, FieldKind] = {"total": "amount", "date": "date"}
 
 
 def chances(**places: tuple[int, float]) -> np.ndarray:

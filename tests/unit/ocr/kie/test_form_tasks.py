@@ -18,7 +18,13 @@ from ocr.layers.layoutxlm import LayoutXLMConfig
 from ocr.models.layoutxlm_re import LayoutXLMForReConfig, candidate_pairs
 from ocr.models.layoutxlm_ser import LayoutXLMForSerConfig
 
-SMALL = {"vocab_size": 40, "hidden_size": 24, "num_layers": 1, "num_heads": 2, "intermediate_size": 32}
+SMALL: dict[str, Any] = {
+    "vocab_size": 40,
+    "hidden_size": 24,
+    "num_layers": 1,
+    "num_heads": 2,
+    "intermediate_size": 32,
+}
 TAGS = tag_names(("question", "answer", "header"))
 
 
@@ -59,7 +65,9 @@ def test_relations_lead_from_questions_to_answers() -> None:
     assert packed["starts"].tolist() == [0, 2, 3, -1, -1] and packed["kinds"].tolist() == [1, 0, 2, -1, -1]
     # The link [2, 0] is turned; that of a question and a header is none.
     assert np.argwhere(packed["related"]).tolist() == [[0, 2]]
-    assert np.argwhere(np.asarray(candidate_pairs(packed["kinds"][None])[0])).tolist() == [[0, 2]]
+    assert np.argwhere(np.asarray(candidate_pairs(jnp.asarray(packed["kinds"][None]))[0])).tolist() == [
+        [0, 2]
+    ]
     cut = RelationExtraction(max_seq_len=3, max_entities=5).pack(page())
     assert cut["starts"].tolist() == [0, 2, -1, -1, -1] and not cut["related"].any()
 
@@ -71,7 +79,7 @@ def test_the_loss_of_relations() -> None:
     logits = np.zeros((2, 3, 3, 2), np.float32)
     logits[0, 0, 1] = [0, np.log(3)]  # 3/4 for yes; the other pair of the first page 1/2 for no
     want = (-np.log(0.75) - np.log(0.5)) / 2  # the second page has no pair
-    assert float(relation_loss(logits, related, kinds)) == pytest.approx(want, abs=1e-6)
+    assert float(relation_loss(*map(jnp.asarray, (logits, related, kinds)))) == pytest.approx(want, abs=1e-6)
 
 
 def test_samples_without_tokens_or_of_other_classes() -> None:
