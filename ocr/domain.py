@@ -52,7 +52,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("oar")
 FALLBACK_MODEL = "oar_latin"  # whose weights are in this package
 _FALLBACK_SYMBOLS = tuple(map(chr, range(32, 127)))
-_FIELD_KINDS = ("fields",)  # of artifacts that document readers open (ocr/structure/field_model.py)
+_FIELD_KINDS = (
+    "fields",
+    "ser",
+    "re",
+)  # of artifacts that document readers open (ocr/structure/field_model.py)
 _PAGE_STAGES = ("document_orientation", "unwarp")
 
 

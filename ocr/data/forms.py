@@ -1,18 +1,16 @@
 """Pages whose lines or words have labels and links: what key information extraction is trained on.
 
-Formats: PaddleOCR's label files of KIE (`image<tab>[{"transcription", "points", "label", "id", "linking"}]`), XFUND,
-FUNSD, and the receipts of SROIE, which say what a page's fields are but not where.
+Formats: PaddleOCR's label files of KIE (`image<tab>[{"transcription", "points", "label", "id", "linking"}]`), XFUND and
+FUNSD. `receipts.py` has that of SROIE.
 Source: PaddleOCR doc/doc_en/dataset/kie_datasets_en.md; https://github.com/doc-analysis/XFUND;
 https://guillaumejaume.github.io/FUNSD
 """
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,13 +25,11 @@ from framework.text.lines import read_lines
 from framework.vision.dataset_files import read_annotations, read_image
 from framework.vision.image import read_size
 from framework.vision.sample import Sample
-from ocr.data.labels import read_regions
 
 OTHER = ("other", "others", "ignore", "o")
 """Labels of what is no key information"""
 XFUND_CLASSES = ("question", "answer", "header")
 """Those of XFUND and FUNSD, in the order of upstream's class_list_xfun.txt"""
-SROIE_CLASSES = ("company", "date", "address", "total")
 
 
 class Segment(NamedTuple):
@@ -71,11 +67,12 @@ class FormSample(Sample):
     """[T] int32: the segment of each token, by its place."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FormPages(LazyDataset):
     """What data sets of labelled pages share.
 
     Attributes:
+        classes: The labels of what is looked for; `other`, `others` and `ignore` are the rest.
         read_images: Whether images are read; models of texts and boxes need only their size, and get a blank page that
             cannot be written to.
 
@@ -84,15 +81,23 @@ class FormPages(LazyDataset):
         read, or is not of its form, has a label that is no class, a box outside of its page, or a link to nothing.
     """
 
-    @property
-    @abstractmethod
-    def _labels(self) -> tuple[str, ...]:
-        """The labels in lower case, without that of what is no key information."""
+    classes: tuple[str, ...] = XFUND_CLASSES
+    read_images: bool = False
+
+    def __post_init__(self) -> None:
+        labels = self._labels
+        if not labels or len(set(labels)) != len(labels) or set(labels) & set(OTHER):
+            raise ConfigError(
+                "these are no classes",
+                where=f"{type(self).__name__}.classes",
+                received=list(self.classes),
+                allowed=f"labels, each once, without {', '.join(OTHER)}",
+            )
 
     @property
-    @abstractmethod
-    def _images(self) -> bool:
-        """Whether images are read."""
+    def _labels(self) -> tuple[str, ...]:
+        """The labels in lower case, without that of what is no key information."""
+        return tuple(label.lower() for label in self.classes)
 
     @abstractmethod
     def _read_pages(self) -> list[FormPage]:
@@ -108,10 +113,10 @@ class FormPages(LazyDataset):
 
     def __getitem__(self, index: int) -> FormSample:
         page = self._index[index]
-        if self._images:
+        if self.read_images:
             image = read_image(page.image, page.image)
         else:
-            image = _blank(page.size_hw or _size_of(page.image))
+            image = blank_page(page.size_hw or _size_of(page.image))
         return make_sample(page, image, self._labels)
 
     @cached_property
@@ -190,8 +195,8 @@ def _clip(segment: Segment, width: int, height: int, place: str) -> list[float]:
     return inside
 
 
-def _blank(size_hw: tuple[int, int]) -> np.ndarray:
-    """A white page that takes no memory."""
+def blank_page(size_hw: tuple[int, int]) -> np.ndarray:
+    """A white page [H, W, 3] uint8 that takes no memory and cannot be written to."""
     return np.broadcast_to(np.full((1, 1, 3), 255, np.uint8), (*size_hw, 3))
 
 
@@ -202,18 +207,6 @@ def _size_of(path: Path) -> tuple[int, int]:
         raise InputError(
             f"an image of the data set cannot be read: {error.problem}", where=path, received=error.received
         ) from error
-
-
-def _check_classes(classes: Sequence[str], where: str) -> tuple[str, ...]:
-    labels = tuple(label.lower() for label in classes)
-    if not labels or len(set(labels)) != len(labels) or set(labels) & set(OTHER):
-        raise ConfigError(
-            "these are no classes",
-            where=f"{where}.classes",
-            received=list(classes),
-            allowed=f"labels, each once, without {', '.join(OTHER)}",
-        )
-    return labels
 
 
 def read_form(
@@ -253,11 +246,11 @@ def make_segments(
         try:
             own = int(one.get("id", number))
             links = tuple((int(first), int(second)) for first, second in one.get("linking", ()))
-            bounds = _bounds(one[box])
+            bounds = bounds_of(one[box])
             text, name = one[said], one[label]
             if not isinstance(text, str) or not isinstance(name, str):
                 raise ValueError(f"{said} and {label} are texts")
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise FormatError(
                 "this is no line", where=where, received=str(error)[:200], allowed=shown
             ) from None
@@ -271,7 +264,8 @@ def make_segments(
     )
 
 
-def _bounds(points: Any) -> tuple[float, float, float, float]:
+def bounds_of(points: Any) -> tuple[float, float, float, float]:
+    """The box (xyxy) of [x1, y1, x2, y2], or around a polygon. Raises: ValueError, where it is neither."""
     array = np.asarray(points, np.float64)
     if array.shape == (4,):
         array = array.reshape(2, 2)
@@ -290,25 +284,11 @@ class FormFiles(FormPages):
     Attributes:
         root: The folder that images' names start from.
         labels: The label files, from `root` or absolute.
-        classes: The labels of what is looked for; `other`, `others` and `ignore` are the rest.
-        read_images: See FormPages.
+        classes, read_images: See FormPages.
     """
 
     root: Path
     labels: tuple[Path, ...]
-    classes: tuple[str, ...] = XFUND_CLASSES
-    read_images: bool = False
-
-    def __post_init__(self) -> None:
-        _check_classes(self.classes, "FormFiles")
-
-    @property
-    def _labels(self) -> tuple[str, ...]:
-        return _check_classes(self.classes, "FormFiles")
-
-    @property
-    def _images(self) -> bool:
-        return self.read_images
 
     def _read_pages(self) -> list[FormPage]:
         found = []
@@ -327,7 +307,7 @@ class FormFiles(FormPages):
                         allowed='image<tab>[{"transcription", "points", "label", "id", "linking"}, …]',
                     )
                 found.append(FormPage(self.root / image, None, read_form(text, place), place))
-        return _some(found, ", ".join(map(str, self.labels)))
+        return some_pages(found, ", ".join(map(str, self.labels)))
 
 
 @register("dataset")
@@ -338,24 +318,11 @@ class XFUND(FormPages):
     Attributes:
         root: The folder of the images, or that which holds them in `zh_train_images` or `zh.train`.
         labels: The JSON file, from `root` or absolute.
-        classes, read_images: As of FormFiles.
+        classes, read_images: See FormPages.
     """
 
     root: Path
     labels: Path
-    classes: tuple[str, ...] = XFUND_CLASSES
-    read_images: bool = False
-
-    def __post_init__(self) -> None:
-        _check_classes(self.classes, "XFUND")
-
-    @property
-    def _labels(self) -> tuple[str, ...]:
-        return _check_classes(self.classes, "XFUND")
-
-    @property
-    def _images(self) -> bool:
-        return self.read_images
 
     def _read_pages(self) -> list[FormPage]:
         path = self.root / self.labels
@@ -383,7 +350,9 @@ class XFUND(FormPages):
                 about = one["img"]
                 name, size = str(about["fname"]), (int(about["height"]), int(about["width"]))
                 listed = one["document"]
-            except (TypeError, KeyError, ValueError) as error:
+                if min(size) < 1:
+                    raise ValueError(f"an image of {size[1]} x {size[0]} pixels")
+            except (TypeError, KeyError, ValueError, OverflowError) as error:
                 raise FormatError(
                     "this is no document of XFUND",
                     where=place,
@@ -391,7 +360,7 @@ class XFUND(FormPages):
                     allowed='{"img": {"fname", "width", "height"}, "document": […]}',
                 ) from None
             found.append(FormPage(self.root / folder / name, size, make_segments(listed, place), place))
-        return _some(found, str(path))
+        return some_pages(found, str(path))
 
 
 @register("dataset")
@@ -401,23 +370,10 @@ class FUNSD(FormPages):
 
     Attributes:
         root: That folder.
-        classes, read_images: As of FormFiles.
+        classes, read_images: See FormPages.
     """
 
     root: Path
-    classes: tuple[str, ...] = XFUND_CLASSES
-    read_images: bool = False
-
-    def __post_init__(self) -> None:
-        _check_classes(self.classes, "FUNSD")
-
-    @property
-    def _labels(self) -> tuple[str, ...]:
-        return _check_classes(self.classes, "FUNSD")
-
-    @property
-    def _images(self) -> bool:
-        return self.read_images
 
     def _read_pages(self) -> list[FormPage]:
         found = []
@@ -432,55 +388,7 @@ class FUNSD(FormPages):
                 )
             image = self.root / "images" / f"{path.stem}.png"
             found.append(FormPage(image, None, make_segments(data["form"], str(path)), str(path)))
-        return _some(found, str(self.root / "annotations"))
-
-
-@register("dataset")
-@dataclass(frozen=True)
-class SROIE(FormPages):
-    """Receipts of SROIE, tasks 2 and 3: `img/*.jpg`, `box/*.csv` (the lines) and `key/*.json` (company, date, address,
-    total). Where the fields stand is found by their texts; what of a line is no part of a field is a segment of its
-    own.
-
-    Attributes:
-        root: The folder that holds the three.
-        read_images: See FormPages.
-    """
-
-    root: Path
-    read_images: bool = False
-
-    @property
-    def _labels(self) -> tuple[str, ...]:
-        return SROIE_CLASSES
-
-    @property
-    def _images(self) -> bool:
-        return self.read_images
-
-    def _read_pages(self) -> list[FormPage]:
-        found = []
-        for path in sorted((self.root / "box").glob("*.csv")):
-            lines = [
-                Segment(region.text, _bounds(region.polygon), "other", 0)
-                for region in read_regions(path)
-                if region.text.strip()
-            ]
-            key = self.root / "key" / f"{path.stem}.json"
-            fields = read_annotations(key)
-            if not isinstance(fields, dict):
-                raise FormatError(
-                    "these are no fields",
-                    where=key,
-                    received=type(fields).__name__,
-                    allowed='{"company", "date", "address", "total"}',
-                )
-            wanted = {
-                name: str(fields[name]) for name in SROIE_CLASSES if str(fields.get(name) or "").strip()
-            }
-            segments = locate_fields(lines, wanted)
-            found.append(FormPage(self.root / "img" / f"{path.stem}.jpg", None, segments, str(path)))
-        return _some(found, str(self.root / "box"))
+        return some_pages(found, str(self.root / "annotations"))
 
 
 def _lines(path: Path) -> list[str]:
@@ -489,137 +397,8 @@ def _lines(path: Path) -> list[str]:
     return read_lines(path)
 
 
-def _some(pages: list[FormPage], where: str) -> list[FormPage]:
+def some_pages(pages: list[FormPage], where: str) -> list[FormPage]:
+    """The pages. Raises: InputError, where there are none."""
     if not pages:
         raise InputError("there are no pages", where=where, received="no labels")
     return pages
-
-
-# -- where fields stand that are known by their texts ------------------------------------------------------------------
-
-ALIKE = 0.85  # share of letters from which lines say a value, though not to the letter
-_LEAST_WORDS, _MOST_LINES = 8, 7
-_TOTAL = re.compile(r"t[o0]ta[l1]|amount|due|payable|nett?\b", re.IGNORECASE)
-
-
-def locate_fields(lines: Sequence[Segment], wanted: dict[str, str]) -> tuple[Segment, ...]:
-    """The lines with the labels of the fields whose values they say; a line with more than a value is cut.
-
-    A value may go over several lines that follow each other. Letters and digits alone are compared. Of an amount that
-    stands in several places all beside a word of sums count, else the last one; of other values the first one.
-    """
-    spans: dict[int, list[tuple[int, int, str]]] = {}
-    for name, value in wanted.items():
-        places = [
-            place
-            for place in _find(lines, value) or _find_alike(lines, value)
-            if not any(_overlaps(spans.get(line, []), start, end) for line, start, end in place)
-        ]
-        if not places:
-            continue
-        if name == "total":
-            beside = [place for place in places if _TOTAL.search(_row_text(lines, place[0][0]))]
-            chosen = beside or places[-1:]
-        else:
-            chosen = places[:1]
-        for place in chosen:
-            for line, start, end in place:
-                spans.setdefault(line, []).append((start, end, name))
-    found: list[Segment] = []
-    for number, line in enumerate(lines):
-        at = 0
-        for start, end, name in [*sorted(spans.get(number, [])), (len(line.text), len(line.text), "")]:
-            for first, last, label in ((at, start, "other"), (start, end, name)):
-                if line.text[first:last].strip():
-                    found.append(_cut(line, first, last, label)._replace(number=len(found)))
-            at = end
-    return tuple(found)
-
-
-def _find(lines: Sequence[Segment], value: str) -> list[list[tuple[int, int, int]]]:
-    """Where a value stands: for each place its (line, first character, the one after the last)."""
-    joined = [
-        (number, place, char.upper())
-        for number, line in enumerate(lines)
-        for place, char in enumerate(line.text)
-        if char.isalnum()
-    ]
-    plain = "".join(char for *_, char in joined)
-    sought = _letters(value)
-    found = []
-    for match in re.finditer(f"(?={re.escape(sought)})", plain) if sought else ():
-        first, last = match.start(), match.start() + len(sought) - 1
-        cuts_number = any(
-            0 <= near < len(joined)
-            and joined[near][0] == joined[edge][0]
-            and abs(joined[near][1] - joined[edge][1]) == 1
-            and joined[near][2].isdecimal()
-            and joined[edge][2].isdecimal()
-            for near, edge in ((first - 1, first), (last + 1, last))
-        )
-        if cuts_number:
-            continue
-        parts: dict[int, list[int]] = {}
-        for number, place, _ in joined[first : last + 1]:
-            parts.setdefault(number, []).append(place)
-        found.append(
-            [(number, *_to_spaces(lines[number].text, at[0], at[-1] + 1)) for number, at in parts.items()]
-        )
-    return found
-
-
-def _find_alike(lines: Sequence[Segment], value: str) -> list[list[tuple[int, int, int]]]:
-    """The lines that follow each other and say about the same as a value of words; none is as much alike: []."""
-    sought = _letters(value)
-    if len(sought) < _LEAST_WORDS or not any(char.isalpha() for char in sought):
-        return []
-    best, most = [], ALIKE
-    for first in range(len(lines)):
-        for last in range(first + 1, min(first + _MOST_LINES, len(lines)) + 1):
-            plain = _letters("".join(line.text for line in lines[first:last]))
-            matcher = SequenceMatcher(None, plain, sought, autojunk=False)
-            if (
-                matcher.real_quick_ratio() > most
-                and matcher.quick_ratio() > most
-                and (ratio := matcher.ratio()) > most
-            ):
-                best, most = [(place, 0, len(lines[place].text)) for place in range(first, last)], ratio
-    return [best] if best else []
-
-
-def _letters(text: str) -> str:
-    return "".join(char.upper() for char in text if char.isalnum())
-
-
-def _to_spaces(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span with the signs that are joined to it."""
-    while (
-        start > 0
-        and not text[start - 1].isspace()
-        and not text[start - 1].isalnum()
-        and text[start - 1] not in ":;"
-    ):
-        start -= 1
-    while end < len(text) and not text[end].isspace() and not text[end].isalnum():
-        end += 1
-    return start, end
-
-
-def _overlaps(spans: Sequence[tuple[int, int, str]], start: int, end: int) -> bool:
-    return any(start < other_end and other_start < end for other_start, other_end, _ in spans)
-
-
-def _row_text(lines: Sequence[Segment], number: int) -> str:
-    """What stands on the height of a line."""
-    box = lines[number].box
-    centre = (box[1] + box[3]) / 2
-    return " ".join(line.text for line in lines if line.box[1] <= centre <= line.box[3])
-
-
-def _cut(line: Segment, start: int, end: int, label: str) -> Segment:
-    """A part of a line, its box by the share of the characters."""
-    text = line.text[start:end]
-    start, end = start + len(text) - len(text.lstrip()), end - len(text) + len(text.rstrip())
-    left, top, right, bottom = line.box
-    step = (right - left) / len(line.text)
-    return Segment(line.text[start:end], (left + start * step, top, left + end * step, bottom), label, 0)

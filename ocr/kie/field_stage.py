@@ -13,7 +13,7 @@ from ocr.blocks import Field
 from ocr.kie.features import word_features, word_places
 from ocr.kie.fields import FieldKind, decode_fields
 from ocr.kie.words import PageWords, split_page
-from ocr.lines import Line
+from ocr.results import Page
 from ocr.structure.text_layer import line_box
 
 PADDING = {"features": 0, "places": 0.0, "mask": False}
@@ -49,8 +49,9 @@ class FieldReader:
         """How many shapes there are."""
         return len(self.options.lengths)
 
-    def __call__(self, lines: Sequence[Line], page: int = 1) -> list[Field]:
-        """The fields that the lines of a page say; their boxes are those of their words."""
+    def __call__(self, page: Page) -> list[Field]:
+        """The fields that the lines of a page say, each name once; their boxes are those of their words."""
+        lines = page.lines
         texts = [line.text for line in lines]
         boxes = np.array([line_box(line) for line in lines], np.float32).reshape(-1, 4)
         words = split_page(texts, boxes).first(min(self.options.max_words, self.options.lengths[-1]))
@@ -66,7 +67,7 @@ class FieldReader:
                 one.value,
                 one.score,
                 "",
-                page,
+                page.page,
                 tuple(_boxes(words, one.words)),
                 one.text,
             )

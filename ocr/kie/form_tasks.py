@@ -19,15 +19,13 @@ from framework.core.errors import ConfigError, InputError
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn import functional as F
 from framework.nn.layer import Layer
-from framework.text.xlm_roberta import PAD
-from framework.vision.image import resize
 from framework.vision.sample import Sample
 from ocr.data.forms import FormSample
 from ocr.kie.form_decoding import RelationScores
+from ocr.kie.form_tokens import ANSWER, HEADER, QUESTION, first_tokens, pack_tokens
 from ocr.kie.metrics import EntityScores
-from ocr.models.layoutxlm_re import ANSWER, HEADER, QUESTION, candidate_pairs
+from ocr.models.layoutxlm_re import candidate_pairs
 
-PAGE = 1000  # boxes are shares of the page's sides times this
 _KINDS = {"HEADER": HEADER, "QUESTION": QUESTION, "ANSWER": ANSWER}
 # NormalizeImage of configs/kie: in the order R, G, B; the network subtracts its own constants from the result, too.
 _MEAN, _STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
@@ -44,31 +42,8 @@ class FormTask(Task):
     use_image: bool
 
     def pack_tokens(self, sample: Sample) -> dict[str, np.ndarray]:
-        """The inputs of a page.
-
-        Raises:
-            InputError: no transform made tokens of it.
-        """
-        if not isinstance(sample, FormSample) or sample.token_ids is None or sample.token_segments is None:
-            raise InputError(
-                "the lines of a page were not divided into tokens",
-                where=sample.id,
-                received=type(sample).__name__,
-                allowed="a FormSample with tokens",
-                fix="put TokenizeForm into `transforms`",
-            )
-        assert sample.boxes is not None
-        count = min(len(sample.token_ids), self.max_seq_len)
-        height, width = sample.size_hw
-        lines = sample.boxes.astype(np.int64) * PAGE // np.array([width, height, width, height])
-        ids = np.full(self.max_seq_len, PAD, np.int32)
-        boxes = np.zeros((self.max_seq_len, 4), np.int32)
-        ids[:count] = sample.token_ids[:count]
-        boxes[:count] = lines[sample.token_segments[:count]]
-        packed = {"input_ids": ids, "bbox": boxes, "mask": np.arange(self.max_seq_len) < count}
-        if self.use_image:
-            packed["image"] = resize(np.ascontiguousarray(sample.image), (224, 224))
-        return packed
+        """The inputs of a page. Raises: InputError: no transform made tokens of it."""
+        return pack_tokens(sample, self.max_seq_len, self.use_image)
 
     def image_of(self, inputs: Batch) -> tuple[jax.Array, ...]:
         """The image as the network takes it; nothing without images."""
@@ -88,14 +63,6 @@ class FormTask(Task):
                 received=f"{self.use_image}, a model with use_visual_backbone {size.use_visual_backbone}",
                 fix=f"-o task.use_image={str(size.use_visual_backbone).lower()}; the data set then needs read_images",
             )
-
-
-def first_tokens(segments: np.ndarray) -> dict[int, int]:
-    """The place of the first token of each segment that has one."""
-    found: dict[int, int] = {}
-    for place, segment in enumerate(segments.tolist()):
-        found.setdefault(segment, place)
-    return found
 
 
 @register("task")

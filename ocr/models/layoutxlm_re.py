@@ -18,11 +18,9 @@ import jax.numpy as jnp
 
 from framework import nn
 from framework.config import register
+from ocr.kie.form_tokens import ANSWER, QUESTION
 from ocr.layers.layoutxlm import LayoutXLM, LayoutXLMConfig
 from zoo.layers.mlp import NARROW, narrow_linear
-
-HEADER, QUESTION, ANSWER = 0, 1, 2
-"""The kinds of entities."""
 
 
 class Row(NamedTuple):

@@ -50,6 +50,12 @@ class DocumentOptions(OCROptions):
         "what it does not find is left to the rules",
         aliases=("ser_model_dir",),
     )
+    relations_model: str | None = option(
+        None,
+        "beside a fields_model of the task SemanticEntityRecognition: one of RelationExtraction, which finds the keys "
+        "of values",
+        aliases=("re_model_dir",),
+    )
 
     @property
     def wants_fields(self) -> bool:
@@ -59,6 +65,13 @@ class DocumentOptions(OCROptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range(self.dpi, "dpi", 1, 2400)
+        if self.relations_model is not None and self.fields_model is None:
+            raise InputError(
+                "relations are between what another model finds",
+                where="relations_model",
+                received="no fields_model",
+                fix="name the model of entities too: fields_model",
+            )
         if self.page_num is not None and self.page_num < 0:
             raise InputError(
                 "page_num is too small", where="page_num", received=self.page_num, allowed="0 or more"

@@ -43,7 +43,7 @@ from ocr.results import Document, Page
 from ocr.single_stage import TablePages
 from ocr.structure.assemble import arrange
 from ocr.structure.field_model import FieldModel, open_fields
-from ocr.structure.fields import find_fields
+from ocr.structure.fields import find_fields, name_of_key
 from ocr.structure.image_rules import rules_of_image
 from ocr.structure.layout_blocks import FIGURES, blocks_from_regions, without_covered
 from ocr.structure.layout_model import LayoutDetector, open_layout
@@ -430,7 +430,9 @@ def make_reader(
 
 def open_field_model(options: DocumentOptions, runtime: Runtime) -> FieldModel | None:
     """The model that the options name for fields; None: rules find them. Raises: as `open_fields`."""
-    return None if options.fields_model is None else open_fields(options.fields_model, runtime=runtime)
+    if options.fields_model is None:
+        return None
+    return open_fields(options.fields_model, options.relations_model, runtime=runtime, name_key=name_of_key)
 
 
 def make_table_opener(model: str) -> Callable[[], TableReader]:

@@ -24,9 +24,10 @@ from framework.io.dataset import Dataset
 from framework.vision import image
 from framework.vision.sample import Sample
 from ocr.data.directions import PageDirections, PageFolder, TextLineDirections
-from ocr.data.forms import FUNSD, SROIE, XFUND, FormFiles
+from ocr.data.forms import FUNSD, XFUND, FormFiles
 from ocr.data.lines import LinesOfPages, MixedTextLines, TextLineImages, TextLineLMDB
 from ocr.data.pages import TextPageFiles, TextPages
+from ocr.data.receipts import SROIE
 from ocr.data.synthetic.documents import SyntheticDocuments
 from ocr.data.synthetic.lines import SyntheticTextLines
 from ocr.data.synthetic.pages import SyntheticPages

@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if read_fields is None:
             found_fields = find_fields(document.pages)
         else:
-            found_fields = [field for page in document.pages for field in read_fields(page.lines, page.page)]
+            found_fields = [field for page in document.pages for field in read_fields(page)]
         fields = {field.name: field for field in reversed(found_fields)}
         count += 1
         for name in NAMES:

@@ -14,14 +14,13 @@ from framework.core.errors import ConfigError, FormatError, InputError
 from framework.vision import image
 from ocr.data.forms import (
     FUNSD,
-    SROIE,
     XFUND,
     FormFiles,
     FormPages,
     FormSample,
     Segment,
-    locate_fields,
 )
+from ocr.data.receipts import SROIE, locate_fields
 
 
 def _line(text: str, box: list[int], label: str, number: int, *links: list[int]) -> dict[str, Any]:
@@ -105,6 +104,8 @@ def test_a_page_of_paddleocrs_labels(tmp_path: Path) -> None:
         (changed(0, linking=[[7, 99]]), "leads to nothing"),
         (changed(0, linking=[7]), "no line"),
         (changed(0, id="x"), "no line"),
+        (changed(0, id=float("inf")), "no line"),
+        (changed(0, points=[0, 0, float("nan"), 9]), "no box"),
         ([1], "no line"),
         ({"transcription": "x"}, "no page"),
         ("[{", "not JSON"),
@@ -134,9 +135,9 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("classes", [(), ("a", "A"), ("other", "a")])
 def test_classes_are_labels_each_once(classes: tuple[str, ...], tmp_path: Path) -> None:
     for make in (
-        lambda: FormFiles(tmp_path, (), classes),
-        lambda: XFUND(tmp_path, Path("x"), classes),
-        lambda: FUNSD(tmp_path, classes),
+        lambda: FormFiles(tmp_path, (), classes=classes),
+        lambda: XFUND(tmp_path, Path("x"), classes=classes),
+        lambda: FUNSD(tmp_path, classes=classes),
     ):
         with pytest.raises(ConfigError, match="these are no classes"):
             make()
@@ -238,3 +239,9 @@ def test_where_values_stand() -> None:
     assert labels(near) == [("ACNE TRADING", "company"), ("LIMITED", "company")]
     assert labels(locate_fields(lines, {"company": "NOBODY AT ALL"})) == []
     assert locate_fields([], {"total": "1.00"}) == ()
+
+
+def test_an_image_without_pixels(tmp_path: Path) -> None:
+    about = {"fname": "z.png", "width": -1, "height": 40}
+    with pytest.raises(FormatError, match="no document of XFUND"):
+        len(xfund(tmp_path, {"documents": [{"img": about, "document": []}]}))

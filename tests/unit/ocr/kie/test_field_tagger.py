@@ -21,6 +21,7 @@ from framework.workflow import train
 from framework.workflow.export import export_config
 from ocr.data.forms import tag_names
 from ocr.kie.features import NUM_FEATURES, NUM_PLACES
+from ocr.kie.field_stage import FieldReader
 from ocr.kie.tasks import FieldExtraction
 from ocr.lines import Line
 from ocr.models.field_tagger import FieldTagger, FieldTaggerConfig
@@ -112,12 +113,13 @@ def test_a_run_learns_the_fields(artifact: Path) -> None:
 
 def test_fields_of_a_page_that_was_not_seen(artifact: Path) -> None:
     read = open_fields(artifact)
-    fields = {field.name: field for field in read(page(12).lines, 3)}
+    assert isinstance(read, FieldReader)
+    fields = {field.name: field for field in read(page(12, page=3))}
     assert fields["company"].value == f"{NAMES[4]} Stores Ltd" and fields["company"].page == 3
     total = fields["total"]
     assert total.value == "15.50" and total.score > 0.5
     np.testing.assert_allclose(total.boxes, [(120, 60, 200, 70)])
-    assert read([], 1) == [] and read.buckets == 1
+    assert read(Page((), page=1, width=9, height=9)) == [] and read.buckets == 1
 
 
 def test_fields_of_a_model_go_before_those_of_rules(artifact: Path) -> None:

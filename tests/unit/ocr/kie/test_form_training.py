@@ -8,10 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from framework.core.errors import InputError
+from framework.core.errors import FormatError, InputError
 from framework.text.xlm_roberta import FILE
 from framework.vision import image
 from framework.workflow import train
+from framework.workflow.export import export_config
+from ocr.lines import Line
+from ocr.results import Page
+from ocr.structure.field_model import open_fields
+from ocr.structure.fields import find_fields
 
 CONFIGS = Path(__file__).resolve().parents[4] / "configs" / "ocr" / "kie" / "vi_layoutxlm"
 SMALL = (
@@ -82,21 +87,63 @@ def settings(folder: Path, *own: str) -> tuple[str, ...]:
             "batch_size=4",
         )
     ]
-    return (*SMALL, *data, "task.max_seq_len=64", *own)
+    shapes = {"input_ids": "[n, 64]", "bbox": "[n, 64, 4]", "mask": "[n, 64]"}
+    inputs = [f"export.inputs.{name}.shape={shape}" for name, shape in shapes.items()]
+    return (*SMALL, *data, *inputs, "task.max_seq_len=64", "export.precisions=[float32]", *own)
+
+
+def page(folder: Path) -> Page:
+    """The first page of the validation set as if it had been recognised."""
+    first = (folder / "val.json").read_text(encoding="utf-8").splitlines()[0].partition("\t")[2]
+    lines = [
+        Line(one["transcription"], 1.0, tuple((float(x), float(y)) for x, y in one["points"]))
+        for one in json.loads(first)
+    ]
+    return Page(tuple(lines), page=2, width=200, height=120)
+
+
+def export(config: Path, run: Path, given: tuple[str, ...]) -> Path:
+    made = export_config(config, (*given, f"weights={run.as_posix()}"))
+    made.save(run / "artifact")
+    return run / "artifact"
 
 
 def test_ser_learns_the_kinds_of_lines(folder: Path, tmp_path: Path) -> None:
     config = CONFIGS / "ser_vi_layoutxlm_xfund_zh.yml"
-    scores = train.train(config, settings(folder, "train.epochs=16"), output_dir=tmp_path)
+    given = settings(folder, "train.epochs=16")
+    scores = train.train(config, given, output_dir=tmp_path)
     assert scores["hmean"] > 0.95, scores
+    artifact = export(config, tmp_path, given)
+    seen = page(folder)
+    found = open_fields(artifact)(seen)
+    kinds = [(field.name, field.value) for field in found]
+    wanted = [("header", "Form")]
+    wanted += [(("question", "answer")[n % 2], line.text) for n, line in enumerate(seen.lines[1:])]
+    assert kinds == wanted and {field.page for field in found} == {2}
+    assert [field.value for field in find_fields([seen], open_fields(artifact))][:7] == [
+        "Form", *KEYS, *(line.text for line in seen.lines[2::2])
+    ]  # fmt: skip
+    with pytest.raises(FormatError, match="finds no relations"):
+        open_fields(artifact, artifact)
 
 
 @pytest.mark.slow
 def test_re_learns_which_key_a_value_has(folder: Path, tmp_path: Path) -> None:
+    ser = CONFIGS / "ser_vi_layoutxlm_xfund_zh.yml"
+    given = settings(folder, "train.epochs=16")
+    train.train(ser, given, output_dir=tmp_path / "ser")
+    entities = export(ser, tmp_path / "ser", given)
     config = CONFIGS / "re_vi_layoutxlm_xfund_zh.yml"
     own = ("train.epochs=60", "task.max_entities=8", "optim.learning_rate=0.002", "model.hidden_size=192")
-    scores = train.train(config, settings(folder, *own), output_dir=tmp_path)
+    own += ("export.inputs.starts.shape=[n, 8]", "export.inputs.kinds.shape=[n, 8]")
+    scores = train.train(config, settings(folder, *own), output_dir=tmp_path / "re")
     assert scores["hmean"] > 0.9, scores
+    relations = export(config, tmp_path / "re", settings(folder, *own))
+    seen = page(folder)
+    fields = {field.name: (field.key, field.value) for field in open_fields(entities, relations)(seen)}
+    assert fields == {key.lower(): (key, seen.lines[2 * n + 2].text) for n, key in enumerate(KEYS)}
+    with pytest.raises(FormatError, match="finds no kinds of lines"):
+        open_fields(relations, relations)
 
 
 def test_a_missing_tokenizer_is_named(folder: Path, tmp_path: Path) -> None:
