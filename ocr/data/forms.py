@@ -28,6 +28,7 @@ from framework.vision.sample import Sample
 
 OTHER = ("other", "others", "ignore", "o")
 """Labels of what is no key information"""
+LONGEST_SIDE = 1_000_000  # pixels of a page
 XFUND_CLASSES = ("question", "answer", "header")
 """Those of XFUND and FUNSD, in the order of upstream's class_list_xfun.txt"""
 
@@ -350,7 +351,7 @@ class XFUND(FormPages):
                 about = one["img"]
                 name, size = str(about["fname"]), (int(about["height"]), int(about["width"]))
                 listed = one["document"]
-                if min(size) < 1:
+                if not 1 <= min(size) <= max(size) <= LONGEST_SIDE:
                     raise ValueError(f"an image of {size[1]} x {size[0]} pixels")
             except (TypeError, KeyError, ValueError, OverflowError) as error:
                 raise FormatError(

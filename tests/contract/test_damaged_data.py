@@ -70,11 +70,21 @@ BOXES = {
 }
 FORM = [
     {
-        **{"transcription": "Name", "text": "Name", "points": [[1, 1], [4, 1], [4, 3], [1, 3]], "box": [1, 1, 4, 3]},
+        **{
+            "transcription": "Name",
+            "text": "Name",
+            "points": [[1, 1], [4, 1], [4, 3], [1, 3]],
+            "box": [1, 1, 4, 3],
+        },
         **{"label": "question", "id": 0, "linking": [[0, 1]]},
     },
     {
-        **{"transcription": "Ann", "text": "Ann", "points": [[5, 1], [9, 1], [9, 3], [5, 3]], "box": [5, 1, 9, 3]},
+        **{
+            "transcription": "Ann",
+            "text": "Ann",
+            "points": [[5, 1], [9, 1], [9, 3], [5, 3]],
+            "box": [5, 1, 9, 3],
+        },
         **{"label": "answer", "id": 1, "linking": [[0, 1]]},
     },
 ]
