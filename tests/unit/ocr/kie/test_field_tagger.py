@@ -31,8 +31,9 @@ from ocr.structure.fields import find_fields
 
 CONFIG = """
 domain: ocr
-model: {type: FieldTagger, num_classes: 5, buckets: 512, width: 16, depth: 1, num_heads: 2, dropout: 0.0,
-feature_dropout: 0.0} task: {type: FieldExtraction, buckets: 512, kinds: {total: amount}}
+model:
+  {type: FieldTagger, num_classes: 5, buckets: 512, width: 16, depth: 1, num_heads: 2, dropout: 0, feature_dropout: 0}
+task: {type: FieldExtraction, buckets: 512, kinds: {total: amount}}
 data:
   train:
     dataset: {type: FormFiles, root: ROOT, labels: [labels.txt], classes: [company, total]}
