@@ -12,8 +12,8 @@ import numpy as np
 from framework.config import register
 from framework.core.errors import MissingExtraError
 from framework.engine.details import ClassReport, Details, class_table
+from framework.text.spans import Span, spans
 from framework.text.transforms import load_tokenizer
-from nlp.spans import Span, spans
 
 
 @register("metric")
@@ -79,7 +79,8 @@ class _MaskedPerplexity:
 @register("metric")
 @dataclass(frozen=True)
 class SpanF1:
-    """Precision, recall and F1 of whole spans, by `nlp.spans`: {"f1", "precision", "recall"}, over all classes.
+    """Precision, recall and F1 of whole spans, by `framework.text.spans`: {"f1", "precision", "recall"}, over all
+    classes.
 
     With `labelled` False only where spans begin and end counts, such as the words that a segmenter finds: {"span_f1",
     "span_precision", "span_recall"}.

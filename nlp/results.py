@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from framework.text.spans import spans
 from framework.workflow.result import Json, TextResult
-from nlp.spans import spans
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("oar")
 FALLBACK_MODEL = "oar_latin"  # whose weights are in this package
 _FALLBACK_SYMBOLS = tuple(map(chr, range(32, 127)))
+_FIELD_KINDS = (
+    "fields",
+    "ser",
+    "re",
+)  # of artifacts that document readers open (ocr/structure/field_model.py)
 _PAGE_STAGES = ("document_orientation", "unwarp")
 
 
@@ -92,6 +97,13 @@ class OCRDomain(Domain[OCROptions]):
         if kind in _SINGLE and not artifact.stages:
             return OCRPredictor(
                 _SINGLE[kind](artifact, options, runtime), str(artifact.config.get("name", ""))
+            )
+        if kind in _FIELD_KINDS:
+            raise FormatError(
+                "this model reads no images, but the lines of pages",
+                received=f"kind {kind!r}",
+                allowed="a model of text lines or of tables",
+                fix="oar document FILE --fields_model FOLDER, or ocr.document(..., fields_model=...)",
             )
         missing = {"detector", "recognizer"} - set(artifact.stages)
         if missing:

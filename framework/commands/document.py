@@ -44,7 +44,7 @@ _ALWAYS = ("layout", "ocr")
 _NO_MODELS = """
 table_max_len table_algorithm table_char_dict_path merge_no_span_structure
 layout_dict_path layout_score_threshold layout_nms_threshold layout_threshold layout_nms layout_unclip_ratio
-layout_merge_bboxes_mode kie_algorithm ser_model_dir re_model_dir use_visual_backbone ser_dict_path ocr_order_method
+layout_merge_bboxes_mode kie_algorithm use_visual_backbone ser_dict_path ocr_order_method
 format_block_content markdown_ignore_labels use_pdf2docx_api
 """.split()  # noqa: SIM905
 # Kept out of the records: they change nothing, or are no business of whoever reads the folder.

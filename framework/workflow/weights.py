@@ -173,8 +173,11 @@ def is_torch(state: dict[str, np.ndarray], model: nn.Layer) -> bool:
     weights of `nn.Linear` fit `model` the other way round."""
     if isinstance(state, TorchState):
         return True
+    own = model.state_shapes()
     if any(
-        name.endswith((".running_mean", ".num_batches_tracked")) or ".LayerNorm." in name for name in state
+        name.endswith((".running_mean", ".num_batches_tracked"))
+        or (".LayerNorm." in name and name not in own)
+        for name in state
     ):
         return True  # LayerNorm: the transformers library's, where a square matrix does not say which way round it is
     linear = {name: m for name, m in model.named_sublayers() if isinstance(m, nn.Linear)}

@@ -32,9 +32,10 @@ from ocr.exporters.searchable_pdf import SearchablePdf, paper_of, to_jpeg
 from ocr.exporters.xlsx import write_xlsx_pages
 from ocr.lines import Line
 from ocr.results import Page
+from ocr.structure.field_model import FieldModel
 from ocr.structure.fields import FieldFinder
 from ocr.structure.options import DocumentOptions
-from ocr.structure.reader import DocumentReader, OpenDocument, make_opener, make_reader
+from ocr.structure.reader import DocumentReader, OpenDocument, make_opener, make_reader, open_field_model
 from ocr.structure.whole_document import DocumentFacts
 
 KEPT = 32  # pages of a document that are held and not read back
@@ -159,12 +160,14 @@ class OCRDocuments(DocumentConverter):
     formats: ClassVar[tuple[str, ...]] = ("md", "html", "json", "docx", "xlsx", "pdf", "paddle", "png")
     suffixes: ClassVar[tuple[str, ...]] = (".pdf", *vision_image.SUFFIXES)
 
-    def __init__(self, reader: DocumentReader, options: DocumentOptions) -> None:
-        self._reader, self._options = reader, options
+    def __init__(
+        self, reader: DocumentReader, options: DocumentOptions, field_model: FieldModel | None = None
+    ) -> None:
+        self._reader, self._options, self._field_model = reader, options, field_model
 
     def outputs(self, stem: Path, formats: Sequence[str]) -> Sequence[Path]:
         names = [stem.with_name(stem.name + _ENDINGS.get(name, f".{name}")) for name in formats]
-        return [*names, *([_fields_file(stem)] if self._options.fields else [])]
+        return [*names, *([_fields_file(stem)] if self._options.wants_fields else [])]
 
     def convert(
         self, source: Path, stem: Path, formats: Sequence[str], work: Path, progress: Progress
@@ -177,7 +180,7 @@ class OCRDocuments(DocumentConverter):
         reader = replace(self._reader, images=image, figures=self._reader.figures and figures is not None)
         with reader.open(source, pages=self._options.pages, password=self._options.password) as opened:
             pages = _Pages(opened, work, figures, image, progress)
-            finder = FieldFinder() if self._options.fields else None
+            finder = FieldFinder(model=self._field_model) if self._options.wants_fields else None
             pages.read_all(finder)
             fields = () if finder is None else finder.find()
             folder = None if figures is None else figures.parent
@@ -296,4 +299,4 @@ def open_converter(
 ) -> OCRDocuments:
     """The converter that these options ask for; the model is opened for the first page that needs it."""
     open_ocr = make_opener(model, runtime, overrides, options.ocr_options())
-    return OCRDocuments(make_reader(options, open_ocr), options)
+    return OCRDocuments(make_reader(options, open_ocr), options, open_field_model(options, runtime))

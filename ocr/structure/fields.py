@@ -14,6 +14,7 @@ from ocr.blocks import Box, Field
 from ocr.lines import Line
 from ocr.results import Page
 from ocr.structure.cell_text import rows_of
+from ocr.structure.field_model import FieldModel
 from ocr.structure.field_values import find_amounts, find_dates
 from ocr.structure.mrz import find_mrz
 from ocr.structure.receipt_fields import Candidate, find_address, find_company, find_date, find_total
@@ -66,9 +67,9 @@ _FORM_ONLY = {
 }  # fmt: skip
 
 
-def find_fields(pages: Iterable[Page]) -> tuple[Field, ...]:
-    """The fields of a document's pages, those of `receipt_fields` first."""
-    finder = FieldFinder()
+def find_fields(pages: Iterable[Page], model: FieldModel | None = None) -> tuple[Field, ...]:
+    """The fields of a document's pages, those of a model or of `receipt_fields` first."""
+    finder = FieldFinder(model=model)
     for page in pages:
         finder.add(page)
     return finder.find()
@@ -79,10 +80,12 @@ class FieldFinder:
 
     Args:
         day_first: What 03/04/2018 means.
+        model: A trained one; what it finds under a name takes the place of what rules find.
     """
 
-    def __init__(self, *, day_first: bool = True) -> None:
-        self._day_first = day_first
+    def __init__(self, *, day_first: bool = True, model: FieldModel | None = None) -> None:
+        self._day_first, self._model = day_first, model
+        self._trained: dict[str, list[Field]] = {}
         self._best: dict[str, Candidate] = {}
         self._pairs: list[Field] = []
 
@@ -92,6 +95,8 @@ class FieldFinder:
         if not lines:
             return
         number = page.page
+        if self._model is not None:
+            self._add_trained(self._model(page))
         company = find_company(lines, number)
         first = {
             "company": company,
@@ -107,11 +112,27 @@ class FieldFinder:
         if len(self._pairs) < MOST_PAIRS:
             self._pairs += [*find_mrz(lines, number), *find_pairs(lines, number, day_first=self._day_first)]
 
+    def _add_trained(self, found: Sequence[Field]) -> None:
+        """A name that each page has once is of the document; the surest one counts. Of others all are kept."""
+        by_name: dict[str, list[Field]] = {}
+        for field in found:
+            by_name.setdefault(field.name, []).append(field)
+        for name, fields in by_name.items():
+            before = self._trained.get(name, [])
+            if len(before) == len(fields) == 1 and not fields[0].key:
+                self._trained[name] = [max(before[0], fields[0], key=lambda field: field.score)]
+            elif len(before) < MOST_PAIRS:
+                self._trained[name] = [*before, *fields]
+
     def find(self) -> tuple[Field, ...]:
         """The fields of all pages so far."""
-        best = [
-            self._best[name].field for name in ("company", "date", "address", "total") if name in self._best
-        ]
+        by_rules = {
+            name: self._best[name].field
+            for name in ("company", "date", "address", "total")
+            if name in self._best
+        }
+        best = [field for name, field in by_rules.items() if name not in self._trained]
+        best = [field for fields in self._trained.values() for field in fields] + best
         values = {(field.name, field.value) for field in best}
         pairs = []
         for field in self._pairs[:MOST_PAIRS]:
@@ -177,14 +198,14 @@ def _known_name(key: str) -> str | None:
     return next((name for name, pattern in _KNOWN if pattern.fullmatch(key)), None)
 
 
-def _name_of(key: str) -> str:
+def name_of_key(key: str) -> str:
     """A key's name: a known one, else its words joined by underscores."""
     name = _known_name(key)
     return name or re.sub(r"[^\w]+", "_", key.casefold()).strip("_") or "field"
 
 
 def _field(key: str, value: str, score: float, page: int, boxes: tuple[Box, ...], day_first: bool) -> Field:
-    name, plain = _name_of(key), value
+    name, plain = name_of_key(key), value
     if "date" in name and (dates := find_dates(value, day_first=day_first)):
         plain = dates[0].day.isoformat()
         value = dates[0].text

@@ -57,10 +57,34 @@ class DocumentOptions(OCROptions):
     fields: bool = option(
         False, "find key-value pairs, totals, dates, addresses, the company", aliases=("kie",)
     )
+    fields_model: str | None = option(
+        None,
+        "a model of your own for fields: the folder of an artifact that was trained from a config of configs/ocr/kie; "
+        "what it does not find is left to the rules",
+        aliases=("ser_model_dir",),
+    )
+    relations_model: str | None = option(
+        None,
+        "beside a fields_model of the task SemanticEntityRecognition: one of RelationExtraction, which finds the keys "
+        "of values",
+        aliases=("re_model_dir",),
+    )
+
+    @property
+    def wants_fields(self) -> bool:
+        """Whether fields are looked for, by rules or a model."""
+        return self.fields or self.fields_model is not None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_range(self.dpi, "dpi", 1, 2400)
+        if self.relations_model is not None and self.fields_model is None:
+            raise InputError(
+                "relations are between what another model finds",
+                where="relations_model",
+                received="no fields_model",
+                fix="name the model of entities too: fields_model",
+            )
         if self.page_num is not None and self.page_num < 0:
             raise InputError(
                 "page_num is too small", where="page_num", received=self.page_num, allowed="0 or more"

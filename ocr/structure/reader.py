@@ -43,7 +43,8 @@ from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Document, Page
 from ocr.single_stage import FormulaPages, TablePages
 from ocr.structure.assemble import arrange
-from ocr.structure.fields import find_fields
+from ocr.structure.field_model import FieldModel, open_fields
+from ocr.structure.fields import find_fields, name_of_key
 from ocr.structure.formulas import FormulaReader, read_formulas
 from ocr.structure.image_rules import rules_of_image
 from ocr.structure.layout_blocks import FIGURES, blocks_from_regions, regions_of_scan, without_covered
@@ -478,6 +479,13 @@ def open_default_layout() -> LayoutDetector:
     return open_layout(DEFAULT_LAYOUT)
 
 
+def open_field_model(options: DocumentOptions, runtime: Runtime) -> FieldModel | None:
+    """The model that the options name for fields; None: rules find them. Raises: as `open_fields`."""
+    if options.fields_model is None:
+        return None
+    return open_fields(options.fields_model, options.relations_model, runtime=runtime, name_key=name_of_key)
+
+
 def make_table_opener(model: str) -> Callable[[], TableReader]:
     """A function that opens a table network, by its name or its artifact's folder, when it is first called.
 
@@ -576,7 +584,9 @@ def document(
     open_ocr = make_opener(model, runtime, overrides, chosen.ocr_options())
     reader = make_reader(chosen, open_ocr, images=images)
     found = reader(source, pages=chosen.pages, password=chosen.password)  # type: ignore[arg-type]
-    return replace(found, fields=find_fields(found.pages)) if chosen.fields else found
+    if not chosen.wants_fields:
+        return found
+    return replace(found, fields=find_fields(found.pages, open_field_model(chosen, runtime)))
 
 
 document.__signature__ = options_signature(DocumentOptions, document)  # type: ignore[attr-defined]

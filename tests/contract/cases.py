@@ -288,9 +288,13 @@ _READERS: dict[str, dict[str, Any]] = {
 }
 
 
+# They read words and their boxes: tests/unit/ocr/kie, tests/golden/test_layoutxlm.py.
+OF_WORDS = ("FieldTagger", "LayoutXLMForRe", "LayoutXLMForSer")
+
+
 def _readers() -> Iterator[Case]:
     """A model takes pages whose sides are multiples of 32, or lines as high as its `example_shape`."""
-    for name in available("model", ("ocr",)):
+    for name in [name for name in available("model", ("ocr",)) if name not in OF_WORDS]:
         entry = find("model", name, PACKAGES)
         height, width = getattr(entry.layer, "example_shape", (1, 64, 64, 3))[1:3]
         line = {"image": (2, height, 72, 3), "other": (3, height, 96, 3), "symbolic": ("n", height, "8*w", 3)}

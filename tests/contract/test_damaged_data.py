@@ -29,6 +29,8 @@ from nlp.data.plain import TextLines
 from nlp.data.questions import QuestionAnswers
 from nlp.data.tagged import TaggedText
 from nlp.data.triples import TextTriples
+from ocr.data.forms import XFUND, FormFiles
+from ocr.data.receipts import SROIE
 from segmentation.data.coco import CocoMasks
 from segmentation.data.custom import MaskFolder, MaskListFile
 from zoo.classification.benchmarks import Cifar10, Mnist
@@ -66,6 +68,27 @@ BOXES = {
         },
     ],
 }
+FORM = [
+    {
+        **{
+            "transcription": "Name",
+            "text": "Name",
+            "points": [[1, 1], [4, 1], [4, 3], [1, 3]],
+            "box": [1, 1, 4, 3],
+        },
+        **{"label": "question", "id": 0, "linking": [[0, 1]]},
+    },
+    {
+        **{
+            "transcription": "Ann",
+            "text": "Ann",
+            "points": [[5, 1], [9, 1], [9, 3], [5, 3]],
+            "box": [5, 1, 9, 3],
+        },
+        **{"label": "answer", "id": 1, "linking": [[0, 1]]},
+    },
+]
+FORM_IMAGE = {"fname": "a.png", "width": 10, "height": 8}
 ANSWERS = {
     "data": [
         {
@@ -122,6 +145,9 @@ CASES = {
     "tag_lines": Case(lambda root: TaggedText(root / "t.jsonl", "w", "t", "characters"), ("t.jsonl",)),
     "questions": Case(lambda root: QuestionAnswers(root / "q.json"), ("q.json",)),
     "parallel": Case(lambda root: ParallelText(root / "a.tsv", root / "a.csv"), ("a.tsv", "a.csv")),
+    "forms": Case(lambda root: FormFiles(root, (Path("forms.txt"),)), ("forms.txt",)),
+    "xfund": Case(lambda root: XFUND(root, Path("xfund.json")), ("xfund.json",)),
+    "receipts": Case(lambda root: SROIE(root / "sroie"), ("sroie/box/a.csv", "sroie/key/a.json")),
     "plain": Case(lambda root: TextLines(root / "a.tsv", block=4), ("a.tsv",)),
 }
 
@@ -131,8 +157,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 255, (8, 10, 3)).astype(np.uint8)
-    for name in ("a.png", "b.png", "voc/a.png", "masks/a.png"):
-        (folder / name).parent.mkdir(exist_ok=True)
+    for name in ("a.png", "b.png", "voc/a.png", "masks/a.png", "sroie/img/a.jpg"):
+        (folder / name).parent.mkdir(exist_ok=True, parents=True)
         image.write(folder / name, pixels if "masks" not in name else np.zeros((8, 10), np.uint8))
     for name, array in (("arrays", np.zeros((8, 10, 4), np.uint16)), ("labels", np.zeros((8, 10), np.uint8))):
         (folder / name).mkdir()
@@ -148,6 +174,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = {
         "a.json": json.dumps(BOXES),
         "q.json": json.dumps(ANSWERS),
+        "forms.txt": f"a.png\t{json.dumps(FORM)}\n",
+        "xfund.json": json.dumps({"documents": [{"img": FORM_IMAGE, "document": FORM}]}),
+        "sroie/box/a.csv": "1,1,8,1,8,3,1,3,SHOP LTD\n1,4,8,4,8,6,1,6,TOTAL 9.50\n",
+        "sroie/key/a.json": json.dumps({"company": "SHOP LTD", "total": "9.50"}),
         "voc/a.xml": VOC,
         "list.txt": "voc/a.png voc/a.xml\n",
         "files.txt": "a.png 0\nb.png 1\n",
@@ -160,6 +190,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "a.conllu": "# text\n1\tsi\tsi\tNOUN\n2\tno\tno\tVERB\n\n1\tsi\tsi\tNOUN\n",
     }
     for name, text in texts.items():
+        (folder / name).parent.mkdir(exist_ok=True, parents=True)
         (folder / name).write_text(text, encoding="utf-8")
     return folder
 

@@ -24,8 +24,10 @@ from framework.io.dataset import Dataset
 from framework.vision import image
 from framework.vision.sample import Sample
 from ocr.data.directions import PageDirections, PageFolder, TextLineDirections
+from ocr.data.forms import FUNSD, XFUND, FormFiles
 from ocr.data.lines import LinesOfPages, MixedTextLines, TextLineImages, TextLineLMDB
 from ocr.data.pages import TextPageFiles, TextPages
+from ocr.data.receipts import SROIE
 from ocr.data.synthetic.documents import SyntheticDocuments
 from ocr.data.synthetic.lines import SyntheticTextLines
 from ocr.data.synthetic.pages import SyntheticPages
@@ -305,6 +307,72 @@ def synthetic_tables(folder: Path) -> Dataset:
     return SyntheticTables(6, fonts=(text_material(folder)["fonts"][0],), rows=3, columns=3, longest=200)
 
 
+def _write_form(folder: Path, name: str, number: int) -> list[dict[str, Any]]:
+    image.write(folder / name, np.full((40, 60, 3), 40 * number, np.uint8))
+    kinds = ("question", "answer", "other")
+    return [
+        {
+            "text": f"t{n}",
+            "box": [2, 12 * n, 30, 12 * n + 9],
+            "label": kinds[n],
+            "id": n,
+            "linking": [[0, n]] * (n == 1),
+        }
+        for n in range(number % 4)
+    ]
+
+
+def form_files(folder: Path) -> Dataset:
+    lines = []
+    for number in range(6):
+        found = [
+            {
+                **line,
+                "transcription": line.pop("text"),
+                "points": np.reshape(line.pop("box"), (2, 2)).tolist(),
+            }
+            for line in _write_form(folder, f"{number}.png", number)
+        ]
+        lines.append(f"{number}.png\t{json.dumps(found)}\n")
+    (folder / "a.txt").write_text("".join(lines), encoding="utf-8")
+    return FormFiles(folder, (Path("a.txt"),), read_images=True)
+
+
+def xfund(folder: Path) -> Dataset:
+    documents = [
+        {
+            "img": {"fname": f"{number}.png", "width": 60, "height": 40},
+            "document": _write_form(folder, f"{number}.png", number),
+        }
+        for number in range(6)
+    ]
+    (folder / "zh.train.json").write_text(json.dumps({"documents": documents}), encoding="utf-8")
+    return XFUND(folder, Path("zh.train.json"), read_images=True)
+
+
+def funsd(folder: Path) -> Dataset:
+    (folder / "annotations").mkdir()
+    for number in range(6):
+        form = _write_form(folder / "images", f"{number}.png", number)
+        path = folder / "annotations" / f"{number}.json"
+        path.write_text(json.dumps({"form": form}), encoding="utf-8")
+    return FUNSD(folder, read_images=True)
+
+
+def sroie(folder: Path) -> Dataset:
+    for name in ("box", "key"):
+        (folder / name).mkdir()
+    for number in range(6):
+        image.write(folder / "img" / f"{number}.jpg", np.full((60, 60, 3), 40 * number, np.uint8))
+        lines = "".join(
+            f"2,{9 * n},40,{9 * n},40,{9 * n + 8},2,{9 * n + 8},line {n}\n" for n in range(number)
+        )
+        (folder / "box" / f"{number}.csv").write_text(lines, encoding="utf-8")
+        fields = json.dumps({"company": "line 1", "total": "2"})
+        (folder / "key" / f"{number}.json").write_text(fields, encoding="utf-8")
+    return SROIE(folder, read_images=True)
+
+
 FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "ADE20K": ade20k,
     "CamVid": camvid,
@@ -313,6 +381,8 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "CocoDetection": coco_detection,
     "CocoMasks": coco_masks,
     "CocoPose": coco_pose,
+    "FUNSD": funsd,
+    "FormFiles": form_files,
     "ImageFolder": image_folder,
     "ListFile": list_file,
     "MaskFolder": mask_folder,
@@ -322,6 +392,7 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "PageFolder": page_folder,
     "PascalVOC": pascal_voc,
     "PubTabNet": pub_tab_net,
+    "SROIE": sroie,
     "TextLineDirections": text_line_directions,
     "TextLineImages": text_lines,
     "TextLineLMDB": text_lines_lmdb,
@@ -334,6 +405,7 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "SyntheticTables": synthetic_tables,
     "SyntheticTextLines": synthetic_lines,
     "VocDetection": voc_detection,
+    "XFUND": xfund,
 }
 # Has four samples for each of another data set: tests/unit/ocr/data/test_directions.py.
 OF_OTHERS = ("TurnedPages",)

@@ -27,6 +27,7 @@ from framework.io.named_weights import named_weights
 from framework.nn.reparam import deploy_state
 from tests.contract.cases import (
     CASES,
+    OF_WORDS,
     WITH_DETECTORS,
     WITHOUT_FEATURES,
     Case,
@@ -79,6 +80,7 @@ compiled = pytest.mark.parametrize(
 def test_one_variant_of_every_model_and_form_is_compiled_by_default() -> None:
     """A backbone alone, or within a model of another domain."""
     known = {name for name, module in available("model", WITH_DETECTORS).items() if _is_of_images(module)}
+    known -= set(OF_WORDS)
     backbones = {
         name
         for name, module in available("backbone", WITH_DETECTORS).items()

@@ -1,9 +1,10 @@
-"""Fields by rules on the receipts of SROIE: how many are exactly right.
+"""Fields by rules, or by a trained model, on the receipts of SROIE: how many are exactly right.
 
-python tools/bench/fields.py FOLDER [--cache FOLDER] [--show]
+python tools/bench/fields.py FOLDER [--cache FOLDER] [--show] [--model ARTIFACT]
 
 FOLDER has img/*.jpg and key/*.json, such as sroie/test. A total is right where the amount is, a date where the day is
-(both also as written); company and address where letters and digits are. What OCR read is kept in the cache.
+(both also as written); company and address where letters and digits are. What OCR read is kept in the cache. With
+--model what the model finds is scored alone, without rules.
 """
 
 from __future__ import annotations
@@ -53,14 +54,22 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--show", action="store_true", help="print what is wrong")
+    parser.add_argument("--model", help="an artifact's folder, in place of the rules")
     args = parser.parse_args(argv)
+    from ocr.structure.field_model import open_fields
     from ocr.structure.fields import find_fields
+
+    read_fields = None if args.model is None else open_fields(args.model)
 
     right, written, count, opened = dict.fromkeys(NAMES, 0), dict.fromkeys(NAMES, 0), 0, []
     for image in sorted((args.folder / "img").glob("*.jpg")):
         truth = json.loads((args.folder / "key" / f"{image.stem}.json").read_text(encoding="utf-8"))
         document = read_document(image, args.cache, opened)
-        fields = {field.name: field for field in reversed(find_fields(document.pages))}
+        if read_fields is None:
+            found_fields = find_fields(document.pages)
+        else:
+            found_fields = [field for page in document.pages for field in read_fields(page)]
+        fields = {field.name: field for field in reversed(found_fields)}
         count += 1
         for name in NAMES:
             found, want = fields.get(name), truth.get(name, "")

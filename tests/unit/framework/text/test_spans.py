@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nlp.spans import spans
+from framework.text.spans import spans
 
 
 @pytest.mark.parametrize(

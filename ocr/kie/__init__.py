@@ -1,0 +1,1 @@
+"""Key information of pages: words with boxes get tags, tags become fields and pairs."""

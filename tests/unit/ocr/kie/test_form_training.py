@@ -1,0 +1,156 @@
+"""SER and RE from upstream's configs, in small settings, on forms that are made up: training, scores, the artifact."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from framework.core.errors import FormatError, InputError
+from framework.text.xlm_roberta import FILE
+from framework.vision import image
+from framework.workflow import train
+from framework.workflow.export import export_config
+from ocr.lines import Line
+from ocr.results import Page
+from ocr.structure.field_model import open_fields
+from ocr.structure.fields import find_fields
+
+CONFIGS = Path(__file__).resolve().parents[4] / "configs" / "ocr" / "kie" / "vi_layoutxlm"
+SMALL = (
+    "model.vocab_size=40",
+    "model.hidden_size=48",
+    "model.num_layers=2",
+    "model.num_heads=4",
+    "model.intermediate_size=96",
+    "model.dropout=0.0",
+    "pretrained=null",
+    "train.log_every=1000",
+    "train.eval_every=1000",
+    "optim.learning_rate=0.003",
+)
+KEYS = ("Name", "Age", "Town")
+VALUES = ("Ann", "Bob", "Cid", "Dan", "Eve", "Fay")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forms of a title and three pairs each, and a tokenizer of their letters."""
+    library = pytest.importorskip("sentencepiece")
+    root = tmp_path_factory.mktemp("xfund")
+    (root / "layoutxlm").mkdir()
+    lines = [" ".join((*KEYS, *VALUES, "Form"))] * 30
+    with (root / "layoutxlm" / FILE).open("wb") as file:
+        library.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines), model_writer=file, vocab_size=26, minloglevel=2
+        )
+    rng = np.random.default_rng(0)
+    for split in ("train", "val"):
+        pages = []
+        for number in range(8):
+            image.write(root / split / f"{number}.png", np.full((100, 200, 3), 255, np.uint8))
+            pages.append(f"{number}.png\t{json.dumps(form(rng))}\n")
+        (root / f"{split}.json").write_text("".join(pages), encoding="utf-8")
+    return root
+
+
+def form(rng: np.random.Generator) -> list[dict[str, object]]:
+    found = [line("Form", (80, 0), "header", 0, [])]
+    for row, key in enumerate(KEYS):
+        link = [[2 * row + 1, 2 * row + 2]]
+        value = VALUES[int(rng.integers(len(VALUES)))]
+        found.append(line(key, (10, 30 * row + 25), "question", 2 * row + 1, link))
+        found.append(line(value, (110, 30 * row + 25), "answer", 2 * row + 2, link))
+    return found
+
+
+def line(
+    text: str, at: tuple[int, int], label: str, number: int, links: list[list[int]]
+) -> dict[str, object]:
+    (x, y), width = at, 10 * len(text)
+    points = [[x, y], [x + width, y], [x + width, y + 12], [x, y + 12]]
+    return {"transcription": text, "points": points, "label": label, "id": number, "linking": links}
+
+
+def settings(folder: Path, *own: str) -> tuple[str, ...]:
+    tokens = f"[{{type: TokenizeForm, tokenizer: {(folder / 'layoutxlm').as_posix()}}}]"
+    data = [
+        f"data.{part}.{key}"
+        for part, split in (("train", "train"), ("eval", "val"))
+        for key in (
+            f"dataset.root={(folder / split).as_posix()}",
+            f"dataset.labels=[../{split}.json]",
+            f"transforms={tokens}",
+            "num_workers=0",
+            "batch_size=4",
+        )
+    ]
+    shapes = {"input_ids": "[n, 64]", "bbox": "[n, 64, 4]", "mask": "[n, 64]"}
+    inputs = [f"export.inputs.{name}.shape={shape}" for name, shape in shapes.items()]
+    return (*SMALL, *data, *inputs, "task.max_seq_len=64", "export.precisions=[float32]", *own)
+
+
+def page(folder: Path) -> Page:
+    """The first page of the validation set as if it had been recognised."""
+    first = (folder / "val.json").read_text(encoding="utf-8").splitlines()[0].partition("\t")[2]
+    lines = [
+        Line(one["transcription"], 1.0, tuple((float(x), float(y)) for x, y in one["points"]))
+        for one in json.loads(first)
+    ]
+    return Page(tuple(lines), page=2, width=200, height=120)
+
+
+def export(config: Path, run: Path, given: tuple[str, ...]) -> Path:
+    made = export_config(config, (*given, f"weights={run.as_posix()}"))
+    made.save(run / "artifact")
+    return run / "artifact"
+
+
+def test_ser_learns_the_kinds_of_lines(folder: Path, tmp_path: Path) -> None:
+    config = CONFIGS / "ser_vi_layoutxlm_xfund_zh.yml"
+    given = settings(folder, "train.epochs=16")
+    scores = train.train(config, given, output_dir=tmp_path)
+    assert scores["hmean"] > 0.95, scores
+    artifact = export(config, tmp_path, given)
+    seen = page(folder)
+    found = open_fields(artifact)(seen)
+    kinds = [(field.name, field.value) for field in found]
+    wanted = [("header", "Form")]
+    wanted += [(("question", "answer")[n % 2], line.text) for n, line in enumerate(seen.lines[1:])]
+    assert kinds == wanted and {field.page for field in found} == {2}
+    assert [field.value for field in find_fields([seen], open_fields(artifact))][:7] == [
+        "Form", *KEYS, *(line.text for line in seen.lines[2::2])
+    ]  # fmt: skip
+    with pytest.raises(FormatError, match="finds no relations"):
+        open_fields(artifact, artifact)
+
+
+@pytest.mark.slow
+def test_re_learns_which_key_a_value_has(folder: Path, tmp_path: Path) -> None:
+    ser = CONFIGS / "ser_vi_layoutxlm_xfund_zh.yml"
+    given = settings(folder, "train.epochs=16")
+    train.train(ser, given, output_dir=tmp_path / "ser")
+    entities = export(ser, tmp_path / "ser", given)
+    config = CONFIGS / "re_vi_layoutxlm_xfund_zh.yml"
+    own = ("train.epochs=60", "task.max_entities=8", "optim.learning_rate=0.002", "model.hidden_size=192")
+    own += ("export.inputs.starts.shape=[n, 8]", "export.inputs.kinds.shape=[n, 8]")
+    scores = train.train(config, settings(folder, *own), output_dir=tmp_path / "re")
+    assert scores["hmean"] > 0.9, scores
+    relations = export(config, tmp_path / "re", settings(folder, *own))
+    seen = page(folder)
+    fields = {field.name: (field.key, field.value) for field in open_fields(entities, relations)(seen)}
+    assert fields == {key.lower(): (key, seen.lines[2 * n + 2].text) for n, key in enumerate(KEYS)}
+    with pytest.raises(FormatError, match="finds no kinds of lines"):
+        open_fields(relations, relations)
+
+
+def test_a_missing_tokenizer_is_named(folder: Path, tmp_path: Path) -> None:
+    config = CONFIGS / "ser_vi_layoutxlm_xfund_zh.yml"
+    where = tmp_path.as_posix()
+    wrong = [
+        f"data.{part}.transforms=[{{type: TokenizeForm, tokenizer: {where}}}]" for part in ("train", "eval")
+    ]
+    with pytest.raises(InputError, match="the tokenizer is missing"):
+        train.train(config, (*settings(folder, "train.epochs=1"), *wrong), output_dir=tmp_path / "run")
