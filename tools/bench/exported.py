@@ -16,6 +16,7 @@ onnxruntime, and openvino in float32 and bfloat16.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 import tempfile
@@ -45,9 +46,10 @@ from framework.nn.reparam import fold_norms
 from framework.workflow.export import export_config
 from framework.workflow.onnx import OnnxOptions
 from segmentation.models.pp_liteseg import PPLiteSegConfig
-from tools.bench.detection import MODELS
-from tools.bench.segmentation import Labels
 
+# Benches beside this one, which have the names of packages.
+MODELS = importlib.import_module("tools.bench.detection").MODELS
+Labels = importlib.import_module("tools.bench.segmentation").Labels
 RAPID = Path(rapidocr.__file__).parent / "models"
 Shapes = dict[str, tuple[int, ...]]
 Files = dict[str, tuple[Any, Shapes]]  # by name, the reference first: a path or bytes, and shapes of inputs
