@@ -58,6 +58,7 @@ def read_run_stage(folder: str, kind: str) -> Stage:
         export.constraints,
         {name: value for name, value in about.items() if name != "kind"},
         export.bf16_verified,
+        export.bf16_engines,
     )
 
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from framework import hub
 from framework.config import Kind, plain, register
@@ -27,6 +27,7 @@ from ocr.stages import DetectOptions, OrientationOptions, RecognizeOptions
 from ocr.tasks import TextDetection, TextLineOrientation, TextRecognition
 
 log = logging.getLogger("oar")
+BF16Engine = Literal["onnxruntime", "openvino"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class DetectorConfig:
     weights: str
     options: DetectOptions
     bf16_verified: bool = False
+    bf16_engines: tuple[BF16Engine, ...] = ()
 
     def stage(self) -> Stage:
         """The stage "detector"."""
@@ -58,6 +60,7 @@ class RecognizerConfig:
     use_space_char: bool = True
     right_to_left: bool = False
     bf16_verified: bool = False
+    bf16_engines: tuple[BF16Engine, ...] = ()
 
     def stage(self) -> Stage:
         """The stage "recognizer", whose model has a class for each symbol of the dictionary.
@@ -98,6 +101,7 @@ class OrientationConfig:
     weights: str
     options: OrientationOptions
     bf16_verified: bool = False
+    bf16_engines: tuple[BF16Engine, ...] = ()
 
     def stage(self) -> Stage:
         """The stage "orientation"."""
@@ -121,6 +125,7 @@ class PageOrientationConfig:
     weights: str
     options: PageOrientationOptions
     bf16_verified: bool = False
+    bf16_engines: tuple[BF16Engine, ...] = ()
     enabled: bool = True
     fallback: PageOrientationConfig | None = None
 
@@ -149,6 +154,7 @@ class UnwarpConfig:
     weights: str
     options: UnwarpOptions
     bf16_verified: bool = False
+    bf16_engines: tuple[BF16Engine, ...] = ()
     enabled: bool = True
 
     def stage(self) -> Stage:
@@ -162,7 +168,8 @@ _StageConfig = DetectorConfig | RecognizerConfig | OrientationConfig | PageOrien
 
 def _make_stage(config: _StageConfig, task: Task, inputs: dict[str, TensorSpec]) -> Stage:
     path, about = hub.resolve(config.weights, "ocr"), {"options": plain(config.options)}
-    return Stage(config.model, task, config.weights, path, inputs, (), about, config.bf16_verified)
+    low = config.bf16_verified, config.bf16_engines
+    return Stage(config.model, task, config.weights, path, inputs, (), about, *low)
 
 
 def _open_stage(config: _StageConfig | str, name: str) -> Stage:
@@ -174,7 +181,8 @@ def _open_stage(config: _StageConfig | str, name: str) -> Stage:
 class TextSystem(Pipeline):
     """Detector, recogniser and, if wanted, a text-line orientation classifier, as predict_system.py of PaddleOCR.
 
-    `bf16_verified` of a stage says that its score in bfloat16 was measured and holds, so `precision: auto` may take it.
+    `bf16_verified` of a stage says that its score in bfloat16 was measured and holds, so `precision: auto` may take it;
+    `bf16_engines` says it of engines that run ONNX files.
     In place of a mapping a stage may be the folder of a training run, such as `detector: output/my_detector`.
 
     Attributes:

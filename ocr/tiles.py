@@ -68,9 +68,11 @@ def detect_in_tiles(detect: Detect, image: np.ndarray, max_aspect: float) -> tup
 def _merge_tiles(
     quads: list[np.ndarray], scores: list[float], cut: list[bool], along: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """One quad for each line: quads of a line overlap along and across it, a little where one was cut, else by half.
+    """One quad for each line: quads of a line overlap along and across it, a little where one was cut, else by half or
+    by more than the line's height.
 
-    The latter are words of an overlap that one tile saw alone and the other together with what follows.
+    The latter are words of an overlap that one tile saw alone, or with what is before them, and the other together with
+    what follows.
     """
     across = 1 - along
     order = sorted(range(len(quads)), key=lambda i: float(quads[i][:, along].min()))
@@ -89,13 +91,16 @@ def _merge_tiles(
 
 
 def _same_line(a: np.ndarray, b: np.ndarray, along: int, across: int, least: float) -> bool:
-    """Whether two quads stand on one line and share more than `least` of the shorter one's length."""
+    """Whether two quads stand on one line and share more than `least` of the shorter one's length, or a word."""
 
-    def shared(axis: int) -> float:
-        common = min(a[:, axis].max(), b[:, axis].max()) - max(a[:, axis].min(), b[:, axis].min())
-        return float(common / max(min(np.ptp(a[:, axis]), np.ptp(b[:, axis])), 1e-6))
+    def common(axis: int) -> float:
+        return float(min(a[:, axis].max(), b[:, axis].max()) - max(a[:, axis].min(), b[:, axis].min()))
 
-    return shared(along) > least and shared(across) > 0.6
+    def shorter(axis: int) -> float:
+        return max(float(min(np.ptp(a[:, axis]), np.ptp(b[:, axis]))), 1e-6)
+
+    least_pixels = min(least * shorter(along), shorter(across))
+    return common(along) > least_pixels and common(across) > 0.6 * shorter(across)
 
 
 def _union(first: np.ndarray, second: np.ndarray, along: int) -> np.ndarray:

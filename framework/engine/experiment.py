@@ -172,7 +172,7 @@ class ExportOptions:
         engines: For a kind of device ("cpu", "gpu") the engines that were measured with the score held, fastest first:
             `engine: auto` takes the first that is installed. Of a pipeline, for all its stages.
         bf16_engines: Engines of ONNX files whose score in bfloat16 was measured and holds, whatever that of XLA does.
-            Of a pipeline, for all its stages.
+            Each stage of a pipeline has its own.
     """
 
     inputs: dict[str, Input] = field(default_factory=dict)

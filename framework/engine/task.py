@@ -161,6 +161,7 @@ class Stage:
         constraints: What holds for symbolic sizes, such as "w >= 16".
         config: What the artifact's config holds besides, such as the options of the stage.
         bf16_verified: The score in bfloat16 was measured and holds.
+        bf16_engines: Engines of ONNX files whose score in bfloat16 was measured and holds, whatever that of XLA does.
     """
 
     model: object
@@ -171,6 +172,7 @@ class Stage:
     constraints: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     bf16_verified: bool = False
+    bf16_engines: tuple[str, ...] = ()
 
 
 class Pipeline(ABC):

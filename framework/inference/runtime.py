@@ -88,7 +88,7 @@ class Runtime:
             if artifact.onnx_file is None:
                 engine = "xla"  # the table is of another export than this one
             else:
-                _say(artifact.source, engine, name.partition(":")[0])
+                _say(_whole_name(artifact), engine, name.partition(":")[0])
         if engine == "xla":
             device = self.find_device()
             precision = choose_precision(self.precision, device, artifact.programs, _verified(artifact))
@@ -118,6 +118,14 @@ def _verified(artifact: Artifact) -> bool:
 def _name(device: Device) -> str:
     """A jax device by Paddle's name of it."""
     return f"gpu:{device.id}" if device.platform in ("cuda", "rocm", "gpu") else device.platform
+
+
+def _whole_name(artifact: Artifact) -> str:
+    """What an artifact is called, a stage by the pipeline that it is of: so that the log names an engine once."""
+    folder = artifact.folder
+    if folder is None or "kind" not in artifact.config:
+        return artifact.source
+    return str(folder.parent if folder.name == artifact.config["kind"] else folder)
 
 
 @functools.cache

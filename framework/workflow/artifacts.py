@@ -19,6 +19,7 @@ from framework.inference.runtime import Runtime
 from framework.io.checkpoint import CHECKPOINTS, config_name, find_checkpoint, run_folder
 from framework.workflow.cache import keep_artifact
 from framework.workflow.domain import Domain, Model, all_domains, find_config, find_domain
+from framework.workflow.shipped import has_graphs
 
 
 @dataclass(frozen=True)
@@ -145,22 +146,24 @@ def _from_config(
     exported now and kept there."""
     plain, text = tree.plain(), resolved(tree)
     table = (plain.get("export") or {}).get("engines") or {}
-    needs_onnx = (
-        runtime is not None
-        and runtime.choose_engine(table) != "xla"
-        # An engine that is asked for by name says what is missing; "auto" does without.
-        and (runtime.engine != "auto" or all(map(importlib.util.find_spec, ("onnx", "onnxruntime"))))
-    )
+    kind = ""
+    if runtime is not None and runtime.choose_engine(table) != "xla":
+        if all(map(importlib.util.find_spec, ("onnx", "onnxruntime"))):
+            kind = "-onnx"
+        elif runtime.engine != "auto" or has_graphs():
+            kind = "-graph"  # what comes with the package is all that can be had
 
     def make() -> Artifact:
         from framework.workflow.export import export_config
         from framework.workflow.onnx import OnnxOptions
 
-        return export_config(config, settings, onnx=OnnxOptions() if needs_onnx else None)
+        # An engine that is asked for by name says what is missing; "auto" does without.
+        wanted = OnnxOptions(for_engine=True, optional=runtime is not None and runtime.engine == "auto")
+        return export_config(config, settings, onnx=wanted if kind else None)
 
     files = [*_weight_files(plain, config), *_named_files(plain), *_imported_files(plain)]
     name = config_name(config)
-    return keep_artifact(f"{name}-onnx" if needs_onnx else name, text, files, owner.packages, make)
+    return keep_artifact(f"{name}{kind}", text, files, owner.packages, make)
 
 
 def _weight_files(plain: dict[str, Any], config: Path) -> list[Path]:

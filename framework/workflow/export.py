@@ -18,6 +18,7 @@ from framework.engine.experiment import Experiment, bind_experiment
 from framework.engine.task import Pipeline, Stage, Task, check_transforms
 from framework.export import Artifact, TensorSpec
 from framework.export.artifact import pack_assets
+from framework.export.formats.onnx.model import OPSET
 from framework.export.program import lower_layer, program_weights
 from framework.export.program_bytes import Program
 from framework.io.checkpoint import STATE, config_name, load_checkpoint, run_folder
@@ -25,7 +26,7 @@ from framework.nn.reparam import fold_norms, reparameterize
 from framework.vision.sample_transforms.resize import Resize
 from framework.workflow.domain import find_config, find_domain
 from framework.workflow.onnx import OnnxFile, OnnxOptions, with_onnx
-from framework.workflow.shipped import find_program, note_program, program_key
+from framework.workflow.shipped import find_program, note_graph, note_program, program_key
 from framework.workflow.weights import load_model, resolve_weights
 
 
@@ -152,9 +153,10 @@ def export_config(
         onnx: Write the program as ONNX, too, when the artifact is saved.
 
     Raises:
+        MissingExtraError: the packages that write ONNX are not installed.
         ConfigError: the file names no weights or no inputs, or the model has another number of classes than labels.
     """
-    if onnx is not None:
+    if onnx is not None and not onnx.for_engine:
         onnx.check_packages()
     config = find_config(config)
     tree = load(config, settings)
@@ -188,7 +190,7 @@ def export_config(
         **({} if buckets is None else {"buckets": list(buckets)}),
         "labels": list(labels),
         "bf16_verified": prepared.export.bf16_verified,
-        **_engine_table(experiment),
+        **_engine_table(experiment, prepared.export.bf16_engines),
         "provenance": {"weights": path.name, "config": resolved(tree)},
     }
     if path.is_file():
@@ -201,9 +203,9 @@ def export_config(
     return made
 
 
-def _engine_table(experiment: Experiment) -> dict[str, Any]:
-    """What was measured of engines, for the config of an artifact; nothing where nothing was."""
-    table, low = experiment.export.engines, experiment.export.bf16_engines
+def _engine_table(experiment: Experiment, low: Sequence[str]) -> dict[str, Any]:
+    """What was measured of engines, for the config of an artifact, `low` in bfloat16; nothing where nothing was."""
+    table = experiment.export.engines
     return {
         **({"engines": {kind: list(engines) for kind, engines in table.items()}} if table else {}),
         **({"bf16_engines": list(low)} if low else {}),
@@ -250,6 +252,13 @@ def _export_pipeline(
             if input_shape is None
             else "leave it out: the stages say what they take",
         )
+    if experiment.export.bf16_engines:
+        raise ConfigError(
+            "what was measured in bfloat16 are the weights of a stage",
+            where=config,
+            received="export.bf16_engines of a pipeline",
+            allowed=", ".join(f"pipeline.{name}.bf16_engines" for name in pipeline.stage_names),
+        )
     stages = {name: _export_stage(stage, name, experiment, onnx) for name, stage in pipeline.stages().items()}
     about = {"domain": experiment.domain, "kind": "pipeline", "name": config_name(config), "config": text}
     return Artifact({**about, **pipeline.describe()}, stages=stages)
@@ -263,7 +272,7 @@ def _export_stage(stage: Stage, name: str, experiment: Experiment, onnx: OnnxOpt
         "model": plain(stage.model),
         **stage.config,
         "bf16_verified": stage.bf16_verified,
-        **_engine_table(experiment),
+        **_engine_table(experiment, stage.bf16_engines),
         "provenance": {"weights": stage.weights, "file": stage.path.name},
     }
     if stage.path.is_file():
@@ -335,4 +344,6 @@ def model_artifact(
     }
     metadata = {"name": str(about.get("name", "")), "domain": str(about.get("domain", ""))}
     file = OnnxFile(whole, specs, constraints, OnnxOptions(), "model.", metadata)
-    return Artifact(config, programs, weights, files=files, formats=with_onnx(onnx, file))
+    key = program_key(about.get("model"), plain(task), specs, weights, f"onnx {OPSET}", constraints)
+    note_graph(key, file.bare)
+    return Artifact(config, programs, weights, files=files, formats=with_onnx(onnx, file, key))

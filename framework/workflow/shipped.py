@@ -1,9 +1,9 @@
-"""Programs of the default models that come with the package, so that a first start lowers nothing.
+"""Programs and ONNX graphs of the default models that come with the package, so that a first start makes none.
 
 They lie in configs/programs and are written by `python tools/packaging/programs.py`. One is taken only where everything
 that it was made of is the same today: the model's config, the shapes of its weights and inputs, and the text of every
-source file that was loaded when it was lowered. Otherwise, or where jax reads it no more, the model is lowered as any
-other. Weights are never shipped: they come from the hub.
+source file that was loaded when it was made. Otherwise, or where jax reads a program no more, the model is lowered as
+any other. Weights are never shipped: they come from the hub.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import gzip
 import hashlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,20 @@ MANIFEST = "manifest.json"
 _DECIDING = (
     *("framework.nn", "framework.export.program", "framework.core.dtypes", "framework.vision.normalize"),
     *("framework.workflow.export", "framework.workflow.weights", "zoo.contracts", "zoo.layers", "zoo.vision"),
+    *("framework.export.formats.onnx", "framework.workflow.onnx"),
     *("ocr.models", "ocr.layers", "ocr.tasks", "ocr.system"),
 )
-_found: ContextVar[dict[str, Program] | None] = ContextVar("programs that were lowered", default=None)
+
+
+@dataclass
+class Collected:
+    """What comes with the package, by key: programs, and ONNX graphs without their weights."""
+
+    programs: dict[str, Program] = field(default_factory=dict)
+    graphs: dict[str, bytes] = field(default_factory=dict)
+
+
+_found: ContextVar[Collected | None] = ContextVar("what was made", default=None)
 
 
 def program_key(
@@ -50,6 +62,7 @@ def program_key(
     Args:
         model, task: Their configs as plain data.
         weights: Arrays by name, whose shapes and dtypes count.
+        precision: Of a program; of an ONNX graph "onnx" and the version of its operators.
     """
     about = {
         "model": model,
@@ -64,20 +77,11 @@ def program_key(
 
 def find_program(key: str) -> Program | None:
     """The shipped program of this key; None where there is none, or none that holds today."""
-    if _found.get() is not None:
-        return None
-    kept = _manifest()
-    if key not in kept.get("programs", ()):
-        return None
-    path = _folder() / f"{key}.jaxexp.gz"
-    try:
-        data = gzip.decompress(path.read_bytes())
-    except (OSError, EOFError):
-        return None
-    if hashlib.sha256(data).hexdigest() != kept["programs"][key]:
+    data = _read_shipped("programs", key, ".jaxexp.gz")
+    if data is None:
         return None
     program = StoredProgram(data, PLATFORMS, _read)
-    if kept["jax"] != jax.__version__:
+    if _manifest()["jax"] != jax.__version__:
         try:
             _ = program.exported
         except FormatError:  # jax promises six months
@@ -85,17 +89,47 @@ def find_program(key: str) -> Program | None:
     return program
 
 
+def find_graph(key: str) -> bytes | None:
+    """The shipped ONNX graph of this key, without its weights; None where there is none, or none that holds today."""
+    return _read_shipped("graphs", key, ".onnx.gz")
+
+
+def has_graphs() -> bool:
+    """Whether any graph came with the package, of today's sources or not."""
+    return bool(_read_manifest().get("graphs"))
+
+
+def _read_shipped(kind: str, key: str, suffix: str) -> bytes | None:
+    if _found.get() is not None:
+        return None
+    digest = _manifest().get(kind, {}).get(key)
+    if digest is None:
+        return None
+    try:
+        data = gzip.decompress((_folder() / f"{key}{suffix}").read_bytes())
+    except (OSError, EOFError):
+        return None
+    return data if hashlib.sha256(data).hexdigest() == digest else None
+
+
 def note_program(key: str, program: Program) -> None:
     """Tell `collect_programs`, where it waits, that a program was lowered."""
     found = _found.get()
     if found is not None:
-        found[key] = program
+        found.programs[key] = program
+
+
+def note_graph(key: str, make: Callable[[], bytes]) -> None:
+    """Give `collect_programs`, where it waits, the ONNX graph that `make` gives."""
+    found = _found.get()
+    if found is not None:
+        found.graphs[key] = make()
 
 
 @contextmanager
-def collect_programs() -> Iterator[dict[str, Program]]:
-    """The programs that are lowered meanwhile, by key; none is taken from what is shipped."""
-    found: dict[str, Program] = {}
+def collect_programs() -> Iterator[Collected]:
+    """What is made meanwhile, by key; nothing is taken from what is shipped."""
+    found = Collected()
     token = _found.set(found)
     try:
         yield found
@@ -103,21 +137,22 @@ def collect_programs() -> Iterator[dict[str, Program]]:
         _found.reset(token)
 
 
-def write_programs(programs: Mapping[str, Program]) -> None:
-    """Replace the shipped programs by these. Call it in the process that lowered them, and nothing else before."""
+def write_programs(made: Collected) -> None:
+    """Replace what is shipped by this. Call it in the process that made it, and nothing else before."""
     folder = _folder()
     folder.mkdir(exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
-    digests = {}
-    for key, program in programs.items():
-        data = bytes(program.serialize())
-        (folder / f"{key}.jaxexp.gz").write_bytes(gzip.compress(data, 9, mtime=0))
-        digests[key] = hashlib.sha256(data).hexdigest()
+    programs = {key: bytes(program.serialize()) for key, program in made.programs.items()}
+    digests: dict[str, dict[str, str]] = {}
+    for kind, suffix, files in (("programs", ".jaxexp.gz", programs), ("graphs", ".onnx.gz", made.graphs)):
+        for key, data in files.items():
+            (folder / f"{key}{suffix}").write_bytes(gzip.compress(data, 9, mtime=0))
+        digests[kind] = {key: hashlib.sha256(data).hexdigest() for key, data in files.items()}
     names = sorted(name for name in sys.modules if name.startswith(_DECIDING))
     files = [Path(file) for name in names if (file := sys.modules[name].__file__) is not None]
     sources = {path.relative_to(ROOT).as_posix(): _digest(path) for path in files}
-    manifest = {"jax": jax.__version__, "programs": digests, "sources": sources}
+    manifest = {"jax": jax.__version__, **digests, "sources": sources}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

@@ -105,10 +105,12 @@ def test_a_turned_page_reads_as_the_upright_one(
     quarter: int, read: OCRPredictor, receipt: np.ndarray, upright: Page
 ) -> None:
     page = read(np.ascontiguousarray(rotate90(receipt, quarter))).pages[0]
-    # A crop of one line tells "S" and "s" apart by their size alone, and a turned page is sampled on another grid.
-    assert page.text.casefold().split() == upright.text.casefold().split()
-    assert {line.orientation for line in page.lines} == {90 * quarter}
-    for line, expected in zip(page.lines, upright.lines, strict=True):
+    # A crop of one line tells "S" and "s" apart by their size alone, and a turned page is sampled on another grid; by
+    # engine and grid the dashed rule of the receipt is a line of text or none.
+    lines, others = ([line for line in one.lines if "--" not in line.text] for one in (page, upright))
+    assert [line.text.casefold() for line in lines] == [line.text.casefold() for line in others]
+    assert {line.orientation for line in lines} == {90 * quarter}
+    for line, expected in zip(lines, others, strict=True):
         height, width = receipt.shape[:2]
         x, y = np.array(expected.polygon).T
         for _ in range(quarter):  # one quarter clockwise: what was below is now on the left

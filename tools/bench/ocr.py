@@ -5,8 +5,9 @@ python tools/bench/ocr.py --data ../shared/data/sroie/test [--model pp_ocrv6_sma
 
 Every receipt is read by all, one after the other, `--rounds` times; the first round warms them up and does not
 count. The score is the micro F1 of words [A-Z0-9]+ as multisets over all receipts. The last lines are the ratios of
-the medians of the times per receipt, of each of our engines to each of RapidOCR's. `--networks` times the two networks
-alone against ONNX Runtime and, where it is installed, OpenVINO.
+the medians of the times per receipt, of each of our engines to each of RapidOCR's, and in brackets those of the CPU
+time of the process, which tell more on a machine that does other work, too. `--networks` times the two networks alone
+against ONNX Runtime and, where it is installed, OpenVINO.
 """
 
 from __future__ import annotations
@@ -178,25 +179,30 @@ def main() -> int:
     images = [vision_image.read(file) for file in files]
     expected = [truth(folder / "box" / f"{file.stem}.csv") for file in files]
     times: dict[str, list[float]] = {name: [] for name in readers}
+    used: dict[str, list[float]] = {name: [] for name in readers}
     found: dict[str, list[Counts]] = {name: [] for name in readers}
     for round_ in range(args.rounds + 1):
         for number, image in enumerate(images):
             for name, run in readers.items():
-                started = time.perf_counter()
+                started, before = time.perf_counter(), time.process_time()
                 texts = run(image)
                 if round_ > 0:
                     times[name].append(time.perf_counter() - started)
+                    used[name].append(time.process_time() - before)
                 elif len(found[name]) <= number:
                     found[name].append(words(texts))
-    middle = {name: statistics.median(values) for name, values in times.items()}
+    middle, cpu = ({name: statistics.median(values) for name, values in one.items()} for one in (times, used))
     for name in readers:
         p, r, f = scores(list(zip(expected, found[name])))
         mean = statistics.fmean(times[name])
         print(
-            f"{name:<21} P {p:.4f} R {r:.4f} F1 {f:.4f}  median {middle[name]:.3f} s, mean {mean:.3f} s a receipt"
+            f"{name:<21} P {p:.4f} R {r:.4f} F1 {f:.4f}  median {middle[name]:.3f} s, mean {mean:.3f} s,"
+            f" CPU {cpu[name]:.3f} s a receipt"
         )
     for name, one in ours.items():
-        ratios = ", ".join(f"{middle[name] / middle[peer]:.2f}x of {peer}" for peer in peers)
+        ratios = ", ".join(
+            f"{middle[name] / middle[peer]:.2f}x ({cpu[name] / cpu[peer]:.2f}x) of {peer}" for peer in peers
+        )
         print(f"{name} takes {ratios}; {one.compile_count} of {one.bucket_count} shapes compiled")
     return 0
 

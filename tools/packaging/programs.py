@@ -1,4 +1,6 @@
-"""Write the programs that come with the package: those of the default models, see framework/workflow/shipped.py.
+"""Write the programs and ONNX graphs that come with the package: those of the default models.
+
+See framework/workflow/shipped.py. The graphs are compared with the programs in ONNX Runtime.
 
 python tools/packaging/programs.py            before a release, and whenever a first start should be fast again
 python tools/packaging/programs.py --check    exit status 1 and the changed files, where they hold no more
@@ -19,6 +21,7 @@ DEFAULTS = ("pp_ocrv6_small",)
 def main() -> int:
     from framework.workflow import shipped
     from framework.workflow.export import export_config
+    from framework.workflow.onnx import OnnxOptions
 
     if "--check" in sys.argv[1:]:
         stale = shipped.stale_sources()
@@ -26,11 +29,11 @@ def main() -> int:
         return 1 if stale else 0
     with tempfile.TemporaryDirectory() as home:
         os.environ["OAR_HOME"] = home
-        with shipped.collect_programs() as programs:
+        with shipped.collect_programs() as made:
             for name in DEFAULTS:
-                export_config(name)
-        shipped.write_programs(programs)
-    print(f"{len(programs)} programs")
+                export_config(name, onnx=OnnxOptions()).save(Path(home) / name)
+        shipped.write_programs(made)
+    print(f"{len(made.programs)} programs, {len(made.graphs)} graphs")
     return 0
 
 

@@ -14,6 +14,7 @@ from framework.engine.experiment import bind_experiment
 from framework.vision.normalize import Normalize
 from framework.workflow.domain import find_config
 from framework.workflow.export import export_config
+from ocr.characters import CharacterSet
 from ocr.models.text_recognizer import TextRecognizerConfig
 from ocr.pipeline import PipelineOptions
 from ocr.stages import RecognizeOptions
@@ -42,6 +43,20 @@ def test_weights_alone_are_ambiguous():
         export_config(
             find_config("pp_ocrv6_small", "ocr"), ("pipeline.options.orient=false", "weights=x.onnx")
         )
+
+
+def test_scores_in_bfloat16_are_those_of_a_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Those of the default were measured; recognisers of other languages and stages that prepare pages were not."""
+    (tmp_path / "w.onnx").write_bytes(b"")
+    monkeypatch.setattr("ocr.system.hub.resolve", lambda name, domain: tmp_path / "w.onnx")
+    monkeypatch.setattr(RecognizerConfig, "_read_characters", lambda self, path: CharacterSet(("", "a")))
+    stages = system("pipeline.lang='de,ru'", "pipeline.unwarp.enabled=true").stages()
+    assert {name: stage.bf16_engines for name, stage in stages.items()} == {
+        **dict.fromkeys(("detector", "recognizer", "orientation"), ("openvino",)),
+        **dict.fromkeys(("recognizer2", "unwarp"), ()),
+    }
+    with pytest.raises(ConfigError, match=r"export.bf16_engines(.|\n)*pipeline.detector.bf16_engines, "):
+        export_config(find_config("pp_ocrv6_small", "ocr"), ("export.bf16_engines=[openvino]",))
 
 
 def test_a_text_system_of_a_config():

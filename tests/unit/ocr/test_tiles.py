@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ocr.tiles import detect_in_tiles, split_long, tile_starts
+from ocr.tiles import _merge_tiles, detect_in_tiles, split_long, tile_starts
 
 
 @pytest.mark.parametrize(
@@ -106,3 +106,16 @@ def test_long_lines_are_cut_between_words():
     assert (left[0] == (0, 0)).all() and (right[2] == (400, 20)).all()
     empty = np.zeros((0, 4, 2), np.float32)
     assert split_long(image, empty, 10.0) is empty
+
+
+def test_lines_that_two_tiles_cut_at_other_words_are_one():
+    """One tile saw words 1 to 3 as a line, the next 3 to 6: the third would be read twice. Neighbours stay apart."""
+
+    def quad(left: float, right: float, top: float = 0) -> np.ndarray:
+        return np.array([[left, top], [right, top], [right, top + 40], [left, top + 40]], np.float32)
+
+    quads, _ = _merge_tiles([quad(0, 600), quad(450, 1300)], [0.9, 0.8], [False, False], 0)
+    np.testing.assert_array_equal(quads, [quad(0, 1300)])
+    apart = [quad(0, 600), quad(580, 1300), quad(450, 1300, 60)]  # what boxes grow by; the line below
+    quads, _ = _merge_tiles(apart, [0.9] * 3, [False] * 3, 0)
+    assert len(quads) == 3

@@ -261,6 +261,14 @@ def _explain(error: Exception, call: Call, inputs: Sequence[Item], file: str) ->
         where = call.where if error.where in (None, call.where) else f"{call.where}: {error.where}"
         parts = {"received": error.received, "allowed": error.allowed, "fix": error.fix}
         return type(error)(error.problem, where=f"{file}, {where}", **parts)
+    if isinstance(error, MemoryError) or str(error).startswith("RESOURCE_EXHAUSTED"):  # Python's, and XLA's
+        return ShapeError(
+            "what the node computes does not fit into memory",
+            where=f"{file}, {call.where}",
+            received=f"{', '.join(_describe(item) for item in inputs)}: {str(error)[:300]}",
+            allowed="what the memory that is free can hold",
+            fix="pass in smaller inputs, or fewer at once; or else the file is damaged",
+        )
     if type(error).__module__.startswith(_PASSED_ON):
         if not getattr(error, "__notes__", []):
             error.add_note(f"in {call.where} of {file}")

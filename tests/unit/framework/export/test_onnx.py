@@ -27,6 +27,8 @@ from framework.export.formats.onnx import check, export_layer, export_onnx, writ
 from framework.export.formats.onnx.check import export_file, trial_sizes
 from framework.export.program import layer_function
 from framework.nn import functional as F
+from framework.nn.reparam import fold_norms
+from framework.workflow import onnx as onnx_format
 from framework.workflow.onnx import OnnxFile, OnnxOptions, draw_input, with_onnx
 
 onnx = pytest.importorskip("onnx")
@@ -217,6 +219,63 @@ def test_artifacts_hold_verify_and_replace_the_file(net: Net, tmp_path: Path):
         file.write(b"!")
     with pytest.raises(FormatError, match=r"model\.onnx"):
         load_artifact(tmp_path / "copy")
+
+
+def test_a_graph_that_came_with_the_package_gets_its_weights_beside_it(
+    net: Net, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    whole = fold_norms(Net().eval())
+    graph = OnnxFile(whole, IMAGES, (), OnnxOptions()).bare()
+    assert len(graph) < 4000
+    options = OnnxOptions(for_engine=True)
+    monkeypatch.setattr(onnx_format, "find_graph", {"its key": graph}.get)
+    with monkeypatch.context() as bare:  # no package of ONNX is needed
+        bare.setitem(sys.modules, "onnx", None)
+        for layer in (whole, fold_norms(Net().eval())):  # of other weights
+            (file,) = with_onnx(options, OnnxFile(layer, IMAGES, (), OnnxOptions()), "its key")
+            saved = Artifact({"domain": "test"}, formats=(file,)).save(tmp_path / "net")
+            assert sorted(path.name for path in saved.glob("*.onnx*")) == ["model.onnx", "model.onnx.data"]
+            assert load_artifact(saved).onnx_file == saved / "model.onnx"
+            session = runtime.InferenceSession(str(saved / "model.onnx"), providers=["CPUExecutionProvider"])
+            image = np.random.default_rng(0).integers(0, 256, (2, 12, 20, 3)).astype(np.uint8)
+            (scores,) = session.run(["scores"], {"image": image})
+            np.testing.assert_allclose(scores, np.asarray(layer(jnp.asarray(image))["scores"]), atol=1e-6)
+        with pytest.raises(MissingExtraError, match=r"oar-toolkit\[onnx\]"):
+            with_onnx(options, file, "another key")
+        assert with_onnx(OnnxOptions(for_engine=True, optional=True), file, "another key") == ()
+        with pytest.raises(MissingExtraError):
+            with_onnx(OnnxOptions(), file, "its key")  # a file for others is compared before it is written
+
+
+class Normed(nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2D(3, 4, 1), nn.BatchNorm2D(4)
+
+    def forward(self, x: jax.Array) -> dict[str, jax.Array]:
+        return {"y": self.norm(self.conv(x))}
+
+
+class Recurrent(nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(3, 4)
+
+    def forward(self, x: jax.Array) -> dict[str, jax.Array]:
+        return {"y": self.lstm(x)[0]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "message"),
+    [
+        (Normed, ("n", 5, 5, 3), "is not the weight of its name"),
+        (Recurrent, ("n", 5, 3), "computed from the weights"),
+    ],
+)
+def test_a_graph_that_depends_on_the_values_of_weights_cannot_go_without(kind: Any, shape: Any, message: str):
+    file = OnnxFile(kind().eval(), {"x": TensorSpec(shape)}, (), OnnxOptions())
+    with pytest.raises(FormatError, match=message):
+        file.bare()
 
 
 def test_images_as_channels_first(net: Net, tmp_path: Path):

@@ -14,6 +14,7 @@ from framework.workflow import shipped
 
 SPECS = {"x": TensorSpec(("n", 3))}
 WEIGHTS = {"w": np.ones(3, np.float32)}
+GRAPH = b"an ONNX graph without its weights"
 
 
 def key(**changes: object) -> str:
@@ -23,13 +24,15 @@ def key(**changes: object) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """One shipped program, in a folder of its own."""
+    """One shipped program and one graph, in a folder of its own."""
     monkeypatch.setattr(shipped, "_folder", lambda: tmp_path / "programs")
     shipped._manifest.cache_clear()
     program = lower_program(lambda w, i: {"y": w["w"] * i["x"]}, WEIGHTS, SPECS, ("cpu",))
     with shipped.collect_programs() as found:
         assert shipped.find_program(key()) is None
         shipped.note_program(key(), program)
+        shipped.note_graph(key(), lambda: GRAPH)
+    shipped.note_graph(key(), lambda: pytest.fail("made where nothing collects"))
     shipped.write_programs(found)
     yield tmp_path / "programs"
     shipped._manifest.cache_clear()
@@ -54,6 +57,8 @@ def test_a_program_of_the_same_parts_is_found(folder: Path):
         {"constraints": ("n >= 2",)},
     ):
         assert shipped.find_program(key(**other)) is None
+    assert shipped.find_graph(key()) == GRAPH and shipped.find_graph(key(precision="onnx 19")) is None
+    assert shipped.has_graphs()
 
 
 def test_none_is_taken_where_a_source_changed(folder: Path):
@@ -61,7 +66,7 @@ def test_none_is_taken_where_a_source_changed(folder: Path):
     assert "framework/export/program.py" in sources
     change(folder, sources={**sources, "framework/export/program.py": "0" * 64, "gone.py": "0" * 64})
     assert shipped.stale_sources() == ["framework/export/program.py", "gone.py"]
-    assert shipped.find_program(key()) is None
+    assert shipped.find_program(key()) is None and shipped.find_graph(key()) is None
 
 
 def test_none_is_taken_that_is_damaged_or_that_jax_reads_no_more(folder: Path):
@@ -73,13 +78,20 @@ def test_none_is_taken_that_is_damaged_or_that_jax_reads_no_more(folder: Path):
     shipped_file.write_bytes(gzip.compress(b"of an older jax"))
     change(folder, programs={key(): hashlib.sha256(b"of an older jax").hexdigest()}, jax="0.1")
     assert shipped.find_program(key()) is None
+    (folder / f"{key()}.onnx.gz").write_bytes(gzip.compress(b"another graph"))
+    assert shipped.find_graph(key()) is None
+    (folder / f"{key()}.onnx.gz").write_bytes(b"no gzip")
+    assert shipped.find_graph(key()) is None
     (folder / shipped.MANIFEST).unlink()
     shipped._manifest.cache_clear()
-    assert shipped.find_program(key()) is None
+    assert shipped.find_program(key()) is None and shipped.find_graph(key()) is None
+    assert not shipped.has_graphs()
 
 
 def test_what_the_package_has_is_listed():
     """Whether it holds for today's sources is a matter of speed: `python tools/packaging/programs.py --check`."""
-    listed = shipped._read_manifest()["programs"]
+    listed = shipped._read_manifest()
+    programs = {f"{name}.jaxexp.gz" for name in listed["programs"]}
+    graphs = {f"{name}.onnx.gz" for name in listed["graphs"]}
     files = {path.name for path in shipped._folder().glob("*.gz")}
-    assert files == {f"{name}.jaxexp.gz" for name in listed} and len(files) == 6
+    assert files == programs | graphs and (len(programs), len(graphs)) == (6, 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -27,6 +28,7 @@ from framework.nn import functional as F
 
 OPERATORS: Table = {}
 operator = registrar(OPERATORS)
+MOST_TIMES = 1 << 14  # that an axis grows by
 _CORE_LINEAR = {
     "half_pixel": (False, 0),
     "pytorch_half_pixel": (False, 0),
@@ -40,9 +42,22 @@ def _upsample(call: Call, x: Item, scales: Item = None) -> Item:
     factors = list(call.required("scales")) if scales is None else call.static(scales, "the scales").tolist()
     old = shape_of(x)
     sizes = [_scaled(call, n, s) for n, s in zip(old, factors)]
-    count(sizes, call.where)
+    _check_sizes(call, old, sizes)
     mode = "nearest" if call.attr("mode", "nearest") == "nearest" else "linear"
     return _Resize(call, to_value(x), sizes, factors, mode, "asymmetric", "floor").run()
+
+
+def _check_sizes(call: Call, old: Sequence[Dim], new: Sequence[Dim]) -> None:
+    """Raises: ShapeError, where a result is larger than any model asks for: damage, which takes minutes to compute."""
+    count(new, call.where)
+    for size, out in zip(old, new):
+        if isinstance(size, int) and isinstance(out, int) and out > MOST_TIMES * max(size, 1):
+            raise call.error(
+                "an axis is made longer than any image needs",
+                ShapeError,
+                received=f"from {list(old)} to {list(new)}",
+                allowed=f"{MOST_TIMES:,} times its size at most",
+            )
 
 
 def _scaled(call: Call, size: Dim, scale: float) -> Dim:
@@ -86,7 +101,7 @@ def _resize(call: Call, x: Item, roi: Item = None, scales: Item = None, sizes: I
             factors = [_factor(out, n) for out, n in zip(outs, v.shape)]
     else:
         raise call.error("neither scales nor sizes are given")
-    count(outs, call.where)
+    _check_sizes(call, v.shape, outs)
     resize = _Resize(call, v, outs, factors, call.attr("mode", "nearest"), coordinates, rounding)
     if roi is not None and coordinates == "tf_crop_and_resize":
         corners = call.static(roi, "the region").tolist()

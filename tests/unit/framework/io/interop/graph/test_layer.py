@@ -284,6 +284,34 @@ def test_huge_sizes_are_refused_before_they_are_made(open_graph, nodes):
         open_graph(nodes, [tensor("x", [2, 3])], arrays=arrays)(numbers(2, 3))
 
 
+@pytest.mark.parametrize(
+    ("op", "inputs", "opset"), [("Resize", ["x", "", "scales"], 17), ("Upsample", ["x", "scales"], 9)]
+)
+def test_an_axis_that_a_resize_makes_a_million_times_as_long_is_refused(open_graph, op, inputs, opset):
+    """It is within the limit of all values, and takes minutes: a damaged file must not."""
+    layer = open_graph(
+        [node(op, inputs, ["y"], mode="nearest")], [tensor("x", [2, 3])], opset=opset,
+        arrays={"scales": np.float32([1 << 20, 1])},
+    )  # fmt: skip
+    with pytest.raises(
+        ShapeError, match=r"longer than any image needs(.|\n)*\[2097152, 3\](.|\n)*16,384 times"
+    ):
+        layer(numbers(2, 3))
+
+
+@pytest.mark.parametrize("kind", [MemoryError, jax.errors.JaxRuntimeError])
+def test_what_does_not_fit_into_memory_is_an_error_of_its_node(open_graph, kind, monkeypatch):
+    def refuse(x, k):
+        raise kind("RESOURCE_EXHAUSTED: Out of memory allocating 469762048 bytes.")
+
+    layer = open_graph([node("TopK", ["x", "k"], ["y", "places"])], ["x"], arrays={"k": np.int64([1])})
+    monkeypatch.setattr(jax.lax, "top_k", refuse)
+    with pytest.raises(
+        ShapeError, match=r"TopK(.|\n)*does not fit into memory(.|\n)*float32\[2, 3\](.|\n)*469762048"
+    ):
+        layer(numbers(2, 3))
+
+
 def test_constants_that_double_are_refused(open_graph):
     nodes = [node("Concat", [f"v{i}", f"v{i}"], [f"v{i + 1}"], axis=0) for i in range(40)]
     with pytest.raises(ShapeError, match="impossible size"):
