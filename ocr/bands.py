@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import dijkstra
 
-from framework.vision.contours import min_area_rects
+from framework.vision.contours import fill_outlines, min_area_rects
 from framework.vision.grid_warp import GridWarp
 from ocr.polygons import polygon_area, polygon_perimeter
 
@@ -96,8 +95,8 @@ def _find_ends(points: np.ndarray, width: int) -> tuple[int, int]:
     low = points.min(axis=0)
     scale = (_SIDE - 1) / max(float((points.max(axis=0) - low).max()), 1e-6)
     pixels = np.round((points - low) * scale).astype(np.int32)
-    mask = np.zeros((_SIDE + 1, _SIDE + 1), np.uint8)
-    cv2.fillPoly(mask, [pixels], 1)
+    mask = np.zeros((_SIDE + 1, _SIDE + 1), np.float32)
+    fill_outlines(mask, [pixels], 1)
     numbers = np.full(mask.shape, -1)
     numbers[mask > 0] = np.arange(int(mask.sum()))
     nodes = numbers[pixels[:, 1], pixels[:, 0]]

@@ -23,7 +23,7 @@ from scipy.optimize import linear_sum_assignment
 from framework.core.bounded import read_text
 from framework.core.errors import InputError
 from ocr.metrics import edit_distance, order_edit_distance
-from ocr.structure.markdown_parts import Kind, Part, read_markdown
+from ocr.structure.markdown_parts import Kind, MarkdownPart, read_markdown
 from ocr.structure.omnidocbench import TrueBlock, TruePage, read_pages
 from ocr.table_html import read_table
 from ocr.table_metrics import tree_similarity
@@ -71,7 +71,7 @@ def normalize_formula(latex: str) -> str:
     return re.sub(r"\s+", "", _COMMAND.sub("", latex)).rstrip(".,;")
 
 
-def score_page(page: TruePage, parts: Sequence[Part]) -> PageScores:
+def score_page(page: TruePage, parts: Sequence[MarkdownPart]) -> PageScores:
     """The scores of one page whose Markdown has these parts."""
     scores = PageScores(page.name)
     texts = _join_pieces(*_sides(page.blocks, parts, "text", normalize_text))
@@ -159,7 +159,7 @@ def _row(row: PageScores) -> dict[str, Any]:
 
 
 def _sides(
-    blocks: Iterable[TrueBlock], parts: Iterable[Part], kind: Kind, normalize: Callable[[str], str]
+    blocks: Iterable[TrueBlock], parts: Iterable[MarkdownPart], kind: Kind, normalize: Callable[[str], str]
 ) -> tuple[list[str], list[str]]:
     wanted = [normalize(block.text) for block in blocks if block.kind == kind]
     return wanted, [normalize(part.text) for part in parts if part.kind == kind]
@@ -230,7 +230,7 @@ def _neighbours(alone: Match, other: Match) -> tuple[tuple[int, ...], tuple[int,
     return (union, other.found) if alone.truth else (other.truth, union)
 
 
-def _score_tables(blocks: Iterable[TrueBlock], parts: Iterable[Part]) -> list[tuple[float, float]]:
+def _score_tables(blocks: Iterable[TrueBlock], parts: Iterable[MarkdownPart]) -> list[tuple[float, float]]:
     """(TEDS, TEDS-S) of each table of the truth, and 0 of those that are there too often."""
     wanted = [read_table(block.text) for block in blocks if block.kind == "table"]
     found = [read_table(part.text) for part in parts if part.kind == "table"]

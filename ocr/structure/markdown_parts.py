@@ -26,26 +26,26 @@ _RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
 
 
 @dataclass(frozen=True)
-class Part:
+class MarkdownPart:
     """`text` is plain of a text, HTML of a table, LaTeX without its marks of a formula."""
 
     kind: Kind
     text: str
 
 
-def read_markdown(text: str) -> list[Part]:
+def read_markdown(text: str) -> list[MarkdownPart]:
     """The parts of a Markdown text, blocks apart by empty lines; images and empty blocks are none."""
-    taken: list[Part] = []
+    taken: list[MarkdownPart] = []
 
     def take(kind: Kind, said: str) -> str:
-        taken.append(Part(kind, said))
+        taken.append(MarkdownPart(kind, said))
         return f"\n\n\x00{len(taken) - 1}\x00\n\n"
 
     text = text.replace("\x00", "").replace("\r\n", "\n")
     text = _FENCE.sub(lambda found: take("text", found[2].strip()), text)
     text = _TABLE.sub(lambda found: take("table", found[0]), text)
     text = _FORMULA.sub(lambda found: take("formula", (found[1] or found[2]).strip()), text)
-    parts: list[Part] = []
+    parts: list[MarkdownPart] = []
     for block in re.split(r"\n\s*\n", text):
         if found := re.fullmatch(r"\s*\x00(\d+)\x00\s*", block):
             parts.append(taken[int(found[1])])
@@ -54,19 +54,19 @@ def read_markdown(text: str) -> list[Part]:
     return [part for part in parts if part.text]
 
 
-def _read_block(block: str) -> list[Part]:
+def _read_block(block: str) -> list[MarkdownPart]:
     """A paragraph, heading or list; or a table of GitHub's form, with what stands right above and below it."""
     lines = block.split("\n")
     rule = next((i for i, line in enumerate(lines) if i and "|" in line and _RULE.match(line)), None)
     if rule is None or "|" not in lines[rule - 1]:
-        return [Part("text", plain_text(block))]
+        return [MarkdownPart("text", plain_text(block))]
     end = next((i for i in range(rule, len(lines)) if "|" not in lines[i]), len(lines))
     rows = [_cells(line) for i, line in enumerate(lines[rule - 1 : end]) if i != 1]
     table = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return [
-        Part("text", plain_text("\n".join(lines[: rule - 1]))),
-        Part("table", f"<table>{table}</table>"),
-        Part("text", plain_text("\n".join(lines[end:]))),
+        MarkdownPart("text", plain_text("\n".join(lines[: rule - 1]))),
+        MarkdownPart("table", f"<table>{table}</table>"),
+        MarkdownPart("text", plain_text("\n".join(lines[end:]))),
     ]
 
 

@@ -131,7 +131,13 @@ ONLY_HERE = {
     "wandb": ("framework/engine/loggers.py",),
     "onnx": ("framework/export/formats/onnx/",),  # read by our own reader, written by the package
     "faster_coco_eval": ("detection/metrics.py",),
-    "scipy": ("detection/assigners/hungarian.py", "detection/tracking/"),
+    "scipy": (
+        *("detection/assigners/hungarian.py", "detection/tracking/"),
+        *(
+            "ocr/bands.py",
+            "ocr/structure/document_scores.py",
+        ),  # ways through a mask; the assignment of blocks
+    ),
     "orbax": ("framework/io/sharded.py",),
     "pyclipper": ("ocr/polygons.py",),
     "lmdb": ("ocr/data/lines.py",),

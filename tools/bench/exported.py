@@ -16,7 +16,7 @@ onnxruntime, and openvino in float32 and bfloat16.
 from __future__ import annotations
 
 import argparse
-import importlib
+import importlib.util
 import os
 import sys
 import tempfile
@@ -47,9 +47,18 @@ from framework.workflow.export import export_config
 from framework.workflow.onnx import OnnxOptions
 from segmentation.models.pp_liteseg import PPLiteSegConfig
 
-# Benches beside this one, which have the names of packages.
-MODELS = importlib.import_module("tools.bench.detection").MODELS
-Labels = importlib.import_module("tools.bench.segmentation").Labels
+
+def _load_beside(name: str) -> Any:
+    """Another bench: a file beside this one, which has the name of a package."""
+    spec = importlib.util.spec_from_file_location(f"bench_{name}", Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+MODELS, Labels = _load_beside("detection").MODELS, _load_beside("segmentation").Labels
 RAPID = Path(rapidocr.__file__).parent / "models"
 Shapes = dict[str, tuple[int, ...]]
 Files = dict[str, tuple[Any, Shapes]]  # by name, the reference first: a path or bytes, and shapes of inputs

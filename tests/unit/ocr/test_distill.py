@@ -15,13 +15,14 @@ from framework import nn
 from framework.core.errors import ConfigError, ShapeError
 from framework.export import Artifact
 from framework.vision.normalize import Normalize
+from ocr.center import CenterLoss
 from ocr.dictionary import Dictionary
 from ocr.distill import LineTeacher, MapTeacher, MutualLines, MutualMaps, dilate, valid_pair, valid_steps
 from ocr.layers.ctc_head import greedy
 from ocr.layers.db_head import DBMaps
 from ocr.models.distillation import Distillation, DistillationConfig
 from ocr.models.text_recognizer import LineOutputs, TextRecognizer, TextRecognizerConfig
-from ocr.tasks import CenterLoss, TextDetection, TextRecognition
+from ocr.tasks import TextDetection, TextRecognition
 
 HALF = Normalize((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 ABC = Dictionary(symbols="abc", use_space_char=False)

@@ -104,7 +104,9 @@ def test_another_number_of_classes_than_labels(config: Path, tmp_path: Path) -> 
 def test_an_engine_of_onnx_files_needs_no_export_before(
     config: Path, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if importlib.util.find_spec(engine) is None:  # which imports nothing: OpenVINO would report that it is used
+    if (
+        importlib.util.find_spec(engine) is None
+    ):  # which imports nothing: OpenVINO would report that it is used
         pytest.skip(f"{engine} is not installed")
     monkeypatch.setenv("OAR_HOME", str(tmp_path / "home"))
     image = np.random.default_rng(0).integers(0, 256, (28, 28, 3)).astype(np.uint8)

@@ -11,12 +11,12 @@ import pytest
 from framework.commands.eval import main
 from framework.core.errors import FormatError, InputError
 from ocr.structure.document_scores import normalize_formula, normalize_text, score_documents, score_page
-from ocr.structure.markdown_parts import Part, read_markdown
+from ocr.structure.markdown_parts import MarkdownPart, read_markdown
 from ocr.structure.omnidocbench import TrueBlock, TruePage, read_pages
 
 FIRST, SECOND, THIRD = (
     "The river runs through the old town and its harbour.",
-    "Prices of bread were written on boards above every door.",
+    "Prices of bread were written on boards above every window.",
     "Nobody counted the boats that came back in the evening.",
 )
 
@@ -29,8 +29,8 @@ def page(*blocks: TrueBlock) -> TruePage:
     return TruePage("p", blocks)
 
 
-def texts(*said: str) -> list[Part]:
-    return [Part("text", one) for one in said]
+def texts(*said: str) -> list[MarkdownPart]:
+    return [MarkdownPart("text", one) for one in said]
 
 
 def edit(scores: Any) -> float:
@@ -72,16 +72,18 @@ print("a")
 ```
 """
     assert read_markdown(said) == [
-        Part("text", "A title"),
-        Part("text", "Some bold text with a link and 3 * 4 < 13\nover two lines."),
-        Part("text", "first\nsecond"),
-        Part("text", "caption of a figure"),
-        Part("formula", "x^2 + y^2"),
-        Part("formula", "z"),
-        Part("table", "<table><tr><td>a</td><td>b | c</td></tr><tr><td>1</td><td>2</td></tr></table>"),
-        Part("text", "after it"),
-        Part("table", "<table><tr><td>x</td></tr>\n\n</table>"),
-        Part("text", '# not a heading\nprint("a")'),
+        MarkdownPart("text", "A title"),
+        MarkdownPart("text", "Some bold text with a link and 3 * 4 < 13\nover two lines."),
+        MarkdownPart("text", "first\nsecond"),
+        MarkdownPart("text", "caption of a figure"),
+        MarkdownPart("formula", "x^2 + y^2"),
+        MarkdownPart("formula", "z"),
+        MarkdownPart(
+            "table", "<table><tr><td>a</td><td>b | c</td></tr><tr><td>1</td><td>2</td></tr></table>"
+        ),
+        MarkdownPart("text", "after it"),
+        MarkdownPart("table", "<table><tr><td>x</td></tr>\n\n</table>"),
+        MarkdownPart("text", '# not a heading\nprint("a")'),
     ]
     assert read_markdown("") == read_markdown("\n \n") == read_markdown("![](a.png)") == []
 
@@ -140,16 +142,16 @@ def table(*rows: str) -> str:
 
 def test_tables_are_matched_by_what_they_say() -> None:
     blocks = page(TrueBlock("table", table("ab", "cd"), 1, True), TrueBlock("table", table("xyz"), 2, True))
-    right = [Part("table", table("xyz")), Part("table", table("ab", "cd"))]
+    right = [MarkdownPart("table", table("xyz")), MarkdownPart("table", table("ab", "cd"))]
     assert score_page(blocks, right).tables == [(1, 1), (1, 1)]
-    changed = score_page(blocks, [Part("table", table("ab", "ce"))]).tables
+    changed = score_page(blocks, [MarkdownPart("table", table("ab", "ce"))]).tables
     assert changed[0][1] == 1 and 0.8 < changed[0][0] < 1 and changed[1] == (0, 0)
-    assert score_page(page(), [Part("table", table("a"))]).tables == [(0, 0)]
+    assert score_page(page(), [MarkdownPart("table", table("a"))]).tables == [(0, 0)]
 
 
 def test_formulas() -> None:
     blocks = page(TrueBlock("formula", "a + b = c", 1, True))
-    assert score_page(blocks, [Part("formula", "a+b=c.")]).formulas[0].distance == 0
+    assert score_page(blocks, [MarkdownPart("formula", "a+b=c.")]).formulas[0].distance == 0
     assert score_page(blocks, []).formulas[0].distance == 5
 
 
