@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import dijkstra
 
 from framework.vision.contours import fill_outlines, min_area_rects
 from framework.vision.grid_warp import GridWarp
 from ocr.polygons import polygon_area, polygon_perimeter
+
+if TYPE_CHECKING:
+    from scipy.sparse import coo_matrix
 
 # PaddleX cuts a region out as a rectangle where it fills its smallest rectangle this far (CropByPolys).
 _STRAIGHT = 0.7
@@ -92,6 +94,8 @@ def _resample(path: np.ndarray, count: int) -> np.ndarray:
 
 def _find_ends(points: np.ndarray, width: int) -> tuple[int, int]:
     """Where on an outline [P, 2] its two ends start, each `width` points long."""
+    from scipy.sparse.csgraph import dijkstra  # takes 0.1 s, and most pages have no curved lines
+
     low = points.min(axis=0)
     scale = (_SIDE - 1) / max(float((points.max(axis=0) - low).max()), 1e-6)
     pixels = np.round((points - low) * scale).astype(np.int32)
@@ -133,6 +137,8 @@ def _run_means(values: np.ndarray, width: int) -> np.ndarray:
 
 def _grid_graph(numbers: np.ndarray) -> coo_matrix:
     """Neighbours, with diagonal ones, among the pixels whose number is not -1."""
+    from scipy.sparse import coo_matrix
+
     rows, columns, lengths = [], [], []
     height, width = numbers.shape
     for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
