@@ -25,7 +25,7 @@ from framework.config.arguments import (
 from framework.core.errors import ConfigError, InputError, did_you_mean
 from framework.inference import keep_memory
 from framework.workflow.documents import convert_documents
-from framework.workflow.domain import Domain, all_domains
+from framework.workflow.domain import Domain, document_domain
 from framework.workflow.options import add_option_flags, make_options
 
 # PaddleOCR's switches of formats, of predict_system.py and of its 3.x commands.
@@ -53,7 +53,7 @@ _SECRET = ("password",)
 
 def parser() -> tuple[argparse.ArgumentParser, Domain[Any], tuple[str, ...]]:
     """The arguments, the domain that reads documents, and the names of its options among them."""
-    domain = next(found for found in all_domains() if found.document_options is not None)
+    domain = document_domain()
     made = argparse.ArgumentParser(
         prog="oar document",
         description="Read PDFs and scans into Markdown, HTML, JSON, Word, Excel and searchable PDF. A folder that was "

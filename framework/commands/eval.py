@@ -65,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _score_documents(args: argparse.Namespace) -> int:
     from framework.workflow.documents import write_scores
-    from framework.workflow.domain import all_domains
+    from framework.workflow.domain import document_domain
 
     if args.predictions is None:
         raise InputError(
@@ -75,7 +75,7 @@ def _score_documents(args: argparse.Namespace) -> int:
             allowed="a folder with a Markdown file for each page",
             fix="oar document IMAGES --format md --output FOLDER",
         )
-    domain = next(found for found in all_domains() if found.document_options is not None)
+    domain = document_domain()
     scores, pages = domain.score_documents(Path(args.truth), Path(args.predictions))
     print(json.dumps(scores, indent=1))
     if args.output_dir is not None:

@@ -28,6 +28,30 @@ def library() -> Any:
     return sentencepiece
 
 
+def load_model(model: bytes, where: object) -> tuple[Any, int]:
+    """The processor of a model, and how many pieces it has.
+
+    Args:
+        model: The bytes of a .model file.
+        where: The file in messages.
+
+    Raises:
+        FormatError: the bytes are no such model. MissingExtraError: the library is not installed.
+    """
+    processor = library().SentencePieceProcessor()
+    try:
+        processor.LoadFromSerializedProto(model)
+        return processor, int(processor.GetPieceSize())
+    except RuntimeError as error:
+        raise FormatError(
+            "this is no SentencePiece model",
+            where=where,
+            received=f"{len(model)} bytes: {str(error)[:120]}",
+            allowed="a .model file as sentencepiece writes it",
+            fix="copy the file again",
+        ) from error
+
+
 class SentencePieces:
     """A SentencePiece model.
 
@@ -50,21 +74,9 @@ class SentencePieces:
         special: Sequence[str],
         where: object = "tokenizer",
     ) -> None:
-        module = library()
         self.lower, self.keep_accents, self.special = lower, keep_accents, tuple(special)
         self.model = model
-        self.core = module.SentencePieceProcessor()
-        try:
-            self.core.LoadFromSerializedProto(model)
-            self._size = int(self.core.GetPieceSize())
-        except RuntimeError as error:
-            raise FormatError(
-                "this is no SentencePiece model",
-                where=where,
-                received=f"{len(model)} bytes: {str(error)[:120]}",
-                allowed="a .model file as sentencepiece writes it",
-                fix="copy the file again",
-            ) from error
+        self.core, self._size = load_model(model, where)
         names = sorted(map(re.escape, self.special), key=len, reverse=True)
         self._special = re.compile("|".join(names)) if names else re.compile(r"(?!)")
 

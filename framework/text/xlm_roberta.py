@@ -11,8 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from framework.core import bounded
-from framework.core.errors import FormatError, InputError
-from framework.text.sentence_pieces import library
+from framework.core.errors import InputError
+from framework.text.sentence_pieces import load_model
 
 FILE = "sentencepiece.bpe.model"
 BEGIN, PAD, END, UNKNOWN = 0, 1, 2, 3
@@ -31,18 +31,7 @@ class XLMRobertaTokenizer:
     """
 
     def __init__(self, model: bytes, where: object = FILE) -> None:
-        self.core = library().SentencePieceProcessor()
-        try:
-            self.core.LoadFromSerializedProto(model)
-            self._size = int(self.core.GetPieceSize())
-        except RuntimeError as error:
-            raise FormatError(
-                "this is no SentencePiece model",
-                where=where,
-                received=f"{len(model)} bytes: {str(error)[:120]}",
-                allowed="a .model file as sentencepiece writes it",
-                fix="copy the file again",
-            ) from error
+        self.core, self._size = load_model(model, where)
         self.model = model
 
     @classmethod

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from tqdm import tqdm
 
-from framework.core.disk import DiskError, disk_errors
+from framework.core.disk import DiskError
 from framework.core.errors import InputError, OarError
 from framework.workflow.outputs import Report, catch_interrupt, make_folder, spare_sources, stems, write_json
 
@@ -248,9 +248,8 @@ def write_scores(scores: Mapping[str, float], pages: Sequence[Mapping[str, Any]]
     Raises:
         DiskError: the folder cannot be written to.
     """
-    texts = {"scores.json": json.dumps(scores, indent=1), "pages.json": json.dumps(pages, indent=1)}
-    with disk_errors(folder, sum(map(len, texts.values()))):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    return [folder / name for name in texts]
+    make_folder(folder)
+    paths = [folder / "scores.json", folder / "pages.json"]
+    for path, data in zip(paths, (scores, pages), strict=True):
+        write_json(path, data)
+    return paths

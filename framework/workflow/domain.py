@@ -184,6 +184,11 @@ def all_domains() -> Iterator[Domain[Any]]:
     return (find_domain(name) for name in domain_objects())
 
 
+def document_domain() -> Domain[Any]:
+    """The domain that reads documents."""
+    return next(found for found in all_domains() if found.document_options is not None)
+
+
 def config_names(domain: str | None = None) -> dict[str, Path]:
     """The configurations of one domain, or of all, by name."""
     owners = all_domains() if domain is None else (find_domain(domain),)

@@ -117,22 +117,22 @@ def score_documents(truth: str | Path, folder: str | Path) -> tuple[dict[str, fl
 
 
 def _means(rows: Sequence[PageScores]) -> dict[str, float]:
-    tables = [table for row in rows for table in row.tables]
-    found = {
-        "text_edit": _page_mean(row.texts for row in rows),
-        "formula_edit": _page_mean(row.formulas for row in rows),
-        "table_teds": float(np.mean([teds for teds, _ in tables])) if tables else None,
-        "table_teds_structure": float(np.mean([structure for _, structure in tables])) if tables else None,
-    }
-    reached = [
-        found["table_teds"],
-        *(1 - edit if (edit := found[f"{kind}_edit"]) is not None else None for kind in ("text", "formula")),
-    ]
+    tables = np.array([table for row in rows for table in row.tables]).reshape(-1, 2)
+    teds, structure = tables.mean(axis=0).tolist() if len(tables) else (None, None)
+    text, formula = _page_mean(row.texts for row in rows), _page_mean(row.formulas for row in rows)
     orders = [row.order for row in rows if row.order is not None]
-    found["order_edit"] = float(np.mean(orders)) if orders else None
-    overall = [value for value in reached if value is not None]
-    scores = {"overall": 100 * float(np.mean(overall))} if overall else {}
-    return scores | {name: value for name, value in found.items() if value is not None}
+    reached = [1 - edit for edit in (text, formula) if edit is not None]
+    if teds is not None:
+        reached.append(teds)
+    found = {
+        "overall": 100 * float(np.mean(reached)) if reached else None,
+        "text_edit": text,
+        "formula_edit": formula,
+        "table_teds": teds,
+        "table_teds_structure": structure,
+        "order_edit": float(np.mean(orders)) if orders else None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _page_mean(pages: Iterable[Sequence[Match]]) -> float | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ocr.blocks import Block, Formula
 from ocr.formula_stage import FormulaText
+from ocr.structure.crops import cut_box
 
 
 class FormulaReader(Protocol):
@@ -28,14 +29,12 @@ def read_formulas(
     Args:
         image: The page, [H, W, 3] uint8 RGB. open_reader: Is called where there is a formula.
     """
-    height, width = image.shape[:2]
-    found = []
-    for block in blocks:
-        left, top = (max(0, int(value)) for value in block.bbox[:2])
-        right, bottom = min(width, round(block.bbox[2])), min(height, round(block.bbox[3]))
-        if block.label == "formula" and left < right and top < bottom:
-            latex, score = open_reader()(np.ascontiguousarray(image[top:bottom, left:right]))
-            if latex:
-                block = replace(block, text=latex, score=score, content=Formula(latex))
-        found.append(block)
-    return found
+    return [_read(block, image, open_reader) if block.label == "formula" else block for block in blocks]
+
+
+def _read(block: Block, image: np.ndarray, open_reader: Callable[[], FormulaReader]) -> Block:
+    crop, _ = cut_box(image, block.bbox, least=0)
+    if not crop.size:
+        return block
+    latex, score = open_reader()(crop)
+    return replace(block, text=latex, score=score, content=Formula(latex)) if latex else block

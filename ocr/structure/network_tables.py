@@ -12,6 +12,7 @@ from ocr.blocks import Block, Box, Cell, Table
 from ocr.lines import Line
 from ocr.structure.cell_bands import place_by_words
 from ocr.structure.cell_text import cell_text, part_of_line
+from ocr.structure.crops import cut_box
 from ocr.structure.text_layer import line_box
 
 _INSIDE = 0.7  # of a piece of text: it stands in a cell that holds more of it (reference/documents.md 2.9)
@@ -78,17 +79,15 @@ def read_table(reader: TableReader, image: np.ndarray, box: Box, lines: Sequence
     Args:
         image: The page, [H, W, 3] uint8 RGB. box: In its pixels. lines: Those of the table.
     """
-    height, width = image.shape[:2]
-    left, top = max(0, int(box[0])), max(0, int(box[1]))
-    right, bottom = min(width, max(left + 1, round(box[2]))), min(height, max(top + 1, round(box[3])))
-    table = reader(np.ascontiguousarray(image[top:bottom, left:right]))
+    crop, place = cut_box(image, box)
+    table = reader(crop)
     moved = tuple(
-        replace(cell, bbox=_move(cell.bbox, left, top)) if cell.bbox is not None else cell
+        replace(cell, bbox=_move(cell.bbox, *place[:2])) if cell.bbox is not None else cell
         for cell in table.cells
     )
     filled = fill_cells(replace(table, cells=moved), lines)
     score = float(np.mean([cell.score for cell in filled.cells])) if filled.cells else 0.0
-    return Block("table", (left, top, right, bottom), filled.text, tuple(lines), score, content=filled)
+    return Block("table", place, filled.text, tuple(lines), score, content=filled)
 
 
 def _move(box: Box, x: float, y: float) -> Box:

@@ -12,6 +12,7 @@ from framework.workflow import ImageItem
 from ocr.blocks import Block
 from ocr.ocr_predictor import OCRPredictor
 from ocr.page_preparation import PreparedImage
+from ocr.structure.crops import cut_box
 
 
 def read_seals(
@@ -27,16 +28,10 @@ def read_seals(
 
 
 def _read(block: Block, image: np.ndarray, seals: OCRPredictor) -> Block:
-    height, width = image.shape[:2]
-    left, top = max(0, int(block.bbox[0])), max(0, int(block.bbox[1]))
-    right, bottom = (
-        min(width, max(left + 1, round(block.bbox[2]))),
-        min(height, max(top + 1, round(block.bbox[3]))),
-    )
-    crop = np.ascontiguousarray(image[top:bottom, left:right])
+    crop, box = cut_box(image, block.bbox)
     if not crop.size:
         return block
     page, _ = seals.predict_prepared(ImageItem(crop))
-    place = PreparedImage(crop, Warp.crop((height, width), (left, top, right, bottom)), None, None, 0.0)
+    place = PreparedImage(crop, Warp.crop((image.shape[0], image.shape[1]), box), None, None, 0.0)
     lines = place.restore(page, image).lines
     return replace(block, text="\n".join(line.text for line in lines), lines=lines)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import paddle
-from reference import load
+from reference import load, shapes_of, spell
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden"
 named_weights = load(GOLDEN.parents[1] / "framework" / "io" / "named_weights.py").named_weights
@@ -48,15 +48,6 @@ def build(size: tuple[int, int, int, int]) -> Any:
     )
     heads.MBartConfig = usual
     return model
-
-
-def shapes_of(model: Any) -> dict[str, tuple[int, ...]]:
-    return {key: tuple(value.shape) for key, value in model.state_dict().items()}
-
-
-def spell(shapes: dict[str, tuple[int, ...]]) -> np.ndarray:
-    lines = (f"{key} {'x'.join(map(str, shape))}" for key, shape in sorted(shapes.items()))
-    return np.array("\n".join(lines).encode())
 
 
 def reference() -> None:

@@ -59,6 +59,17 @@ def build(call: str, options: dict[str, Any]) -> paddle.nn.Layer:
     return getattr(importlib.import_module(module), name)(**options)
 
 
+def shapes_of(model: Any) -> dict[str, tuple[int, ...]]:
+    """Of every array of a model's state, by its name."""
+    return {key: tuple(value.shape) for key, value in model.state_dict().items()}
+
+
+def spell(shapes: dict[str, tuple[int, ...]]) -> np.ndarray:
+    """Names with their shapes as bytes, a line each, which compress better than an array of texts."""
+    lines = (f"{key} {'x'.join(map(str, shape))}" for key, shape in sorted(shapes.items()))
+    return np.array("\n".join(lines).encode())
+
+
 def outputs(model: paddle.nn.Layer, images: np.ndarray) -> list[np.ndarray]:
     with paddle.no_grad():
         found = model(paddle.to_tensor(images))

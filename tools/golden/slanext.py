@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import paddle
-from reference import load
+from reference import load, shapes_of, spell
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden"
 named_weights = load(GOLDEN.parents[1] / "framework" / "io" / "named_weights.py").named_weights
@@ -52,15 +52,6 @@ def weights(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
         drawn[f"head.structure_attention_cell.{name}"] *= gain
     drawn["head.structure_attention_cell.rnn.weight_ih"][:, 512:] *= TOKEN_GAIN
     return drawn
-
-
-def shapes_of(model: Any) -> dict[str, tuple[int, ...]]:
-    return {key: tuple(value.shape) for key, value in model.state_dict().items()}
-
-
-def spell(shapes: dict[str, tuple[int, ...]]) -> np.ndarray:
-    lines = (f"{key} {'x'.join(map(str, shape))}" for key, shape in sorted(shapes.items()))
-    return np.array("\n".join(lines).encode())
 
 
 def reference() -> None:
