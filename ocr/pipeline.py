@@ -162,7 +162,9 @@ class OCRPipeline:
         quads, _ = detect_in_tiles(self.detector, image, most)
         options = self.recognizer.options
         if len(quads) and options.widths:
-            quads = split_long(image, quads, LONGEST * options.widths[-1] / options.height)
+            quads = split_long(
+                image, quads, LONGEST * options.widths[-1] / (options.height * options.width_scale)
+            )
         return _Found(quads, {}), {"detect": time.perf_counter() - started}
 
     def _recognize(self, found: _Found, seconds: dict[str, float], item: ImageItem) -> Page:

@@ -86,15 +86,20 @@ def crop_lines(image: np.ndarray, quads: np.ndarray, turned: np.ndarray | None =
     return [rotate90(crop, -1) if turn else crop for crop, turn in zip(crops, turned, strict=True)]
 
 
-def line_width(size_hw: tuple[int, ...], height: int = REC_HEIGHT) -> int:
-    """Width of a crop of `size_hw` (height, width, ...) at `height`, its aspect kept, rounded up."""
-    return math.ceil(height * (size_hw[1] / size_hw[0]))
+def line_width(size_hw: tuple[int, ...], height: int = REC_HEIGHT, width_scale: float = 1.0) -> int:
+    """Width of a crop of `size_hw` (height, width, ...) at `height`, `width_scale` times that in proportion, rounded up."""
+    return math.ceil(height * (size_hw[1] / size_hw[0]) * width_scale)
 
 
 def pack_lines(
-    crops: Sequence[np.ndarray], width: int, height: int = REC_HEIGHT, *, stretch: bool = False
+    crops: Sequence[np.ndarray],
+    width: int,
+    height: int = REC_HEIGHT,
+    *,
+    width_scale: float = 1.0,
+    stretch: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Crops at one height, aspect kept, side by side in a batch: [N, height, width, 3] uint8 and widths [N] int32.
+    """Crops at one height, side by side in a batch: [N, height, width, 3] uint8 and widths [N] int32 by `line_width`.
 
     Wider lines are squeezed to `width`, with `stretch` all lines are brought to it; what is right of a line is 0. A
     compiled program normalises the columns below the line's width and makes the others 0, for which no uint8 could
@@ -102,7 +107,8 @@ def pack_lines(
     """
     batch = np.zeros((len(crops), height, width, 3), np.uint8)
     widths = np.array(
-        [width if stretch else min(line_width(crop.shape, height), width) for crop in crops], dtype=np.int32
+        [width if stretch else min(line_width(crop.shape, height, width_scale), width) for crop in crops],
+        dtype=np.int32,
     )
     for row, crop, wide in zip(batch, crops, widths.tolist(), strict=True):
         row[:, :wide] = resize(crop, (height, wide))

@@ -55,6 +55,7 @@ class RecognizeOptions:
         columns: Lines of one width are batched up to about this many columns in all.
         batch: At most this many lines at once.
         normalize: What the program does to the pixels; columns right of a line become 0 after it.
+        width_scale: How much wider than in proportion lines become: narrow letters then keep more columns.
         stretch: Lines are stretched to the first of `widths`, whatever their proportions, as PARSeq reads words.
     """
 
@@ -63,6 +64,7 @@ class RecognizeOptions:
     widths: tuple[int, ...] = (160, 192, 256, 320, 384, 512, 640, 768, 960, 1280, 1920, 3200)
     columns: int = 1280
     batch: int = 8
+    width_scale: float = 1.0
     stretch: bool = False
 
 
@@ -196,15 +198,19 @@ class Recognizer:
 
     def __call__(self, crops: Sequence[np.ndarray]) -> list[tuple[Text, int, float]]:
         """crops [h, w, 3] uint8 RGB -> for each (text, steps of its padded input, share of it that is line)."""
-        height = self.options.height
-        wanted = [height * crop.shape[1] / crop.shape[0] for crop in crops]
+        height, scale = self.options.height, self.options.width_scale
+        wanted = [height * crop.shape[1] / crop.shape[0] * scale for crop in crops]
         if self.options.stretch:
             wanted = [float(self.options.widths[0])] * len(crops)
         running, plan = [], self._plan(wanted)
         self.engine.prepare({"image": (b.rows, height, b.width, 3), "width": (b.rows,)} for b in plan)
         for planned in plan:
             batch, widths = pack_lines(
-                [crops[i] for i in planned.lines], planned.width, height, stretch=self.options.stretch
+                [crops[i] for i in planned.lines],
+                planned.width,
+                height,
+                width_scale=scale,
+                stretch=self.options.stretch,
             )
             batch, filled = _fill(batch, widths, planned.rows)
             outputs = self.engine.start({"image": batch, "width": filled})

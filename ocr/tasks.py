@@ -194,6 +194,7 @@ class TextRecognition(Task):
         characters: The dictionary; needed for training and evaluation. A model with `num_classes: null` gets a class
             for each symbol.
         height: Of the images, in pixels.
+        width_scale: Of the data's ResizeLine, for the reader that runs the model.
         max_text_length: Longer texts are left out of training, and reported.
         unknown: What is done with a text that has a character outside of the dictionary: "error" before training
             begins, "skip" leaves it out of training (it counts in evaluation), "drop" leaves out the characters, as
@@ -215,6 +216,7 @@ class TextRecognition(Task):
     normalize: Normalize
     characters: Dictionary | None = None
     height: int = 48
+    width_scale: float = 1.0
     max_text_length: int = 25
     unknown: Literal["error", "skip", "drop"] = "error"
     guide_weight: float = 1.0
@@ -444,7 +446,7 @@ class TextRecognition(Task):
 
     def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
         """As of TextDetection. Lines are padded to the `buckets` of the evaluation, longer ones as by default."""
-        options = RecognizeOptions(self.normalize, self.height)
+        options = RecognizeOptions(self.normalize, self.height, width_scale=self.width_scale)
         if buckets is not None:
             longer = (width for width in options.widths if width > buckets[-1])
             options = replace(options, widths=(*buckets, *longer))

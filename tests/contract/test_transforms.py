@@ -55,7 +55,7 @@ CASES: dict[str, list[Any]] = {
         *(T.Resize((60, 60), mode=mode) for mode in ("short", "long", "fit")),
         T.Resize((40, 60), interpolation="area"),
     ],
-    "ResizeLine": [ResizeLine(48, 320), ResizeLine(32, 40), ResizeLine(24, 90, pad=True)],
+    "ResizeLine": [ResizeLine(48, 320), ResizeLine(32, 40), ResizeLine(24, 90, 1.25, pad=True)],
     "ResizeShort": [T.ResizeShort(60, 100), T.ResizeShort(40, 50)],
 }
 # Called with further samples; what they do to the objects of several images is in the unit tests.

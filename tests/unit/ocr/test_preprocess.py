@@ -117,6 +117,7 @@ def test_line_width_keeps_the_aspect_and_rounds_up():
     assert line_width((31, 100, 3)) == 155  # 154.8
     assert line_width((96, 1)) == 1
     assert line_width((24, 40), height=12) == 20
+    assert line_width((48, 101), width_scale=1.25) == 127  # 126.25
 
 
 def test_pack_lines():

@@ -205,6 +205,15 @@ def test_lines_come_back_in_their_order():
     assert read([]) == []
 
 
+def test_lines_are_made_wider_than_in_proportion():
+    read = recognizer(width_scale=1.5)
+    crops = [np.full((48, w, 3), n + 1, np.uint8) for n, w in enumerate((50, 120))]
+    assert [(text.text, steps, share) for text, steps, share in read(crops)] == [
+        ("a", 40, 75 / 320),
+        ("b", 40, 180 / 320),
+    ]
+
+
 def test_of_several_recognisers_the_surer_reading_of_each_line_is_kept():
     def sure(inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Of lines whose letter is above 3 alone, and then surer than `spell`."""

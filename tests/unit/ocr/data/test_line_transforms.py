@@ -15,6 +15,7 @@ from framework.vision.warp import Warp
 from ocr.data.transforms.lines import ConcatenateLines, RandomLineDistortion, RandomTurn180
 from ocr.data.transforms.resize import ResizeLine
 from ocr.dictionary import Dictionary
+from ocr.preprocess import pack_lines
 from ocr.tasks import TextRecognition
 
 NEVER = dict.fromkeys(("p_warp", "p_crop", "p_blur", "p_hsv", "p_noise", "p_invert"), 0.0)
@@ -154,6 +155,21 @@ def test_a_label_changes_with_the_direction() -> None:
     assert RandomTurn180(p=0)(upside_down, rng()).labels == 1
     with pytest.raises(ShapeError, match="no direction"):
         RandomTurn180()(line(labels=np.array(2)), rng())
+
+
+def test_a_recogniser_tells_its_reader_how_wide_lines_are() -> None:
+    resize = ResizeLine(32, 640, width_scale=1.25)
+    task = TextRecognition(Normalize((0.5,) * 3, (0.5,) * 3), Dictionary(symbols="abc"), 32, width_scale=1.25)
+    options = task.describe_stage(None)["options"]
+    assert (options["height"], options["width_scale"]) == (32, 1.25)
+    batch, widths = pack_lines(
+        [line(40, 101).image], 160, options["height"], width_scale=options["width_scale"]
+    )
+    resized = resize(line(40, 101), rng())
+    assert resized.image.shape[1] == resize.line_width((40, 101)) == widths[0] == 101
+    np.testing.assert_array_equal(resized.image, batch[0, :, :101])
+    with pytest.raises(ConfigError, match="above 0"):
+        ResizeLine(width_scale=0)
 
 
 @pytest.mark.parametrize(("columns", "wanted"), [(40, 40), (120, 64)])
