@@ -27,7 +27,8 @@ _MLP_RATIO = 2.0
 class LightSVTRConfig:
     """`dims` channels, `depth` attention blocks, a depthwise `local_kernel` along the line before them.
 
-    `guided` stops the gradient at the input, so that CTC does not train the backbone.
+    `guided` stops the gradient at the input, so that CTC does not train the backbone; MultiHead heeds it only where a
+    guiding decoder does.
     """
 
     kind: Literal["lightsvtr"] = "lightsvtr"
@@ -124,8 +125,8 @@ class LightSVTR(nn.Layer):
 class SVTREncoderConfig:
     """`hidden_dims` channels in the attention, `dims` at the end; `kernel_size` of the first and fusing convolutions.
 
-    `guided` stops the gradient at the input, so that CTC does not train the backbone. Upstream trains with it, as the
-    attention decoder beside CTC trains the backbone there; without that decoder it freezes the backbone.
+    `guided` stops the gradient at the input, so that CTC does not train the backbone, as all of upstream's configs of
+    this encoder have it; MultiHead heeds it only where a guiding decoder trains the backbone.
     """
 
     kind: Literal["svtr"] = "svtr"
@@ -133,7 +134,7 @@ class SVTREncoderConfig:
     depth: int = 2
     hidden_dims: int = 120
     kernel_size: tuple[int, int] = (1, 3)
-    guided: bool = False
+    guided: bool = True
 
 
 class SVTREncoder(nn.Layer):

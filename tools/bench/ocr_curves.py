@@ -2,11 +2,17 @@
 
 python tools/bench/ocr_curves.py --paddle_python PYTHON --paddleocr CHECKOUT [--models rec det] [--steps 20]
 
-The checkout is PaddleOCR 3, which runs eagerly under paddlepaddle 2.6.2. PP-OCRv4 mobile's detector and recogniser are
-trained as their configs say: Adam with L2 decay, dice loss and threshold map, CTC and NRTR. The rate rises from 0 to
-the config's over `--warmup` steps (250: two epochs of ICDAR 2015's 1,000 images in batches of 8); with 0 it is all of
-it from the first step. Weights follow from names (framework/io/named_weights.py), batches are drawn by our synthetic
-data sets and differ from step to step, dropout is off on both sides. Float32.
+The checkout is PaddleOCR 3 with the configs of `--network`, and runs eagerly under paddlepaddle 2.6.2. Detector and
+recogniser are trained as their configs say: Adam with L2 decay, dice loss and threshold map, CTC and NRTR. The rate
+rises from 0 to the config's over `--warmup` steps (250: two epochs of ICDAR 2015's 1,000 images in batches of 8); with
+0 it is all of it from the first step. `--optimizer` and `--epsilon` take the place of the config's. Weights follow from
+names (framework/io/named_weights.py), batches are drawn by our synthetic data sets and differ from step to step,
+dropout is off on both sides. Float32.
+
+The loss of a batch does not depend on the order of its examples, but for rounding. PaddleOCR therefore runs twice, the
+second time with each batch in reverse order: how far it is from itself is what a difference has to be measured by. Adam
+divides each gradient by its own size, so that where the gradient is zero but for rounding (a shift before a
+normalisation, say) two runs step apart by the whole rate.
 """
 
 from __future__ import annotations
@@ -17,61 +23,90 @@ import os
 import subprocess
 import sys
 import tempfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import yaml
 
 REPO = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPO))
 
-VARIANTS = {"rec": "PP-OCRv4_mobile_rec", "det": "PP-OCRv4_mobile_det"}
-DECAY = {"rec": 3e-5, "det": 5e-5}
-RATE = 1e-3
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:-/&"
 LENGTH = 25
 BASE = {"rec": "text_recognition.yml", "det": "text_detection.yml"}
 TEXT = {
     "rec": f"""
-model: {{type: TextRecognizer, variant: PP-OCRv4_mobile_rec, num_classes: null, guided: true}}
+model: {{type: TextRecognizer, variant: NETWORK_rec, num_classes: null, head: {{fc_decay: 1.0e-5}}, guided: true}}
 task: {{characters: {{symbols: "{SYMBOLS}"}}}}
 data:
   train:
     dataset: {{_inherited_: false, type: SyntheticTextLines, count: 2000, characters: "{SYMBOLS}", length: [2, 20]}}
     transforms: [{{type: ResizeLine, height: 48, max_width: 320, pad: true}}]
     buckets: null
-    batch_size: 16
+    batch_size: BATCH
     num_workers: 1
   eval: null
 """,
     "det": """
-model: {type: DBNet, variant: PP-OCRv4_mobile_det, deploy: false}
+model: {type: DBNet, variant: NETWORK_det, deploy: false}
+task: {main_loss: MAIN_LOSS}
 data:
   train:
     dataset: {_inherited_: false, type: SyntheticPages, count: 2000}
     transforms: [{type: RandomTextCrop, size_hw: [320, 320]}]
-    batch_size: 8
+    batch_size: BATCH
     num_workers: 1
   eval: null
 """,
 }
 
 
-def bound(model):
+@dataclass(frozen=True)
+class Case:
+    """What is trained: `model` is "rec" or "det", `batch` counts its examples, `epsilon` is Adam's."""
+
+    model: str
+    network: str
+    checkout: str
+    warmup: int
+    batch: int
+    optimizer: str
+    epsilon: float
+
+    def upstream(self):
+        """The config of PaddleOCR."""
+        name = f"{self.network}_{self.model}.yml"
+        path = Path(self.checkout) / "configs" / self.model / self.network.partition("_")[0] / name
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+    def rate_and_decay(self):
+        optim = self.upstream()["Optimizer"]
+        return float(optim["lr"]["learning_rate"]), float(optim["regularizer"]["factor"])
+
+    def own_settings(self):
+        """Arguments of the optimizer beside rate and decay, which both sides name alike."""
+        return {"Adam": {"epsilon": self.epsilon}, "Momentum": {"momentum": 0.9}, "SGD": {}}[self.optimizer]
+
+
+def bound(case):
     from framework.config import load
     from framework.engine.experiment import bind_experiment
 
+    focal = case.upstream()["Loss"].get("main_loss_type") == "DiceFocalLoss"
+    text = TEXT[case.model].replace("NETWORK", case.network).replace("BATCH", str(case.batch))
+    text = text.replace("MAIN_LOSS", "dice_focal" if focal else "dice")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "curve.yml"
-        path.write_text(
-            f"_base_: {REPO / 'configs' / '_base_' / BASE[model]}\n{TEXT[model]}", encoding="utf-8"
-        )
+        base = REPO / "configs" / "_base_" / BASE[case.model]
+        path.write_text(f"_base_: {base}\n{text}", encoding="utf-8")
         return bind_experiment(load(path))
 
 
-def write_batches(model, path, steps):
+def write_batches(case, path, steps):
     from framework.workflow.train import make_loader
 
-    experiment = bound(model)
+    experiment = bound(case)
     loader = make_loader(experiment.data.train, experiment.task, seed=0, train=True)
     found = {}
     for step, batch in zip(range(steps), loader):
@@ -90,23 +125,19 @@ def batches(path):
         ]
 
 
-def rates(warmup, steps):
-    return [RATE * min(1.0, step / warmup) if warmup else RATE for step in range(steps)]
-
-
-def oar(model, data, warmup, checkout):
+def oar(case, data):
     import jax
 
     from framework import nn
+    from framework import optimizer as optimizers
     from framework.config import build
     from framework.engine.experiment import TrainOptions
     from framework.engine.step import init_state, train_step
     from framework.io.named_weights import named_weights
-    from framework.optimizer import Adam
     from framework.optimizer.lr import LinearWarmup
     from ocr.layers import svtr
 
-    experiment = bound(model)
+    experiment = bound(case)
     task = experiment.task
     layer = build(task.adapt_model(experiment.model))
     layer.set_state_dict(named_weights({name: value.shape for name, value in layer.state_dict().items()}))
@@ -114,11 +145,11 @@ def oar(model, data, warmup, checkout):
         if isinstance(part, nn.Dropout):
             part.p = 0.0
     svtr.DROPOUT = 0.0  # of the attention's weights
-    rate = LinearWarmup(RATE, warmup, 0.0, RATE) if warmup else RATE
-    optimizer, options = (
-        Adam(rate, weight_decay=DECAY[model]).resolve(len(data)),
-        TrainOptions(iters=len(data)),
-    )
+    rate, decay = case.rate_and_decay()
+    schedule = LinearWarmup(rate, case.warmup, 0.0, rate) if case.warmup else rate
+    kind = getattr(optimizers, case.optimizer)
+    optimizer = kind(schedule, weight_decay=decay, **case.own_settings()).resolve(len(data))
+    options = TrainOptions(iters=len(data))
     groups = optimizer.param_groups(layer)
     graphdef, params, buffers = nn.split(layer.train())
     state = init_state(params, buffers, groups, optimizer, options)
@@ -130,12 +161,11 @@ def oar(model, data, warmup, checkout):
     return losses
 
 
-def paddle(model, data, warmup, checkout):
+def paddle(case, data):
     import importlib.util
 
-    sys.path.insert(0, checkout)
+    sys.path.insert(0, case.checkout)
     import paddle
-    import yaml
     from ppocr.losses import build_loss
     from ppocr.modeling.architectures import build_model
 
@@ -145,9 +175,8 @@ def paddle(model, data, warmup, checkout):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     paddle.set_device("cpu")
-    path = Path(checkout) / "configs" / model / "PP-OCRv4" / f"{VARIANTS[model]}.yml"
-    config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if model == "rec":
+    config = case.upstream()
+    if case.model == "rec":
         classes = len(SYMBOLS) + 2  # the blank and the space
         counts = {"CTCLabelDecode": classes, "NRTRLabelDecode": classes + 3}
         config["Architecture"]["Head"]["out_channels_list"] = counts
@@ -159,25 +188,25 @@ def paddle(model, data, warmup, checkout):
             layer.p = 0.0
     network.train()
     loss_of = build_loss(config["Loss"])
-    optimizer = paddle.optimizer.Adam(
-        RATE, parameters=network.parameters(), weight_decay=paddle.regularizer.L2Decay(DECAY[model])
-    )
+    full, decay = case.rate_and_decay()
+    kind, decay = getattr(paddle.optimizer, case.optimizer), paddle.regularizer.L2Decay(decay)
+    optimizer = kind(full, parameters=network.parameters(), weight_decay=decay, **case.own_settings())
     half = np.array([0.5] * 3, np.float32)
     mean, std = (
         (half, half)
-        if model == "rec"
+        if case.model == "rec"
         else (
             np.array([0.485, 0.456, 0.406], np.float32),
             np.array([0.229, 0.224, 0.225], np.float32),
         )
     )
     losses = []
-    for batch, rate in zip(data, rates(warmup, len(data))):
+    for step, batch in enumerate(data):
         image = (batch["image"][..., ::-1].astype(np.float32) / 255 - mean) / std
-        if model == "rec":
+        if case.model == "rec":
             image *= (np.arange(image.shape[2]) < batch["width"][:, None])[:, None, :, None]  # padding is 0
         x = paddle.to_tensor(np.ascontiguousarray(image.transpose(0, 3, 1, 2)))
-        if model == "rec":
+        if case.model == "rec":
             lengths = batch["target_length"].astype(np.int64)
             guide = np.zeros((len(lengths), LENGTH), np.int64)
             for row, (length, target) in enumerate(zip(lengths, batch["target"])):
@@ -190,7 +219,7 @@ def paddle(model, data, warmup, checkout):
             names = ("threshold", "threshold_mask", "shrink", "shrink_mask")
             labels = [x, *(paddle.to_tensor(batch[name].astype(np.float32)) for name in names)]
             loss = loss_of(network(x), labels)["loss"]
-        optimizer.set_lr(float(rate))
+        optimizer.set_lr(full * min(1.0, step / case.warmup) if case.warmup else full)
         loss.backward()
         optimizer.step()
         optimizer.clear_grad()
@@ -198,41 +227,60 @@ def paddle(model, data, warmup, checkout):
     return losses
 
 
+def reversed_batches(data):
+    return [{name: value[::-1] for name, value in batch.items()} for batch in data]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--models", nargs="+", default=["rec", "det"], choices=["rec", "det"])
+    parser.add_argument("--network", default="PP-OCRv4_mobile", help="such as PP-OCRv6_small")
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--batch", type=int, help="examples of a step: 16 lines or 8 pages")
     parser.add_argument("--warmup", type=int, default=250)
+    parser.add_argument("--optimizer", default="Adam", choices=["Adam", "Momentum", "SGD"])
+    parser.add_argument("--epsilon", type=float, default=1e-8, help="of Adam")
     parser.add_argument("--paddle_python", required=True, help="interpreter that has paddlepaddle 2.6.2")
     parser.add_argument("--paddleocr", required=True, help="checkout of PaddleOCR 3")
-    parser.add_argument("--worker", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", nargs=3, metavar=("PEER", "CASE", "FILE"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
-        peer, model, file = args.worker
+        peer, case, file = args.worker
         answers, sys.stdout = sys.stdout, sys.stderr
-        run = {"oar": oar, "paddle": paddle}[peer]
-        print(json.dumps(run(model, batches(file), args.warmup, args.paddleocr)), file=answers)
+        data = batches(file)
+        run = oar if peer == "oar" else paddle
+        losses = run(Case(**json.loads(case)), reversed_batches(data) if peer == "reversed" else data)
+        print(json.dumps(losses), file=answers)
         return 0
     for model in args.models:
+        batch = args.batch or {"rec": 16, "det": 8}[model]
+        case = Case(model, args.network, args.paddleocr, args.warmup, batch, args.optimizer, args.epsilon)
         with tempfile.TemporaryDirectory() as folder:
             file = str(Path(folder) / "batches.npz")
-            write_batches(model, file, args.steps)
+            write_batches(case, file, args.steps)
             curves = {}
-            for peer, python in {"oar": sys.executable, "paddle": args.paddle_python}.items():
-                command = [python, __file__, "--worker", peer, model, file, "--warmup", str(args.warmup)]
+            peers = {"oar": sys.executable, "paddle": args.paddle_python, "reversed": args.paddle_python}
+            for peer, python in peers.items():
+                command = [python, __file__, "--worker", peer, json.dumps(asdict(case)), file]
                 command += ["--paddle_python", args.paddle_python, "--paddleocr", args.paddleocr]
                 done = subprocess.run(
                     command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ}
                 )
                 curves[peer] = np.array(json.loads(done.stdout.splitlines()[-1]))
-        apart = np.abs(curves["oar"] - curves["paddle"]) / np.abs(curves["paddle"])
-        for step, (ours, theirs, distance) in enumerate(zip(curves["oar"], curves["paddle"], apart)):
-            print(f"  {model} step {step:2} oar {ours:9.5f}  paddle {theirs:9.5f}  relative {distance:.1e}")
-        print(
-            f"{model}: {len(apart)} steps, relative difference median {np.median(apart):.1e}, worst {apart.max():.1e}"
-        )
+        theirs = curves["paddle"]
+        apart = {peer: np.abs(curves[peer] - theirs) / np.abs(theirs) for peer in ("oar", "reversed")}
+        for step, loss in enumerate(theirs):
+            print(
+                f"  {model} step {step:2} paddle {loss:9.5f}  oar {curves['oar'][step]:9.5f}, relative "
+                f"{apart['oar'][step]:.1e}  paddle in reverse order {apart['reversed'][step]:.1e}"
+            )
+        for peer, name in {"oar": "oar", "reversed": "paddle in reverse order"}.items():
+            print(
+                f"{model}: {name} from paddle over {len(theirs)} steps: median {np.median(apart[peer]):.1e}, "
+                f"worst {apart[peer].max():.1e}"
+            )
     return 0
 
 

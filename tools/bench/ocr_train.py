@@ -138,7 +138,8 @@ def paddle(model, network, checkout):
         optimizer.clear_grad()
         return float(loss)
 
-    return run, sum(int(np.prod(p.shape)) for p in layer.parameters())
+    # Running statistics are among the parameters there.
+    return run, sum(int(np.prod(p.shape)) for p in layer.parameters() if not p.stop_gradient)
 
 
 def work(peer, model, network, checkout):

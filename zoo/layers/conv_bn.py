@@ -19,7 +19,8 @@ class ConvBN(FoldableLayer):
     Without `padding` a convolution of stride 1 and odd kernel keeps the size, dilated too. `names` are the attributes
     of convolution and normalisation, which differ between upstream's classes. `gamma` is where the normalisation's
     weight starts: 0 makes a residual block start as the identity. `initializer` is the kernel's, if not that of Conv2D.
-    `epsilon` and `momentum` are the normalisation's.
+    `epsilon` and `momentum` are the normalisation's, and `norm_decay` is the weight decay of its weight and bias, in
+    place of the optimizer's.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class ConvBN(FoldableLayer):
         bias: bool = False,
         epsilon: float = 1e-5,
         momentum: float = 0.9,
+        norm_decay: float | None = None,
     ) -> None:
         super().__init__()
         if padding is None:
@@ -58,8 +60,10 @@ class ConvBN(FoldableLayer):
         )
         self.add_sublayer(names[0], conv)
         if not deploy:
-            attr = nn.ParamAttr(initializer=nn.initializer.Constant(gamma))
-            self.add_sublayer(names[1], nn.BatchNorm2D(out_channels, momentum, epsilon, weight_attr=attr))
+            scale = nn.ParamAttr(initializer=nn.initializer.Constant(gamma), regularizer=norm_decay)
+            shift = nn.ParamAttr(regularizer=norm_decay)
+            norm = nn.BatchNorm2D(out_channels, momentum, epsilon, weight_attr=scale, bias_attr=shift)
+            self.add_sublayer(names[1], norm)
 
     def forward(self, x: jax.Array) -> jax.Array:
         x = getattr(self, self.names[0])(x)

@@ -75,7 +75,7 @@ class DepthwiseSeparable(nn.Layer):
 
     def __init__(self, block: Block, in_channels: int, out_channels: int, deploy: bool = False) -> None:
         super().__init__()
-        own = {"act": F.hardswish, "names": _NAMES, "deploy": deploy}
+        own = {"act": F.hardswish, "names": _NAMES, "deploy": deploy, "norm_decay": 0.0}
         self.squeeze = block.squeeze
         self._depthwise_conv = ConvBN(
             in_channels, in_channels, block.kernel_size, block.stride, groups=in_channels, **own
@@ -98,7 +98,7 @@ class MobileNetV1Enhance(Backbone):
         self.config = config
         scale, deploy = VARIANTS[config.variant].scale, config.deploy
         width = int(STEM_WIDTH * scale)
-        self.conv1 = ConvBN(3, width, 3, 2, act=F.hardswish, names=_NAMES, deploy=deploy)
+        self.conv1 = ConvBN(3, width, 3, 2, act=F.hardswish, names=_NAMES, deploy=deploy, norm_decay=0.0)
         self.block_list = nn.Sequential()
         for block in BLOCKS:
             out_channels = int(block.width * scale)

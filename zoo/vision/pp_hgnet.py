@@ -99,7 +99,7 @@ def conv(
     deploy: bool = False,
 ) -> ConvBN:
     """Convolution, normalisation and, with `act`, an activation."""
-    own = {"groups": groups, "act": act, "initializer": _KAIMING, "deploy": deploy}
+    own = {"groups": groups, "act": act, "initializer": _KAIMING, "deploy": deploy, "norm_decay": 0.0}
     return ConvBN(in_channels, out_channels, kernel_size, stride, **own)
 
 

@@ -127,7 +127,7 @@ class ConvBNAct(ConvBN):
         use_lab: bool,
         deploy: bool = False,
     ) -> None:
-        own = {"act": F.relu, "initializer": _KAIMING, "deploy": deploy}
+        own = {"act": F.relu, "initializer": _KAIMING, "deploy": deploy, "norm_decay": 0.0}
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, groups, **own)
         self.use_lab = use_lab
         if use_lab:
@@ -150,7 +150,7 @@ def light_conv(
     """1x1 convolution without activation, depthwise convolution with it."""
     own = {"groups": out_channels, "use_lab": use_lab, "deploy": deploy}
     return nn.Sequential(
-        ("conv1", ConvBN(in_channels, out_channels, 1, initializer=_KAIMING, deploy=deploy)),
+        ("conv1", ConvBN(in_channels, out_channels, 1, initializer=_KAIMING, deploy=deploy, norm_decay=0.0)),
         ("conv2", ConvBNAct(out_channels, out_channels, kernel_size, **own)),
     )
 
@@ -204,7 +204,7 @@ class HGStage(nn.Layer):
         stage = size.stages[number]
         self.downsamples = stride is not None
         if stride is not None:
-            own = {"groups": in_channels, "initializer": _KAIMING, "deploy": deploy}
+            own = {"groups": in_channels, "initializer": _KAIMING, "deploy": deploy, "norm_decay": 0.0}
             self.downsample = ConvBN(in_channels, in_channels, 3, stride, **own)
         light, kernel = number >= _FIRST_LIGHT, _KERNEL_SIZES[number]
         self.blocks = nn.Sequential()

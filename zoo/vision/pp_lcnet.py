@@ -88,7 +88,7 @@ class DepthwiseSeparable(nn.Layer):
         deploy: bool = False,
     ) -> None:
         super().__init__()
-        own = {"act": F.hardswish, "initializer": _KAIMING, "deploy": deploy}
+        own = {"act": F.hardswish, "initializer": _KAIMING, "deploy": deploy, "norm_decay": 0.0}
         self.squeeze = block.squeeze
         self.dw_conv = ConvBN(in_channels, in_channels, block.kernel_size, stride, groups=in_channels, **own)
         if block.squeeze:
@@ -114,7 +114,8 @@ class PPLCNet(WideHead):
         scale, deploy = VARIANTS[config.variant].scale, config.deploy
         stem, *others = config.strides
         width = scaled_width(STEM_WIDTH, scale)
-        self.conv1 = ConvBN(3, width, 3, stem, act=F.hardswish, initializer=_KAIMING, deploy=deploy)
+        own = {"act": F.hardswish, "initializer": _KAIMING, "deploy": deploy, "norm_decay": 0.0}
+        self.conv1 = ConvBN(3, width, 3, stem, **own)
         features, (down, along) = [], stem
         for (name, blocks), stride in zip(STAGES.items(), ((1, 1), *others), strict=True):
             down, along = down * stride[0], along * stride[1]

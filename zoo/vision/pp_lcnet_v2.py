@@ -79,7 +79,7 @@ class PPLCNetV2Config(VariantConfig[Size], table=VARIANTS):
 
 
 def _conv(in_channels: int, out_channels: int, kernel_size: int, deploy: bool, stride: int = 1) -> ConvBN:
-    own = {"act": F.relu, "initializer": _KAIMING, "deploy": deploy}
+    own = {"act": F.relu, "initializer": _KAIMING, "deploy": deploy, "norm_decay": 0.0}
     return ConvBN(in_channels, out_channels, kernel_size, stride, **own)
 
 
@@ -97,7 +97,7 @@ class DepthwiseSeparable(nn.Layer):
         super().__init__()
         self.stage, self.deploy = stage, deploy
         self.shortcut = stage.shortcut and stride == 1 and in_channels == out_channels
-        own = {"groups": in_channels, "initializer": _KAIMING}
+        own = {"groups": in_channels, "initializer": _KAIMING, "norm_decay": 0.0}
         kernel = stage.kernel_size
         if stage.branches:
             attr = nn.ParamAttr(trainable=deploy)

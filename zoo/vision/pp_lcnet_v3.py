@@ -135,7 +135,7 @@ class LearnableRepLayer(nn.Layer):
         else:
             if self.has_identity:
                 self.identity = nn.BatchNorm2D(in_channels)
-            branch = {"stride": stride, "groups": groups, "initializer": _KAIMING}
+            branch = {"stride": stride, "groups": groups, "initializer": _KAIMING, "norm_decay": 0.0}
             self.conv_kxk = nn.LayerList(
                 [ConvBN(in_channels, out_channels, kernel_size, **branch) for _ in range(NUM_BRANCHES)]
             )
@@ -217,7 +217,7 @@ class PPLCNetV3(WideHead):
         def width(value: int) -> int:
             return scaled_width(value, scale, multiple=16)
 
-        self.conv1 = ConvBN(3, width(16), 3, 2, initializer=_KAIMING, deploy=deploy)
+        self.conv1 = ConvBN(3, width(16), 3, 2, initializer=_KAIMING, deploy=deploy, norm_decay=0.0)
         stages = _LINE if self.form == "line" else _PAGE
         for name, blocks in stages.items():
             layers = [LCNetV3Block(b, width(b.in_width), width(b.out_width), deploy) for b in blocks]

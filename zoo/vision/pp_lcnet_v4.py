@@ -203,7 +203,7 @@ class PPLCNetV4(WideHead):
             layers = (ConvBN(3, mid, 3, 2, deploy=deploy), nn.GELU(), ConvBN(mid, width, 3, 2, deploy=deploy))
             self.add_sublayer(stem, nn.Sequential(*layers))
         else:
-            conv = functools.partial(ConvBN, act=F.relu, deploy=deploy)
+            conv = functools.partial(ConvBN, act=F.relu, deploy=deploy, norm_decay=0.0)
             self.add_sublayer(stem, StemBlock(mid, width, conv))
         features = []
         for stage, stride in zip(plan.stages, (4, 8, 16, 32)):

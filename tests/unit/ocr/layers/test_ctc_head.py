@@ -1,10 +1,12 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from framework.io.named_weights import named_weights
-from ocr.layers.ctc_head import CTCHead, CTCHeadConfig, GuideLayer, MultiHead, ReshapeConfig
+from ocr.layers.ctc_head import CTCHead, CTCHeadConfig, EncoderConfig, GuideLayer, MultiHead, ReshapeConfig
 from ocr.layers.nrtr import NRTRConfig
-from ocr.layers.svtr import LightSVTRConfig
+from ocr.layers.svtr import LightSVTRConfig, SVTREncoderConfig
 
 
 def test_classifier_in_one_and_two_steps() -> None:
@@ -54,6 +56,25 @@ def test_multi_head_names_and_branches() -> None:
     x = jnp.ones((2, 1, 7, 6))
     assert head(x).shape == (2, 7, 10)
     assert head.guide(x, jnp.array([[2, 4, 3, 0]] * 2)).shape == (2, 3, 14)
+
+
+@pytest.mark.parametrize(
+    "encoder", [SVTREncoderConfig(dims=8, depth=1, hidden_dims=8), LightSVTRConfig(dims=8, depth=1)]
+)
+def test_ctc_trains_the_backbone_unless_a_guided_encoder_has_a_decoder_beside(encoder: EncoderConfig) -> None:
+    """PaddleOCR's configs have `use_guide` in the recognisers of PP-OCRv3 to v5, with svtr, and not in v6."""
+    x, tokens = jnp.ones((2, 1, 7, 16)), jnp.array([[2, 4, 3, 0]] * 2)
+    guided, alone = (
+        MultiHead(encoder, CTCHeadConfig(), gtc, 16, 10).eval()
+        for gtc in (NRTRConfig(dims=32, depth=1), None)
+    )
+    losses = (
+        lambda x: guided(x).sum(),
+        lambda x: guided.guide(x, tokens).sum(),
+        lambda x: alone(x).sum(),
+    )
+    slopes = jax.jit(lambda x: [jax.grad(loss)(x) for loss in losses])(x)
+    assert [bool((slope == 0).all()) for slope in slopes] == [encoder.guided, False, False]
 
 
 def test_multi_head_in_deploy_form_has_no_guide() -> None:

@@ -11,6 +11,7 @@ from framework.core.dtypes import precision_scope
 from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
 from framework.nn.reparam import reparameterize
+from framework.optimizer import Adam
 from ocr.layers.db_head import DBHeadConfig
 from ocr.layers.rep_lk import RepLKFPNConfig, RepLKPANConfig
 from ocr.models.dbnet import DBNet, DBNetConfig
@@ -55,6 +56,17 @@ def jitted(model: DBNet, x: np.ndarray) -> np.ndarray:
 def test_parameter_counts(variant: str, trained: int, deployed: int) -> None:
     assert sum(p.size for p in DBNet(DBNetConfig(variant)).parameters()) == trained
     assert sum(p.size for p in DBNet(DBNetConfig(variant, deploy=True)).parameters()) == deployed
+
+
+@pytest.mark.parametrize(
+    ("variant", "spared"),
+    [("PP-OCRv4_mobile_det", 254), ("PP-OCRv5_server_det", 160), ("PP-OCRv6_small_det", 10)],
+)
+def test_weight_decay_is_upstreams(variant: str, spared: int) -> None:
+    """The numbers are those of PaddleOCR's networks, counted by the regularizers of their parameters."""
+    groups = Adam(weight_decay=5e-5).param_groups(DBNet(DBNetConfig(variant)))
+    assert sum(group.coupled.l2 == 0.0 for group in groups.values()) == spared
+    assert {group.coupled.l2 for group in groups.values()} == {0.0, 5e-5}
 
 
 def test_training_maps_of_full_size_models_without_computing() -> None:

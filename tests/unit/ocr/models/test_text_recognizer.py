@@ -11,6 +11,7 @@ from framework.core.dtypes import precision_scope
 from framework.core.errors import ConfigError, ShapeError
 from framework.io.named_weights import named_weights
 from framework.nn.reparam import reparameterize
+from framework.optimizer import Adam
 from ocr.layers.ctc_head import CTCHeadConfig, ReshapeConfig
 from ocr.models.text_recognizer import VARIANTS, TextRecognizer, TextRecognizerConfig, greedy
 
@@ -51,6 +52,26 @@ def test_parameter_counts(variant: str, trained: int, deployed: int) -> None:
     assert sum(p.size for p in TextRecognizer(TextRecognizerConfig(variant)).parameters()) == trained
     deploy = TextRecognizer(TextRecognizerConfig(variant, deploy=True))
     assert sum(p.size for p in deploy.parameters()) == deployed
+
+
+@pytest.mark.parametrize(
+    ("variant", "spared"),
+    [
+        ("PP-OCRv3_mobile_rec", 54),
+        ("PP-OCRv4_mobile_rec", 254),
+        ("PP-OCRv4_server_rec", 84),
+        ("PP-OCRv6_small_rec", 10),
+    ],
+)
+def test_weight_decay_is_upstreams(variant: str, spared: int) -> None:
+    """The numbers are those of PaddleOCR's networks, counted by the regularizers of their parameters."""
+    head = CTCHeadConfig(fc_decay=1e-5)
+    model = TextRecognizer(TextRecognizerConfig(variant, num_classes=40, head=head, guided=True))
+    decay = {n: group.coupled.l2 for n, group in Adam(weight_decay=3e-5).param_groups(model).items()}
+    assert sum(value == 0.0 for value in decay.values()) == spared
+    classifier = [name for name, value in decay.items() if value == 1e-5]
+    assert classifier == ["head.ctc_head.fc.weight", "head.ctc_head.fc.bias"]
+    assert set(decay.values()) == {0.0, 1e-5, 3e-5}
 
 
 def test_shapes_of_full_size_models_without_computing() -> None:
