@@ -45,9 +45,9 @@ class FieldReader:
         self._collate = PadToBucket(options.lengths, PADDING)
 
     @property
-    def buckets(self) -> int:
-        """How many shapes there are."""
-        return len(self.options.lengths)
+    def reads_images(self) -> bool:
+        """Whether pages must have their image."""
+        return False
 
     def __call__(self, page: Page) -> list[Field]:
         """The fields that the lines of a page say, each name once; their boxes are those of their words."""

@@ -80,7 +80,8 @@ class FieldFinder:
 
     Args:
         day_first: What 03/04/2018 means.
-        model: A trained one; what it finds under a name takes the place of what rules find.
+        model: A trained one; what it finds under a name takes the place of what rules find. Where it reads images,
+            pages must have theirs.
     """
 
     def __init__(self, *, day_first: bool = True, model: FieldModel | None = None) -> None:
@@ -89,8 +90,13 @@ class FieldFinder:
         self._best: dict[str, Candidate] = {}
         self._pairs: list[Field] = []
 
+    @property
+    def reads_images(self) -> bool:
+        """Whether pages must have their image."""
+        return self._model is not None and self._model.reads_images
+
     def add(self, page: Page) -> None:
-        """Look at a page."""
+        """Look at a page. Raises: InputError, where the model reads images and the page has none."""
         lines = [line for line in page.lines if line.text.strip()]
         if not lines:
             return
