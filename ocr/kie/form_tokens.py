@@ -13,7 +13,7 @@ from framework.vision.image import resize
 from framework.vision.sample import Sample
 from ocr.data.forms import XFUND_CLASSES, FormSample
 
-PAGE = 1000  # boxes are shares of the page's sides times this
+PAGE = 1000  # boxes are shares of the page's sides times this, cut off
 IMAGE_HW = (224, 224)
 HEADER, QUESTION, ANSWER = 0, 1, 2
 """The kinds of entities that relations are between."""
