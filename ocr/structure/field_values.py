@@ -127,8 +127,12 @@ class FoundAmount:
     @property
     def value(self) -> str:
         """As "1234.50"."""
-        sign, cents = ("-" if self.cents < 0 else ""), abs(self.cents)
-        return f"{sign}{cents // 100}.{cents % 100:02d}"
+        return as_amount(self.cents)
+
+
+def as_amount(cents: int) -> str:
+    """Hundredths as "1234.50"."""
+    return f"{'-' if cents < 0 else ''}{abs(cents) // 100}.{abs(cents) % 100:02d}"
 
 
 def find_amounts(text: str) -> Iterator[FoundAmount]:

@@ -167,13 +167,13 @@ def find_pairs(lines: Sequence[Line], page: int = 1, *, day_first: bool = True) 
             bare = line.text.strip().rstrip(":：").strip()
             ends = line.text.rstrip().endswith((":", "："))
             name = _known_name(bare)
-            if not bare or len(bare) > LONGEST_KEY or not (ends or name):
+            beside = row[place + 1] if place + 1 < len(row) and _is_near(line, row[place + 1]) else None
+            has_colon = ends or (beside is not None and beside.text.lstrip().startswith((":", "：")))
+            if not bare or len(bare) > LONGEST_KEY or not (has_colon or name):
                 continue
-            beside = row[place + 1] if place + 1 < len(row) else None
-            if beside is not None and _is_near(line, beside):
+            if beside is not None:
                 said = beside.text.strip().lstrip(":：").strip()
-                starts = beside.text.lstrip().startswith((":", "："))
-                if said and (ends or starts or name) and not _known_name(said.rstrip(": ")):
+                if said and not _known_name(said.rstrip(": ")):
                     boxes = (line_box(line), line_box(beside))
                     found.append(_field(bare, said, beside.score * 0.8, page, boxes[1:], day_first))
                     used.add(place + 1)
