@@ -11,7 +11,7 @@ from framework.inference import Engine
 from framework.io.collate import PadToBucket
 from ocr.blocks import Field
 from ocr.kie.features import word_features, word_places
-from ocr.kie.fields import FieldKind, decode_fields
+from ocr.kie.field_decoding import FieldKind, decode_fields
 from ocr.kie.words import PageWords, split_page
 from ocr.results import Page
 from ocr.structure.text_layer import line_box

@@ -21,7 +21,7 @@ from framework.nn import functional as F
 from framework.nn.layer import Layer
 from framework.vision.sample import Sample
 from ocr.data.forms import FormSample
-from ocr.kie.fields import label_names
+from ocr.kie.field_decoding import label_names
 from ocr.kie.form_decoding import RelationScores
 from ocr.kie.form_tokens import (
     ANSWER,

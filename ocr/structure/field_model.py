@@ -13,8 +13,8 @@ from framework.workflow import find_artifact
 from framework.workflow.domain import Model
 from framework.workflow.image_runner import load_transforms
 from ocr.blocks import Field
+from ocr.kie.field_decoding import label_names
 from ocr.kie.field_stage import FieldOptions, FieldReader
-from ocr.kie.fields import label_names
 from ocr.kie.form_stage import FormOptions, FormReader, FormStage
 from ocr.kie.form_tokens import RELATION_LABELS
 from ocr.results import Page

@@ -64,6 +64,11 @@ class FoundDate:
     end: int
     score: float
 
+    @property
+    def value(self) -> str:
+        """As "2018-03-25"."""
+        return self.day.isoformat()
+
 
 def find_dates(text: str, *, day_first: bool = True) -> list[FoundDate]:
     """The dates of a text, from left to right.

@@ -213,7 +213,7 @@ def name_of_key(key: str) -> str:
 def _field(key: str, value: str, score: float, page: int, boxes: tuple[Box, ...], day_first: bool) -> Field:
     name, plain = name_of_key(key), value
     if "date" in name and (dates := find_dates(value, day_first=day_first)):
-        plain = dates[0].day.isoformat()
+        plain = dates[0].value
         value = dates[0].text
     elif (amounts := list(find_amounts(value))) and len(amounts) == 1 and amounts[0].text == value.strip():
         plain = amounts[0].value

@@ -197,7 +197,7 @@ def find_date(lines: Sequence[Line], page: int, *, day_first: bool = True) -> Ca
                     score = _as_score(points, 3.5) * line.score
                     boxes = (line_box(line),)
                     best = Candidate(
-                        Field("date", found.day.isoformat(), score, key, page, boxes, found.text),
+                        Field("date", found.value, score, key, page, boxes, found.text),
                         points,
                     )
     return best

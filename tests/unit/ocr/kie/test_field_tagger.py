@@ -22,7 +22,7 @@ from framework.workflow.export import export_config
 from ocr.data.forms import tag_names
 from ocr.kie.features import NUM_FEATURES, NUM_PLACES
 from ocr.kie.field_stage import FieldReader
-from ocr.kie.tasks import FieldExtraction
+from ocr.kie.field_tasks import FieldExtraction
 from ocr.lines import Line
 from ocr.models.field_tagger import FieldTagger, FieldTaggerConfig
 from ocr.results import Page
