@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
 from framework.config import build, load
 from framework.core.errors import FormatError, InputError
@@ -18,6 +20,7 @@ from framework.text.xlm_roberta import FILE
 from framework.vision import image
 from framework.workflow import train
 from framework.workflow.export import export_config
+from ocr.data.forms import tag_names
 from ocr.kie.form_stage import FormReader
 from ocr.lines import Line
 from ocr.results import Page
@@ -215,3 +218,17 @@ def test_documents_keep_images_for_models_that_read_them(with_images: Path, tmp_
     (written,) = (tmp_path / "out").rglob("*_fields.json")
     assert {one["value"] for one in json.loads(written.read_text("utf-8"))} & {*KEYS, *VALUES}
     assert not list((tmp_path / "out").rglob("*.jpg"))
+
+
+def test_relations_go_with_a_model_of_their_labels(with_images: Path, tmp_path: Path) -> None:
+    def changed(name: str, **values: Any) -> Path:
+        folder = Path(shutil.copytree(with_images, tmp_path / name))
+        about = yaml.safe_load((folder / "infer_cfg.yml").read_text(encoding="utf-8"))
+        (folder / "infer_cfg.yml").write_text(yaml.safe_dump({**about, **values}), encoding="utf-8")
+        return folder
+
+    relations = changed("re", kind="re")
+    assert open_fields(with_images, relations).reads_images
+    with pytest.raises(FormatError, match="between questions and answers") as caught:
+        open_fields(changed("ser", labels=list(tag_names(("answer", "question")))), relations)
+    assert "ANSWER, QUESTION" in str(caught.value)
