@@ -19,7 +19,7 @@ from ocr.lines import Line, line_from_dict, line_to_dict
 
 Box = tuple[float, float, float, float]
 
-# Names of PP-DocLayout's 23 classes (reference/documents.md 2.3), and "list_item", which it counts as text.
+# Names of PP-DocLayout's 23 classes (PaddleX, PP-DocLayout-L.yaml), and "list_item", which it counts as text.
 BLOCK_LABELS = (
     "doc_title",
     "paragraph_title",

@@ -15,6 +15,7 @@ Each file describes one family:
               - {package: rapidocr, path: models/x.onnx, size: 123, sha256: …}        # a file of an installed package
               - {hf: owner/repo, file: x.onnx, revision: …, size: 123, sha256: …}     # through huggingface-hub
               - {url: https://…, size: 123, sha256: …}
+              - {url: https://….tar, member: x/model.pdparams, sha256: …}             # a file of a tar archive
               - {path: /mnt/models/x.onnx, sha256: …}                                 # `~` works
         model: {…}                     # opaque to the hub: the domain that builds the model reads it, and the next two
         preprocess: {…}
@@ -24,6 +25,7 @@ Each file describes one family:
         scores: [{set: …, metric: …, value: …, source: …}]                            # as published
 
 A hash belongs to a source, not to a file: the same weights are published in several containers with different bytes.
+Size and hash of a source with `member` are the archive's; of the file inside the hash is taken when it is unpacked.
 `size` (bytes) and `revision` may be left out. Where upstream publishes no hash and none was measured, the source says
 `sha256: unknown` (only hf and url may): such a file is pinned at its first download.
 """
@@ -55,12 +57,13 @@ HEX = re.compile(r"[0-9a-f]{64}")
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 _REPO = re.compile(r"[\w.-]+/[\w.-]+")
+_MEMBER = re.compile(r"(?!\.\.?(/|$))[^/\\]+(/(?!\.\.?(/|$))[^/\\]+)*")
 # What a source has besides `sha256` and `size`. The first key names the kind; `path` stands last, since package sources
 # have one as well.
 _SOURCE_KEYS = {
     "package": ({"package": str, "path": str}, {}),
     "hf": ({"hf": str, "file": str}, {"revision": str}),
-    "url": ({"url": str}, {}),
+    "url": ({"url": str}, {"member": str}),
     "path": ({"path": str}, {}),
 }
 
@@ -71,9 +74,9 @@ class Source:
 
     kind: str  # package | hf | url | path
     where: str  # the package, owner/repository, address or path
-    file: str = ""  # the file in the package or repository, with forward slashes
+    file: str = ""  # the file in the package, repository or archive, with forward slashes
     revision: str = "main"  # hf only
-    sha256: str | None = None
+    sha256: str | None = None  # of an archive's member, and so is the size: those of the archive
     size: int | None = None  # bytes
 
     @property
@@ -81,9 +84,15 @@ class Source:
         return self.kind in ("package", "path")
 
     @property
+    def is_member(self) -> bool:
+        """Whether the file is one of an archive at the address."""
+        return self.kind == "url" and bool(self.file)
+
+    @property
     def filename(self) -> str:
         """The last part of the address, reduced to characters that every file system takes."""
-        location = urllib.parse.urlsplit(self.where).path if self.kind == "url" else self.file or self.where
+        where = urllib.parse.urlsplit(self.where).path if self.kind == "url" else self.where
+        location = self.file or where
         last = urllib.parse.unquote(location).replace("\\", "/").rpartition("/")[2]
         return re.sub(r"[^A-Za-z0-9._-]", "_", last).strip(".") or "file"
 
@@ -92,7 +101,7 @@ class Source:
             return f"package {self.where}: {self.file}"
         if self.kind == "hf":
             return f"hf://{self.where}/{self.file}@{self.revision}"
-        return self.where
+        return f"{self.where}: {self.file}" if self.is_member else self.where
 
 
 @dataclass(frozen=True)
@@ -219,7 +228,7 @@ def _source(body: Any, where: str) -> Source:
     source = Source(
         kind=kind,
         where=body[kind],
-        file=body["path"] if kind == "package" else body.get("file", ""),
+        file=body["path"] if kind == "package" else body.get("file", body.get("member", "")),
         revision=body.get("revision", "main"),
         sha256=None if unknown else body["sha256"],
         size=body.get("size"),
@@ -236,6 +245,13 @@ def _source(body: Any, where: str) -> Source:
             where=where,
             received=str(source),
             allowed="a top-level package and a path inside it",
+        )
+    if "member" in body and not _MEMBER.fullmatch(source.file):
+        raise ConfigError(
+            "not a file of an archive",
+            where=f"{where}.member",
+            received=repr(source.file),
+            allowed="a path inside the archive, such as folder/model.pdparams",
         )
     return source
 

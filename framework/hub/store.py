@@ -31,6 +31,7 @@ from framework.core.disk import free_bytes, write_file
 from framework.core.errors import ConfigError, FormatError, HubError, did_you_mean
 from framework.core.home import home
 from framework.hub import transfer
+from framework.hub.archive import extract_member
 from framework.hub.index import HEX, Entry, File, Source, check_scheme, read_family
 
 _log = logging.getLogger("oar.hub")
@@ -164,10 +165,16 @@ def verify(path: Path, source: Source, fresh: bool = False) -> str:
         HubError: another size or another hash.
         OSError: the file is not there or cannot be read.
     """
-    _check_size(path, source)
+    if not source.is_member:
+        _check_size(path, source)
     sha256 = digest(path, fresh)
-    _check_hash(path, source.sha256 or _pinned(path), sha256, source)
+    _check_hash(path, _published(source) or _pinned(path), sha256, source)
     return sha256
+
+
+def _published(source: Source) -> str | None:
+    """The hash that is known of the file before it is here; of an archive's member none is."""
+    return None if source.is_member else source.sha256
 
 
 def _check_size(path: Path, source: Source) -> None:
@@ -185,12 +192,12 @@ def _check_hash(path: Path, expected: str | None, sha256: str, source: Source) -
     if expected not in (None, sha256):
         raise HubError(
             f"SHA-256 {sha256[:12]}… instead of {expected[:12]}…"
-            + ("" if source.sha256 else ", pinned earlier"),
+            + ("" if expected == source.sha256 else ", pinned earlier"),
             where=path,
             received=sha256,
             allowed=f"{expected}, the file from {source}",
             fix="delete the file and pull it again"
-            if source.sha256
+            if expected == source.sha256
             else f"delete {_pin_of(path)} to accept the new file",
         )
 
@@ -400,9 +407,8 @@ def _obtain(label: str, file: File, folder: Path, offline: bool | None, remedy: 
             misses.append(
                 Miss(str(source), f"cannot write below {folder}: {error.strerror or error} ({needed}{left})")
             )
-    hashes = (
-        " or ".join(dict.fromkeys(source.sha256 for source in file.sources if source.sha256)) or "not known"
-    )
+    known = (_published(source) for source in file.sources)
+    hashes = " or ".join(dict.fromkeys(sha256 for sha256 in known if sha256)) or "not known"
     remedies = (
         remedy,
         f"put the file at {_target(file.sources[0], file, folder)} (SHA-256 {hashes})",
@@ -421,7 +427,7 @@ def _bring(source: Source, file: File, folder: Path, label: str) -> Path:
     """Downloads from one source, verifies, moves into place. Another process that does the same is waited for."""
     target = _target(source, file, folder)
     tag = hashlib.sha256(f"{source} {source.sha256}".encode()).hexdigest()[:12]
-    part = folder / f"{target.name}.{tag}.part"
+    part = made = folder / f"{target.name}.{tag}.part"
     with transfer.locked(folder / ".lock"):
         if _try(target, [source], str(target)) is None:
             return target
@@ -434,16 +440,23 @@ def _bring(source: Source, file: File, folder: Path, label: str) -> Path:
             try:
                 _check_size(part, source)
                 sha256 = transfer.sha256_of(part)
-                _check_hash(target, source.sha256 or _pinned(target), sha256, source)
+                if source.is_member:
+                    _check_hash(target, source.sha256, sha256, source)
+                    made = part.with_name(f"{part.name}.member")
+                    extract_member(part, source.file, made)
+                    sha256 = transfer.sha256_of(made)
+                _check_hash(target, _published(source) or _pinned(target), sha256, source)
                 break
             except HubError:
                 part.unlink()
+                made.unlink(missing_ok=True)
                 # The kept bytes may be of an older content of the address: once more, from the start.
                 if not resumed:
                     raise
-        os.replace(part, target)
+        os.replace(made, target)
+        part.unlink(missing_ok=True)  # an archive
         _remember(target, _state(target), sha256)
-        if source.sha256 is None and _pinned(target) is None:
+        if _published(source) is None and _pinned(target) is None:
             _write(_pin_of(target), f"{sha256}  {target.name}\n")
             _log.warning("no hash is published for %s; pinned as %s", target, sha256)
     return target

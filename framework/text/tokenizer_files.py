@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,25 @@ _GPT = {"unk": "<|endoftext|>", "cls": "<|endoftext|>", "sep": "<|endoftext|>"}
 _KEYS = {"cls": ("cls_token", "bos_token"), "sep": ("sep_token", "eos_token")}
 _MODELS = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "spm.model")
 _FILES = ("tokenizer.json", "vocab.txt", "vocab.json", *_MODELS)
+_MERGES = "merges.txt"  # beside vocab.json
+_SETTINGS = ("special_tokens_map.json", "tokenizer_config.json")
+_ADDED = "added_tokens.json"
 # Characters that PaddleNLP's WordPiece takes for symbols although Unicode does not.
 _SYMBOLS = r"[\p{S}\x{00AD}\x{00B2}\x{00BA}\x{3007}\x{00B5}\x{00D8}\x{014B}\x{01B1}]"
+
+
+def file_states(path: Path) -> tuple[tuple[str, int, int], ...]:
+    """Name, size and time of change of each file that `read_tokenizer` reads of a path; () where there is none."""
+    if path.is_dir():
+        files = [path / name for name in (*_FILES, _MERGES, *_SETTINGS, _ADDED)]
+    else:
+        files = [path, path.with_name(_MERGES)]
+    states = []
+    for file in files:
+        with suppress(OSError):
+            about = file.stat()
+            states.append((file.name, about.st_size, about.st_mtime_ns))
+    return tuple(states)
 
 
 def read_tokenizer(path: Path, settings: dict[str, Any]) -> TokenizerParts:
@@ -78,7 +95,7 @@ def _read_tokenizer(path: Path, settings: dict[str, Any]) -> TokenizerParts:
         return _read_sentence_pieces(path, settings)
     if path.name == "vocab.json":
         return _read_byte_level(path, settings)
-    if path.name == "merges.txt":
+    if path.name == _MERGES:
         return _read_byte_level(path.with_name("vocab.json"), settings)
     if path.suffix == ".json":
         return parse_tokenizer(_read_text(path), path, settings)
@@ -175,7 +192,7 @@ def _read_byte_level(path: Path, settings: Mapping[str, Any]) -> TokenizerParts:
     vocabulary = _parse_json(_read_text(path), path)
     if not all(type(number) is int and number >= 0 for number in vocabulary.values()):
         raise FormatError("a vocabulary gives each token a number", where=path, allowed='{"token": 0, …}')
-    merges = _read_merges(path.with_name("merges.txt"))
+    merges = _read_merges(path.with_name(_MERGES))
     is_roberta = "<s>" in vocabulary and "</s>" in vocabulary
     usual = _ROBERTA if is_roberta else _GPT
     optional = ("pad", "mask") if is_roberta else ROLES
@@ -302,11 +319,11 @@ def _read_template(items: list[dict[str, Any]], ids: dict[str, list[int]]) -> Fr
 def folder_settings(folder: Path) -> dict[str, Any]:
     """What special_tokens_map.json, tokenizer_config.json and added_tokens.json of a folder say; {} without them."""
     settings: dict[str, Any] = {}
-    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+    for name in _SETTINGS:
         if (folder / name).is_file():
             settings |= _parse_json(_read_text(folder / name), folder / name)
-    if (folder / "added_tokens.json").is_file():
-        path = folder / "added_tokens.json"
+    path = folder / _ADDED
+    if path.is_file():
         settings["added_tokens"] = _parse_json(_read_text(path), path)
     return settings
 

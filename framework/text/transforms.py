@@ -15,6 +15,7 @@ from framework.core.errors import ConfigError, FormatError
 from framework.core.transform import Transform
 from framework.text.sample import TextSample
 from framework.text.tokenizer import Tokenizer
+from framework.text.tokenizer_files import file_states
 from framework.text.words import find_continuations, find_words, split_characters, split_words
 
 SOURCE, _TARGET = "tokenizer.json", "target_tokenizer.json"
@@ -144,16 +145,16 @@ def read_asset(files: Mapping[str, bytes], name: str) -> str:
 
 
 def load_tokenizer(source: str) -> Tokenizer:
-    """The tokenizer of a path, or of the JSON of one; read again only where the file has changed.
+    """The tokenizer of a path, or of the JSON of one; read again only where a file of it has changed.
 
     Raises: as `Tokenizer.from_file`.
     """
     if source.startswith("{"):
-        return _load(source, 0)
+        return _load(source, ())
     path = Path(source).expanduser()
-    return _load(str(path), path.stat().st_mtime_ns if path.exists() else 0)
+    return _load(str(path), file_states(path))
 
 
 @lru_cache(maxsize=16)
-def _load(source: str, changed: int) -> Tokenizer:
+def _load(source: str, states: tuple[tuple[str, int, int], ...]) -> Tokenizer:
     return Tokenizer.from_json(source) if source.startswith("{") else Tokenizer.from_file(source)

@@ -52,7 +52,8 @@ class XLMRobertaTokenizer:
                 fix="put the file of LayoutXLM's weights there; it comes with layoutxlm-base-uncased of PaddleNLP and "
                 "with xlm-roberta-base",
             )
-        return _read(str(file), file.stat().st_mtime_ns)
+        about = file.stat()
+        return _read(str(file), about.st_size, about.st_mtime_ns)
 
     @property
     def vocab_size(self) -> int:
@@ -66,6 +67,6 @@ class XLMRobertaTokenizer:
 
 
 @lru_cache(maxsize=4)
-def _read(path: str, changed: int) -> XLMRobertaTokenizer:
+def _read(path: str, size: int, changed: int) -> XLMRobertaTokenizer:
     data = bounded.read_bytes(path, bounded.VOCABULARY, "tokenizer", InputError)
     return XLMRobertaTokenizer(data, path)

@@ -9,6 +9,7 @@ https://guillaumejaume.github.io/FUNSD
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,8 +27,10 @@ from framework.vision.dataset_files import read_annotations, read_image
 from framework.vision.image import read_size
 from framework.vision.sample import Sample
 
-OTHER = ("other", "others", "ignore", "o")
+OTHER = ("other", "others", "ignore", "none", "o")
 """Labels of what is no key information"""
+LABEL_KEYS = ("label", "key_cls")
+"""Under which a line has its label: in upstream's and published data, and as PPOCRLabel writes it"""
 LONGEST_SIDE = 1_000_000  # pixels of a page
 XFUND_CLASSES = ("question", "answer", "header")
 """Those of XFUND and FUNSD, in the order of upstream's class_list_xfun.txt"""
@@ -73,7 +76,7 @@ class FormPages(LazyDataset):
     """What data sets of labelled pages share.
 
     Attributes:
-        classes: The labels of what is looked for; `other`, `others` and `ignore` are the rest.
+        classes: The labels of what is looked for; those of `OTHER` are the rest.
         read_images: Whether images are read; models of texts and boxes need only their size, and get a blank page that
             cannot be written to.
 
@@ -135,7 +138,7 @@ def make_sample(page: FormPage, image: np.ndarray, labels: Sequence[str]) -> For
     """The sample of a page and its image [H, W, 3].
 
     Raises:
-        FormatError: a label is no class, a box lies outside of the page, or a link leads to nothing.
+        FormatError: a label is no class, a box lies outside of the page, or a link leads to no line or to several.
     """
     height, width = image.shape[:2]
     classes, boxes = [], []
@@ -143,16 +146,17 @@ def make_sample(page: FormPage, image: np.ndarray, labels: Sequence[str]) -> For
         classes.append(_class_of(segment, labels, page.place))
         boxes.append(_clip(segment, width, height, page.place))
     places = {segment.number: place for place, segment in enumerate(page.segments)}
+    numbers = Counter(segment.number for segment in page.segments)
     links = []
     for segment in page.segments:
         for pair in segment.links:
             for number in pair:
-                if number not in places:
+                if numbers[number] != 1:
                     raise FormatError(
-                        "a link leads to nothing",
+                        "a link leads to several lines" if numbers[number] else "a link leads to nothing",
                         where=f"{page.place}, id {segment.number}",
                         received=list(pair),
-                        allowed="numbers that are the `id` of a line of the page",
+                        allowed="numbers that are the `id` of one line of the page",
                     )
             found = (places[pair[0]], places[pair[1]])
             if found not in links and found[::-1] not in links:
@@ -210,23 +214,18 @@ def _size_of(path: Path) -> tuple[int, int]:
         ) from error
 
 
-def read_form(
-    text: str, place: str, keys: tuple[str, str, str] = ("transcription", "points", "label")
-) -> Any:
-    """The segments of a page from JSON text, a list of objects. `keys` name text, box or polygon, and label.
+def make_segments(listed: object, place: str, keys: tuple[str, str] = ("text", "box")) -> tuple[Segment, ...]:
+    """The segments of a page from what JSON said of it. Those without text are left out, as are links to them.
+
+    Args:
+        keys: Of the text and of the box or polygon. The label stands under "label", or "key_cls" as PPOCRLabel
+            writes it, whose "None" is the rest.
 
     Raises:
-        FormatError: it is no JSON, or an object lacks a key or has a value of another kind.
+        FormatError: it is no list of objects, or one of them lacks a key or has a value of another kind.
     """
-    return make_segments(bounded.parse_json(text, place, "label"), place, keys)
-
-
-def make_segments(
-    listed: object, place: str, keys: tuple[str, str, str] = ("text", "box", "label")
-) -> tuple[Segment, ...]:
-    """As `read_form`, of what was parsed already. Segments without text are left out, as are links to them."""
-    said, box, label = keys
-    shown = f'a list of {{"{said}", "{box}", "{label}"}}, with "id" and "linking" where there are links'
+    said, box = keys
+    shown = f'a list of {{"{said}", "{box}", "label"}}, with "id" and "linking" where there are links'
     if not isinstance(listed, list):
         raise FormatError("this is no page", where=place, received=type(listed).__name__, allowed=shown)
     found: list[Segment] = []
@@ -235,6 +234,7 @@ def make_segments(
         where = f"{place}, line {number + 1} of the page"
         if not isinstance(one, dict):
             raise FormatError("this is no line", where=where, received=repr(one)[:100], allowed=shown)
+        label = next((key for key in LABEL_KEYS if key in one), LABEL_KEYS[0])
         for key in (said, box, label):
             if key not in one:
                 raise FormatError(
@@ -307,7 +307,9 @@ class FormFiles(FormPages):
                         received=repr(line[:100]),
                         allowed='image<tab>[{"transcription", "points", "label", "id", "linking"}, …]',
                     )
-                found.append(FormPage(self.root / image, None, read_form(text, place), place))
+                listed = bounded.parse_json(text, place, "label")
+                segments = make_segments(listed, place, ("transcription", "points"))
+                found.append(FormPage(self.root / image, None, segments, place))
         return some_pages(found, ", ".join(map(str, self.labels)))
 
 

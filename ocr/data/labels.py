@@ -81,7 +81,7 @@ def read_page_labels(path: Path, bad_lines: BadLines = "error") -> list[PageLabe
         try:
             listed = json.loads(text) if tab and image else None
             regions = tuple(make_region(one["points"], str(one["transcription"])) for one in listed or ())
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise _bad_line(
                 place, line, f'image<tab>[{{"transcription": …, "points": …}}]; {error}'
             ) from None
@@ -153,7 +153,7 @@ def _images(field: str, place: str) -> Sequence[str]:
         return (field,)
     try:
         listed = json.loads(field)
-    except ValueError:
+    except (ValueError, RecursionError):
         return (field,)
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         raise _bad_line(place, field, "a name, or a list of names as JSON, before the tab")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import Counter
 
 import numpy as np
 
@@ -27,7 +28,7 @@ def word_features(words: PageWords, buckets: int) -> np.ndarray:
     plain = [re.sub(r"\d", "0", text.casefold()) for text in words.texts]
     shapes = [shape(text.upper()) for text in words.texts]  # receipts are often labelled in capitals
     rows = _rows(words)
-    counts = {text: words.texts.count(text) for text in set(words.texts)}
+    counts = Counter(words.texts)
     ranks = _ranks(words.texts)
     found = np.zeros((len(words), NUM_FEATURES), np.int32)
     for number, row in enumerate(rows):
@@ -42,7 +43,7 @@ def word_features(words: PageWords, buckets: int) -> np.ndarray:
                 *(f"p {text[:n]}" for n in (1, 2, 3)),
                 *(f"s {text[-n:]}" for n in (1, 2, 3, 4)),
                 f"k {shapes[word]}",
-                f"n {len(text) if len(text) < 12 else 12}",
+                f"n {min(len(text), 12)}",
                 f"l1 {left[0] if left else ''}",
                 f"l2 {' '.join(left[:2])}",
                 f"r1 {right[0] if right else ''}",
@@ -64,14 +65,15 @@ def word_features(words: PageWords, buckets: int) -> np.ndarray:
                 *(f"L {other}" for other in left),
             ]
             found[word, : len(names)] = [
-                zlib.crc32(name.encode("utf-8", "surrogatepass")) % (buckets - 1) + 1
-                for name in names[:NUM_FEATURES]
+                zlib.crc32(name.encode("utf-8", "surrogatepass")) % (buckets - 1) + 1 for name in names
             ]
     return found
 
 
 def word_places(words: PageWords) -> np.ndarray:
-    """[T, NUM_PLACES] float32: where each word and its row stand, as shares of what all words cover, about 0 to 1."""
+    """[T, NUM_PLACES] float32, about -1 to 4: the box (4), the height (1), the row's middle, width and gaps to the rows
+    above and below (4), and how far the row and the word are in the order (5). Lengths are shares of what all words
+    cover; heights and gaps are counted in usual heights of words."""
     if not len(words):
         return np.zeros((0, NUM_PLACES), np.float32)
     left, top, right, bottom = words.extent

@@ -11,7 +11,7 @@ from framework.inference import Engine
 from framework.io.collate import PadToBucket
 from ocr.blocks import Field
 from ocr.kie.features import word_features, word_places
-from ocr.kie.fields import FieldKind, decode_fields
+from ocr.kie.field_decoding import FieldKind, decode_fields
 from ocr.kie.words import PageWords, split_page
 from ocr.results import Page
 from ocr.structure.text_layer import line_box
@@ -45,9 +45,9 @@ class FieldReader:
         self._collate = PadToBucket(options.lengths, PADDING)
 
     @property
-    def buckets(self) -> int:
-        """How many shapes there are."""
-        return len(self.options.lengths)
+    def reads_images(self) -> bool:
+        """Whether pages must have their image."""
+        return False
 
     def __call__(self, page: Page) -> list[Field]:
         """The fields that the lines of a page say, each name once; their boxes are those of their words."""

@@ -24,15 +24,15 @@ def vote_lines(
         probabilities: [T, tags].
         segments: [T] the line of each token.
     """
-    folded = [tag if tag == "O" else f"B-{tag.partition('-')[2]}" for tag in tags]
-    names = list(dict.fromkeys(folded))
-    chosen = np.array([names.index(folded[place]) for place in probabilities.argmax(axis=1)], np.int64)
+    label_of_tag = [tag.partition("-")[2] or tag for tag in tags]
+    names = list(dict.fromkeys(label_of_tag))
+    chosen = np.array([names.index(label_of_tag[tag]) for tag in probabilities.argmax(axis=1)], np.int64)
     found = []
     for line in range(count):
         votes = np.bincount(chosen[segments == line], minlength=len(names))
         best = int(votes.argmax())
         total = int(votes.sum())
-        found.append((names[best].removeprefix("B-"), votes[best] / total) if total else ("O", 0.0))
+        found.append((names[best], float(votes[best] / total)) if total else ("O", 0.0))
     return found
 
 

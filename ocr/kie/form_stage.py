@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from framework.core.errors import InputError
 from framework.core.transform import Transform
 from framework.inference import Engine
-from framework.vision.sample import Sample
 from framework.workflow.samples import apply_transforms
 from ocr.blocks import Field
 from ocr.data.forms import FormSample, blank_page
 from ocr.kie.form_decoding import pair_entities, vote_lines
-from ocr.kie.form_tokens import ANSWER, HEADER, QUESTION, first_tokens, pack_tokens
+from ocr.kie.form_tokens import KIND_OF_LABEL, first_tokens, pack_tokens
+from ocr.lines import Line
 from ocr.results import Page
 from ocr.structure.text_layer import line_box
-
-_KINDS = {"HEADER": HEADER, "QUESTION": QUESTION, "ANSWER": ANSWER}
 
 
 @dataclass(frozen=True)
@@ -40,11 +39,23 @@ class FormStage:
     options: FormOptions
     tags: tuple[str, ...] = ()
 
+    def run(self, page: FormSample, **entities: np.ndarray) -> np.ndarray:
+        """The scores of a page that `tokenize` made, with what the program reads besides its tokens."""
+        packed = pack_tokens(page, self.options.max_seq_len, self.options.use_image)
+        batch = {name: value[None] for name, value in {**packed, **entities}.items()}
+        return np.asarray(self.engine(batch)["scores"])[0]
+
+    def tokenize(self, page: FormSample) -> tuple[FormSample, np.ndarray]:
+        """The page with its tokens, and the line of each token that the program sees."""
+        made = apply_transforms(page, self.transforms)
+        assert isinstance(made, FormSample) and made.token_segments is not None
+        return made, made.token_segments[: self.options.max_seq_len]
+
 
 class FormReader:
     """The fields of forms. Safe to call from several threads.
 
-    Without relations each line that is of a kind is a field of that name; with them each value that has a key is a
+    Without relations each line that has a label is a field of that name; with them each value that has a key is a
     field whose `key` is what the key's line says, and whose name is made by `name_key`.
     """
 
@@ -53,74 +64,70 @@ class FormReader:
     ) -> None:
         self.entities, self.relations, self.name_key = entities, relations, name_key
 
+    @property
+    def reads_images(self) -> bool:
+        """Whether pages must have their image."""
+        return any(stage.options.use_image for stage in (self.entities, self.relations) if stage is not None)
+
     def __call__(self, page: Page) -> list[Field]:
-        """The fields of a page, in the order of its lines; without relations several may have one name."""
+        """The fields of a page, in the order of its lines; without relations several may have one name.
+
+        Raises: InputError, where the model reads images and the page has none.
+        """
         lines = [line for line in page.lines if line.text.strip()]
-        if not lines or page.width < 1 or page.height < 1:
+        if not lines or not page.width or not page.height:
             return []
-        boxes = np.array([line_box(line) for line in lines], np.float32)
         sample = FormSample(
-            blank_page((round(page.height), round(page.width))),
-            boxes=boxes,
+            self._image_of(page),
+            boxes=np.array([line_box(line) for line in lines], np.float32),
             text=tuple(line.text for line in lines),
             id=page.source or None,
         )
-        kinds = self._classify(sample)
+        labels = self._classify(sample)
         if self.relations is None:
             return [
-                self._field(kind.lower(), line.text, score * line.score, "", page, box)
-                for line, box, (kind, score) in zip(lines, boxes, kinds)
-                if kind != "O"
+                _field(label.lower(), line, share, "", page)
+                for line, (label, share) in zip(lines, labels)
+                if label != "O"
             ]
+        names = [label for label, _ in labels]
         return [
-            self._field(
-                self.name_key(lines[key].text),
-                lines[value].text,
-                score * lines[value].score,
-                lines[key].text,
-                page,
-                boxes[value],
-            )
-            for key, value, score in self._relate(self.relations, sample, kinds)
+            _field(self.name_key(lines[key].text), lines[value], chance, lines[key].text, page)
+            for key, value, chance in self._relate(self.relations, sample, names)
         ]
 
-    def _classify(self, sample: Sample) -> list[tuple[str, float]]:
+    def _image_of(self, page: Page) -> np.ndarray:
+        if not self.reads_images:
+            return blank_page((page.height, page.width))
+        if page.image is None:
+            raise InputError(
+                "this model reads the images of pages, and a page has none",
+                where=page.source or f"page {page.page}",
+                received="a page without its image",
+                fix="read the document with images=True",
+            )
+        return page.image
+
+    def _classify(self, sample: FormSample) -> list[tuple[str, float]]:
+        """The label of each line, "O" where it has none, and the share of its tokens that are for it."""
         stage = self.entities
-        made = _tokenize(sample, stage)
-        scores = stage.engine(_batch(pack_tokens(made, stage.options.max_seq_len, False)))["scores"]
-        assert made.token_segments is not None and made.boxes is not None
-        segments = made.token_segments[: stage.options.max_seq_len]
-        return vote_lines(np.asarray(scores)[0, : len(segments)], segments, len(made.boxes), stage.tags)
+        made, segments = stage.tokenize(sample)
+        return vote_lines(stage.run(made)[: len(segments)], segments, len(sample.text or ()), stage.tags)
 
     @staticmethod
-    def _relate(
-        stage: FormStage, sample: Sample, kinds: Sequence[tuple[str, float]]
-    ) -> list[tuple[int, int, float]]:
+    def _relate(stage: FormStage, sample: FormSample, labels: Sequence[str]) -> list[tuple[int, int, float]]:
         """(line of the key, line of the value, probability)."""
-        made = _tokenize(sample, stage)
-        assert made.token_segments is not None
-        starts, numbers = (np.full(stage.options.max_entities, -1, np.int32) for _ in range(2))
-        lines: list[int] = []
-        for line, start in first_tokens(made.token_segments[: stage.options.max_seq_len]).items():
-            if kinds[line][0] in _KINDS and len(lines) < stage.options.max_entities:
-                starts[len(lines)], numbers[len(lines)] = start, _KINDS[kinds[line][0]]
-                lines.append(line)
-        packed = pack_tokens(made, stage.options.max_seq_len, False)
-        scores = stage.engine(_batch({**packed, "starts": starts, "kinds": numbers}))["scores"]
-        found = pair_entities(np.asarray(scores)[0, : len(lines), : len(lines)])
-        return [(lines[key], lines[value], score) for key, value, score in found]
-
-    @staticmethod
-    def _field(name: str, value: str, score: float, key: str, page: Page, box: np.ndarray) -> Field:
-        left, top, right, bottom = (float(one) for one in box)
-        return Field(name, value, score, key, page.page, ((left, top, right, bottom),), value)
+        made, segments = stage.tokenize(sample)
+        starts, kinds = (np.full(stage.options.max_entities, -1, np.int32) for _ in range(2))
+        known = [(line, start) for line, start in first_tokens(segments).items() if labels[line] != "O"]
+        known = known[: stage.options.max_entities]
+        for place, (line, start) in enumerate(known):
+            starts[place], kinds[place] = start, KIND_OF_LABEL[labels[line]]
+        scores = stage.run(made, starts=starts, kinds=kinds)
+        pairs = pair_entities(scores[: len(known), : len(known)])
+        return [(known[key][0], known[value][0], chance) for key, value, chance in pairs]
 
 
-def _tokenize(sample: Sample, stage: FormStage) -> FormSample:
-    made = apply_transforms(sample, stage.transforms)
-    assert isinstance(made, FormSample)
-    return made
-
-
-def _batch(packed: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {name: value[None] for name, value in packed.items()}
+def _field(name: str, value: Line, chance: float, key: str, page: Page) -> Field:
+    """The field that a line says; its score is the chance times that of the line."""
+    return Field(name, value.text, chance * value.score, key, page.page, (line_box(value),), value.text)

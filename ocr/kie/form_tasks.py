@@ -21,12 +21,20 @@ from framework.nn import functional as F
 from framework.nn.layer import Layer
 from framework.vision.sample import Sample
 from ocr.data.forms import FormSample
+from ocr.kie.field_decoding import label_names
 from ocr.kie.form_decoding import RelationScores
-from ocr.kie.form_tokens import ANSWER, HEADER, QUESTION, first_tokens, pack_tokens
+from ocr.kie.form_tokens import (
+    ANSWER,
+    KIND_OF_LABEL,
+    QUESTION,
+    RELATION_LABELS,
+    first_tokens,
+    pack_tokens,
+)
 from ocr.kie.metrics import EntityScores
+from ocr.layers.layoutxlm import LayoutXLMConfig
 from ocr.models.layoutxlm_re import candidate_pairs
 
-_KINDS = {"HEADER": HEADER, "QUESTION": QUESTION, "ANSWER": ANSWER}
 # NormalizeImage of configs/kie: in the order R, G, B; the network subtracts its own constants from the result, too.
 _MEAN, _STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 
@@ -54,14 +62,14 @@ class FormTask(Task):
 
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:
         super().check(model, labels)
-        config: Any = getattr(model, "config", None)
-        size = config.size() if config is not None and hasattr(type(config), "size") else None
-        if size is not None and size.use_visual_backbone != self.use_image:
+        config = getattr(model, "config", None)
+        reads_image = isinstance(config, LayoutXLMConfig) and config.size().use_visual_backbone
+        if reads_image != self.use_image:
             raise ConfigError(
                 "task and model differ in whether images are read",
                 where="task.use_image",
-                received=f"{self.use_image}, a model with use_visual_backbone {size.use_visual_backbone}",
-                fix=f"-o task.use_image={str(size.use_visual_backbone).lower()}; the data set then needs read_images",
+                received=f"{self.use_image}, a model that reads {'the image too' if reads_image else 'no image'}",
+                fix=f"-o task.use_image={str(reads_image).lower()}, and read_images of the data sets the same",
             )
 
 
@@ -155,10 +163,9 @@ class RelationExtraction(FormTask):
 
     @staticmethod
     def _kind_of(label: int) -> int:
-        """Of a B- tag of XFUND's classes, question, answer, header in this order."""
-        names = ("QUESTION", "ANSWER", "HEADER")
+        """Of a B- tag of `RELATION_LABELS`."""
         place = (label - 1) // 2
-        if place >= len(names):
+        if place >= len(RELATION_LABELS):
             raise InputError(
                 "relations are of questions and answers",
                 where="RelationExtraction",
@@ -166,12 +173,12 @@ class RelationExtraction(FormTask):
                 allowed="data with the classes question, answer, header",
                 fix="take XFUND's classes",
             )
-        return _KINDS[names[place]]
+        return KIND_OF_LABEL[RELATION_LABELS[place]]
 
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:
         super().check(model, labels)
-        names = tuple(label[2:] for label in labels if label.startswith("B-"))
-        if labels and names != ("QUESTION", "ANSWER", "HEADER"):
+        names = label_names(labels)
+        if labels and names != RELATION_LABELS:
             raise ConfigError(
                 "relations are of questions and answers",
                 where="data.train.dataset.classes",

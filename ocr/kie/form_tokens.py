@@ -11,12 +11,15 @@ from framework.core.errors import InputError
 from framework.text.xlm_roberta import PAD
 from framework.vision.image import resize
 from framework.vision.sample import Sample
-from ocr.data.forms import FormSample
+from ocr.data.forms import XFUND_CLASSES, FormSample
 
-PAGE = 1000  # boxes are shares of the page's sides times this
+PAGE = 1000  # boxes are shares of the page's sides times this, cut off
 IMAGE_HW = (224, 224)
 HEADER, QUESTION, ANSWER = 0, 1, 2
 """The kinds of entities that relations are between."""
+KIND_OF_LABEL = {"HEADER": HEADER, "QUESTION": QUESTION, "ANSWER": ANSWER}
+RELATION_LABELS = tuple(name.upper() for name in XFUND_CLASSES)
+"""The labels of data that have relations, in the order of their tags."""
 
 
 def pack_tokens(sample: Sample, max_seq_len: int, use_image: bool) -> dict[str, np.ndarray]:

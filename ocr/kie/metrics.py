@@ -13,7 +13,7 @@ import numpy as np
 
 from framework.engine.details import Details, class_table
 from framework.text.spans import Span, spans
-from ocr.kie.fields import FieldKind, decode_fields, label_names, plain_text
+from ocr.kie.field_decoding import FieldKind, decode_fields, label_names, plain_text
 from ocr.kie.words import PageWords
 
 Arrays = Mapping[str, np.ndarray]

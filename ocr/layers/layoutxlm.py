@@ -20,11 +20,12 @@ import jax.numpy as jnp
 from framework import nn
 from framework.core.errors import ConfigError, ShapeError, did_you_mean
 from framework.nn import functional as F
+from ocr.kie.form_tokens import PAGE
 from ocr.layers.layoutxlm_visual import CHANNELS, POOL_HW, VisualBackbone
 from zoo.layers.mlp import NARROW, narrow_linear
 
-COORDINATES = 1024  # rows of the tables of positions on the page; boxes are scaled to 0 to 1000
-PAD_TOKEN, MAX_TOKENS = 1, 514
+COORDINATES = 1024  # rows of the tables of positions on the page
+MAX_TOKENS = 514
 
 
 class EncoderSize(NamedTuple):
@@ -54,7 +55,8 @@ class LayoutXLMConfig:
     Attributes:
         variant: Upstream's name of the encoder.
         use_visual_backbone: Whether the page's image is read too; VI-LayoutXLM does not.
-        dropout: Of hidden states and of attention.
+        dropout: Of hidden states and of attention, and between the layers of the head of RE.
+        head_dropout: Of the states that the head reads. PaddleOCR trains without (`dropout=0` in vqa_layoutlm.py).
     """
 
     variant: str = "vi-layoutxlm-base-uncased"
@@ -67,6 +69,7 @@ class LayoutXLMConfig:
     visual_depths: tuple[int, int, int, int] | None = None
     visual_width: int | None = None
     dropout: float = 0.1
+    head_dropout: float = 0.0
 
     def size(self) -> EncoderSize:
         """The row with this config's own entries.
@@ -284,10 +287,10 @@ class LayoutXLM(nn.Layer):
     def _embed_patches(self, image: jax.Array) -> jax.Array:
         """[N, 224, 224, 3] -> [N, 49, hidden_size]"""
         rows, columns = POOL_HW
-        y, x = jnp.divmod(jnp.arange(rows * columns), columns)
-        step = lambda place, count: 1000 * place // count  # noqa: E731
-        boxes = jnp.stack([step(x, columns), step(y, rows), step(x + 1, columns), step(y + 1, rows)], axis=-1)
-        found = self.visual_proj(self.visual(image))
-        found = found + self.embeddings.position_embeddings(jnp.arange(rows * columns))
-        found = found + self.embeddings.place(boxes) + self.visual_segment_embedding
-        return self.visual_dropout(self.visual_LayerNorm(found))
+        order = jnp.arange(rows * columns)
+        y, x = jnp.divmod(order, columns)
+        cells = jnp.stack([x, y, x + 1, y + 1], axis=-1)
+        boxes = PAGE * cells // jnp.array([columns, rows, columns, rows])
+        patches = self.visual_proj(self.visual(image)) + self.embeddings.position_embeddings(order)
+        patches = patches + self.embeddings.place(boxes) + self.visual_segment_embedding
+        return self.visual_dropout(self.visual_LayerNorm(patches))

@@ -101,7 +101,7 @@ class LayoutXLMForRe(nn.Layer):
         self.config = config
         self.layoutxlm = LayoutXLM(config)
         self.extractor = REDecoder(self.layoutxlm.size.hidden_size, config.dropout)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.head_dropout)
 
     def forward(
         self,

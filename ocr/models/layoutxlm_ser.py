@@ -50,7 +50,7 @@ class LayoutXLMForSer(nn.Layer):
         super().__init__()
         self.config = config
         self.layoutxlm = LayoutXLM(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.head_dropout)
         self.classifier = narrow_linear(self.layoutxlm.size.hidden_size, config.num_classes)
 
     def forward(

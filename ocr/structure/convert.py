@@ -53,7 +53,7 @@ class _Pages:
     opened: OpenDocument
     work: Path
     figures: Path | None  # where their images go; None: nowhere
-    image: bool  # whether pages' images are kept
+    image: bool  # whether pages' images are kept, as JPEG
     progress: Progress
     facts: DocumentFacts = field(default_factory=DocumentFacts)
     failed: list[tuple[int, str]] = field(default_factory=list)
@@ -77,7 +77,7 @@ class _Pages:
                 self._count_warnings(page)
             self.facts.add(page)
             if finder is not None:
-                finder.add(page)
+                finder.add(self.with_image(page) if finder.reads_images else page)
             if len(numbers) <= KEPT:
                 self._held[number] = page
             self.progress.page()
@@ -131,6 +131,11 @@ class _Pages:
         file = self._file(page.page, ".jpg")
         return file.read_bytes() if page.width and file.is_file() else None
 
+    def with_image(self, page: Page) -> Page:
+        """The page with its image; without, where it could not be read."""
+        jpeg = self.jpeg(page)
+        return page if jpeg is None else replace(page, image=vision_image.read(jpeg))
+
     def _count_warnings(self, page: Page) -> None:
         by_ocr = [warning for warning in page.warnings if warning.startswith("read by OCR")]
         self.by_ocr += bool(by_ocr)
@@ -176,11 +181,11 @@ class OCRDocuments(DocumentConverter):
         figures = (stem.with_name(f"{stem.name}_files") if beside else work / "figures") if (
             not _NEED_FIGURES.isdisjoint(formats)
         ) else None  # fmt: skip
-        image = bool({"pdf", "png"} & set(formats))
+        finder = FieldFinder(model=self._field_model) if self._options.wants_fields else None
+        image = bool({"pdf", "png"} & set(formats)) or (finder is not None and finder.reads_images)
         reader = replace(self._reader, images=image, figures=self._reader.figures and figures is not None)
         with reader.open(source, pages=self._options.pages, password=self._options.password) as opened:
             pages = _Pages(opened, work, figures, image, progress)
-            finder = FieldFinder(model=self._field_model) if self._options.wants_fields else None
             pages.read_all(finder)
             fields = () if finder is None else finder.find()
             folder = None if figures is None else figures.parent
@@ -271,11 +276,11 @@ def _write_pdf(job: _Job) -> list[Path]:
 def _write_drawings(job: _Job) -> list[Path]:
     written = []
     for page in job.pages.finished():
-        jpeg = job.pages.jpeg(page)
-        if jpeg is None:
+        shown = job.pages.with_image(page)
+        if shown.image is None:
             continue
         path = job.file(f"_page{page.page}.png")
-        vision_image.write(path, replace(page, image=vision_image.read(jpeg)).draw())
+        vision_image.write(path, shown.draw())
         written.append(path)
     return written
 

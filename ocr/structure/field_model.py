@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from framework.core.errors import FormatError
 from framework.export import Artifact
@@ -12,13 +13,26 @@ from framework.workflow import find_artifact
 from framework.workflow.domain import Model
 from framework.workflow.image_runner import load_transforms
 from ocr.blocks import Field
+from ocr.kie.field_decoding import label_names
 from ocr.kie.field_stage import FieldOptions, FieldReader
 from ocr.kie.form_stage import FormOptions, FormReader, FormStage
+from ocr.kie.form_tokens import RELATION_LABELS
 from ocr.results import Page
 
-FieldModel = Callable[[Page], list[Field]]
-"""A page -> its fields."""
 PACKAGES = ("ocr", "zoo", "framework")
+
+
+class FieldModel(Protocol):
+    """What finds the fields of pages; FieldReader and FormReader are such."""
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether pages must have their image."""
+        ...
+
+    def __call__(self, page: Page) -> list[Field]:
+        """The fields of a page."""
+        ...
 
 
 def open_fields(
@@ -35,12 +49,12 @@ def open_fields(
         model: An artifact's folder (`oar export`), a config file with weights, or the name of one.
         relations: The same of a model of RE, which finds the keys of values; for models of SER alone.
         runtime: Device, precision, engine.
-        overrides: Settings of the config, as `-o` of the commands.
+        overrides: Settings of the config of `model`, as `-o` of the commands.
         name_key: The name of a field whose key says this.
 
     Raises:
         InputError: no such model. HubError: its weights are neither here nor reachable.
-        FormatError: it is of another domain, finds no fields, or reads images of pages.
+        FormatError: it is of another domain, of another task, or `relations` cannot go with it.
     """
     runtime = runtime or Runtime()
     artifact = find_artifact(model, overrides, "ocr", runtime).artifact
@@ -58,29 +72,32 @@ def open_fields(
             else "a model whose task is SemanticEntityRecognition, beside one of relations",
             fix="train one: oar train -c configs/ocr/kie/field_tagger.yml; then export it: oar export",
         )
-    found = None
-    if relations is not None:
-        found = find_artifact(relations, (), "ocr", runtime).artifact
-        if found.config.get("kind") != "re":
-            raise FormatError(
-                "this model finds no relations",
-                where=str(relations),
-                received=f"kind {found.config.get('kind')!r}",
-                allowed="a model whose task is RelationExtraction",
-            )
-    stages = [None if one is None else _open_stage(one, runtime) for one in (artifact, found)]
-    assert stages[0] is not None
-    return FormReader(stages[0], stages[1], name_key)
+    entities = _open_stage(artifact, runtime)
+    if relations is None:
+        return FormReader(entities, None, name_key)
+    found = find_artifact(relations, (), "ocr", runtime).artifact
+    if found.config.get("kind") != "re":
+        raise FormatError(
+            "this model finds no relations",
+            where=str(relations),
+            received=f"kind {found.config.get('kind')!r}",
+            allowed="a model whose task is RelationExtraction",
+        )
+    if label_names(entities.tags) != RELATION_LABELS:
+        raise FormatError(
+            "relations are between questions and answers",
+            where=str(model),
+            received=f"a model of {', '.join(label_names(entities.tags)) or 'no labels'}",
+            allowed=f"a model of the labels {', '.join(RELATION_LABELS)}",
+            fix="train it on the classes of XFUND, or leave out the model of relations",
+        )
+    return FormReader(entities, _open_stage(found, runtime), name_key)
 
 
 def _open_stage(artifact: Artifact, runtime: Runtime) -> FormStage:
-    options = artifact.setting("options", FormOptions)
-    if options.use_image:
-        raise FormatError(
-            "this model reads the images of pages, which documents do not keep",
-            where=str(artifact.source),
-            received="task.use_image: true",
-            allowed="a model without a visual branch, such as VI-LayoutXLM",
-        )
-    labels = artifact.setting("labels", tuple[str, ...], ())
-    return FormStage(runtime.open(artifact), load_transforms(artifact, PACKAGES), options, labels)
+    return FormStage(
+        runtime.open(artifact),
+        load_transforms(artifact, PACKAGES),
+        artifact.setting("options", FormOptions),
+        artifact.setting("labels", tuple[str, ...], ()),
+    )

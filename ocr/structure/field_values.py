@@ -64,6 +64,11 @@ class FoundDate:
     end: int
     score: float
 
+    @property
+    def value(self) -> str:
+        """As "2018-03-25"."""
+        return self.day.isoformat()
+
 
 def find_dates(text: str, *, day_first: bool = True) -> list[FoundDate]:
     """The dates of a text, from left to right.
@@ -127,8 +132,12 @@ class FoundAmount:
     @property
     def value(self) -> str:
         """As "1234.50"."""
-        sign, cents = ("-" if self.cents < 0 else ""), abs(self.cents)
-        return f"{sign}{cents // 100}.{cents % 100:02d}"
+        return as_amount(self.cents)
+
+
+def as_amount(cents: int) -> str:
+    """Hundredths as "1234.50"."""
+    return f"{'-' if cents < 0 else ''}{abs(cents) // 100}.{abs(cents) % 100:02d}"
 
 
 def find_amounts(text: str) -> Iterator[FoundAmount]:

@@ -80,7 +80,8 @@ class FieldFinder:
 
     Args:
         day_first: What 03/04/2018 means.
-        model: A trained one; what it finds under a name takes the place of what rules find.
+        model: A trained one; what it finds under a name takes the place of what rules find. Where it reads images,
+            pages must have theirs.
     """
 
     def __init__(self, *, day_first: bool = True, model: FieldModel | None = None) -> None:
@@ -89,8 +90,13 @@ class FieldFinder:
         self._best: dict[str, Candidate] = {}
         self._pairs: list[Field] = []
 
+    @property
+    def reads_images(self) -> bool:
+        """Whether pages must have their image."""
+        return self._model is not None and self._model.reads_images
+
     def add(self, page: Page) -> None:
-        """Look at a page."""
+        """Look at a page. Raises: InputError, where the model reads images and the page has none."""
         lines = [line for line in page.lines if line.text.strip()]
         if not lines:
             return
@@ -161,13 +167,13 @@ def find_pairs(lines: Sequence[Line], page: int = 1, *, day_first: bool = True) 
             bare = line.text.strip().rstrip(":：").strip()
             ends = line.text.rstrip().endswith((":", "："))
             name = _known_name(bare)
-            if not bare or len(bare) > LONGEST_KEY or not (ends or name):
+            beside = row[place + 1] if place + 1 < len(row) and _is_near(line, row[place + 1]) else None
+            has_colon = ends or (beside is not None and beside.text.lstrip().startswith((":", "：")))
+            if not bare or len(bare) > LONGEST_KEY or not (has_colon or name):
                 continue
-            beside = row[place + 1] if place + 1 < len(row) else None
-            if beside is not None and _is_near(line, beside):
+            if beside is not None:
                 said = beside.text.strip().lstrip(":：").strip()
-                starts = beside.text.lstrip().startswith((":", "："))
-                if said and (ends or starts or name) and not _known_name(said.rstrip(": ")):
+                if said and not _known_name(said.rstrip(": ")):
                     boxes = (line_box(line), line_box(beside))
                     found.append(_field(bare, said, beside.score * 0.8, page, boxes[1:], day_first))
                     used.add(place + 1)
@@ -207,7 +213,7 @@ def name_of_key(key: str) -> str:
 def _field(key: str, value: str, score: float, page: int, boxes: tuple[Box, ...], day_first: bool) -> Field:
     name, plain = name_of_key(key), value
     if "date" in name and (dates := find_dates(value, day_first=day_first)):
-        plain = dates[0].day.isoformat()
+        plain = dates[0].value
         value = dates[0].text
     elif (amounts := list(find_amounts(value))) and len(amounts) == 1 and amounts[0].text == value.strip():
         plain = amounts[0].value

@@ -1,6 +1,6 @@
 """Regions of a page from a layout detector: which of its boxes are kept, and what PP-Structure's classes mean here.
 
-Source: the post-processing of PaddleX's layout analysis, in its order (reference/documents.md 2.3).
+Source: PaddleX paddlex/inference/models/layout_analysis/processors.py, in its order
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class LayoutRules:
         page_share: An image that covers more than this of the page is dropped where something else is on it; the
             second number is that of pages wider than high.
         inside: A box lies within another one where this share of its area does.
-        merge: Of a label: "large" drops the boxes that lie within one of it, "small" drops one of it that holds others,
-            "union" leaves all.
+        merge: Of a label: "large" drops the boxes that lie within one of it, "small" those that hold one of it and lie
+            in none themselves, "union" leaves all.
         unclip: Factors (x, y) by which boxes grow about their middle.
 
     Raises:
@@ -81,7 +81,7 @@ class LayoutRules:
             raise ConfigError(
                 "a share or score of the layout is out of range",
                 where="LayoutRules",
-                received=", ".join(f"{share:g}" for share in shares),
+                received=", ".join(f"{share:g}" for share in (*shares, *self.page_share)),
                 allowed="0 to 1",
             )
         if not all(math.isfinite(factor) and factor > 0 for factor in self.unclip):

@@ -14,12 +14,13 @@ from ocr.lines import Line
 from ocr.structure.text_layer import line_box
 
 _ZONES = {(3, 30): "TD1", (2, 36): "TD2", (2, 44): "TD3"}
-# Of each format: (row, first, last, whether a check digit follows)
-_FIELDS = {
+# By format and field: the row, the first character and the one after the last. A check digit follows these.
+_CHECKED = {
     "TD3": {"document_number": (1, 0, 9), "birth_date": (1, 13, 19), "expiry_date": (1, 21, 27)},
     "TD2": {"document_number": (1, 0, 9), "birth_date": (1, 13, 19), "expiry_date": (1, 21, 27)},
     "TD1": {"document_number": (0, 5, 14), "birth_date": (1, 0, 6), "expiry_date": (1, 8, 14)},
 }
+# And these stand for themselves.
 _PLAIN = {
     "TD3": {"nationality": (1, 10, 13), "sex": (1, 20, 21), "issuer": (0, 2, 5), "name": (0, 5, 44)},
     "TD2": {"nationality": (1, 10, 13), "sex": (1, 20, 21), "issuer": (0, 2, 5), "name": (0, 5, 36)},
@@ -48,7 +49,7 @@ def find_mrz(lines: Sequence[Line], page: int = 1) -> list[Field]:
 
 def _read_zone(kind: str, rows: Sequence[tuple[str, Line]], page: int) -> list[Field]:
     fields = []
-    for name, (row, first, last) in _FIELDS[kind].items():
+    for name, (row, first, last) in _CHECKED[kind].items():
         text, line = rows[row]
         said, digit = text[first:last], text[last]
         value = said.strip("<")

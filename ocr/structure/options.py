@@ -59,8 +59,8 @@ class DocumentOptions(OCROptions):
     )
     fields_model: str | None = option(
         None,
-        "a model of your own for fields: the folder of an artifact that was trained from a config of configs/ocr/kie; "
-        "what it does not find is left to the rules",
+        "a trained model for fields: the folder of an artifact, or the name of a config of configs/ocr/kie that has "
+        "weights; what it does not find is left to the rules",
         aliases=("ser_model_dir",),
     )
     relations_model: str | None = option(

@@ -44,7 +44,7 @@ from ocr.results import Document, Page
 from ocr.single_stage import FormulaPages, TablePages
 from ocr.structure.assemble import arrange
 from ocr.structure.field_model import FieldModel, open_fields
-from ocr.structure.fields import find_fields, name_of_key
+from ocr.structure.fields import FieldFinder, name_of_key
 from ocr.structure.formulas import FormulaReader, read_formulas
 from ocr.structure.image_rules import rules_of_image
 from ocr.structure.layout_blocks import FIGURES, blocks_from_regions, regions_of_scan, without_covered
@@ -582,11 +582,17 @@ def document(
     chosen = make_options(DocumentOptions, options, "ocr.document")
     runtime = Runtime(device, precision, engine, threads)
     open_ocr = make_opener(model, runtime, overrides, chosen.ocr_options())
-    reader = make_reader(chosen, open_ocr, images=images)
-    found = reader(source, pages=chosen.pages, password=chosen.password)  # type: ignore[arg-type]
-    if not chosen.wants_fields:
-        return found
-    return replace(found, fields=find_fields(found.pages, open_field_model(chosen, runtime)))
+    finder = FieldFinder(model=open_field_model(chosen, runtime)) if chosen.wants_fields else None
+    reader = make_reader(chosen, open_ocr, images=images or (finder is not None and finder.reads_images))
+    found = []
+    with reader.open(source, pages=chosen.pages, password=chosen.password) as opened:  # type: ignore[arg-type]
+        for number in opened.numbers:
+            page = opened.read(number)
+            if finder is not None:
+                finder.add(page)
+            found.append(page if images else replace(page, image=None))
+    fields = () if finder is None else finder.find()
+    return Document(finish_document(found), opened.label, fields)
 
 
 document.__signature__ = options_signature(DocumentOptions, document)  # type: ignore[attr-defined]

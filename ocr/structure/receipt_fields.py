@@ -15,65 +15,73 @@ from statistics import median
 from ocr.blocks import Field
 from ocr.lines import Line
 from ocr.structure.cell_text import rows_of
-from ocr.structure.field_values import FoundAmount, find_amounts, find_dates, read_misread_amount
+from ocr.structure.field_values import FoundAmount, as_amount, find_amounts, find_dates, read_misread_amount
 from ocr.structure.text_layer import line_box
 
 
-def _words(pattern: str) -> re.Pattern[str]:
+def _any_case(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-# Points of the words beside an amount: the total itself, its parts, and what merely has the word.
-_TOTAL = _words(r"t[o0]ta[l1i]|summe|gesamt|jumlah|importe|montant|betrag|amount|balance|due|payable")
+# Rows of totals and of what may be taken for one; recognisers read "total" as t0tal and tota1.
+_THE_TOTAL = _any_case(r"t[o0]ta[l1i]")
+_TOTAL = _any_case(r"t[o0]ta[l1i]|summe|gesamt|jumlah|importe|montant|betrag|amount|balance|due|payable")
+# Points of the words beside an amount: the total itself, and what is a part of it or merely has the word.
 _POINTS = (
     (
-        _words(
+        _any_case(
             r"grand\s*t[o0]ta[l1i]|gesamt(betrag|summe)|zu\s*zahlen|endbetrag|total\s*(à|a)\s*(payer|pagar)"
         ),
         5.0,
     ),
     (
-        _words(
+        _any_case(
             r"(amount|balance|total)\s*(due|payable)|net+\s*(total|t[o0]ta[l1i]|amt|amount)|rounded\s*total"
         ),
         4.5,
     ),
     (
-        _words(r"t[o0]ta[l1i]\s*(sales?|amount|amt)?\s*[\[(]?\s*(incl|inc\b|rm|with|after|w/)|after\s*round"),
+        _any_case(
+            r"t[o0]ta[l1i]\s*(sales?|amount|amt)?\s*[\[(]?\s*(incl|inc\b|rm|with|after|w/)|after\s*round"
+        ),
         4.0,
     ),
-    (_words(r"t[o0]ta[l1i]"), 3.0),
-    (_words(r"^\W*(due|payable|to pay)\b"), 3.0),
-    (_words(r"jumlah|summe|amount|montant|importe|betrag"), 1.5),
+    (_any_case(r"t[o0]ta[l1i]"), 3.0),
+    (_any_case(r"^\W*(due|payable|to pay)\b"), 3.0),
+    (_any_case(r"jumlah|summe|amount|montant|importe|betrag"), 1.5),
 )
 _PARTS = (
-    (_words(r"sub\s*-?\s*t[o0]ta|zwischensumme|sous[- ]total|before|exc[l1.]|w/o|without|netto"), -2.5),
+    (_any_case(r"sub\s*-?\s*t[o0]ta|zwischensumme|sous[- ]total|before|exc[l1.]|w/o|without|netto"), -2.5),
     (
-        _words(r"\b(qty|quantity|items?|pcs|units?|saving|discount|disc|points?|member|change|kuantiti)\b"),
+        _any_case(
+            r"\b(qty|quantity|items?|pcs|units?|saving|discount|disc|points?|member|change|kuantiti)\b"
+        ),
         -4.0,
     ),
     (
-        _words(
+        _any_case(
             r"(total|ttl)\s*(gst|tax|vat|mwst|tva|iva|sst)|(gst|tax|vat|mwst)\s*(total|amount|amt)|included"
         ),
         -3.0,
     ),
-    (_words(r"round(ing)?\s*(adj|\(|:|$)|adjustment"), -3.0),
-    (_words(r"\b(tax|gst|vat|sst|mwst)\b"), -0.5),
+    (_any_case(r"round(ing)?\s*(adj|\(|:|$)|adjustment"), -3.0),
+    (_any_case(r"\b(tax|gst|vat|sst|mwst)\b"), -0.5),
 )
-_SUMMARY = _words(
+_SUMMARY = _any_case(
     r"(gst|tax|vat|sst|mwst|steuer)\w*\s*(summ?ary|sumsary|analysis|code|detail|übersicht)|^summary"
 )
-_PAID = _words(r"\b(cash|tender(ed)?|paid|payment|tunai|bar|gegeben|visa|master\w*|card|credit|debit)\b")
-_CHANGE = _words(r"c[hu1i]*a[nm]ge|\bbaki\b|rückgeld|rendu|cambio|resto|balance")
-_DATE_LABEL = _words(r"(?:(?:invoice|bill|receipt|order|issue)\s)?\w*dat[eum]\w*|tarikh|fecha|日期")
-_NO_DATE = _words(r"due|expir|valid|birth|print(ed)?\s*on|until|bis\b|delivery|exchange|approved|prn")
+_PAID = _any_case(r"\b(cash|tender(ed)?|paid|payment|tunai|bar|gegeben|visa|master\w*|card|credit|debit)\b")
+_CHANGE = _any_case(r"c[hu1i]*a[nm]ge|\bbaki\b|rückgeld|rendu|cambio|resto|balance")
+_BALANCE = _any_case(r"balance")  # what is to be paid, or what comes back
+_DATE_LABEL = _any_case(r"(?:(?:invoice|bill|receipt|order|issue)\s)?\w*dat[eum]\w*|tarikh|fecha|日期")
+_NO_DATE = _any_case(r"due|expir|valid|birth|print(ed)?\s*on|until|bis\b|delivery|exchange|approved|prn")
 _TIME = re.compile(r"\d{1,2}\s?[:.]\s?\d\d")
+ROUNDED = 5  # hundredths up to which cash is rounded
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A field that a page may have: `score` compares it with the other pages' of its name."""
+    """A field that a page may have; `points` compare it with those of its name on other pages."""
 
     field: Field
     points: float
@@ -109,10 +117,10 @@ def find_total(lines: Sequence[Line], page: int) -> Candidate | None:
         if not amounts:
             continue
         amount, line = amounts[-1]
-        if _CHANGE.search(said) and not _TOTAL.search(said.replace("balance", "")):
+        if _CHANGE.search(said) and not _TOTAL.search(_BALANCE.sub("", said)):
             change.append(amount.cents)
             continue
-        if _PAID.search(said) and not _words("t[o0]ta[l1i]").search(said):
+        if _PAID.search(said) and not _THE_TOTAL.search(said):
             paid.append(amount.cents)
             continue
         points = max((p for pattern, p in _POINTS if pattern.search(said)), default=0.0)
@@ -142,10 +150,9 @@ def find_total(lines: Sequence[Line], page: int) -> Candidate | None:
 
     best = max(candidates, key=points_of)
     points = points_of(best)
-    value = best.found.value
-    rounded = [cents for cents in proofs if 0 < abs(cents - best.cents) <= ROUNDED]
-    if rounded and best.cents not in proofs:  # what was paid is the total after rounding
-        value = f"{rounded[0] // 100}.{rounded[0] % 100:02d}"
+    cents = min(proofs, key=lambda cents: (abs(cents - best.cents), cents), default=best.cents)
+    is_rounded = abs(cents - best.cents) <= ROUNDED  # what was paid is the total after rounding
+    value = as_amount(cents) if is_rounded else best.found.value
     key = re.split(r"[:\d]", best.key)[0].strip()
     field = Field(
         "total", value, _as_score(points, 6.0) * best.line.score, key, page,
@@ -190,36 +197,35 @@ def find_date(lines: Sequence[Line], page: int, *, day_first: bool = True) -> Ca
                     score = _as_score(points, 3.5) * line.score
                     boxes = (line_box(line),)
                     best = Candidate(
-                        Field("date", found.day.isoformat(), score, key, page, boxes, found.text),
+                        Field("date", found.value, score, key, page, boxes, found.text),
                         points,
                     )
     return best
 
 
-_KINDS = _words(
+_KINDS = _any_case(
     r"((sdn|bhd|s/b|ltd|limited|inc|llc|plc|corp|gmbh|pte|pty|co|company|m)\b\.?\W*)+"
 )  # of companies, where they stand alone
 LARGE = 1.25  # times the usual height of lines
-ROUNDED = 5  # hundredths up to which cash is rounded
-_COMPANY = _words(
+_COMPANY = _any_case(
     r"\b(sdn\.?\s*bhd|s/b|bhd|ltd|limited|inc|llc|plc|corp(oration)?|gmbh|ohg|e\.?k|s\.?a\.?r\.?l|s\.?r\.?l|s\.?p\.?a"
     r"|b\.?v|pte|pty|co\.?\s*(\(m\)|ltd|kg)|(?-i:AG|KG)|oy|aps|kft|enterprises?|trading|holdings?|marketing|industries|group)\b"
 )
-_SHOP = _words(
+_SHOP = _any_case(
     r"\b(restoran|restaurant|grocer\w*|boutique|bistro|pizzeria|studio|salon|cafe|café|kedai|shop|store|stores|mart|market|supermarkt|bakery|bakeries|hotel|pharmacy"
     r"|apotheke|farmasi|perniagaan|pasaraya|syarikat|hardware|stationery|books?(tore)?|clinic|klinik|petrol|station)\b"
 )
-_STREET = _words(
+_STREET = _any_case(
     r"\b(jalan|jln|lorong|lrg|lot|taman|tmn|persiaran|lebuh|kampung|bandar|pusat|kawasan|seksyen|sek|medan|plaza|wisma"
     r"|bangunan|menara|level|floor|unit|block|street|st\.|road|rd\.?|avenue|ave\.?|lane|drive|boulevard|blvd|suite|square"
     r"|no\.?\s*\d|rue|place|calle|via|piazza|plaza|selangor|johor|kuala|lumpur|kl)\b|stra(ß|ss)e|str\.|weg\b|platz|allee"
 )
 _POSTCODE = re.compile(r"(?<![\d-])(\d{5}(-\d{4})?|[A-Z]{1,2}\d[A-Z\d]? ?\d[A-Z]{2})(?![\d-])")
-_NOT_NAME = _words(
+_NOT_NAME = _any_case(
     r"^\W*(tel|fax|phone|gst|vat|tax|co\.?\s*reg|reg|roc|invoice|receipt|bill|date|time|cash|no\b|table|order|guest"
     r"|welcome|thank|simplified|www|http|page|copy|customer|sold to|attn|to\s*:|member|original|duplicate)"
 )
-_STOP = _words(
+_STOP = _any_case(
     r"(?<!\w)(tel\b|telp|fax|phone|gst\b|vat\b|tax\b|co\.?\s*reg|reg\.?\s*no|roc\b|invoice|receipt|bill|date|time|cashier|e-?mail"
     r"|www\.|http|qty|item|customer|order|table\s*no|ust-?id|steuer)"
 )

@@ -33,8 +33,8 @@ CASES = {
     "vi_base": Case(_CUT, None),
     "xlm_base": Case(_CUT, (101, 64)),
 }
-DEPTHS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
-# Of the full size as upstream publishes it: values in the state dict but for `position_ids`, by head.
+DEPTHS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}  # blocks a stage
+# Upstream's models by what stands behind their names: SER and RE.
 HEADS = ("ForTokenClassification", "ForRelationExtraction")
 
 

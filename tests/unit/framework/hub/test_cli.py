@@ -14,7 +14,7 @@ import pytest
 from framework.hub import store as hub
 from framework.hub.commands import main
 
-REPO = Path(__file__).resolve().parents[3]
+REPO = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from framework.core.errors import ConfigError, HubError
 from framework.hub import store as hub
 from framework.hub.index import Source
 
-REPO = Path(__file__).resolve().parents[3]
+REPO = Path(__file__).resolve().parents[4]
 CONTENT = bytes(range(256)) * 4096  # 1 MiB
 PATH = "/a/net.onnx"  # where the server has it
 

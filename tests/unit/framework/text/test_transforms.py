@@ -151,3 +151,23 @@ def test_what_cannot_be(path: Path) -> None:
         Tokenize(str(path), max_length=1)(TextSample("cats"), RNG)
     with pytest.raises(InputError, match="there is no such tokenizer"):
         load_tokenizer("no/such/tokenizer.json")
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_changed_file_is_seen_in_a_folder_and_by_its_size(tmp_path: Path, inside: bool) -> None:
+    file = tmp_path / "tokenizer.json"
+    named = str(tmp_path if inside else file)
+    Tokenizer.train("words", ["big cats sat"], 100).save(file)
+    before = load_tokenizer(named)
+    assert load_tokenizer(named) is before
+    times = file.stat().st_atime_ns, file.stat().st_mtime_ns
+    Tokenizer.train("words", ["big dogs sat too"], 100).save(file)
+    os.utime(file, ns=times)  # of the same time, but another size
+    after = load_tokenizer(named)
+    assert after.vocab_size == before.vocab_size + 1
+    os.utime(file, ns=(0, 0))
+    assert load_tokenizer(named) is not after
+    if inside:  # settings beside it count, too
+        kept = load_tokenizer(named)
+        (tmp_path / "tokenizer_config.json").write_text("{}", encoding="utf-8")
+        assert load_tokenizer(named) is not kept

@@ -90,6 +90,13 @@ def test_a_page_of_paddleocrs_labels(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(data))[0].text == sample.text
 
 
+def test_labels_as_ppocrlabel_writes_them(tmp_path: Path) -> None:
+    lines = [{**line, "key_cls": line.pop("label"), "difficult": False} for line in map(dict, LINES)]
+    lines[3]["key_cls"] = "None"
+    (sample,) = _all(form_files(tmp_path, lines))
+    assert sample.labels is not None and sample.labels.tolist() == [1, 3, 0]
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
@@ -102,6 +109,7 @@ def test_a_page_of_paddleocrs_labels(tmp_path: Path) -> None:
         (changed(0, label="qestion"), "did you mean 'question'"),
         (changed(0, label=3), "are texts"),
         (changed(0, linking=[[7, 99]]), "leads to nothing"),
+        (changed(2, id=8, transcription="y"), "leads to several lines"),
         (changed(0, linking=[7]), "no line"),
         (changed(0, id="x"), "no line"),
         (changed(0, id=float("inf")), "no line"),

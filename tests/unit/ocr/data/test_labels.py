@@ -34,6 +34,8 @@ def test_lines_keep_their_spaces_and_tabs_end_the_name_alone(tmp_path: Path) -> 
         ("漢.png", "文　字"),
     ]
     assert found[3].place == f"{path}:4"
+    (nested,) = read_line_labels(write(tmp_path / "b.txt", f"{'[' * 100_000}\tx\n"))
+    assert nested.image.startswith("[[[")  # no list, so a name
 
 
 @pytest.mark.parametrize("line", ["a.jpg text", "a.jpg\t", "\ttext", "a.jpg\t  "])
@@ -77,6 +79,7 @@ def test_pages_of_paddleocr(tmp_path: Path) -> None:
         '[{"points": [[0,0],[1,0],[1,1],[0,1]]}]',
         '[{"transcription": "a", "points": [[0,0],[1,1]]}]',
         "7",
+        pytest.param("[" * 100_000, id="nested"),
     ],
 )
 def test_a_page_that_is_no_label(tmp_path: Path, text: str) -> None:

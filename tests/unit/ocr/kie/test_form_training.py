@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
+from framework.config import build, load
 from framework.core.errors import FormatError, InputError
+from framework.engine.experiment import bind_experiment
+from framework.io.interop import write_safetensors
 from framework.text.xlm_roberta import FILE
 from framework.vision import image
 from framework.workflow import train
 from framework.workflow.export import export_config
+from ocr.data.forms import tag_names
+from ocr.kie.form_stage import FormReader
 from ocr.lines import Line
 from ocr.results import Page
 from ocr.structure.field_model import open_fields
 from ocr.structure.fields import find_fields
+from tests.unit.ocr.structure.pdf_pages import PdfPage, make_pdf
 
-CONFIGS = Path(__file__).resolve().parents[4] / "configs" / "ocr" / "kie" / "vi_layoutxlm"
+KIE = Path(__file__).resolve().parents[4] / "configs" / "ocr" / "kie"
+CONFIGS = KIE / "vi_layoutxlm"
 SMALL = (
     "model.vocab_size=40",
     "model.hidden_size=48",
@@ -102,10 +113,11 @@ def page(folder: Path) -> Page:
     return Page(tuple(lines), page=2, width=200, height=120)
 
 
-def export(config: Path, run: Path, given: tuple[str, ...]) -> Path:
-    made = export_config(config, (*given, f"weights={run.as_posix()}"))
-    made.save(run / "artifact")
-    return run / "artifact"
+def export(config: Path, weights: Path, given: tuple[str, ...], into: Path | None = None) -> Path:
+    made = export_config(config, (*given, f"weights={weights.as_posix()}"))
+    folder = (into or weights) / "artifact"
+    made.save(folder)
+    return folder
 
 
 def test_ser_learns_the_kinds_of_lines(folder: Path, tmp_path: Path) -> None:
@@ -154,3 +166,69 @@ def test_a_missing_tokenizer_is_named(folder: Path, tmp_path: Path) -> None:
     ]
     with pytest.raises(InputError, match="the tokenizer is missing"):
         train.train(config, (*settings(folder, "train.epochs=1"), *wrong), output_dir=tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def with_images(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An artifact of LayoutXLM's SER that reads images, its weights drawn at random; the classifier's are larger, so
+    that lines get several labels."""
+    config = KIE / "layoutlm_series" / "ser_layoutxlm_xfund_zh.yml"
+    given = settings(folder, "model.visual_depths=[1, 1, 1, 1]", "model.visual_width=32")
+    model = build(bind_experiment(load(config, given)).model)
+    state = {name: np.asarray(value) for name, value in model.state_dict().items()}
+    state["classifier.weight"] = 100 * state["classifier.weight"]
+    run = tmp_path_factory.mktemp("images")
+    write_safetensors(run / "model.safetensors", state)
+    return export(config, run / "model.safetensors", given, run)
+
+
+def test_documents_keep_images_for_models_that_read_them(with_images: Path, tmp_path: Path) -> None:
+    import ocr
+    from framework.commands import document as command
+
+    drawn = [PdfPage(), PdfPage()]
+    for content in drawn:
+        for place, word in enumerate((*KEYS, *VALUES)):
+            content.text(30 + 150 * (place % 2), 40 + 25 * (place // 2), word)
+    drawn[1].fill(20, 200, 380, 290, grey=0.0)
+    pdf = tmp_path / "form.pdf"
+    pdf.write_bytes(make_pdf(*drawn))
+    doc = ocr.document(pdf, text_layer="always", fields_model=str(with_images))
+    assert all(page.image is None for page in doc.pages)
+    read = open_fields(with_images)
+    assert isinstance(read, FormReader) and read.reads_images and len(doc.fields) > 1
+    pages = ocr.document(pdf, text_layer="always", images=True).pages
+    first, second = (read(page) for page in pages)
+    assert doc.fields == find_fields(pages, read) and {*first, *second} & set(doc.fields)
+    # The pages say the same, and one of them looks different: a program gives equal results for equal inputs.
+    said: list[np.ndarray] = []
+
+    def engine(batch: Any) -> Any:
+        outputs = read.entities.engine(batch)
+        said.append(np.asarray(outputs["scores"]))
+        return outputs
+
+    spy = FormReader(replace(read.entities, engine=engine), None, str.casefold)
+    assert spy(pages[0]) == first and spy(pages[1]) == second
+    assert (said[0] != said[1]).any()
+    with pytest.raises(InputError, match="a page has none"):
+        read(replace(pages[0], image=None))
+    flags = ["--fields_model", str(with_images), "--text_layer", "always", "--format", "json"]
+    assert command.main([str(pdf), *flags, "--output", str(tmp_path / "out")]) == 0
+    (written,) = (tmp_path / "out").rglob("*_fields.json")
+    assert {one["value"] for one in json.loads(written.read_text("utf-8"))} & {*KEYS, *VALUES}
+    assert not list((tmp_path / "out").rglob("*.jpg"))
+
+
+def test_relations_go_with_a_model_of_their_labels(with_images: Path, tmp_path: Path) -> None:
+    def changed(name: str, **values: Any) -> Path:
+        folder = Path(shutil.copytree(with_images, tmp_path / name))
+        about = yaml.safe_load((folder / "infer_cfg.yml").read_text(encoding="utf-8"))
+        (folder / "infer_cfg.yml").write_text(yaml.safe_dump({**about, **values}), encoding="utf-8")
+        return folder
+
+    relations = changed("re", kind="re")
+    assert open_fields(with_images, relations).reads_images
+    with pytest.raises(FormatError, match="between questions and answers") as caught:
+        open_fields(changed("ser", labels=list(tag_names(("answer", "question")))), relations)
+    assert "ANSWER, QUESTION" in str(caught.value)

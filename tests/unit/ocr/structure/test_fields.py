@@ -123,6 +123,16 @@ def test_words_that_are_no_total():
     assert not any(field.name == "total" for field in find_fields([page(("Soap", "3.00"))]))
 
 
+@pytest.mark.parametrize("change", ["Change", "BALANCE", "Balance"])
+def test_cash_less_change_is_the_total_after_rounding(change):
+    rows = (("Total", "12.42"), ("Cash", "20.40"), (change, "8.00"))
+    (total,) = (field for field in find_fields([page(*rows)]) if field.name == "total")
+    assert (total.value, total.text) == ("12.40", "12.42")
+    far = (("Total", "12.42"), ("Cash", "20.40"), (change, "7.00"))
+    (total,) = (field for field in find_fields([page(*far)]) if field.name == "total")
+    assert total.value == "12.42"  # a difference of more than 5 hundredths is no rounding
+
+
 def test_several_pages():
     """The first page tells who, the last one how much."""
     finder = FieldFinder()
@@ -146,11 +156,6 @@ def test_key_value_pairs():
     ]  # fmt: skip
     found = [(f.name, f.value, f.text) for f in find_pairs(lines)]
     assert found == [
-        ("surname", "MÜLLER", "MÜLLER"),
-        ("given_names", "ANNA", "ANNA"),
-        ("birth_date", "1980-04-03", "3.4.1980"),
-        ("tax", "3.50", "3.50"),
-    ] or found == [
         ("surname", "MÜLLER", "MÜLLER"),
         ("given_names", "ANNA", "ANNA"),
         ("birth_date", "1980-04-03", "3.4.1980"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ocr.kie.fields import FieldKind, decode_fields, label_names, label_probabilities, plain_text
+from ocr.kie.field_decoding import FieldKind, decode_fields, label_names, label_probabilities, plain_text
 from ocr.kie.form_decoding import RelationScores, pair_entities, vote_lines
 from ocr.kie.metrics import EntityScores, FieldScores, pack_page, scores_of, unpack_page
 from ocr.kie.words import split_page

@@ -16,8 +16,8 @@ from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn import functional as F
 from framework.nn.layer import Layer
 from framework.vision.sample import Sample
+from ocr.kie.field_decoding import FieldKind
 from ocr.kie.field_stage import PADDING, FieldOptions, pack_words
-from ocr.kie.fields import FieldKind
 from ocr.kie.metrics import EntityScores, FieldScores, pack_page
 from ocr.kie.words import PageWords, split_page
 
@@ -110,9 +110,7 @@ class FieldExtraction(Task):
 
     def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
         """What an artifact's config holds, so that it runs as a reader of fields."""
-        options = FieldOptions(self.buckets, self.max_words, kinds=self.kinds)
-        if buckets:
-            options = FieldOptions(self.buckets, self.max_words, tuple(buckets), self.kinds)
+        options = FieldOptions(self.buckets, self.max_words, buckets or FieldOptions.lengths, self.kinds)
         return {"kind": "fields", "options": plain(options)}
 
     @staticmethod

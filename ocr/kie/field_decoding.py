@@ -11,8 +11,9 @@ import numpy as np
 from ocr.kie.words import PageWords, text_of
 from ocr.structure.field_values import find_amounts, find_dates
 
-_LEAST_READ = 0.05
 FieldKind = Literal["text", "date", "amount"]
+# Probability below which a value is left out. Dates and amounts need less, as their form says something too.
+LEAST_PROBABILITY: Mapping[FieldKind, float] = {"text": 0.2, "date": 0.05, "amount": 0.05}
 
 
 class FoundField(NamedTuple):
@@ -50,8 +51,7 @@ def decode_fields(
     tags: Sequence[str],
     words: PageWords,
     texts: Sequence[str],
-    kinds: Mapping[str, FieldKind] | None = None,
-    least: float = 0.2,
+    kinds: Mapping[str, FieldKind],
 ) -> list[FoundField]:
     """The best value of each label, in the order of the labels.
 
@@ -62,13 +62,12 @@ def decode_fields(
         probabilities: [T, tags].
         texts: What the lines say that the words are of.
         kinds: By label, in lower case; others are "text".
-        least: Probability below which there is no text; dates and amounts need less, as their form says something too.
     """
     shares = label_probabilities(probabilities, tags)
     best = shares.argmax(axis=1)
     found = []
     for number, name in enumerate(label_names(tags), 1):
-        kind = (kinds or {}).get(name.lower(), "text")
+        kind = kinds.get(name.lower(), "text")
         share = shares[:, number]
         candidates = list(_candidates(kind, best == number, words, texts))
         if not candidates:
@@ -82,9 +81,9 @@ def decode_fields(
                 for one in candidates
             ]
         place = max(range(len(candidates)), key=lambda one: (points[one], means[one]))
-        if min(points[place], 1.0) >= (least if kind == "text" else _LEAST_READ):
+        score = means[place] if kind == "text" else min(points[place], 1.0)
+        if score >= LEAST_PROBABILITY[kind]:
             chosen = candidates[place]
-            score = means[place] if kind == "text" else min(points[place], 1.0)
             found.append(FoundField(name.lower(), chosen.text, chosen.value, score, chosen.words))
     return found
 
@@ -101,19 +100,12 @@ def _candidates(
     by_line: dict[int, list[int]] = {}
     for place, line in enumerate(words.lines.tolist()):
         by_line.setdefault(line, []).append(place)
+    find_values = find_dates if kind == "date" else find_amounts
     for line, places in by_line.items():
-        if kind == "date":
-            read = [
-                (date.text, date.day.isoformat(), date.start, date.end) for date in find_dates(texts[line])
-            ]
-        else:
-            read = [
-                (amount.text, amount.value, amount.start, amount.end) for amount in find_amounts(texts[line])
-            ]
-        for text, value, start, end in read:
-            own = tuple(p for p in places if words.spans[p, 0] < end and start < words.spans[p, 1])
+        for one in find_values(texts[line]):
+            own = tuple(p for p in places if words.spans[p, 0] < one.end and one.start < words.spans[p, 1])
             if own:
-                yield _Candidate(text, value, own)
+                yield _Candidate(one.text, one.value, own)
 
 
 def _runs(marked: np.ndarray) -> Iterator[list[int]]:
