@@ -500,8 +500,8 @@ def make_table_opener(model: str) -> Callable[[], TableReader]:
                 "this model reads no tables",
                 where="table_model",
                 received=model,
-                allowed="table_grid_s, SLANet, SLANet_plus, SLANeXt_wired, SLANeXt_wireless, or an artifact of a model "
-                "of configs/ocr/table",
+                allowed="table_grid_s, SLANet, SLANet_plus, SLANeXt_wired, SLANeXt_wireless, table_master, or an "
+                "artifact of a model of configs/ocr/table",
             )
         return found.pipeline.stage
 
