@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from framework.text.tokenizer import Tokenizer
+from ocr.formula_cdm import CDMScores, can_draw
 from ocr.formula_text import cut_tokens, decode_latex
 from ocr.latex import bleu, split_latex, tidy_latex
 from ocr.metrics import edit_distance
@@ -18,7 +19,7 @@ _NEAR = (1, 2, 3)
 class FormulaScores:
     """Both sides without needless spaces: `exp_rate`, the share that is right; `exp_rate_1` to `_3`, with up to so many
     wrong characters; `edit_distance`, the mean over the longer length, 0 is best; `bleu`, 0 to 1, of LaTeX's tokens
-    over all formulas.
+    over all formulas. Where matplotlib is installed (the extra "formulas"), what `ocr.formula_cdm.CDMScores` says too.
 
     Source: PaddleOCR ppocr/metrics/rec_metric.py (LaTeXOCRMetric), which takes BLEU of characters, formula by formula
     """
@@ -30,6 +31,7 @@ class FormulaScores:
         self._distances: list[int] = []
         self._shares: list[float] = []
         self._tokens: list[tuple[list[str], list[str]]] = []
+        self._drawn = CDMScores() if can_draw() else None
 
     def update(self, outputs: Arrays, batch: Arrays) -> None:
         for tokens, wanted in zip(outputs["tokens"], batch["text"].tolist(), strict=True):
@@ -38,6 +40,8 @@ class FormulaScores:
     def add(self, found: str, wanted: str) -> None:
         """Take in one formula."""
         found, wanted = tidy_latex(found), tidy_latex(wanted)
+        if self._drawn is not None:
+            self._drawn.add(found, wanted)
         distance = edit_distance(found, wanted)
         self._distances.append(distance)
         self._shares.append(distance / max(len(found), len(wanted), 1))
@@ -51,4 +55,5 @@ class FormulaScores:
             **rates,
             "edit_distance": sum(self._shares) / count,
             "bleu": bleu(self._tokens),
+            **({} if self._drawn is None else self._drawn.result()),
         }

@@ -14,9 +14,19 @@ from framework.vision.image import resize
 from framework.vision.normalize import Normalize
 from ocr.blocks import Table
 from ocr.table_grid import read_grid
-from ocr.table_structure import END, make_table, starts_cell, structure_tokens
+from ocr.table_structure import (
+    END,
+    PADDING,
+    START,
+    UNKNOWN,
+    make_table,
+    starts_cell,
+    structure_tokens,
+    unmark_empty,
+)
 
 BoxScale = Literal["content", "padded", "none"]
+BoxForm = Literal["corners", "center"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +40,7 @@ class TableOptions:
         tokens: By their numbers, of those that read tokens.
         box_scale: What boxes are shares of: the table's own width and height, or those of the padded input; "none"
             where they were not trained: cells have no boxes.
+        box_form: What the numbers of a box are: two or four corners, or the center's x and y, width and height.
     """
 
     normalize: Normalize
@@ -37,6 +48,7 @@ class TableOptions:
     reads: Literal["tokens", "grid"] = "tokens"
     tokens: tuple[str, ...] = ()
     box_scale: BoxScale = "content"
+    box_form: BoxForm = "corners"
 
 
 class TableRecognizer:
@@ -68,35 +80,44 @@ class TableRecognizer:
             grid = read_grid(one, size)
             boxes = [tuple((box * back).tolist()) for box in grid.boxes]
             return make_table(structure_tokens(grid.cells, grid.rows), boxes, grid.scores.tolist())
-        tokens, boxes, scores = read_tokens(one, self.options.tokens)
+        tokens, boxes, scores = read_tokens(one, self.options.tokens, self.options.box_form)
         if self.options.box_scale == "none":
             return make_table(tokens, (), scores)
         if self.options.box_scale == "content":
             back = np.array([width, height] * 2, np.float32)
         else:
             back = back * np.array([columns, rows] * 2, np.float32)
-        return make_table(tokens, [tuple((box * back).tolist()) for box in boxes], scores)
+        scaled = [None if box is None else tuple((box * back).tolist()) for box in boxes]
+        return make_table(tokens, scaled, scores)
 
 
 def read_tokens(
-    outputs: Mapping[str, np.ndarray], dictionary: tuple[str, ...]
-) -> tuple[list[str], list[np.ndarray], list[float]]:
-    """Structure tokens, and for each of its cells the bounds [4] of its box and the probability of its token.
+    outputs: Mapping[str, np.ndarray], dictionary: tuple[str, ...], form: BoxForm = "corners"
+) -> tuple[list[str], list[np.ndarray | None], list[float]]:
+    """Structure tokens, and for each of its cells the bounds [4] of its box, None where it is said to be empty, and the
+    probability of its token.
 
     Args:
         outputs: "tokens" and "probabilities" [T], "boxes" [T, 4 or 8], of one table.
-        dictionary: The tokens by their numbers; the last one ends the table.
+        dictionary: The tokens by their numbers; "eos" ends the table.
+        form: What the numbers of a box are.
     """
-    tokens, boxes, scores = [], [], []
-    for place, number in enumerate(outputs["tokens"].tolist()):
-        token = dictionary[number] if 0 <= number < len(dictionary) else ""
-        if token == END:
-            break
-        if number == 0 or not token:
-            continue
-        tokens.append(token)
+    said = [dictionary[number] if 0 <= number < len(dictionary) else "" for number in outputs["tokens"]]
+    said = said[: said.index(END)] if END in said else said
+    kept = [place for place, token in enumerate(said) if token not in (START, UNKNOWN, PADDING, "")]
+    tokens, empty = unmark_empty([said[place] for place in kept])
+    boxes: list[np.ndarray | None] = []
+    scores = []
+    for place, token, is_empty in zip(kept, tokens, empty):
         if starts_cell(token):
-            corners = np.clip(np.asarray(outputs["boxes"][place], np.float32), 0, 1).reshape(-1, 2)
-            boxes.append(np.concatenate([corners.min(axis=0), corners.max(axis=0)]))
+            boxes.append(None if is_empty else _bounds(np.asarray(outputs["boxes"][place], np.float32), form))
             scores.append(float(outputs["probabilities"][place]))
     return tokens, boxes, scores
+
+
+def _bounds(box: np.ndarray, form: BoxForm) -> np.ndarray:
+    """Left, top, right, bottom in 0 to 1."""
+    if form == "center":
+        box = np.concatenate([box[:2] - box[2:] / 2, box[:2] + box[2:] / 2])
+    corners = np.clip(box, 0, 1).reshape(-1, 2)
+    return np.concatenate([corners.min(axis=0), corners.max(axis=0)])

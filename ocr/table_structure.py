@@ -1,7 +1,7 @@
 """The structure of a table as tokens of HTML, as cells on a grid, and as numbers for a network.
 
-Source: PubTabNet, https://arxiv.org/abs/1911.10683; PaddleOCR ppocr/data/imaug/label_ops.py (TableLabelEncode) and
-ppocr/utils/dict/table_structure_dict{,_ch}.txt
+Source: PubTabNet, https://arxiv.org/abs/1911.10683; PaddleOCR ppocr/data/imaug/label_ops.py (TableLabelEncode,
+TableMasterLabelEncode) and ppocr/utils/dict/table_structure_dict{,_ch}.txt, table_master_structure_dict.txt
 """
 
 from __future__ import annotations
@@ -17,9 +17,24 @@ import numpy as np
 from framework.core.errors import ConfigError, InputError
 from ocr.blocks import Cell, Table
 
-START, END = "sos", "eos"
+START, END, UNKNOWN, PADDING = "sos", "eos", "unknown", "padding"
 MERGED = "<td></td>"
 CELL_TOKENS = ("<td", MERGED, "<td>")  # those with which a cell begins
+# TableMaster's tokens of cells that show nothing, by what is in them.
+EMPTY_CELLS = {
+    "": "<eb></eb>",
+    " ": "<eb1></eb1>",
+    "<b> </b>": "<eb2></eb2>",
+    "\u2028\u2028": "<eb3></eb3>",
+    "<sup> </sup>": "<eb4></eb4>",
+    "<b></b>": "<eb5></eb5>",
+    "<i> </i>": "<eb6></eb6>",
+    "<b><i></i></b>": "<eb7></eb7>",
+    "<b><i> </i></b>": "<eb8></eb8>",
+    "<i></i>": "<eb9></eb9>",
+    "<b> \u2028 \u2028 </b>": "<eb10></eb10>",
+}
+_EMPTY_TOKENS = frozenset(EMPTY_CELLS.values())
 _MOST_SPAN = 100
 
 # In upstream's order; tokens of spans begin with a space.
@@ -54,6 +69,26 @@ _CHINESE = (
     *(f' colspan="{n}"' for n in range(2, 21)),
     *(f' rowspan="{n}"' for n in range(2, 21)),
 )
+_TABLE_MASTER = (
+    *(
+        "<thead>",
+        "<tr>",
+        MERGED,
+        "</tr>",
+        "</thead>",
+        "<tbody>",
+        "<eb></eb>",
+        "</tbody>",
+        "<td",
+        ' colspan="5"',
+        ">",
+    ),
+    *("</td>", ' colspan="2"', ' colspan="3"', "<eb2></eb2>", "<eb1></eb1>", ' rowspan="2"', ' colspan="4"'),
+    *(' colspan="6"', ' rowspan="3"', ' colspan="9"', ' colspan="10"', ' colspan="7"', ' rowspan="4"'),
+    *(' rowspan="5"', ' rowspan="9"', ' colspan="8"', ' rowspan="8"', ' rowspan="6"', ' rowspan="7"'),
+    *(' rowspan="10"', *(f"<eb{n}></eb{n}>" for n in range(3, 11))),
+)
+_LISTS = {"en": _ENGLISH, "ch": _CHINESE, "table_master": _TABLE_MASTER}
 
 
 @dataclass(frozen=True)
@@ -61,29 +96,30 @@ class TableDictionary:
     """The tokens that a network writes, by their numbers.
 
     Attributes:
-        name: Upstream's list for PubTabNet, "en", or for its Chinese models, "ch".
-        file: A list of one's own instead, one token a line.
+        name: Upstream's list for PubTabNet, "en", for its Chinese models, "ch", or TableMaster's, with tokens of empty
+            cells.
+        file: A list of one's own instead, one token a line; `name` still says where the start is.
         merge: Whether a cell without spans is one token, "<td></td>".
     """
 
-    name: Literal["en", "ch"] = "en"
+    name: Literal["en", "ch", "table_master"] = "en"
     file: Path | None = None
     merge: bool = True
 
     @cached_property
     def tokens(self) -> tuple[str, ...]:
-        """With "sos" first and "eos" last.
+        """With "sos" first and "eos" last; of "table_master" both stand last, between "unknown" and "padding".
 
         Raises:
             ConfigError: the file cannot be read, or has no "<td>".
         """
-        found = list(_ENGLISH if self.name == "en" else _CHINESE)
+        found = list(_LISTS[self.name])
         if self.file is not None:
             try:
                 found = [line for line in self.file.read_text(encoding="utf-8").splitlines() if line.strip()]
             except (OSError, UnicodeDecodeError) as error:
                 raise ConfigError("the tokens cannot be read", where=self.file, received=error) from None
-            if not {"<td>", "<tr>", "</tr>"} <= set(found):
+            if not {"<tr>", "</tr>"} <= set(found) or not {"<td>", MERGED} & set(found):
                 raise ConfigError(
                     "this is no list of a table's tokens",
                     where=self.file,
@@ -91,8 +127,15 @@ class TableDictionary:
                     allowed="one a line: <tr>, </tr>, <td>, </td>, <td, >, spans such as ' colspan=\"2\"'",
                 )
         if self.merge:
-            found = [token for token in found if token not in ("<td>", MERGED)] + [MERGED]
+            found = [token for token in found if token != "<td>"] + [MERGED] * (MERGED not in found)
+        if self.name == "table_master":
+            return (*found, UNKNOWN, START, END, PADDING)
         return (START, *found, END)
+
+    @property
+    def padding(self) -> int:
+        """The number that stands behind a table's end: of "padding", where there is one, else of the start."""
+        return self.numbers.get(PADDING, self.numbers[START])
 
     @cached_property
     def numbers(self) -> dict[str, int]:
@@ -112,7 +155,7 @@ class TableDictionary:
             token = self.tokens[number] if 0 <= number < len(self.tokens) else ""
             if token == END:
                 break
-            if token not in (START, ""):
+            if token not in (START, UNKNOWN, PADDING, ""):
                 found.append(token)
         return found
 
@@ -135,7 +178,36 @@ def split_cells(tokens: Sequence[str]) -> list[str]:
 
 def starts_cell(token: str) -> bool:
     """Whether a cell begins with this token."""
-    return token in CELL_TOKENS
+    return token in CELL_TOKENS or token in _EMPTY_TOKENS
+
+
+def mark_empty(tokens: Sequence[str], contents: Sequence[str], shown: Sequence[bool]) -> list[str]:
+    """Tokens in which cells that are not `shown`, which have no box, begin with the token of what is in them.
+
+    Spans follow the token, as they would "<td"; a content that has no token counts as none at all.
+
+    Args:
+        contents: The HTML in each cell. shown: Whether it has a box.
+    """
+    found, number = [], -1
+    for token in tokens:
+        if starts_cell(token):
+            number += 1
+            if not shown[number]:
+                token = EMPTY_CELLS.get(contents[number], EMPTY_CELLS[""])
+        found.append(token)
+    return found
+
+
+def unmark_empty(tokens: Sequence[str]) -> tuple[list[str], list[bool]]:
+    """The reverse of `mark_empty`: the tokens, and for each whether it began as one of an empty cell."""
+    empty = [token in _EMPTY_TOKENS for token in tokens]
+    after = [*tokens[1:], ""]
+    found = [
+        token if not marked else "<td" if next_.startswith((" colspan", " rowspan")) else MERGED
+        for token, marked, next_ in zip(tokens, empty, after)
+    ]
+    return found, empty
 
 
 @dataclass(frozen=True)

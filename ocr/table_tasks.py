@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +18,17 @@ from framework.nn.layer import Layer
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
 from ocr.table_html import read_structure
-from ocr.table_stage import BoxScale, TableOptions
-from ocr.table_structure import GridCell, TableDictionary, merge_cells, place_cells, starts_cell
+from ocr.table_stage import BoxForm, BoxScale, TableOptions
+from ocr.table_structure import (
+    END,
+    START,
+    GridCell,
+    TableDictionary,
+    merge_cells,
+    place_cells,
+    split_cells,
+    starts_cell,
+)
 
 _MOST = (40, 14)  # rows and columns of the merges that are trained
 
@@ -46,6 +55,8 @@ class TableStructure(Task):
     Source: PaddleOCR configs/table/SLANet.yml, ppocr/losses/table_att_loss.py
     """
 
+    box_form: ClassVar[BoxForm] = "corners"
+
     normalize: Normalize
     dictionary: TableDictionary = field(default_factory=TableDictionary)
     max_text_length: int = 500
@@ -58,17 +69,18 @@ class TableStructure(Task):
         packed = self.pack_evaluated(sample)
         cells = _cells_of(sample)
         assert sample.boxes is not None and sample.valid is not None
-        tokens = merge_cells(read_structure(str(sample.text)))
+        tokens = self.spell(sample)
         numbers = self.dictionary.encode(tokens)
         steps = self.max_text_length + 2
-        given = np.zeros(steps, np.int32)
+        given = np.full(steps, self.dictionary.padding, np.int32)
+        given[0] = self.dictionary.numbers[START]
         boxes, known = np.zeros((steps, 4), np.float32), np.zeros(steps, np.float32)
         counts = numbers is not None and len(numbers) <= self.max_text_length
         if counts:
             assert numbers is not None
             given[1 : len(numbers) + 1] = numbers
-            given[len(numbers) + 1] = len(self.dictionary.tokens) - 1
-            split = tokens if self.dictionary.merge else read_structure(str(sample.text))
+            given[len(numbers) + 1] = self.dictionary.numbers[END]
+            split = tokens if self.dictionary.merge else split_cells(tokens)
             places = [place for place, token in enumerate(split) if starts_cell(token)]
             height, width = sample.size_hw if self.box_scale != "content" else packed["size"].tolist()
             scaled = sample.boxes / np.array([width, height] * 2, np.float32)
@@ -85,6 +97,14 @@ class TableStructure(Task):
 
     def pack_evaluated(self, sample: Sample) -> dict[str, np.ndarray]:
         return _pack_image(sample)
+
+    def spell(self, sample: Sample) -> list[str]:
+        """The tokens of a sample's structure, cells without spans as one."""
+        return merge_cells(read_structure(str(sample.text)))
+
+    def prepare(self, batch: Batch) -> jax.Array:
+        """The images as the network takes them, [N, H, W, 3] float32."""
+        return _normalize(batch, self.normalize)
 
     def adapt_model(self, config: Any) -> Any:
         if getattr(config, "num_tokens", 0) is not None:
@@ -106,7 +126,7 @@ class TableStructure(Task):
     def loss(self, model: Layer, batch: Batch) -> Losses:
         network: Any = model
         tokens, counts = batch["tokens"], batch["counts"][:, None]
-        said = network(_normalize(batch, self.normalize), tokens[:, :-1])
+        said = network(self.prepare(batch), tokens[:, :-1])
         steps = jnp.arange(tokens.shape[1] - 1)[None]
         run = (steps <= batch["length"].max()).astype(jnp.float32) * counts
         picked = jnp.take_along_axis(
@@ -126,12 +146,12 @@ class TableStructure(Task):
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"tokens": [N, T] int32, "probabilities": [N, T], "boxes": [N, T, 4 or 8]}; behind the last step all is 0."""
         network: Any = model
-        tokens, probabilities, boxes, _ = network.read(_normalize(inputs, self.normalize))
+        tokens, probabilities, boxes, _ = network.read(self.prepare(inputs))
         return {"tokens": tokens, "probabilities": probabilities, "boxes": boxes}
 
     def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
         """What an artifact's config holds, so that it runs as the table stage."""
-        own = {"tokens": self.dictionary.tokens, "box_scale": self.box_scale}
+        own = {"tokens": self.dictionary.tokens, "box_scale": self.box_scale, "box_form": self.box_form}
         options = TableOptions(self.normalize, self.size_hw, **own)
         return {"kind": "table", "options": plain(options)}
 
@@ -248,12 +268,17 @@ def _visible(sample: Sample) -> tuple[int, int]:
     return min(max(round(float(corner[1])), 1), height), min(max(round(float(corner[0])), 1), width)
 
 
-def _normalize(batch: Batch, normalize: Normalize) -> jax.Array:
-    """float32, 0 in the padding, as upstream pads after normalisation."""
+def inside(batch: Batch) -> jax.Array:
+    """[N, H, W, 1]: which pixels are no padding."""
     image, size = batch["image"], batch["size"]
     rows = jnp.arange(image.shape[1])[None, :, None, None] < size[:, 0, None, None, None]
     columns = jnp.arange(image.shape[2])[None, None, :, None] < size[:, 1, None, None, None]
-    return jnp.where(rows & columns, normalize(image), 0.0)
+    return rows & columns
+
+
+def _normalize(batch: Batch, normalize: Normalize) -> jax.Array:
+    """float32, 0 in the padding, as upstream pads after normalisation."""
+    return jnp.where(inside(batch), normalize(batch["image"]), 0.0)
 
 
 def _along(batch: Batch, axis: int) -> jax.Array:

@@ -21,13 +21,12 @@ from jax import lax
 from framework import nn
 from framework.core.errors import ShapeError
 from framework.nn import functional as F
+from ocr.layers.kv_cache import Pair, write_pair
 
 START, PAD, END = 0, 1, 2
 _OFFSET = 2  # rows of the table of positions that MBart leaves out
 _DROPOUT = 0.1
 _INIT = nn.initializer.Normal(std=0.02)
-
-Pair = tuple[jax.Array, jax.Array]  # keys and values [N, T, heads, D]
 
 
 @dataclass(frozen=True)
@@ -85,14 +84,10 @@ class MBartDecoderLayer(nn.Layer):
         y = self.self_attn_layer_norm(x)
         own = self.self_attn.compute_kv(y, y)
         if cache is not None:
-            own = _write(cache[0], own[0], place), _write(cache[1], own[1], place)
+            own = write_pair(cache, own, place)
         x = x + self.dropout(_attend(self.self_attn, y, own, visible))
         x = x + self.dropout(_attend(self.encoder_attn, self.encoder_attn_layer_norm(x), memory, None))
         return x + self.dropout(self.fc2(F.gelu(self.fc1(self.final_layer_norm(x))))), own
-
-
-def _write(room: jax.Array, new: jax.Array, place: jax.Array | int) -> jax.Array:
-    return lax.dynamic_update_slice_in_dim(room, new.astype(room.dtype), place, axis=1)
 
 
 def _attend(attention: nn.MultiHeadAttention, x: jax.Array, kv: Pair, visible: jax.Array | None) -> jax.Array:

@@ -20,7 +20,7 @@ from ocr.layers.svtr import MLP
 
 # blank, unknown, start and end stand before the symbols; upstream's decoder counts one class more than those
 START, END, EXTRA_CLASSES = 2, 3, 4
-_LONGEST = 5000  # rows of the positional table in upstream's checkpoints
+LONGEST = 5000  # rows of the positional table in upstream's checkpoints
 
 
 @dataclass(frozen=True)
@@ -93,16 +93,24 @@ class Embeddings(nn.Layer):
         return self.embedding(tokens) * self.scale
 
 
+def sine_table(length: int, dims: int) -> np.ndarray:
+    """[length, dims] float32: sines of the position in even channels, cosines in odd ones.
+
+    Source: Vaswani et al. 2017, section 3.5.
+    """
+    position = np.arange(length, dtype=np.float32)[:, None]
+    rate = np.exp(np.arange(0, dims, 2, dtype=np.float32) * (-math.log(10000.0) / dims))
+    table = np.zeros((length, dims), np.float32)
+    table[:, 0::2], table[:, 1::2] = np.sin(position * rate), np.cos(position * rate)
+    return table
+
+
 class PositionalEncoding(nn.Layer):
     """Adds sines and cosines of the position; the table is a buffer because upstream's checkpoints hold it."""
 
     def __init__(self, dims: int) -> None:
         super().__init__()
-        position = np.arange(_LONGEST, dtype=np.float32)[:, None]
-        rate = np.exp(np.arange(0, dims, 2, dtype=np.float32) * (-math.log(10000.0) / dims))
-        table = np.zeros((_LONGEST, 1, dims), np.float32)
-        table[:, 0, 0::2], table[:, 0, 1::2] = np.sin(position * rate), np.cos(position * rate)
-        self.register_buffer("pe", table)
+        self.register_buffer("pe", sine_table(LONGEST, dims)[:, None])
         self.dropout = nn.Dropout(0.1)
 
     def forward(self, x: jax.Array) -> jax.Array:

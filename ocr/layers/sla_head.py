@@ -8,7 +8,7 @@ Differs: channels last. The products of the image's features are made once and n
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -28,6 +28,12 @@ class Structure(NamedTuple):
 
     logits: jax.Array
     boxes: jax.Array
+
+
+class StructureDecoder(Protocol):
+    """A head that says a table's structure token by token, such as SLAHead."""
+
+    def decode(self, features: jax.Array) -> tuple[Structure, jax.Array]: ...
 
 
 # Steps done, hidden states, last tokens, which tables have ended, what was said.
@@ -131,7 +137,9 @@ class SLAHead(nn.Layer):
         return jax.nn.one_hot(token, self.tokens, dtype=dtype)
 
 
-def read_structure(head: SLAHead, features: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+def read_structure(
+    head: StructureDecoder, features: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Tokens [N, T] int32, their probabilities [N, T], boxes [N, T, 4 or 8] and the steps [] that all tables took.
 
     Behind the last step everything is 0.

@@ -3,7 +3,9 @@
 Texts, tables and formulas are matched by their edit distances, one to one, and pieces that a tool cut or joined are
 put together where that brings the texts closer. Then, as OmniDocBench has them: the edit distance of texts and of
 formulas, the sum over a page divided by the sum of the longer lengths, and the mean over pages; TEDS of tables, where a
-table too many counts as 0; the edit distance of the order in which the matched texts come.
+table too many counts as 0; the edit distance of the order in which the matched texts come. Where matplotlib is
+installed (the extra "formulas"), formulas are also compared as they look, by `ocr.formula_cdm`, over all pages, and one
+too many counts as 0; `overall` stays with their edit distance.
 
 Source: Ouyang et al. 2024, https://arxiv.org/abs/2412.07626, section 4. Its `quick_match` cuts and joins by rules of
 its own, so that published scores can be compared, but are not those of this file to the last digit.
@@ -22,6 +24,7 @@ from scipy.optimize import linear_sum_assignment
 
 from framework.core.bounded import read_text
 from framework.core.errors import InputError
+from ocr.formula_cdm import CDMScores, can_draw
 from ocr.metrics import edit_distance, order_edit_distance
 from ocr.structure.markdown_parts import Kind, MarkdownPart, read_markdown
 from ocr.structure.omnidocbench import TrueBlock, TruePage, read_pages
@@ -31,6 +34,7 @@ from ocr.table_metrics import tree_similarity
 _LIMIT = 1 << 26  # characters of a page's Markdown
 _FAR = 0.7  # a distance from which on two texts are not the same one
 _NO_WORD = re.compile(r"[^\w]|_")
+_LAST_MARKS = re.compile(r"(?<!\\)[.,;\s]+$")  # behind a formula
 _INLINE = re.compile(r"\$([^$\n]+)\$")
 _COMMAND = re.compile(
     r"\\(?:left|right|quad|qquad|,|;|!|:|displaystyle|tag\{[^}]*\}|label\{[^}]*\}|nonumber|notag)"
@@ -57,6 +61,8 @@ class PageScores:
     name: str
     texts: list[Match] = field(default_factory=list)
     formulas: list[Match] = field(default_factory=list)
+    drawn: list[tuple[str | None, str | None]] = field(default_factory=list)
+    """LaTeX of the formulas of `formulas`, found and true"""
     tables: list[tuple[float, float]] = field(default_factory=list)
     order: float | None = None
 
@@ -79,6 +85,11 @@ def score_page(page: TruePage, parts: Sequence[MarkdownPart]) -> PageScores:
     scores.texts = [m for m in texts if not m.truth or any(wanted[i].scored for i in m.truth)]
     formulas = _sides(page.blocks, parts, "formula", normalize_formula)
     scores.formulas = _match(*formulas)
+    latex = _sides(page.blocks, parts, "formula", lambda text: _LAST_MARKS.sub("", text))
+    scores.drawn = [
+        (latex[1][m.found[0]] if m.found else None, latex[0][m.truth[0]] if m.truth else None)
+        for m in scores.formulas
+    ]
     scores.tables = _score_tables(page.blocks, parts)
     read = sorted((m for m in scores.texts if m.truth and m.found), key=lambda m: m.found)
     order = [m.truth[0] for m in read if wanted[m.truth[0]].order is not None]
@@ -94,8 +105,9 @@ def score_documents(truth: str | Path, folder: str | Path) -> tuple[dict[str, fl
 
     Returns:
         {"overall", "text_edit", "formula_edit", "table_teds", "table_teds_structure", "order_edit", "pages",
-        "missing_pages"}, those of kinds that the truth has. `overall` is in [0, 100]: the mean of what text, formulas
-        and tables reach.
+        "missing_pages"}, those of kinds that the truth has, and with matplotlib {"formula_cdm",
+        "formula_cdm_exp_rate", "formula_cdm_truths_not_drawn", "formula_cdm_found_not_drawn"}, see CDMScores. `overall`
+        is in [0, 100]: the mean of what text, formulas and tables reach.
 
     Raises:
         InputError, FormatError: truth or Markdown cannot be read, or no page has a file.
@@ -132,7 +144,16 @@ def _means(rows: Sequence[PageScores]) -> dict[str, float]:
         "table_teds_structure": structure,
         "order_edit": float(np.mean(orders)) if orders else None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in found.items() if value is not None} | _score_drawn(rows)
+
+
+def _score_drawn(rows: Iterable[PageScores]) -> dict[str, float]:
+    """What formulas reach as they look; empty without matplotlib or without formulas."""
+    scores = CDMScores()
+    if can_draw():
+        for found, wanted in (pair for row in rows for pair in row.drawn):
+            scores.add(found, wanted)
+    return {f"formula_{name}": value for name, value in scores.result().items()}
 
 
 def _page_mean(pages: Iterable[Sequence[Match]]) -> float | None:
@@ -150,6 +171,7 @@ def _row(row: PageScores) -> dict[str, Any]:
         "page": row.name,
         "text_edit": text,
         "formula_edit": formula,
+        **_score_drawn([row]),
         "tables": [{"teds": teds, "teds_structure": structure} for teds, structure in row.tables],
         "order_edit": row.order,
     }

@@ -37,8 +37,19 @@ class DocumentOptions(OCROptions):
     )
     table_model: str | None = option(
         None,
-        "a network of configs/ocr/table or an artifact's folder, for tables of images that have no ruling lines",
+        "a network of configs/ocr/table or an artifact's folder, for tables of images of which no ruling lines are "
+        'found; "SLANeXt" and names with "{kind}" stand for a wired and a wireless one',
         aliases=("table_model_dir",),
+    )
+    cell_model: str | None = option(
+        None,
+        'beside a table_model: a detector that gives its cells their boxes, such as "RT-DETR-L_table_cell_det", '
+        "which stands for a wired and a wireless one",
+    )
+    table_classification_model: str = option(
+        "PP-LCNet_x1_0_table_cls",
+        "what tells wired tables from wireless ones, where table_model or cell_model stand for both",
+        aliases=("table_classification_model_name", "table_classification_model_dir"),
     )
     seals: bool = option(
         False,
@@ -95,6 +106,13 @@ class DocumentOptions(OCROptions):
                 where="formula_model",
                 received=self.formula_model,
                 fix='name one, such as layout_model="PP-DocLayout-S"',
+            )
+        if self.cell_model is not None and self.table_model is None:
+            raise InputError(
+                "the boxes of cells are for a table's structure, and nothing reads it",
+                where="cell_model",
+                received=self.cell_model,
+                fix='name what does, such as table_model="SLANeXt"',
             )
         if self.page_num and self.pages:
             raise InputError(

@@ -41,7 +41,7 @@ from ocr.lines import Line
 from ocr.ocr_options import DEFAULT_MODEL
 from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Document, Page
-from ocr.single_stage import FormulaPages, TablePages
+from ocr.single_stage import FormulaPages
 from ocr.structure.assemble import arrange
 from ocr.structure.field_model import FieldModel, open_fields
 from ocr.structure.fields import FieldFinder, name_of_key
@@ -56,6 +56,7 @@ from ocr.structure.paragraphs import make_text_blocks
 from ocr.structure.ruled_tables import find_ruled_tables
 from ocr.structure.rules import Rules, rules_of_page
 from ocr.structure.seals import read_seals
+from ocr.structure.table_models import make_table_opener
 from ocr.structure.text_layer import LineStyle, images_without_text, is_usable, line_box, read_text_layer
 from ocr.structure.text_tables import find_text_tables
 from ocr.structure.turned import find_turn
@@ -320,6 +321,8 @@ class DocumentReader:
                 figures=self.figures,
                 height=height,
             )
+            if self.open_table is not None:
+                regions = replace_tables(regions, image, self.open_table)
             if self.open_seals is not None:
                 regions = read_seals(regions, image, self.open_seals)
             if self.open_formula is not None:
@@ -466,7 +469,9 @@ def make_reader(
         options.dpi,
         options.page_num or 0,
         None if options.layout_model is None else open_layout(options.layout_model),
-        None if options.table_model is None else make_table_opener(options.table_model),
+        None
+        if options.table_model is None
+        else make_table_opener(options.table_model, options.cell_model, options.table_classification_model),
         make_opener(options.seal_model, Runtime(), (), {}) if options.seals else None,
         None if options.formula_model is None else make_formula_opener(options.formula_model),
         open_default_layout,
@@ -486,30 +491,11 @@ def open_field_model(options: DocumentOptions, runtime: Runtime) -> FieldModel |
     return open_fields(options.fields_model, options.relations_model, runtime=runtime, name_key=name_of_key)
 
 
-def make_table_opener(model: str) -> Callable[[], TableReader]:
-    """A function that opens a table network, by its name or its artifact's folder, when it is first called.
+def make_formula_opener(model: str) -> Callable[[], FormulaReader]:
+    """A function that opens a formula network, by its name or its artifact's folder, when it is first called.
 
     It raises InputError where the model is of another kind.
     """
-
-    @functools.cache
-    def open_table() -> TableReader:
-        found = cast(OCRPredictor, open_predictor(model, domain="ocr"))
-        if not isinstance(found.pipeline, TablePages):
-            raise InputError(
-                "this model reads no tables",
-                where="table_model",
-                received=model,
-                allowed="table_grid_s, SLANet, SLANet_plus, SLANeXt_wired, SLANeXt_wireless, or an artifact of a model "
-                "of configs/ocr/table",
-            )
-        return found.pipeline.stage
-
-    return open_table
-
-
-def make_formula_opener(model: str) -> Callable[[], FormulaReader]:
-    """As `make_table_opener`, for formulas."""
 
     @functools.cache
     def open_formula() -> FormulaReader:

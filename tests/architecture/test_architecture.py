@@ -115,6 +115,7 @@ ONLY_HERE = {
     "cv2": ("framework/vision/",),
     "pypdfium2": ("framework/vision/",),
     "tifffile": ("framework/vision/",),
+    "matplotlib": ("ocr/formula_cdm.py",),
     "PIL": ("framework/vision/", "ocr/exporters/", "tools/docs/"),
     "pickle": ("framework/io/interop/",),
     "onnxruntime": ("framework/inference/engines/onnx_runtime.py", "framework/export/formats/onnx/"),
@@ -135,8 +136,9 @@ ONLY_HERE = {
         *("detection/assigners/hungarian.py", "detection/tracking/"),
         *(
             "ocr/bands.py",
+            "ocr/formula_cdm.py",
             "ocr/structure/document_scores.py",
-        ),  # ways through a mask; the assignment of blocks
+        ),  # ways through a mask; the assignment of symbols and of blocks
     ),
     "orbax": ("framework/io/sharded.py",),
     "pyclipper": ("ocr/polygons.py",),

@@ -267,6 +267,12 @@ _READERS: dict[str, dict[str, Any]] = {
         "other": (1, 96, 64, 3),
         "symbolic": ("n", "32*h", "32*w", 3),
     },
+    "TableMaster": {
+        "shapes": lambda layer, n, h, w: [(n, layer.head.steps, count) for count in (43, 4)],
+        "image": (2, 64, 96, 3),
+        "other": (1, 96, 64, 3),
+        "symbolic": ("n", 64, 96, 3),
+    },
     "TextClassifier": {
         "shapes": lambda layer, n, h, w: [(n, layer.config.parts.num_classes)],
         "compiled": ("ch_ppocr_mobile_v2.0_cls", "PP-LCNet_x0_25_textline_ori"),

@@ -26,6 +26,7 @@ from framework.workflow.export import export_config, trained_model
 from framework.workflow.train import train as run_training
 from ocr.blocks import Block, Formula
 from ocr.data.transforms.formulas import FormulaImage, FormulaTokens
+from ocr.formula_cdm import can_draw
 from ocr.formula_image import crop_margins, prepare_formula
 from ocr.formula_scores import FormulaScores
 from ocr.formula_stage import FormulaOptions, FormulaRecognizer, FormulaText
@@ -99,6 +100,7 @@ def test_scores() -> None:
     found = scores.result()
     assert found["exp_rate"] == found["exp_rate_1"] == 0.5 and found["exp_rate_2"] == 1.0
     assert found["edit_distance"] == pytest.approx(0.25) and 0 < found["bleu"] < 1
+    assert ("cdm" in found) == can_draw() and found.get("cdm", 0.75) == pytest.approx(0.75)
 
 
 def ink(height: int, width: int, box: tuple[int, int, int, int]) -> np.ndarray:

@@ -9,11 +9,13 @@ from ocr.table_structure import (
     GridCell,
     TableDictionary,
     make_table,
+    mark_empty,
     merge_cells,
     place_cells,
     split_cells,
     structure_html,
     structure_tokens,
+    unmark_empty,
 )
 
 HEAD = (
@@ -52,10 +54,27 @@ def test_dictionaries_are_upstreams():
     assert english.decode([99, -1]) == []
 
 
+def test_table_masters_dictionary_has_tokens_of_empty_cells():
+    dictionary = TableDictionary("table_master")
+    assert len(dictionary.tokens) == 43 and dictionary.tokens[2] == "<td></td>"
+    assert dictionary.tokens[38:] == ("<eb10></eb10>", "unknown", "sos", "eos", "padding")
+    assert dictionary.padding == 42 and TableDictionary().padding == 0
+    tokens = ["<tr>", "<td></td>", "<td", ' colspan="2"', ">", "</td>", "<td></td>", "<td></td>", "</tr>"]
+    contents, shown = ["a", "<b> </b>", "", "odd"], [True, False, False, False]
+    marked = mark_empty(tokens, contents, shown)
+    empty = ["<eb2></eb2>", ' colspan="2"', ">", "</td>", "<eb></eb>", "<eb></eb>"]
+    assert marked == ["<tr>", "<td></td>", *empty, "</tr>"]
+    numbers = dictionary.encode(marked)
+    assert numbers is not None and dictionary.decode([40, *numbers, 41, 42]) == marked
+    assert unmark_empty(marked) == (tokens, [False, False, True, False, False, False, True, True, False])
+
+
 def test_a_dictionary_of_ones_own(tmp_path):
     path = tmp_path / "tokens.txt"
     path.write_text("<tr>\n</tr>\n<td>\n</td>\n", encoding="utf-8")
     assert TableDictionary(file=path).tokens == ("sos", "<tr>", "</tr>", "</td>", "<td></td>", "eos")
+    path.write_text("<tr>\n<td></td>\n</tr>\n", encoding="utf-8")
+    assert TableDictionary("table_master", path).tokens[:4] == ("<tr>", "<td></td>", "</tr>", "unknown")
     path.write_text("a\nb\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="no list of a table's tokens"):
         _ = TableDictionary(file=path).tokens

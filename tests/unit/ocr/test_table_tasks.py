@@ -10,6 +10,7 @@ from framework.vision.sample import Sample
 from framework.vision.sample_transforms.pad import PadToSize
 from ocr.layers.sla_head import Structure
 from ocr.models.slanet import SLANetConfig
+from ocr.table_master_task import TableMasterStructure
 from ocr.table_scores import GridScores, StructureScores, TokenScores
 from ocr.table_tasks import TableGrid, TableStructure
 
@@ -40,6 +41,20 @@ def test_a_table_is_packed_as_tokens_and_boxes(scale, box):
     assert names == ["sos", *said, "eos", "sos"] and packed["length"] == 9 and packed["counts"] == 1
     assert packed["known"].tolist() == [0, 0, 0, 1] + [0] * 8
     assert packed["boxes"][3].tolist() == box and packed["size"].tolist() == [8, 16]
+
+
+def test_table_master_has_centers_of_boxes_and_tokens_of_empty_cells():
+    task = TableMasterStructure(NORMALIZE, max_text_length=10)
+    packed = task.pack(sample())
+    names = [task.dictionary.tokens[number] for number in packed["tokens"]]
+    said = ["<tbody>", "<tr>", "<td></td>", "<eb></eb>", ' colspan="2"', ">", "</td>", "</tr>", "</tbody>"]
+    assert names == ["sos", *said, "eos", "padding"]
+    assert packed["boxes"][3].tolist() == [0.25, 0.25, 0.25, 0.25] and packed["known"].sum() == 1
+    batch = {name: jnp.asarray(packed[name])[None] for name in ("image", "size")}
+    prepared = task.prepare({**batch, "image": jnp.full((1, 16, 32, 3), 255, jnp.uint8)})
+    assert float(prepared[0, 7, 15, 0]) == 1 and float(prepared[0, 8, 0, 0]) == -1  # in and below the table
+    options = task.describe_stage(None)["options"]
+    assert options["box_form"] == "center" and options["box_scale"] == "padded"
 
 
 def test_the_stage_has_the_size_that_the_task_says():

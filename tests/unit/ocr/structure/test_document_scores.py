@@ -10,6 +10,7 @@ import pytest
 
 from framework.commands.eval import main
 from framework.core.errors import FormatError, InputError
+from ocr.formula_cdm import can_draw
 from ocr.structure.document_scores import normalize_formula, normalize_text, score_documents, score_page
 from ocr.structure.markdown_parts import MarkdownPart, read_markdown
 from ocr.structure.omnidocbench import TrueBlock, TruePage, read_pages
@@ -153,6 +154,8 @@ def test_formulas() -> None:
     blocks = page(TrueBlock("formula", "a + b = c", 1, True))
     assert score_page(blocks, [MarkdownPart("formula", "a+b=c.")]).formulas[0].distance == 0
     assert score_page(blocks, []).formulas[0].distance == 5
+    found = score_page(blocks, [MarkdownPart("formula", r"a+b=c\,."), MarkdownPart("formula", "zzzz")])
+    assert found.drawn == [(r"a+b=c\,", "a + b = c"), ("zzzz", None)]
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -205,6 +208,8 @@ def test_scores_of_a_folder_by_the_command(
     arguments = ["--truth", str(truth), "--predictions", str(folder), "--output_dir", str(tmp_path / "out")]
     assert main(arguments) == 0
     found = json.loads(capsys.readouterr().out.partition("\nwrote")[0])
+    drawn = {"formula_cdm": 1, "formula_cdm_exp_rate": 1}
+    drawn |= {"formula_cdm_truths_not_drawn": 0, "formula_cdm_found_not_drawn": 0}
     assert found == pytest.approx(
         {
             "overall": 100 * (1 + 0.5 + 1) / 3,
@@ -215,6 +220,7 @@ def test_scores_of_a_folder_by_the_command(
             "order_edit": 0,
             "pages": 2,
             "missing_pages": 1,
+            **(drawn if can_draw() else {}),
         }
     )
     rows = json.loads((tmp_path / "out" / "pages.json").read_text(encoding="utf-8"))

@@ -107,6 +107,34 @@ def test_tokens_become_cells_with_boxes_in_the_images_pixels(scale, box):
     assert program.inputs["image"][0, :13].all() and not program.inputs["image"][0, 13:].any()
 
 
+def test_table_masters_boxes_are_centers_and_its_empty_cells_have_none():
+    dictionary = TableDictionary("table_master").tokens
+    said = (
+        "<tr>",
+        "<td></td>",
+        "<eb1></eb1>",
+        ' colspan="2"',
+        ">",
+        "</td>",
+        "</tr>",
+        "unknown",
+        "eos",
+        "<td",
+    )
+    program = Program(
+        tokens=np.array([[dictionary.index(token) for token in said]], np.int32),
+        probabilities=np.linspace(0, 0.9, 10, dtype=np.float32)[None],
+        boxes=np.tile(np.array([0.5, 0.25, 0.5, 0.6], np.float32), (1, 10, 1)),
+    )
+    options = TableOptions(
+        Normalize((0.5,) * 3, (0.5,) * 3), (64, 64), "tokens", dictionary, "padded", "center"
+    )
+    table = TableRecognizer(program, options)(np.full((64, 64, 3), 9, np.uint8))  # type: ignore[arg-type]
+    first, second = table.cells
+    assert first.bbox == pytest.approx((16, 0, 48, 0.55 * 64)) and second.bbox is None
+    assert second.colspan == 2 and (first.score, second.score) == pytest.approx((0.1, 0.2))
+
+
 def test_an_empty_image_is_refused():
     options = TableOptions(Normalize((0.5,) * 3, (0.5,) * 3))
     with pytest.raises(InputError, match="image of a table is empty"):

@@ -14,6 +14,7 @@ from ocr.blocks import Cell, Table
 from ocr.exporters._joined_blocks import join_tables
 from ocr.results import Document
 from ocr.structure.image_rules import rules_of_image
+from ocr.structure.layout_regions import Region
 from ocr.structure.paragraphs import heading_depth, join_rows
 from ocr.structure.reader import DocumentReader, parse_pages
 from ocr.structure.ruled_tables import find_ruled_tables
@@ -197,6 +198,22 @@ def test_tables_of_an_image_need_no_text_layer():
     assert [(c.row, c.column, c.text) for c in seen.content.cells] == [
         (c.row, c.column, c.text) for c in drawn.content.cells
     ]
+
+
+def test_tables_of_a_layout_are_read_by_the_network():
+    page = PdfPage().text(40, 60, "Apple").text(150, 60, "12").text(40, 90, "Pear").text(150, 90, "7")
+    seen = []
+
+    def read(image):
+        seen.append(image.shape)
+        return Table(tuple(Cell(n // 2, n % 2) for n in range(4)))
+
+    def layout(image):
+        return (Region("table", (30.0, 45.0, 190.0, 100.0), 0.9),)
+
+    reader = DocumentReader(no_ocr, dpi=72.0, layout=layout, open_table=lambda: read)  # type: ignore[arg-type]
+    (table,) = reader(make_pdf(page)).tables
+    assert [cell.text for cell in table.cells] == ["Apple", "12", "Pear", "7"] and len(seen) == 1
 
 
 def test_tables_can_be_left_out():
