@@ -34,8 +34,9 @@ from ocr.lines import Line
 from ocr.results import Page
 from ocr.structure.field_model import FieldModel
 from ocr.structure.fields import FieldFinder
+from ocr.structure.openers import make_opener, open_field_model
 from ocr.structure.options import DocumentOptions
-from ocr.structure.reader import DocumentReader, OpenDocument, make_opener, make_reader, open_field_model
+from ocr.structure.reader import DocumentReader, OpenDocument, make_reader
 from ocr.structure.whole_document import DocumentFacts
 
 KEPT = 32  # pages of a document that are held and not read back
@@ -299,4 +300,4 @@ def open_converter(
 ) -> OCRDocuments:
     """The converter that these options ask for; the model is opened for the first page that needs it."""
     open_ocr = make_opener(model, runtime, overrides, options.ocr_options())
-    return OCRDocuments(make_reader(options, open_ocr), options, open_field_model(options, runtime))
+    return OCRDocuments(make_reader(options, open_ocr, runtime), options, open_field_model(options, runtime))

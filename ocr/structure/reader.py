@@ -12,12 +12,11 @@ import contextlib
 import functools
 import logging
 import os
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -33,7 +32,7 @@ from framework.core.errors import (
 from framework.inference import Runtime
 from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
-from framework.workflow import ImageItem, open_predictor
+from framework.workflow import ImageItem
 from framework.workflow.options import make_options, options_signature
 from framework.workflow.predictor import ImageSource
 from ocr.blocks import Block, Box, Figure
@@ -41,16 +40,21 @@ from ocr.lines import Line
 from ocr.ocr_options import DEFAULT_MODEL
 from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Document, Page
-from ocr.single_stage import FormulaPages, TablePages
 from ocr.structure.assemble import arrange
-from ocr.structure.field_model import FieldModel, open_fields
-from ocr.structure.fields import find_fields, name_of_key
+from ocr.structure.fields import find_fields
 from ocr.structure.formulas import FormulaReader, read_formulas
 from ocr.structure.image_rules import rules_of_image
 from ocr.structure.layout_blocks import FIGURES, blocks_from_regions, regions_of_scan, without_covered
 from ocr.structure.layout_model import LayoutDetector, open_layout
 from ocr.structure.layout_regions import Region
 from ocr.structure.network_tables import TableReader, replace_tables
+from ocr.structure.openers import (
+    make_formula_opener,
+    make_opener,
+    make_table_opener,
+    open_default_layout,
+    open_field_model,
+)
 from ocr.structure.options import DocumentOptions, TextSource
 from ocr.structure.paragraphs import make_text_blocks
 from ocr.structure.ruled_tables import find_ruled_tables
@@ -62,7 +66,6 @@ from ocr.structure.turned import find_turn
 from ocr.structure.whole_document import finish_document
 
 log = logging.getLogger("oar")
-DEFAULT_LAYOUT = "picodet_s_layout_synthetic"
 LEAST_FIGURE = 0.01  # of the page's area
 MARGIN = 0.12  # of the page's width: what is turned against the page's text there is none of its text
 _NO_OCR = (ConfigError, DeviceError, HubError, MissingExtraError, WeightError)
@@ -454,9 +457,14 @@ def parse_pages(text: str | None, count: int, where: str = "") -> list[int]:
 
 
 def make_reader(
-    options: DocumentOptions, open_ocr: Callable[[], OCRPredictor], *, images: bool = False
+    options: DocumentOptions,
+    open_ocr: Callable[[], OCRPredictor],
+    runtime: Runtime | None = None,
+    *,
+    images: bool = False,
 ) -> DocumentReader:
-    """The reader that options ask for; see `DocumentReader`."""
+    """The reader that options ask for, whose networks beside OCR run on `runtime`; see `DocumentReader`."""
+    runtime = runtime or Runtime()
     return DocumentReader(
         open_ocr,
         options.text_layer,
@@ -465,86 +473,12 @@ def make_reader(
         images,
         options.dpi,
         options.page_num or 0,
-        None if options.layout_model is None else open_layout(options.layout_model),
-        None if options.table_model is None else make_table_opener(options.table_model),
-        make_opener(options.seal_model, Runtime(), (), {}) if options.seals else None,
-        None if options.formula_model is None else make_formula_opener(options.formula_model),
-        open_default_layout,
+        None if options.layout_model is None else open_layout(options.layout_model, runtime=runtime),
+        None if options.table_model is None else make_table_opener(options.table_model, runtime),
+        make_opener(options.seal_model, runtime) if options.seals else None,
+        None if options.formula_model is None else make_formula_opener(options.formula_model, runtime),
+        functools.partial(open_default_layout, runtime),
     )
-
-
-@functools.cache
-def open_default_layout() -> LayoutDetector:
-    """The layout network that is shipped."""
-    return open_layout(DEFAULT_LAYOUT)
-
-
-def open_field_model(options: DocumentOptions, runtime: Runtime) -> FieldModel | None:
-    """The model that the options name for fields; None: rules find them. Raises: as `open_fields`."""
-    if options.fields_model is None:
-        return None
-    return open_fields(options.fields_model, options.relations_model, runtime=runtime, name_key=name_of_key)
-
-
-def make_table_opener(model: str) -> Callable[[], TableReader]:
-    """A function that opens a table network, by its name or its artifact's folder, when it is first called.
-
-    It raises InputError where the model is of another kind.
-    """
-
-    @functools.cache
-    def open_table() -> TableReader:
-        found = cast(OCRPredictor, open_predictor(model, domain="ocr"))
-        if not isinstance(found.pipeline, TablePages):
-            raise InputError(
-                "this model reads no tables",
-                where="table_model",
-                received=model,
-                allowed="table_grid_s, SLANet, SLANet_plus, SLANeXt_wired, SLANeXt_wireless, or an artifact of a model "
-                "of configs/ocr/table",
-            )
-        return found.pipeline.stage
-
-    return open_table
-
-
-def make_formula_opener(model: str) -> Callable[[], FormulaReader]:
-    """As `make_table_opener`, for formulas."""
-
-    @functools.cache
-    def open_formula() -> FormulaReader:
-        found = cast(OCRPredictor, open_predictor(model, domain="ocr"))
-        if not isinstance(found.pipeline, FormulaPages):
-            raise InputError(
-                "this model reads no formulas",
-                where="formula_model",
-                received=model,
-                allowed="PP-FormulaNet-S, PP-FormulaNet_plus-S, or an artifact of a model of configs/ocr/formula",
-            )
-        return found.pipeline.stage
-
-    return open_formula
-
-
-def make_opener(
-    model: str | os.PathLike[str], runtime: Runtime, overrides: Sequence[str], options: Mapping[str, Any]
-) -> Callable[[], OCRPredictor]:
-    """A function that opens `ocr.predictor` of this model when it is first called: what reads text layers alone loads
-    none.
-    """
-    opened: list[OCRPredictor] = []
-    lock = threading.Lock()
-
-    def open_ocr() -> OCRPredictor:
-        with lock:
-            if not opened:
-                found = open_predictor(
-                    model, domain="ocr", runtime=runtime, overrides=overrides, options=options
-                )
-                opened.append(cast(OCRPredictor, found))
-            return opened[0]
-
-    return open_ocr
 
 
 def document(
@@ -582,7 +516,7 @@ def document(
     chosen = make_options(DocumentOptions, options, "ocr.document")
     runtime = Runtime(device, precision, engine, threads)
     open_ocr = make_opener(model, runtime, overrides, chosen.ocr_options())
-    reader = make_reader(chosen, open_ocr, images=images)
+    reader = make_reader(chosen, open_ocr, runtime, images=images)
     found = reader(source, pages=chosen.pages, password=chosen.password)  # type: ignore[arg-type]
     if not chosen.wants_fields:
         return found
