@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from framework.core.errors import InputError
 from framework.inference import Runtime
+from framework.vision import image as vision_image
 from ocr.ocr_predictor import OCRPredictor
 from ocr.structure import openers, reader
 from ocr.structure.convert import open_converter
+from ocr.structure.layout_model import open_layout
 from ocr.structure.openers import make_opener, make_table_opener, open_default_layout
 from ocr.structure.options import DocumentOptions
 
@@ -70,3 +74,19 @@ def test_each_is_opened_once(opened: list[tuple[str, Runtime]]) -> None:
 def test_a_network_that_reads_no_tables(opened: list[tuple[str, Runtime]]) -> None:
     with pytest.raises(InputError, match=r"table_model: this model reads no tables"):
         make_table_opener("pp_ocrv6_small", RUNTIME)()
+
+
+def test_the_layout_network_runs_as_ocr_does_and_finds_the_same_on_each_engine() -> None:
+    """OpenVINO needs no compilation, which takes XLA many times as long as the first page."""
+    openvino = pytest.importorskip("framework.inference.engines.openvino")
+    pytest.importorskip("openvino")
+    page = vision_image.read(Path(__file__).parents[4] / "docs" / "images" / "receipt.png")
+    chosen = open_default_layout(Runtime("cpu"))
+    assert isinstance(chosen.runner.engine, openvino.OpenVINOEngine)
+    found, same = (
+        chosen(page),
+        open_layout(openers.DEFAULT_LAYOUT, runtime=Runtime("cpu", engine="xla"))(page),
+    )
+    assert [one.label for one in found] == [one.label for one in same] and found
+    for one, other in zip(found, same, strict=True):
+        assert np.allclose((*one.box, one.score), (*other.box, other.score), atol=1e-3)
