@@ -48,7 +48,7 @@ layout_merge_bboxes_mode kie_algorithm use_visual_backbone ser_dict_path ocr_ord
 format_block_content markdown_ignore_labels use_pdf2docx_api
 """.split()  # noqa: SIM905
 # Kept out of the records: they change nothing, or are no business of whoever reads the folder.
-_SECRET = ("password",)
+_UNRECORDED = ("password", "workers")
 
 
 def parser() -> tuple[argparse.ArgumentParser, Domain[Any], tuple[str, ...]]:
@@ -166,7 +166,7 @@ def _document(args: argparse.Namespace, domain: Domain[Any], names: Sequence[str
     overrides = settings(given, args.model_path)
     converter = domain.open_documents(model, chosen, choose_runtime(args), overrides)
     formats = _choose_formats(args, converter.formats)
-    kept = {name: value for name, value in dataclasses.asdict(chosen).items() if name not in _SECRET}
+    kept = {name: value for name, value in dataclasses.asdict(chosen).items() if name not in _UNRECORDED}
     report = convert_documents(
         converter,
         Path(source),

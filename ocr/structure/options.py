@@ -54,6 +54,10 @@ class DocumentOptions(OCROptions):
         aliases=("formula_model_dir", "formula_recognition_model_name", "formula_recognition_model_dir"),
     )
     dpi: float = option(200.0, "at which pages of PDFs are measured and rendered")
+    workers: int = option(
+        1,
+        "processes that read pages of PDFs which have a text layer; pages that need OCR are read by one, on all CPUs",
+    )
     fields: bool = option(
         False, "find key-value pairs, totals, dates, addresses, the company", aliases=("kie",)
     )
@@ -84,6 +88,10 @@ class DocumentOptions(OCROptions):
                 where="relations_model",
                 received="no fields_model",
                 fix="name the model of entities too: fields_model",
+            )
+        if self.workers < 1:
+            raise InputError(
+                "workers are too few", where="workers", received=self.workers, allowed="1 or more"
             )
         if self.page_num is not None and self.page_num < 0:
             raise InputError(

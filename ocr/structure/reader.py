@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 
@@ -56,6 +56,8 @@ from ocr.structure.openers import (
     open_field_model,
 )
 from ocr.structure.options import DocumentOptions, TextSource
+from ocr.structure.page_store import PageStore
+from ocr.structure.page_workers import PageWorkers, WorkerTask, no_network
 from ocr.structure.paragraphs import make_text_blocks
 from ocr.structure.ruled_tables import find_ruled_tables
 from ocr.structure.rules import Rules, rules_of_page
@@ -130,7 +132,12 @@ class DocumentReader:
             )
 
     def __call__(
-        self, source: ImageSource, *, pages: str | None = None, password: str | None = None
+        self,
+        source: ImageSource,
+        *,
+        pages: str | None = None,
+        password: str | None = None,
+        workers: int = 1,
     ) -> Document:
         """A PDF or an image as a document.
 
@@ -140,13 +147,13 @@ class DocumentReader:
             source: A path, bytes, an array [H, W, 3] or a PIL image.
             pages: Of a PDF, from 1: "1-3,7", "5-"; None for all.
             password: Of an encrypted PDF.
+            workers: Processes that read pages of a PDF; see `ocr.structure.page_workers`. With 1 this one does.
 
         Raises:
             InputError: the source cannot be read, or has no such pages.
         """
         with self.open(source, pages=pages, password=password) as opened:
-            found = [opened.read(number) for number in opened.numbers]
-            return Document(finish_document(found), opened.label)
+            return Document(finish_document(opened.read_all(workers)), opened.label)
 
     def open(
         self, source: ImageSource, *, pages: str | None = None, password: str | None = None
@@ -163,13 +170,26 @@ class DocumentReader:
             try:
                 numbers = parse_pages(pages, len(pdf), label)
                 numbers = numbers if pages else numbers[: self.first_pages or None]
-                return OpenDocument(self, label, tuple(numbers), pdf=pdf)
+                return OpenDocument(self, label, tuple(numbers), pdf=pdf, source=source, password=password)
             except OarError:
                 pdf.close()
                 raise
         if pages not in (None, "", "1", "1-"):
             raise InputError("an image has one page", where=label or "the image", received=f"pages={pages}")
         return OpenDocument(self, label, (1,), image=vision_image.read(source))
+
+    def without_networks(self) -> DocumentReader:
+        """The same, and it can be pickled; a page that needs a network raises `NeedsNetwork`."""
+        no = cast(Any, no_network)
+        return replace(
+            self,
+            open_ocr=no,
+            layout=None if self.layout is None else no,
+            open_table=None if self.open_table is None else no,
+            open_seals=None if self.open_seals is None else no,
+            open_formula=None if self.open_formula is None else no,
+            open_figures=None if self.open_figures is None else no,
+        )
 
     def read_pdf_page(self, reader: PdfReader, number: int, label: str) -> Page:
         """Page `number`, from 1, with its blocks in order. Raises: InputError, where it is damaged."""
@@ -375,9 +395,12 @@ class OpenDocument(contextlib.AbstractContextManager["OpenDocument"]):
         *,
         pdf: PdfReader | None = None,
         image: np.ndarray | None = None,
+        source: object = None,
+        password: str | None = None,
     ) -> None:
         self.label, self.numbers = label, numbers
         self._reader, self._pdf, self._image = reader, pdf, image
+        self._source, self._password = source, password
 
     def read(self, number: int) -> Page:
         """A page with its blocks in order. One that cannot be read has no lines and the reason in its `warnings`.
@@ -396,6 +419,23 @@ class OpenDocument(contextlib.AbstractContextManager["OpenDocument"]):
                 log.debug("page %d of %s", number, self.label, exc_info=True)
             reason = str(error) if isinstance(error, OarError) else f"{type(error).__name__}: {error}"
             return Page((), number, warnings=(reason,), source=self.label, width=0, height=0)
+
+    def read_all(self, workers: int = 1) -> list[Page]:
+        """All pages, as `read`; with several workers in processes beside this one."""
+        task, pool = self.worker_task(), PageWorkers(workers)
+        if task is None or not pool.are_worth(len(self.numbers)):
+            return [self.read(number) for number in self.numbers]
+        with contextlib.closing(pool):
+            return [page or self.read(number) for number, page in pool.read(task, self.numbers)]
+
+    def worker_task(self, store: PageStore | None = None) -> WorkerTask | None:
+        """What other processes read these pages with; None where they cannot: of images, of open files, and where every
+        page needs a network."""
+        if not isinstance(self._source, (str, Path, bytes)) or self._pdf is None:
+            return None
+        if self._reader.text_layer == "never" or self._reader.layout is not None:
+            return None
+        return WorkerTask(self._reader.without_networks(), self._source, self.label, self._password, store)
 
     def __exit__(self, *_: object) -> None:
         if self._pdf is not None:
@@ -517,7 +557,7 @@ def document(
     runtime = Runtime(device, precision, engine, threads)
     open_ocr = make_opener(model, runtime, overrides, chosen.ocr_options())
     reader = make_reader(chosen, open_ocr, runtime, images=images)
-    found = reader(source, pages=chosen.pages, password=chosen.password)  # type: ignore[arg-type]
+    found = reader(source, pages=chosen.pages, password=chosen.password, workers=chosen.workers)  # type: ignore[arg-type]
     if not chosen.wants_fields:
         return found
     return replace(found, fields=find_fields(found.pages, open_field_model(chosen, runtime)))
