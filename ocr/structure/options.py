@@ -38,7 +38,11 @@ class DocumentOptions(OCROptions):
     table_model: str | None = option(
         None,
         "a network of configs/ocr/table or an artifact's folder, for tables of images that have no ruling lines",
-        aliases=("table_model_dir",),
+        aliases=(
+            "table_model_dir",
+            "wireless_table_structure_recognition_model_name",
+            "wireless_table_structure_recognition_model_dir",
+        ),
     )
     seals: bool = option(
         False,

@@ -33,6 +33,7 @@ from framework.inference import Runtime
 from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
 from framework.workflow import ImageItem
+from framework.workflow.domain import DefaultName
 from framework.workflow.options import make_options, options_signature
 from framework.workflow.predictor import ImageSource
 from ocr.blocks import Block, Box, Figure
@@ -41,6 +42,7 @@ from ocr.ocr_options import DEFAULT_MODEL
 from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Document, Page
 from ocr.structure.assemble import arrange
+from ocr.structure.document_config import require_document_config
 from ocr.structure.fields import find_fields
 from ocr.structure.formulas import FormulaReader, read_formulas
 from ocr.structure.image_rules import rules_of_image
@@ -524,6 +526,7 @@ def make_reader(
 def document(
     source: str | Path | ImageSource,
     *,
+    config: str | os.PathLike[str] | None = None,
     model: str | os.PathLike[str] = DEFAULT_MODEL,
     images: bool = False,
     device: str | None = None,
@@ -544,6 +547,8 @@ def document(
 
     Args:
         source: A path, bytes, an array [H, W, 3] or a PIL image.
+        config: A configuration of documents: a name of configs/ocr/structure such as "PP-StructureV3", or a file. What
+            this call says goes before it.
         model, device, precision, engine, threads, overrides: Of `ocr.predictor`, for pages without a text layer.
         images: Whether pages keep their image, for drawing and searchable PDFs.
         options: Fields of `ocr.structure.options.DocumentOptions`.
@@ -553,6 +558,11 @@ def document(
     Raises:
         InputError: the source cannot be read, or an option is out of range. ConfigError: there is no such option.
     """
+    if config is not None:
+        named = require_document_config(config)
+        model = named.model if isinstance(model, DefaultName) else model
+        overrides = (*named.overrides, *overrides)
+        options = {**named.options, **{name: value for name, value in options.items() if value is not None}}
     chosen = make_options(DocumentOptions, options, "ocr.document")
     runtime = Runtime(device, precision, engine, threads)
     open_ocr = make_opener(model, runtime, overrides, chosen.ocr_options())

@@ -361,6 +361,16 @@ def test_figures_are_cut_out_beside(tmp_path: Path):
         (("a.pdf", "--page_num", "1", "--pages", "2"), "pages are named twice"),
         (("a.pdf", "--use_chart_recognition", "True"), "this stage is not there yet"),
         (("a.pdf", "--layout", "False"), "this stage is always there"),
+        (("a.pdf", "--use_ocr_results_with_table_cells", "False"), "this stage is always there"),
+        (("a.pdf", "--use_e2e_wired_table_rec_model", "True"), "this stage is not there yet"),
+        (("a.pdf", "--text_recognition_model_dir", "mine"), "name a config of configs/ocr with -c"),
+        (("a.pdf", "--rec_model_dir", "mine"), "this is named otherwise here"),
+        (("a.pdf", "--seal_det_thresh", "0.2"), "--seal_model names the config"),
+        (("a.pdf", "--wired_table_structure_recognition_model_name", "SLANeXt_wired"), "from their lines"),
+        (("a.pdf", "--text_det_limit_type", "min"), "size.limit_type=min"),
+        (("a.pdf", "--ocr_version", "PP-OCRv5", "-c", "pp_ocrv6_tiny"), "the recogniser is named twice"),
+        (("a.pdf", "--workers", "0"), "workers are too few"),
+        (("a.pdf", "-c", "PP-StructureV3", "--opt", "pipeline.dpi=x"), "pipeline.dpi: wrong type"),
     ],
 )
 def test_what_the_command_refuses(arguments, said):
