@@ -178,7 +178,18 @@ class DocumentReader:
                 raise
         if pages not in (None, "", "1", "1-"):
             raise InputError("an image has one page", where=label or "the image", received=f"pages={pages}")
-        return OpenDocument(self, label, (1,), image=vision_image.read(source))
+        try:
+            return OpenDocument(self, label, (1,), image=vision_image.read(source))
+        except InputError as error:
+            if not label.lower().endswith(".pdf"):
+                raise
+            raise InputError(
+                "this is no PDF",
+                where=label,
+                received=error.received,
+                allowed="a complete PDF document, or an image",
+                fix="copy or download the file again, or print it to a new PDF",
+            ) from error
 
     def without_networks(self) -> DocumentReader:
         """The same, and it can be pickled; a page that needs a network raises `NeedsNetwork`."""
