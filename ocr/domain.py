@@ -82,6 +82,13 @@ class OCRDomain(Domain[OCROptions]):
 
         return open_converter(model or DEFAULT_MODEL, options, runtime, overrides)
 
+    def read_document_config(
+        self, config: Model, settings: Sequence[str] = ()
+    ) -> tuple[Model, Sequence[str], Mapping[str, Any]] | None:
+        from ocr.structure.document_config import read_document_config
+
+        return read_document_config(config, settings)
+
     def score_documents(self, truth: Path, folder: Path) -> tuple[dict[str, float], list[dict[str, Any]]]:
         from ocr.structure.document_scores import score_documents
 

@@ -39,7 +39,9 @@ class OCROptions:
     unclip_ratio: float | None = option(
         None, "how far boxes are grown", aliases=("det_db_unclip_ratio", "text_det_unclip_ratio")
     )
-    batch_size: int | None = option(None, "how many lines run together", aliases=("rec_batch_num",))
+    batch_size: int | None = option(
+        None, "how many lines run together", aliases=("rec_batch_num", "text_recognition_batch_size")
+    )
     drop_score: float | None = option(
         None,
         "lines below this mean probability are dropped, 0 to 1",

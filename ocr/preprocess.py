@@ -87,7 +87,7 @@ def crop_lines(image: np.ndarray, quads: np.ndarray, turned: np.ndarray | None =
 
 
 def line_width(size_hw: tuple[int, ...], height: int = REC_HEIGHT, width_scale: float = 1.0) -> int:
-    """Width of a crop of `size_hw` (height, width, ...) at `height`, `width_scale` times that in proportion, rounded up."""
+    """Width of a crop of `size_hw` (height, width, ...) at `height`: in proportion, times `width_scale`, rounded up."""
     return math.ceil(height * (size_hw[1] / size_hw[0]) * width_scale)
 
 

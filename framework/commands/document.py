@@ -2,6 +2,7 @@
 
 oar document docs/images/receipt.png --format md,json --fields
 oar document papers --format md,docx --output output/papers
+oar document scan.pdf -c PP-StructureV3
 """
 
 from __future__ import annotations
@@ -13,16 +14,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from framework.commands.document_flags import (
+    add_upstream_flags,
+    check_upstream_flags,
+    upstream_model,
+    upstream_settings,
+)
 from framework.commands.infer import IGNORED, add_runtime, choose_runtime
 from framework.commands.main import run
 from framework.config.arguments import (
     BooleanFlag,
-    add_config,
     add_ignored,
     read_overrides,
     settings,
 )
-from framework.core.errors import ConfigError, InputError, did_you_mean
+from framework.core.errors import InputError, did_you_mean
 from framework.inference import keep_memory
 from framework.workflow.documents import convert_documents
 from framework.workflow.domain import Domain, document_domain
@@ -31,24 +37,13 @@ from framework.workflow.options import add_option_flags, make_options
 # PaddleOCR's switches of formats, of predict_system.py and of its 3.x commands.
 _FORMAT_FLAGS = {"recovery": "docx", "recovery_to_markdown": "md", "save_pdf": "pdf"}
 _FORMAT_NAMES = {"markdown": "md", "word": "docx", "excel": "xlsx"}
-# Stages of PaddleOCR's pipelines that are not there: False says so, True is refused.
-_NOT_THERE = ("use_chart_recognition", "use_region_detection")
 # Switches of a stage that is a network here, and the network that they stand for.
 _NETWORKS = {
     "use_formula_recognition": ("formula_model", "PP-FormulaNet_plus-S"),
     "formula": ("formula_model", "PP-FormulaNet_plus-S"),
 }
-# Stages that are always there.
-_ALWAYS = ("layout", "ocr")
-# What PaddleOCR's models of these stages are told; the rules that find layout and tables here take none of it.
-_NO_MODELS = """
-table_max_len table_algorithm table_char_dict_path merge_no_span_structure
-layout_dict_path layout_score_threshold layout_nms_threshold layout_threshold layout_nms layout_unclip_ratio
-layout_merge_bboxes_mode kie_algorithm use_visual_backbone ser_dict_path ocr_order_method
-format_block_content markdown_ignore_labels use_pdf2docx_api
-""".split()  # noqa: SIM905
 # Kept out of the records: they change nothing, or are no business of whoever reads the folder.
-_SECRET = ("password",)
+_UNRECORDED = ("password", "workers")
 
 
 def parser() -> tuple[argparse.ArgumentParser, Domain[Any], tuple[str, ...]]:
@@ -82,20 +77,21 @@ def parser() -> tuple[argparse.ArgumentParser, Domain[Any], tuple[str, ...]]:
         help="draw the blocks of every page: png",
     )
     group = made.add_mutually_exclusive_group()
-    add_config(group, required=False)
+    group.add_argument(
+        *("-c", "--config", "--paddlex_config"),
+        dest="config",
+        help="a config of documents, such as PP-StructureV3, or one of the recogniser of scans; "
+        "flags go before what it says",
+    )
     group.add_argument("--model_dir", help="an artifact's folder, of the recogniser of scans")
     made.add_argument("--mode", choices=("structure", "kie"), default="structure", help="kie: --fields True")
     for name, ending in _FORMAT_FLAGS.items():
         made.add_argument(f"--{name}", action=BooleanFlag, default=False, help=f"short for --format {ending}")
-    for name in _NOT_THERE:
-        made.add_argument(f"--{name}", action=BooleanFlag, help="False: this stage is not there yet")
     for name, (option, network) in _NETWORKS.items():
         made.add_argument(f"--{name}", action=BooleanFlag, help=f"True: short for --{option} {network}")
-    for name in _ALWAYS:
-        made.add_argument(f"--{name}", action=BooleanFlag, help="True: this stage is always there")
     add_runtime(made)
     add_settings_long(made)
-    add_ignored(made, "no network finds layout and tables", _NO_MODELS)
+    add_upstream_flags(made)
     add_ignored(made, "XLA compiles the program for the device", IGNORED)
     assert domain.document_options is not None
     return made, domain, add_option_flags(made, [domain.document_options])
@@ -141,32 +137,27 @@ def _document(args: argparse.Namespace, domain: Domain[Any], names: Sequence[str
             received="two" if source else "none",
             allowed="a PDF, an image, or a folder of them",
         )
-    for name in _NOT_THERE:
-        if values[name]:
-            raise ConfigError("this stage is not there yet", where=f"--{name}", received=True, allowed=False)
-    for name in _ALWAYS:
-        if values[name] is False:
-            raise ConfigError(
-                "this stage is always there",
-                where=f"--{name}",
-                received=False,
-                allowed=True,
-                fix="`oar ocr` gives lines without blocks; --text_layer always reads PDFs without OCR",
-            )
-    options = {name: values[name] for name in names}
+    check_upstream_flags(values)
+    model, overrides = (
+        upstream_model(values) or args.model_dir or args.config,
+        settings(given, args.model_path),
+    )
+    options: dict[str, Any] = {}
+    if args.config is not None and (found := domain.read_document_config(args.config, overrides)) is not None:
+        model, overrides, options = found[0], tuple(found[1]), dict(found[2])
+    overrides += upstream_settings(values)
+    options |= {name: values[name] for name in names if values[name] is not None}
     for name, (option, network) in _NETWORKS.items():
         if values[name] is not None:
-            options[option] = (options[option] or network) if values[name] else None
+            options[option] = (options.get(option) or network) if values[name] else None
     if args.mode == "kie":
         options["fields"] = True
     assert domain.document_options is not None
     chosen = make_options(domain.document_options, options, "oar document")
     keep_memory()
-    model = args.model_dir or args.config
-    overrides = settings(given, args.model_path)
     converter = domain.open_documents(model, chosen, choose_runtime(args), overrides)
     formats = _choose_formats(args, converter.formats)
-    kept = {name: value for name, value in dataclasses.asdict(chosen).items() if name not in _SECRET}
+    kept = {name: value for name, value in dataclasses.asdict(chosen).items() if name not in _UNRECORDED}
     report = convert_documents(
         converter,
         Path(source),

@@ -73,7 +73,7 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
                 "the password is wrong" if self._has_password else "the PDF is encrypted",
                 where=self._where,
                 received=error,
-                fix="pass the document's password: PdfReader(path, password=...), or save a copy without one",
+                fix="pass the document's password, password=... or --password, or save a copy without one",
             )
         return InputError(
             "this is no PDF that can be read",

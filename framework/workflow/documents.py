@@ -77,6 +77,10 @@ class DocumentConverter(ABC):
             OarError: the file cannot be read at all. DiskError: the disk takes no more. Interrupted.
         """
 
+    def close(self) -> None:
+        """End what was started to convert files; it starts again with the next one."""
+        return
+
 
 @dataclass
 class _Run:
@@ -148,7 +152,7 @@ def convert_documents(
     run = _Run(converter, tuple(formats), dict(settings), overwrite)
     stopped = threading.Event()
     show = sys.stderr.isatty()
-    with catch_interrupt(stopped):
+    with contextlib.closing(converter), catch_interrupt(stopped):
         for file in tqdm(files, unit="file", disable=not show or len(files) < 2):
             if stopped.is_set():
                 break

@@ -73,6 +73,17 @@ class Domain(ABC, Generic[O]):
         """
         raise ConfigError("this domain reads no documents", where=self.name)
 
+    def read_document_config(
+        self, config: Model, settings: Sequence[str] = ()
+    ) -> tuple[Model, Sequence[str], Mapping[str, Any]] | None:
+        """The model, settings of it, and options of `document_options` that a configuration of documents stands for.
+        None: this is one of another kind, or no configuration.
+
+        Raises:
+            ConfigError: it cannot be bound.
+        """
+        return None
+
     def score_documents(self, truth: Path, folder: Path) -> tuple[dict[str, float], list[dict[str, Any]]]:
         """Scores of documents that were read into a folder, against a file of truth; and a row for each page.
 

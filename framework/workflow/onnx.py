@@ -96,7 +96,12 @@ class OnnxFile:
             FormatError: more of it than its weights depends on their values.
         """
         fn, weights = self._function()
-        others = {name: array * 2 if array.dtype.kind == "f" else array for name, array in weights.items()}
+        # Buffers that no checkpoint holds are of the model itself: a graph may compute with them.
+        stored = {name.removeprefix(self.prefix) for name in self.layer.state_shapes()}
+        others = {
+            name: array * 2 if array.dtype.kind == "f" and name in stored else array
+            for name, array in weights.items()
+        }
         specs = {name: self._outer(spec) for name, spec in self.specs.items()}
         one, other = (
             without_weights(

@@ -7,35 +7,37 @@ and Excel files, which are held until they are written.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
-from framework.core.disk import whole_file, write_file
-from framework.core.errors import OarError
+from framework.core.disk import whole_file
 from framework.inference import Runtime
 from framework.vision import image as vision_image
 from framework.workflow.documents import Conversion, DocumentConverter, Interrupted, Progress
 from framework.workflow.domain import Model
 from framework.workflow.outputs import text_file, write_json
-from ocr.blocks import Block, Field, Figure, field_to_dict
+from ocr.blocks import Field, field_to_dict
 from ocr.exporters.docx import write_docx_pages
 from ocr.exporters.html import iterate_html
 from ocr.exporters.markdown import iterate_markdown
 from ocr.exporters.paddle_structure import page_to_paddle, plain
 from ocr.exporters.searchable_pdf import SearchablePdf, paper_of, to_jpeg
 from ocr.exporters.xlsx import write_xlsx_pages
-from ocr.lines import Line
 from ocr.results import Page
 from ocr.structure.field_model import FieldModel
 from ocr.structure.fields import FieldFinder
+from ocr.structure.openers import make_opener, open_field_model
 from ocr.structure.options import DocumentOptions
-from ocr.structure.reader import DocumentReader, OpenDocument, make_opener, make_reader, open_field_model
+from ocr.structure.page_store import PageStore
+from ocr.structure.page_workers import PageWorkers
+from ocr.structure.reader import DocumentReader, OpenDocument, make_reader
 from ocr.structure.whole_document import DocumentFacts
 
 KEPT = 32  # pages of a document that are held and not read back
@@ -51,9 +53,8 @@ class _Pages:
     """The pages of one document: each read once, and given again as often as they are asked for."""
 
     opened: OpenDocument
-    work: Path
-    figures: Path | None  # where their images go; None: nowhere
-    image: bool  # whether pages' images are kept, as JPEG
+    store: PageStore
+    workers: PageWorkers
     progress: Progress
     facts: DocumentFacts = field(default_factory=DocumentFacts)
     failed: list[tuple[int, str]] = field(default_factory=list)
@@ -65,76 +66,48 @@ class _Pages:
         """Reads what is not read yet. Raises: Interrupted."""
         numbers = self.opened.numbers
         self.progress.start(len(numbers))
-        for number in numbers:
-            if self.progress.stopped():
-                raise Interrupted
-            page = self._load(number)
-            if page is None:
-                page = self._store(self.opened.read(number))
-            if not page.width:
-                self.failed.append((number, "; ".join(page.warnings)))
-            else:
-                self._count_warnings(page)
-            self.facts.add(page)
-            if finder is not None:
-                finder.add(self.with_image(page) if finder.reads_images else page)
-            if len(numbers) <= KEPT:
-                self._held[number] = page
-            self.progress.page()
+        with contextlib.closing(self._each()) as pages:
+            for page in pages:
+                if not page.width:
+                    self.failed.append((page.page, "; ".join(page.warnings)))
+                else:
+                    self._count_warnings(page)
+                self.facts.add(page)
+                if finder is not None:
+                    finder.add(self.store.with_image(page) if finder.reads_images else page)
+                if len(numbers) <= KEPT:
+                    self._held[page.page] = page
+                self.progress.page()
+                if self.progress.stopped() and page.page != numbers[-1]:
+                    raise Interrupted
 
     def finished(self) -> Iterator[Page]:
         """All pages, with what only the whole document tells."""
         return self.facts.finish(self._all())
 
+    def _each(self) -> Generator[Page, None, None]:
+        """All pages in order: those that were read before from the store, the others read now."""
+        task, missing = self.opened.worker_task(self.store), set[int]()
+        if task is not None and self.workers.are_worth(len(self.opened.numbers)):
+            missing = {number for number in self.opened.numbers if not self.store.file(number).is_file()}
+        if task is None or not self.workers.are_worth(len(missing)):
+            for number in self.opened.numbers:
+                yield self.store.load(number) or self._read(number)
+            return
+        found = self.workers.read(task, [number for number in self.opened.numbers if number in missing])
+        with contextlib.closing(found):
+            for number in self.opened.numbers:
+                page = next(found)[1] if number in missing else self.store.load(number)
+                yield page or self._read(number)
+
+    def _read(self, number: int) -> Page:
+        return self.store.save(self.opened.read(number))
+
     def _all(self) -> Iterator[Page]:
         for number in self.opened.numbers:
-            page = self._held.get(number) or self._load(number)
+            page = self._held.get(number) or self.store.load(number)
             assert page is not None
             yield page
-
-    def _file(self, number: int, suffix: str = ".json") -> Path:
-        return self.work / f"{number:07d}{suffix}"
-
-    def _load(self, number: int) -> Page | None:
-        """A page that was read before; None where it was not, or its file is damaged."""
-        try:
-            data = json.loads(self._file(number).read_text(encoding="utf-8"))
-            page = Page.from_dict(data)
-        except (OSError, ValueError, OarError):
-            return None
-        return page if not self.image or not page.width or self._file(number, ".jpg").is_file() else None
-
-    def _store(self, page: Page) -> Page:
-        blocks = tuple(self._store_figures(block, f"page{page.page}") for block in page.blocks)
-        if self.image and page.image is not None:
-            write_file(self._file(page.page, ".jpg"), to_jpeg(page))
-        page = replace(page, lines=_without_chars(page.lines), blocks=blocks, image=None)
-        write_json(self._file(page.page), page.to_dict())
-        return page
-
-    def _store_figures(self, block: Block, name: str) -> Block:
-        """The block without characters; the image of a figure becomes a file, named in `Figure.path`."""
-        content = block.content
-        if isinstance(content, Figure) and content.image is not None:
-            path = ""
-            if self.figures is not None and content.image.size:
-                left, top = block.bbox[:2]
-                file = self.figures / f"{name}_{round(left)}_{round(top)}.png"
-                vision_image.write(file, content.image)
-                path = f"{self.figures.name}/{file.name}"
-            content = Figure(path=path)
-        children = tuple(self._store_figures(child, name) for child in block.children)
-        return replace(block, lines=_without_chars(block.lines), content=content, children=children)
-
-    def jpeg(self, page: Page) -> bytes | None:
-        """The page's image as JPEG; None of a page that could not be read."""
-        file = self._file(page.page, ".jpg")
-        return file.read_bytes() if page.width and file.is_file() else None
-
-    def with_image(self, page: Page) -> Page:
-        """The page with its image; without, where it could not be read."""
-        jpeg = self.jpeg(page)
-        return page if jpeg is None else replace(page, image=vision_image.read(jpeg))
 
     def _count_warnings(self, page: Page) -> None:
         by_ocr = [warning for warning in page.warnings if warning.startswith("read by OCR")]
@@ -155,10 +128,6 @@ class _Pages:
         return tuple(notes)
 
 
-def _without_chars(lines: Sequence[Line]) -> tuple[Line, ...]:
-    return tuple(replace(line, words=tuple(replace(word, chars=()) for word in line.words)) for line in lines)
-
-
 class OCRDocuments(DocumentConverter):
     """Writes documents as Markdown, HTML, JSON, Word, Excel, searchable PDF, PaddleOCR's JSON and drawings."""
 
@@ -169,6 +138,10 @@ class OCRDocuments(DocumentConverter):
         self, reader: DocumentReader, options: DocumentOptions, field_model: FieldModel | None = None
     ) -> None:
         self._reader, self._options, self._field_model = reader, options, field_model
+        self._workers = PageWorkers(options.workers)
+
+    def close(self) -> None:
+        self._workers.close()
 
     def outputs(self, stem: Path, formats: Sequence[str]) -> Sequence[Path]:
         names = [stem.with_name(stem.name + _ENDINGS.get(name, f".{name}")) for name in formats]
@@ -185,7 +158,7 @@ class OCRDocuments(DocumentConverter):
         image = bool({"pdf", "png"} & set(formats)) or (finder is not None and finder.reads_images)
         reader = replace(self._reader, images=image, figures=self._reader.figures and figures is not None)
         with reader.open(source, pages=self._options.pages, password=self._options.password) as opened:
-            pages = _Pages(opened, work, figures, image, progress)
+            pages = _Pages(opened, PageStore(work, figures, image), self._workers, progress)
             pages.read_all(finder)
             fields = () if finder is None else finder.find()
             folder = None if figures is None else figures.parent
@@ -263,7 +236,7 @@ def _write_pdf(job: _Job) -> list[Path]:
     with whole_file(path) as temporary, temporary.open("wb") as out:
         writer = SearchablePdf(out, job.source)
         for page in job.pages.finished():
-            jpeg = job.pages.jpeg(page)
+            jpeg = job.pages.store.jpeg(page)
             if jpeg is None:  # a page that cannot be read keeps its place
                 blank = Page((), page.page, width=8, height=8, image=np.full((8, 8, 3), 255, np.uint8))
                 writer.add(blank, to_jpeg(blank), _A4)
@@ -276,7 +249,7 @@ def _write_pdf(job: _Job) -> list[Path]:
 def _write_drawings(job: _Job) -> list[Path]:
     written = []
     for page in job.pages.finished():
-        shown = job.pages.with_image(page)
+        shown = job.pages.store.with_image(page)
         if shown.image is None:
             continue
         path = job.file(f"_page{page.page}.png")
@@ -304,4 +277,4 @@ def open_converter(
 ) -> OCRDocuments:
     """The converter that these options ask for; the model is opened for the first page that needs it."""
     open_ocr = make_opener(model, runtime, overrides, options.ocr_options())
-    return OCRDocuments(make_reader(options, open_ocr), options, open_field_model(options, runtime))
+    return OCRDocuments(make_reader(options, open_ocr, runtime), options, open_field_model(options, runtime))

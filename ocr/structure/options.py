@@ -39,7 +39,11 @@ class DocumentOptions(OCROptions):
         None,
         "a network of configs/ocr/table or an artifact's folder, for tables of images of which no ruling lines are "
         'found; "SLANeXt" and names with "{kind}" stand for a wired and a wireless one',
-        aliases=("table_model_dir",),
+        aliases=(
+            "table_model_dir",
+            "wireless_table_structure_recognition_model_name",
+            "wireless_table_structure_recognition_model_dir",
+        ),
     )
     cell_model: str | None = option(
         None,
@@ -65,6 +69,10 @@ class DocumentOptions(OCROptions):
         aliases=("formula_model_dir", "formula_recognition_model_name", "formula_recognition_model_dir"),
     )
     dpi: float = option(200.0, "at which pages of PDFs are measured and rendered")
+    workers: int = option(
+        1,
+        "processes that read pages of PDFs which have a text layer; pages that need OCR are read by one, on all CPUs",
+    )
     fields: bool = option(
         False, "find key-value pairs, totals, dates, addresses, the company", aliases=("kie",)
     )
@@ -95,6 +103,10 @@ class DocumentOptions(OCROptions):
                 where="relations_model",
                 received="no fields_model",
                 fix="name the model of entities too: fields_model",
+            )
+        if self.workers < 1:
+            raise InputError(
+                "workers are too few", where="workers", received=self.workers, allowed="1 or more"
             )
         if self.page_num is not None and self.page_num < 0:
             raise InputError(

@@ -12,9 +12,8 @@ import contextlib
 import functools
 import logging
 import os
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -33,7 +32,8 @@ from framework.core.errors import (
 from framework.inference import Runtime
 from framework.vision import image as vision_image
 from framework.vision.pdf import PdfReader
-from framework.workflow import ImageItem, open_predictor
+from framework.workflow import ImageItem
+from framework.workflow.domain import DefaultName
 from framework.workflow.options import make_options, options_signature
 from framework.workflow.predictor import ImageSource
 from ocr.blocks import Block, Box, Figure
@@ -41,17 +41,24 @@ from ocr.lines import Line
 from ocr.ocr_options import DEFAULT_MODEL
 from ocr.ocr_predictor import OCRPredictor, is_pdf
 from ocr.results import Document, Page
-from ocr.single_stage import FormulaPages
 from ocr.structure.assemble import arrange
-from ocr.structure.field_model import FieldModel, open_fields
-from ocr.structure.fields import FieldFinder, name_of_key
+from ocr.structure.document_config import require_document_config
+from ocr.structure.fields import FieldFinder
 from ocr.structure.formulas import FormulaReader, read_formulas
 from ocr.structure.image_rules import rules_of_image
 from ocr.structure.layout_blocks import FIGURES, blocks_from_regions, regions_of_scan, without_covered
 from ocr.structure.layout_model import LayoutDetector, open_layout
 from ocr.structure.layout_regions import Region
 from ocr.structure.network_tables import TableReader, replace_tables
+from ocr.structure.openers import (
+    make_formula_opener,
+    make_opener,
+    open_default_layout,
+    open_field_model,
+)
 from ocr.structure.options import DocumentOptions, TextSource
+from ocr.structure.page_store import PageStore
+from ocr.structure.page_workers import PageWorkers, WorkerTask, no_network
 from ocr.structure.paragraphs import make_text_blocks
 from ocr.structure.ruled_tables import find_ruled_tables
 from ocr.structure.rules import Rules, rules_of_page
@@ -63,7 +70,6 @@ from ocr.structure.turned import find_turn
 from ocr.structure.whole_document import finish_document
 
 log = logging.getLogger("oar")
-DEFAULT_LAYOUT = "picodet_s_layout_synthetic"
 LEAST_FIGURE = 0.01  # of the page's area
 MARGIN = 0.12  # of the page's width: what is turned against the page's text there is none of its text
 _NO_OCR = (ConfigError, DeviceError, HubError, MissingExtraError, WeightError)
@@ -128,7 +134,12 @@ class DocumentReader:
             )
 
     def __call__(
-        self, source: ImageSource, *, pages: str | None = None, password: str | None = None
+        self,
+        source: ImageSource,
+        *,
+        pages: str | None = None,
+        password: str | None = None,
+        workers: int = 1,
     ) -> Document:
         """A PDF or an image as a document.
 
@@ -138,13 +149,13 @@ class DocumentReader:
             source: A path, bytes, an array [H, W, 3] or a PIL image.
             pages: Of a PDF, from 1: "1-3,7", "5-"; None for all.
             password: Of an encrypted PDF.
+            workers: Processes that read pages of a PDF; see `ocr.structure.page_workers`. With 1 this one does.
 
         Raises:
             InputError: the source cannot be read, or has no such pages.
         """
         with self.open(source, pages=pages, password=password) as opened:
-            found = [opened.read(number) for number in opened.numbers]
-            return Document(finish_document(found), opened.label)
+            return Document(finish_document(list(opened.read_all(workers))), opened.label)
 
     def open(
         self, source: ImageSource, *, pages: str | None = None, password: str | None = None
@@ -161,13 +172,37 @@ class DocumentReader:
             try:
                 numbers = parse_pages(pages, len(pdf), label)
                 numbers = numbers if pages else numbers[: self.first_pages or None]
-                return OpenDocument(self, label, tuple(numbers), pdf=pdf)
+                return OpenDocument(self, label, tuple(numbers), pdf=pdf, source=source, password=password)
             except OarError:
                 pdf.close()
                 raise
         if pages not in (None, "", "1", "1-"):
             raise InputError("an image has one page", where=label or "the image", received=f"pages={pages}")
-        return OpenDocument(self, label, (1,), image=vision_image.read(source))
+        try:
+            return OpenDocument(self, label, (1,), image=vision_image.read(source))
+        except InputError as error:
+            if not label.lower().endswith(".pdf"):
+                raise
+            raise InputError(
+                "this is no PDF",
+                where=label,
+                received=error.received,
+                allowed="a complete PDF document, or an image",
+                fix="copy or download the file again, or print it to a new PDF",
+            ) from error
+
+    def without_networks(self) -> DocumentReader:
+        """The same, and it can be pickled; a page that needs a network raises `NeedsNetwork`."""
+        no = cast(Any, no_network)
+        return replace(
+            self,
+            open_ocr=no,
+            layout=None if self.layout is None else no,
+            open_table=None if self.open_table is None else no,
+            open_seals=None if self.open_seals is None else no,
+            open_formula=None if self.open_formula is None else no,
+            open_figures=None if self.open_figures is None else no,
+        )
 
     def read_pdf_page(self, reader: PdfReader, number: int, label: str) -> Page:
         """Page `number`, from 1, with its blocks in order. Raises: InputError, where it is damaged."""
@@ -375,9 +410,12 @@ class OpenDocument(contextlib.AbstractContextManager["OpenDocument"]):
         *,
         pdf: PdfReader | None = None,
         image: np.ndarray | None = None,
+        source: object = None,
+        password: str | None = None,
     ) -> None:
         self.label, self.numbers = label, numbers
         self._reader, self._pdf, self._image = reader, pdf, image
+        self._source, self._password = source, password
 
     def read(self, number: int) -> Page:
         """A page with its blocks in order. One that cannot be read has no lines and the reason in its `warnings`.
@@ -396,6 +434,25 @@ class OpenDocument(contextlib.AbstractContextManager["OpenDocument"]):
                 log.debug("page %d of %s", number, self.label, exc_info=True)
             reason = str(error) if isinstance(error, OarError) else f"{type(error).__name__}: {error}"
             return Page((), number, warnings=(reason,), source=self.label, width=0, height=0)
+
+    def read_all(self, workers: int = 1) -> Iterator[Page]:
+        """All pages in order, as `read`; with several workers in processes beside this one."""
+        task, pool = self.worker_task(), PageWorkers(workers)
+        if task is None or not pool.are_worth(len(self.numbers)):
+            yield from map(self.read, self.numbers)
+            return
+        with contextlib.closing(pool):
+            for number, page in pool.read(task, self.numbers):
+                yield page or self.read(number)
+
+    def worker_task(self, store: PageStore | None = None) -> WorkerTask | None:
+        """What other processes read these pages with; None where they cannot: of images, of open files, and where every
+        page needs a network."""
+        if not isinstance(self._source, (str, Path, bytes)) or self._pdf is None:
+            return None
+        if self._reader.text_layer == "never" or self._reader.layout is not None:
+            return None
+        return WorkerTask(self._reader.without_networks(), self._source, self.label, self._password, store)
 
     def __exit__(self, *_: object) -> None:
         if self._pdf is not None:
@@ -457,9 +514,14 @@ def parse_pages(text: str | None, count: int, where: str = "") -> list[int]:
 
 
 def make_reader(
-    options: DocumentOptions, open_ocr: Callable[[], OCRPredictor], *, images: bool = False
+    options: DocumentOptions,
+    open_ocr: Callable[[], OCRPredictor],
+    runtime: Runtime | None = None,
+    *,
+    images: bool = False,
 ) -> DocumentReader:
-    """The reader that options ask for; see `DocumentReader`."""
+    """The reader that options ask for, whose networks beside OCR run on `runtime`; see `DocumentReader`."""
+    runtime = runtime or Runtime()
     return DocumentReader(
         open_ocr,
         options.text_layer,
@@ -468,74 +530,22 @@ def make_reader(
         images,
         options.dpi,
         options.page_num or 0,
-        None if options.layout_model is None else open_layout(options.layout_model),
+        None if options.layout_model is None else open_layout(options.layout_model, runtime=runtime),
         None
         if options.table_model is None
-        else make_table_opener(options.table_model, options.cell_model, options.table_classification_model),
-        make_opener(options.seal_model, Runtime(), (), {}) if options.seals else None,
-        None if options.formula_model is None else make_formula_opener(options.formula_model),
-        open_default_layout,
+        else make_table_opener(
+            options.table_model, runtime, options.cell_model, options.table_classification_model
+        ),
+        make_opener(options.seal_model, runtime) if options.seals else None,
+        None if options.formula_model is None else make_formula_opener(options.formula_model, runtime),
+        functools.partial(open_default_layout, runtime),
     )
-
-
-@functools.cache
-def open_default_layout() -> LayoutDetector:
-    """The layout network that is shipped."""
-    return open_layout(DEFAULT_LAYOUT)
-
-
-def open_field_model(options: DocumentOptions, runtime: Runtime) -> FieldModel | None:
-    """The model that the options name for fields; None: rules find them. Raises: as `open_fields`."""
-    if options.fields_model is None:
-        return None
-    return open_fields(options.fields_model, options.relations_model, runtime=runtime, name_key=name_of_key)
-
-
-def make_formula_opener(model: str) -> Callable[[], FormulaReader]:
-    """A function that opens a formula network, by its name or its artifact's folder, when it is first called.
-
-    It raises InputError where the model is of another kind.
-    """
-
-    @functools.cache
-    def open_formula() -> FormulaReader:
-        found = cast(OCRPredictor, open_predictor(model, domain="ocr"))
-        if not isinstance(found.pipeline, FormulaPages):
-            raise InputError(
-                "this model reads no formulas",
-                where="formula_model",
-                received=model,
-                allowed="PP-FormulaNet-S, PP-FormulaNet_plus-S, or an artifact of a model of configs/ocr/formula",
-            )
-        return found.pipeline.stage
-
-    return open_formula
-
-
-def make_opener(
-    model: str | os.PathLike[str], runtime: Runtime, overrides: Sequence[str], options: Mapping[str, Any]
-) -> Callable[[], OCRPredictor]:
-    """A function that opens `ocr.predictor` of this model when it is first called: what reads text layers alone loads
-    none.
-    """
-    opened: list[OCRPredictor] = []
-    lock = threading.Lock()
-
-    def open_ocr() -> OCRPredictor:
-        with lock:
-            if not opened:
-                found = open_predictor(
-                    model, domain="ocr", runtime=runtime, overrides=overrides, options=options
-                )
-                opened.append(cast(OCRPredictor, found))
-            return opened[0]
-
-    return open_ocr
 
 
 def document(
     source: str | Path | ImageSource,
     *,
+    config: str | os.PathLike[str] | None = None,
     model: str | os.PathLike[str] = DEFAULT_MODEL,
     images: bool = False,
     device: str | None = None,
@@ -556,6 +566,8 @@ def document(
 
     Args:
         source: A path, bytes, an array [H, W, 3] or a PIL image.
+        config: A configuration of documents: a name of configs/ocr/structure such as "PP-StructureV3", or a file. What
+            this call says goes before it.
         model, device, precision, engine, threads, overrides: Of `ocr.predictor`, for pages without a text layer.
         images: Whether pages keep their image, for drawing and searchable PDFs.
         options: Fields of `ocr.structure.options.DocumentOptions`.
@@ -565,15 +577,20 @@ def document(
     Raises:
         InputError: the source cannot be read, or an option is out of range. ConfigError: there is no such option.
     """
+    if config is not None:
+        named = require_document_config(config)
+        model = named.model if isinstance(model, DefaultName) else model
+        overrides = (*named.overrides, *overrides)
+        options = {**named.options, **{name: value for name, value in options.items() if value is not None}}
     chosen = make_options(DocumentOptions, options, "ocr.document")
     runtime = Runtime(device, precision, engine, threads)
     open_ocr = make_opener(model, runtime, overrides, chosen.ocr_options())
     finder = FieldFinder(model=open_field_model(chosen, runtime)) if chosen.wants_fields else None
-    reader = make_reader(chosen, open_ocr, images=images or (finder is not None and finder.reads_images))
+    kept = images or (finder is not None and finder.reads_images)
+    reader = make_reader(chosen, open_ocr, runtime, images=kept)
     found = []
     with reader.open(source, pages=chosen.pages, password=chosen.password) as opened:  # type: ignore[arg-type]
-        for number in opened.numbers:
-            page = opened.read(number)
+        for page in opened.read_all(chosen.workers):
             if finder is not None:
                 finder.add(page)
             found.append(page if images else replace(page, image=None))

@@ -67,12 +67,12 @@ def open_cells(model: str, runtime: Runtime | None = None) -> CellBoxes:
     return CellBoxes(open_runner(found.artifact, interpret, runtime, found.domain.packages, 1))
 
 
-def open_kinds(model: str) -> Callable[[np.ndarray], Kind]:
+def open_kinds(model: str, runtime: Runtime | None = None) -> Callable[[np.ndarray], Kind]:
     """What tells of an image of a table which kind it is, by a classifier's name or its artifact's folder.
 
     Raises: InputError, HubError, FormatError, as `open_predictor`; FormatError at a call, where the class is none.
     """
-    classifier: Any = open_predictor(model, domain="classification")
+    classifier: Any = open_predictor(model, domain="classification", runtime=runtime or Runtime())
 
     def tell(image: np.ndarray) -> Kind:
         label = str(classifier(image).label)
@@ -101,13 +101,13 @@ class KindTableReader:
         return self.open_reader(self.tell(image))(image)
 
 
-def open_structure(model: str) -> TableReader:
+def open_structure(model: str, runtime: Runtime | None = None) -> TableReader:
     """The network of a table's structure, by its name or its artifact's folder.
 
     Raises:
         InputError: there is no such model, or it is of another kind.
     """
-    found = cast(OCRPredictor, open_predictor(model, domain="ocr"))
+    found = cast(OCRPredictor, open_predictor(model, domain="ocr", runtime=runtime or Runtime()))
     if not isinstance(found.pipeline, TablePages):
         raise InputError(
             "this model reads no tables",
@@ -120,12 +120,17 @@ def open_structure(model: str) -> TableReader:
 
 
 def make_table_opener(
-    model: str, cell_model: str | None = None, kind_model: str = "PP-LCNet_x1_0_table_cls"
+    model: str,
+    runtime: Runtime,
+    cell_model: str | None = None,
+    kind_model: str = "PP-LCNet_x1_0_table_cls",
 ) -> Callable[[], TableReader]:
     """A function that opens what reads tables when it is first called.
 
     Args:
-        model: The network of the structure. cell_model: A detector, for the boxes of cells; None: the structure's own.
+        model: The network of the structure.
+        runtime: What all of them run on.
+        cell_model: A detector, for the boxes of cells; None: the structure's own.
         kind_model: The classifier that chooses where one of the two has `{kind}` in its name, or is one of PAIRS.
     """
     structure, cells = (PAIRS.get(name, name) if name else "" for name in (model, cell_model))
@@ -138,13 +143,13 @@ def make_table_opener(
 
     # A model of both kinds is opened once.
     @functools.cache
-    def _open_once(open_: Callable[[str], Any], name: str) -> Any:
-        return open_(name)
+    def _open_once(open_: Callable[[str, Runtime], Any], name: str) -> Any:
+        return open_(name, runtime)
 
     @functools.cache
     def open_table() -> TableReader:
         if KIND in structure + cells:
-            return KindTableReader(open_kinds(kind_model), open_kind)
+            return KindTableReader(open_kinds(kind_model, runtime), open_kind)
         return open_kind(get_args(Kind)[0])
 
     return open_table

@@ -74,6 +74,9 @@ def test_names_known_weights(config: str) -> None:
 @pytest.mark.parametrize("config", CONFIGS)
 def test_models_build(config: str) -> None:
     """Layers are lazy: a model of any size is built without making a value."""
+    pipeline = bound(config).pipeline
+    if pipeline is not None and not pipeline.stage_names:
+        pytest.skip("it names models of other configs: tests/unit/ocr/structure/test_document_config.py")
     layers = [
         build(part.model)
         for part in components(bound(config))

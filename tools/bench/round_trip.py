@@ -135,10 +135,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     from rapidfuzz.distance import Levenshtein
 
     from framework.inference import Runtime
-    from ocr.structure.reader import DocumentReader, make_opener
+    from ocr.structure.openers import make_opener
+    from ocr.structure.reader import DocumentReader
 
     samples = [make_sample(number, args.seed) for number in range(args.pages)]
-    open_ocr = make_opener("pp_ocrv6_small", Runtime(), (), {})
+    open_ocr = make_opener("pp_ocrv6_small", Runtime())
     readers = {
         "text layer": (DocumentReader(open_ocr), samples),
         f"OCR at {args.dpi:g} dpi": (

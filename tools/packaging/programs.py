@@ -15,7 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-DEFAULTS = ("pp_ocrv6_small",)
+DEFAULTS = ("pp_ocrv6_small", "picodet_s_layout_synthetic")
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ from framework import nn
 from framework.config import load
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.engine.experiment import bind_experiment
+from framework.inference import Runtime
 from framework.io.interop import write_safetensors
 from framework.io.named_weights import named_weights
 from framework.text.tokenizer import Tokenizer
@@ -36,8 +37,9 @@ from ocr.latex import bleu, split_latex, tidy_latex
 from ocr.models.pp_formulanet import PPFormulaNet, PPFormulaNetConfig
 from ocr.structure.formulas import read_formulas
 from ocr.structure.layout_regions import Region
+from ocr.structure.openers import make_formula_opener
 from ocr.structure.options import DocumentOptions
-from ocr.structure.reader import DocumentReader, make_formula_opener
+from ocr.structure.reader import DocumentReader
 from tests.unit.ocr.structure.pdf_pages import PdfPage, make_pdf
 
 SAID = r"\frac { a } { b } + x ^ { 2 } = \sin x"
@@ -271,7 +273,7 @@ def test_an_artifact_reads_what_its_model_says(config: Path, tmp_path: Path) -> 
     assert len(set(said.tolist())) > 1 and block.content.latex == decode_latex(
         Tokenizer.from_json(tokenizer_json()), said.tolist()
     )
-    assert make_formula_opener(str(tmp_path / "net"))() is not None
+    assert make_formula_opener(str(tmp_path / "net"), Runtime())() is not None
 
 
 @pytest.mark.slow
@@ -282,7 +284,7 @@ def test_training(config: Path, tmp_path: Path) -> None:
 
 def test_a_model_of_another_kind_reads_no_formulas() -> None:
     with pytest.raises(InputError, match="this model reads no formulas"):
-        make_formula_opener("table_grid_s")()
+        make_formula_opener("table_grid_s", Runtime())()
 
 
 def test_the_recogniser_gives_latex_and_the_mean_probability() -> None:

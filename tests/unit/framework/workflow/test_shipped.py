@@ -94,4 +94,4 @@ def test_what_the_package_has_is_listed():
     programs = {f"{name}.jaxexp.gz" for name in listed["programs"]}
     graphs = {f"{name}.onnx.gz" for name in listed["graphs"]}
     files = {path.name for path in shipped._folder().glob("*.gz")}
-    assert files == programs | graphs and (len(programs), len(graphs)) == (6, 3)
+    assert files == programs | graphs and (len(programs), len(graphs)) == (8, 4)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from framework.core.errors import FormatError, InputError
+from framework.inference import Runtime
 from ocr.blocks import Cell, Table
 from ocr.lines import Line
 from ocr.structure import table_models
@@ -119,30 +120,30 @@ def test_the_kind_of_a_table_chooses_its_networks(monkeypatch):
     opened = []
     table, boxes = drawn(np.random.default_rng(1))
 
-    def open_structure(name):
+    def open_structure(name, runtime):
         opened.append(name)
         return lambda image: table
 
-    def open_cells(name):
+    def open_cells(name, runtime):
         opened.append(name)
         return lambda image: (boxes, np.ones(len(boxes)))
 
     monkeypatch.setattr(table_models, "open_structure", open_structure)
     monkeypatch.setattr(table_models, "open_cells", open_cells)
     monkeypatch.setattr(
-        table_models, "open_kinds", lambda name: lambda image: "wired" if image.any() else "wireless"
+        table_models, "open_kinds", lambda name, runtime: lambda image: "wired" if image.any() else "wireless"
     )
-    read = make_table_opener("SLANeXt", "RT-DETR-L_table_cell_det")()
+    read = make_table_opener("SLANeXt", Runtime(), "RT-DETR-L_table_cell_det")()
     dark, light = np.zeros((4, 4, 3), np.uint8), np.ones((4, 4, 3), np.uint8)
     for image in (light, dark, light):
         assert read(image).cells[0].bbox is not None
     wired, wireless = (["SLANeXt_" + k, f"RT-DETR-L_{k}_table_cell_det"] for k in ("wired", "wireless"))
     assert opened == wired + wireless
     opened.clear()
-    plain = make_table_opener("SLANet", "cells")
+    plain = make_table_opener("SLANet", Runtime(), "cells")
     assert plain() is plain() and plain()(dark).cells[0].bbox and opened == ["SLANet", "cells"]
     opened.clear()
-    both = make_table_opener("SLANet", "cells_{kind}")()
+    both = make_table_opener("SLANet", Runtime(), "cells_{kind}")()
     assert both(dark).cells and both(light).cells and isinstance(both, KindTableReader)
     assert opened == ["SLANet", "cells_wireless", "cells_wired"]
 

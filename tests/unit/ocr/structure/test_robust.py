@@ -139,6 +139,41 @@ def test_errors_of_one_page_and_of_ocr_itself():
         reader(HubError("no weights"), dpi=72)[0](scan)
 
 
+def test_pages_with_and_without_text_in_one_document():
+    """Each page is read as it needs; the places of all are in points of their own pages."""
+    import pypdfium2
+
+    scan = pdf_of("[0 0 400 300]", b"400 0 0 300 0 0 cm /I Do", "/XObject << /I 1 0 R >>", (IMAGE,))
+    merged = pypdfium2.PdfDocument.new()
+    for data in (make_pdf(table_page()), scan, make_pdf(two_columns(), rotate=90), scan):
+        merged.import_pages(pypdfium2.PdfDocument(data))
+    merged[3].set_rotation(270)
+    buffer = io.BytesIO()
+    merged.save(buffer)
+    read, fake = reader(dpi=72)
+    found = read(buffer.getvalue())
+    assert [page.text_from for page in found.pages] == ["text-layer", "ocr", "text-layer", "ocr"]
+    assert fake.sizes == [(400, 300), (300, 400)] and len(found.tables) == 1
+    assert [(page.width, page.height) for page in found.pages] == [(400, 300)] * 2 + [(300, 400)] * 2
+    assert all("by ocr" in found.pages[place].text for place in (1, 3))
+    assert "The left column begins" in found.pages[2].text
+
+
+def test_an_image_of_one_pixel_is_a_page():
+    (page,) = reader()[0](np.zeros((1, 1, 3), np.uint8)).pages
+    assert (page.width, page.height) == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a.png"])
+@pytest.mark.parametrize("data", [b"", b"Dear all, this is a text."])
+def test_files_that_are_not_what_their_name_says(tmp_path: Path, name: str, data: bytes):
+    (tmp_path / name).write_bytes(data)
+    said = "this is no PDF" if name.endswith("pdf") else "the image is empty|no image|not an image"
+    with pytest.raises(InputError, match=said) as caught:
+        READ(tmp_path / name)
+    assert str(tmp_path / name) in str(caught.value)
+
+
 def test_no_pages():
     pdf = PdfFile()
     tree = pdf.add("<< /Type /Pages /Kids [] /Count 0 >>")
@@ -361,6 +396,16 @@ def test_figures_are_cut_out_beside(tmp_path: Path):
         (("a.pdf", "--page_num", "1", "--pages", "2"), "pages are named twice"),
         (("a.pdf", "--use_chart_recognition", "True"), "this stage is not there yet"),
         (("a.pdf", "--layout", "False"), "this stage is always there"),
+        (("a.pdf", "--use_ocr_results_with_table_cells", "False"), "this stage is always there"),
+        (("a.pdf", "--use_e2e_wired_table_rec_model", "True"), "this stage is not there yet"),
+        (("a.pdf", "--text_recognition_model_dir", "mine"), "name a config of configs/ocr with -c"),
+        (("a.pdf", "--rec_model_dir", "mine"), "this is named otherwise here"),
+        (("a.pdf", "--seal_det_thresh", "0.2"), "--seal_model names the config"),
+        (("a.pdf", "--wired_table_structure_recognition_model_name", "SLANeXt_wired"), "from their lines"),
+        (("a.pdf", "--text_det_limit_type", "min"), "size.limit_type=min"),
+        (("a.pdf", "--ocr_version", "PP-OCRv5", "-c", "pp_ocrv6_tiny"), "the recogniser is named twice"),
+        (("a.pdf", "--workers", "0"), "workers are too few"),
+        (("a.pdf", "-c", "PP-StructureV3", "--opt", "pipeline.dpi=x"), "pipeline.dpi: wrong type"),
     ],
 )
 def test_what_the_command_refuses(arguments, said):
