@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from ocr.results import Line as Line
     from ocr.results import Page as Page
     from ocr.results import Word as Word
+    from ocr.structure.document import document as document
     from ocr.structure.reader import DocumentReader as DocumentReader
-    from ocr.structure.reader import document as document
 
     predictor: Callable[..., OCRPredictor]
 
 _WHERE = {
     "predictor": "ocr.domain",
     "OCRPredictor": "ocr.ocr_predictor",
-    "document": "ocr.structure.reader",
+    "document": "ocr.structure.document",
     "DocumentReader": "ocr.structure.reader",
     **dict.fromkeys(("Document", "Page", "Line", "Word"), "ocr.results"),
 }

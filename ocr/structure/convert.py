@@ -31,13 +31,14 @@ from ocr.exporters.paddle_structure import page_to_paddle, plain
 from ocr.exporters.searchable_pdf import SearchablePdf, paper_of, to_jpeg
 from ocr.exporters.xlsx import write_xlsx_pages
 from ocr.results import Page
+from ocr.structure.document import make_reader
 from ocr.structure.field_model import FieldModel
 from ocr.structure.fields import FieldFinder
 from ocr.structure.openers import make_opener, open_field_model
 from ocr.structure.options import DocumentOptions
 from ocr.structure.page_store import PageStore
 from ocr.structure.page_workers import PageWorkers
-from ocr.structure.reader import DocumentReader, OpenDocument, make_reader
+from ocr.structure.reader import DocumentReader, OpenDocument
 from ocr.structure.whole_document import DocumentFacts
 
 KEPT = 32  # pages of a document that are held and not read back

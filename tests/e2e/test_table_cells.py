@@ -14,8 +14,8 @@ from framework.io.interop import write_safetensors
 from framework.vision import image as vision_image
 from framework.workflow.export import write_artifact
 from ocr.blocks import Table
+from ocr.structure.document import make_reader
 from ocr.structure.options import DocumentOptions
-from ocr.structure.reader import make_reader
 from tests.unit.ocr.structure.pdf_pages import PdfPage, make_pdf
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
