@@ -112,8 +112,7 @@ class LineTeacher(Teacher):
                 where="task.distill",
                 received=f"{indices.shape[1]} and {logits.shape[1]} of an image {batch['image'].shape[2]} wide",
                 allowed="the same number",
-                fix="models with 40 columns in training, whatever the width, need lines of 320 columns: "
-                "ResizeLine with max_width: 320 and pad: true, and no buckets",
+                fix="take a teacher whose backbone has the same stride along the line",
             )
         table = self._table(alphabet)
         own = jnp.asarray(table)[indices]

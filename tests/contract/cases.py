@@ -24,8 +24,6 @@ WITH_DETECTORS = ("ocr", "detection", "segmentation", "zoo", "framework")
 Shape = tuple[int, ...]
 Shapes = Callable[[nn.Layer, int, int, int], "list[Shape] | None"]
 CLASSES = 11
-_COLUMNS_IN_TRAINING = 40  # of recognisers on these backbones, whatever the width
-_POOLED = ("PPLCNet", "PPHGNet")
 # Backbones from before the contract of zoo/contracts.py; the models of their domain cover them. The list only shrinks.
 WITHOUT_FEATURES: set[str] = set()
 
@@ -170,8 +168,6 @@ def maps(layer: nn.Layer, n: int, h: int, w: int) -> list[Shape]:
     for channels, stride in layer.features:
         rows, columns = stride if isinstance(stride, tuple) else (stride, stride)
         width = -(-w // columns) if columns else 1
-        if layer.training and isinstance(stride, tuple) and type(layer).__name__.startswith(_POOLED):
-            width = _COLUMNS_IN_TRAINING
         found.append((n, -(-h // rows) if rows else 1, width, channels))
     return found
 
@@ -221,8 +217,7 @@ def _text_maps(layer: nn.Layer, n: int, h: int, w: int) -> list[Shape]:
 
 
 def _line_logits(layer: nn.Layer, n: int, h: int, w: int) -> list[Shape]:
-    fixed = layer.training and type(layer.config.parts.backbone).__name__.startswith(_POOLED)
-    return [(n, _COLUMNS_IN_TRAINING if fixed else w // 8, layer.config.parts.num_classes)]
+    return [(n, w // 8, layer.config.parts.num_classes)]
 
 
 # What differs, by class. The other sizes of a reader differ in their parts, so some are compiled too, slowly.

@@ -34,13 +34,17 @@ def pool_rows(x: jax.Array, rows: int, where: str) -> jax.Array:
 
 
 def pool_text_row(x: jax.Array, training: bool, where: str) -> jax.Array:
-    """One row of features: [N, 3, W, C] -> [N, 1, W // 2, C] in eval, [N, 1, 40, C] in training for any height.
+    """One row of features: [N, 3, W, C] -> [N, 1, W // 2, C]; in training from any number of rows.
+
+    Differs: upstream gives 40 columns in training, whatever the width, and trains on lines 320 pixels wide alone, for which
+    both are the same. Of other widths a line would have other columns in training than when it is read.
 
     Raises:
         ShapeError: in eval x does not have the rows of an image 48 pixels high.
     """
+    columns = x.shape[2] // 2
     if training:
-        return F.adaptive_avg_pool2d(x, (1, 40))
+        return F.adaptive_avg_pool2d(x[:, :, : 2 * columns], (1, columns))
     if not 3 <= x.shape[1] <= 5:
         raise ShapeError(
             f"{where} reads text lines of one height",

@@ -160,7 +160,7 @@ class PPHGNet(WideHead):
     """[N, H, W, 3] -> logits [N, num_classes], or maps.
 
     Form `image`: the maps at strides 4, 8, 16 and 32. `line`, of the PP-OCR recognisers: one row [N, 1, T, C], where T
-    is W // 8 in eval, and 40 for any width in training.
+    is W // 8.
     """
 
     def __init__(self, config: PPHGNetConfig) -> None:

@@ -204,8 +204,7 @@ class PPLCNetV3(WideHead):
     """[N, H, W, 3] -> logits [N, num_classes], or maps.
 
     Form `image`: the maps at strides 4, 8, 16 and 32. `page`, of the PP-OCR detectors: these maps, narrowed by 1x1
-    convolutions. `line`, of the PP-OCR recognisers: one row [N, 1, T, C], where T is W // 8 in eval, and 40 for any
-    width in training.
+    convolutions. `line`, of the PP-OCR recognisers: one row [N, 1, T, C], where T is W // 8.
     """
 
     def __init__(self, config: PPLCNetV3Config) -> None:

@@ -189,7 +189,7 @@ class PPLCNetV4(WideHead):
     """[N, H, W, 3] -> logits [N, num_classes], or maps.
 
     Form `image`, of the PP-OCRv6 detectors too: the maps at strides 4, 8, 16 and 32. `line`, of its recognisers: one
-    row [N, 1, T, C], where T is W // 8 in eval, and 40 for any width in training.
+    row [N, 1, T, C], where T is W // 8.
     """
 
     def __init__(self, config: PPLCNetV4Config) -> None:

@@ -11,10 +11,13 @@ def test_eval_averages_three_rows_and_two_columns() -> None:
     assert np.asarray(pool_text_row(x, False, "Net")).tolist() == [[[[4.5], [6.5]]]]
 
 
-def test_training_gives_forty_columns_for_any_size() -> None:
-    x = np.ones((2, 4, 25, 3), np.float32)
+@pytest.mark.parametrize("columns", [25, 80])
+def test_a_line_has_the_same_columns_in_training(columns: int) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, columns, 3)).astype(np.float32)
     out = np.asarray(pool_text_row(x, True, "Net"))
-    assert out.shape == (2, 1, 40, 3) and np.allclose(out, 1)
+    assert out.shape == (2, 1, columns // 2, 3)
+    np.testing.assert_allclose(out, pool_text_row(x, False, "Net"), atol=1e-6)
+    assert pool_text_row(x[:, :2], True, "Net").shape == out.shape  # lines of other heights are for training alone
 
 
 @pytest.mark.parametrize("rows", [2, 6])
