@@ -39,6 +39,9 @@ _VERSIONS = {"PP-OCRv4": "pp_ocrv4_mobile", "PP-OCRv5": "pp_ocrv5_server", "PP-O
 _RECOGNISER = "name a config of configs/ocr with -c (`oar models names`); --opt changes its stages"
 _SEALS = "--seal_model names the config that reads seals; change detector and recogniser there"
 _RULES = "ruled tables are read from their lines; --table_model names a network for the others"
+_CELLS = (
+    "--cell_model names the detectors of cells, such as RT-DETR-L_table_cell_det for both kinds of tables"
+)
 _PAGES = (
     "--opt pipeline.document_orientation.weights=… or pipeline.unwarp.weights=… of the recogniser's config"
 )
@@ -48,15 +51,10 @@ _REFUSED = {
     **dict.fromkeys(("seal_text_detection", "seal_text_recognition"), _SEALS),
     **dict.fromkeys(("doc_orientation_classify", "doc_unwarping"), _PAGES),
     **dict.fromkeys(
-        (
-            "table_classification",
-            "wired_table_structure_recognition",
-            "wired_table_cells_detection",
-            "wireless_table_cells_detection",
-            "table_orientation_classify",
-        ),
+        ("wired_table_structure_recognition", "table_orientation_classify"),
         _RULES,
     ),
+    **dict.fromkeys(("wired_table_cells_detection", "wireless_table_cells_detection"), _CELLS),
     **dict.fromkeys(("chart_recognition", "region_detection"), _NO_STAGE),
 }
 _REFUSED = {f"{stage}_model_{part}": fix for stage, fix in _REFUSED.items() for part in ("name", "dir")} | {

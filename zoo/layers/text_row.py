@@ -36,8 +36,8 @@ def pool_rows(x: jax.Array, rows: int, where: str) -> jax.Array:
 def pool_text_row(x: jax.Array, training: bool, where: str) -> jax.Array:
     """One row of features: [N, 3, W, C] -> [N, 1, W // 2, C]; in training from any number of rows.
 
-    Differs: upstream gives 40 columns in training, whatever the width, and trains on lines 320 pixels wide alone, for which
-    both are the same. Of other widths a line would have other columns in training than when it is read.
+    Differs: upstream gives 40 columns in training, whatever the width, and trains on lines 320 pixels wide alone, for
+    which both are the same. Of other widths a line would have other columns in training than when it is read.
 
     Raises:
         ShapeError: in eval x does not have the rows of an image 48 pixels high.

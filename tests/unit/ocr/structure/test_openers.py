@@ -14,7 +14,7 @@ from framework.core.errors import InputError
 from framework.inference import Runtime
 from framework.vision import image as vision_image
 from ocr.ocr_predictor import OCRPredictor
-from ocr.structure import openers, reader
+from ocr.structure import document, openers, table_models
 from ocr.structure.convert import open_converter
 from ocr.structure.layout_model import open_layout
 from ocr.structure.openers import make_opener, open_default_layout
@@ -35,7 +35,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Runtime]
 
     monkeypatch.setattr(openers, "open_predictor", open_one)
     monkeypatch.setattr(openers, "open_layout", open_one)
-    monkeypatch.setattr(reader, "open_layout", open_one)
+    monkeypatch.setattr(document, "open_layout", open_one)
+    monkeypatch.setattr(table_models, "open_predictor", open_one)
     open_default_layout.cache_clear()
     yield seen
     open_default_layout.cache_clear()

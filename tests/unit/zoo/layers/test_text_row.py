@@ -17,7 +17,9 @@ def test_a_line_has_the_same_columns_in_training(columns: int) -> None:
     out = np.asarray(pool_text_row(x, True, "Net"))
     assert out.shape == (2, 1, columns // 2, 3)
     np.testing.assert_allclose(out, pool_text_row(x, False, "Net"), atol=1e-6)
-    assert pool_text_row(x[:, :2], True, "Net").shape == out.shape  # lines of other heights are for training alone
+    assert (
+        pool_text_row(x[:, :2], True, "Net").shape == out.shape
+    )  # lines of other heights are for training alone
 
 
 @pytest.mark.parametrize("rows", [2, 6])
