@@ -33,7 +33,8 @@ def outputs(config: Any, shape: tuple[int, ...], method: str = "__call__") -> li
 
 
 def test_every_registered_pipeline_is_checked_here() -> None:
-    assert set(available("pipeline", PACKAGES)) == {TextSystem.__name__}
+    # DocumentPipeline holds settings; tests/unit/ocr/structure/test_document_config.py reads its files.
+    assert set(available("pipeline", PACKAGES)) == {TextSystem.__name__, "DocumentPipeline"}
     assert FILES
 
 
