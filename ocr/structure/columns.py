@@ -25,6 +25,7 @@ _Items = NDArray[np.intp]
 
 # Multiples of the median height of lines.
 GUTTER = 0.6  # the least white between columns
+ABOVE = 0.5  # of the margin at either end of a line: how far boxes stand out above and below
 TRIM = 0.2  # of a line's height at either side: boxes of neighbours touch
 HEADING_GAP = 1.0  # above a heading over columns, between trimmed boxes
 BEGIN = 3.0  # below it, until columns begin
@@ -72,7 +73,8 @@ def find_columns(
     if not len(lines):
         return []
     sides = np.minimum(margin * (lines[:, 3] - lines[:, 1]), (lines[:, 2] - lines[:, 0]) / 4)
-    lines = lines + np.stack([sides, 0 * sides, -sides, 0 * sides], axis=1)
+    ends = margin * ABOVE * (lines[:, 3] - lines[:, 1])
+    lines = lines + np.stack([sides, ends, -sides, -ends], axis=1)
     known_headings = np.array(headings, np.float64).reshape(-1, 4)
     cutter = _Cutter.of(lines, texts, np.array(obstacles, np.float64).reshape(-1, 4), known_headings)
     everything = np.arange(len(cutter.boxes))

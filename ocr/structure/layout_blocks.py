@@ -103,9 +103,12 @@ def regions_of_scan(
     for one, inside in zip(chosen, parts, strict=True):
         if one.label in FIGURES:
             own = set(map(id, inside))
-            areas = vision_boxes.area(np.array([one.box, *map(line_box, inside)], np.float64))
-            good = areas[1:].sum() <= _FIGURE_TEXT * areas[0]
             one = one._replace(box=_off_lines(one.box, [line for line in lines if id(line) not in own]))
+            # Lines count by what lies in it: a few words of a long line may be all that it holds.
+            box = np.array([one.box], np.float64)
+            boxes = np.array([line_box(line) for line in lines], np.float64).reshape(-1, 4)
+            text = vision_boxes.intersection(boxes, box).sum()
+            good = bool(text <= _FIGURE_TEXT * vision_boxes.area(box)[0])
         else:
             good = one.score >= _SURE_HEADING and 0 < len(rows_of(inside)) <= HEADING_ROWS
             one = one._replace(box=_around([line_box(line) for line in inside])) if inside else one

@@ -1,24 +1,28 @@
 """Documents that are made, printed and read again: text, reading order, pages a second.
 
-python tools/bench/round_trip.py [--pages 200] [--ocr 10] [--dpi 150] [--seed 0] [--failures FOLDER]
+python tools/bench/round_trip.py [--pages 200] [--ocr 10] [--dpi 150] [--seed 0] [--peers pdfplumber]
+    [--failures FOLDER]
 
-Needs weasyprint and rapidfuzz. A page has a title and headings, one to three columns of paragraphs, and among them a
-list, a ruled table, a figure and a title that spans the columns, in an order that is known. The text's distance is
-Levenshtein's over the longer length, of words alone: Markdown's markup and white space are taken out of both sides. The
-order's is that of the sequence of blocks as Markdown has them: a block is where its first words are found.
+Needs weasyprint and rapidfuzz, and the peers. A page has a title and headings, one to three columns of paragraphs, and
+among them a list, a ruled table, a figure and a title that spans the columns, in an order that is known. The text's
+distance is Levenshtein's over the longer length, of words alone: Markdown's markup and white space are taken out of both
+sides. The order's is that of the sequence of blocks as Markdown has them: a block is where its first words are found. Of
+peers the time of tables is counted too, as Oar finds them.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import random
 import re
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -120,6 +124,15 @@ def order_distance(markdown: str, blocks: Sequence[str]) -> float:
     return Levenshtein.distance(found_order, list(range(len(blocks)))) / max(len(blocks), 1)
 
 
+def read_with_pdfplumber(pdf: bytes) -> tuple[str, int]:
+    """The text as pdfplumber has it, and how many pages it is from."""
+    import pdfplumber
+
+    with pdfplumber.open(io.BytesIO(pdf)) as opened:
+        texts = [(page.extract_text(), page.extract_tables())[0] for page in opened.pages]
+    return "\n".join(texts), len(texts)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -128,6 +141,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--ocr", type=int, default=10, help="so many of them are read by OCR, too")
     parser.add_argument("--dpi", type=float, default=150.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--peers", nargs="*", default=[], choices=("pdfplumber",))
     parser.add_argument(
         "--failures", type=Path, help="write PDFs and Markdown of pages that were read wrongly"
     )
@@ -140,21 +154,28 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     samples = [make_sample(number, args.seed) for number in range(args.pages)]
     open_ocr = make_opener("pp_ocrv6_small", Runtime())
+
+    def oar(**options: Any) -> Callable[[bytes], tuple[str, int]]:
+        read = DocumentReader(open_ocr, **options)
+
+        def markdown_of(pdf: bytes) -> tuple[str, int]:
+            found = read(pdf)
+            return found.to_markdown(), len(found.pages)
+
+        return markdown_of
+
     readers = {
-        "text layer": (DocumentReader(open_ocr), samples),
-        f"OCR at {args.dpi:g} dpi": (
-            DocumentReader(open_ocr, text_layer="never", dpi=args.dpi),
-            samples[: args.ocr],
-        ),
+        "text layer": (oar(), samples),
+        f"OCR at {args.dpi:g} dpi": (oar(text_layer="never", dpi=args.dpi), samples[: args.ocr]),
+        **{peer: (read_with_pdfplumber, samples) for peer in args.peers},
     }
     for name, (read, chosen) in readers.items():
         texts, orders, seconds, pages = [], [], [], 0
         for number, sample in enumerate(chosen):
             start = time.process_time()
-            found = read(sample.pdf)
-            markdown = found.to_markdown()
-            seconds.append((time.process_time() - start) / len(found.pages))
-            pages += len(found.pages)
+            markdown, count = read(sample.pdf)
+            seconds.append((time.process_time() - start) / count)
+            pages += count
             truth = " ".join(map(words, sample.blocks))
             texts.append(Levenshtein.normalized_distance(words(markdown), truth))
             orders.append(order_distance(markdown, sample.blocks))

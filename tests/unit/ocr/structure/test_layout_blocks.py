@@ -131,6 +131,12 @@ def test_of_a_scan_figures_with_little_text_and_sure_headings_are_taken() -> Non
     ]
 
 
+def test_a_part_of_a_large_title_is_no_figure() -> None:
+    title = Line("What children need", 1.0, ((0, 0), (400, 0), (400, 40), (0, 40)), ())
+    assert regions_of_scan([Region("image", (200, 2, 398, 38), 0.7)], [title], []) == []
+    assert len(regions_of_scan([Region("image", (200, 35, 398, 300), 0.7)], [title], [])) == 1
+
+
 def test_figures_of_scans_come_from_the_network_and_other_blocks_from_rules() -> None:
     lines = [line(10, 10 + 12 * row, "words of a paragraph that goes on") for row in range(3)]
     image = np.zeros((300, 300, 3), np.uint8)
