@@ -150,15 +150,18 @@ class _Cutter:
     def _groups(self, items: _Items) -> list[tuple[_Items, bool]]:
         """Bands that belong together, downwards, each with whether they are a heading over columns."""
         bands = self._bands(items)
+        stripes = [self._stripes(band) for band in bands]
         groups: list[tuple[list[_Items], bool]] = []
+        heading = False
         for number, band in enumerate(bands):
-            heading = self._is_heading(bands, number)
+            second = heading and self._is_nearer_above(bands, number)
+            heading = not stripes[number] and self._is_heading(bands, number, second)
             joins = bool(groups) and groups[-1][1] == heading
             if joins and heading:
-                joins = self._is_second(bands, number)
+                joins = second
             elif joins:
                 above = np.concatenate(groups[-1][0])
-                plain = not self._stripes(above) and not self._stripes(band)
+                plain = not stripes[number] and not self._stripes(above)
                 joins = plain or bool(self._stripes(np.concatenate([above, band])))
             if joins:
                 groups[-1][0].append(band)
@@ -172,13 +175,16 @@ class _Cutter:
         ends = np.maximum.accumulate(self.boxes[order, 3])
         return np.split(order, np.flatnonzero(self.boxes[order[1:], 1] >= ends[:-1]) + 1)
 
-    def _is_heading(self, bands: Sequence[_Items], number: int) -> bool:
-        """Whether a band is a line over columns that begin below it, one of them to its right."""
+    def _is_heading(self, bands: Sequence[_Items], number: int, second: bool) -> bool:
+        """Whether a band without a stripe is a line over columns that begin below it, one of them to its right.
+
+        `second` says that it is a later line of the heading above it.
+        """
         band = bands[number]
-        if number + 1 == len(bands) or self.obstacle[band].any() or self._stripes(band):
+        if number + 1 == len(bands) or self.obstacle[band].any():
             return False
         top, bottom = self.boxes[band, 1].min(), self.boxes[band, 3].max()
-        if number and not self._is_second(bands, number):
+        if number and not second:
             before = bands[number - 1]
             last = before[np.argmax(self.boxes[before, 3])]
             # How far a figure reaches is not known so well.
@@ -187,18 +193,17 @@ class _Cutter:
         beginning = np.concatenate(bands[number + 1 : number + 4])
         beginning = beginning[self.boxes[beginning, 1] < bottom + BEGIN * self.height]
         right = self.boxes[band, 2].max()
-        stripes = self._stripes(beginning) if len(beginning) > 1 else []
-        return any(start < self.boxes[beginning, 0].max() for start, _ in stripes) and bool(
-            (self.boxes[beginning, 2] > right + self.height).any()
-        )
+        if not (self.boxes[beginning, 2] > right + self.height).any():
+            return False
+        return any(start < self.boxes[beginning, 0].max() for start, _ in self._stripes(beginning))
 
-    def _is_second(self, bands: Sequence[_Items], number: int) -> bool:
-        """Whether a band is a later line of a heading: it stands closer to the one above than to what is below."""
+    def _is_nearer_above(self, bands: Sequence[_Items], number: int) -> bool:
+        """Whether a band stands closer to the one above than to what is below."""
         if not 0 < number < len(bands) - 1:
             return False
         above = self.boxes[bands[number], 1].min() - self.boxes[bands[number - 1], 3].max()
         below = self.boxes[bands[number + 1], 1].min() - self.boxes[bands[number], 3].max()
-        return bool(above < below) and self._is_heading(bands, number - 1)
+        return bool(above < below)
 
     # ---- stripes between columns
 

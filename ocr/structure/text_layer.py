@@ -8,10 +8,13 @@ lines of two columns.
 from __future__ import annotations
 
 import math
+import statistics
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -157,6 +160,20 @@ def _character(value: str) -> str:
     return value
 
 
+class _Chars(NamedTuple):
+    """The characters of one angle: their places in the page's text, extents along and across the text, sizes of the
+    font, and how many spaces of the document come before each.
+    """
+
+    members: np.ndarray
+    left: list[float]
+    right: list[float]
+    top: list[float]
+    bottom: list[float]
+    size: list[float]
+    spaces: list[int]
+
+
 @dataclass
 class _Run:
     """Characters `at` of one baseline: u along the text, v across it."""
@@ -191,23 +208,32 @@ def _lines_at(
     joined = level & (gap < limit) & (gap > -0.7 * em)
     starts = np.flatnonzero(np.concatenate([[True], ~joined]))
     ends = np.append(starts[1:], len(members))
+    spaces = np.cumsum(np.array([code == " " for code in codes]) & ~text.generated)
+    chars = _Chars(
+        members,
+        left.tolist(),
+        right.tolist(),
+        top.tolist(),
+        bottom.tolist(),
+        size.tolist(),
+        spaces[members].tolist(),
+    )
+    bases = base.tolist()
     runs = [
         _Run(
             list(range(s, e)),
-            float(left[s:e].min()),
-            float(right[s:e].max()),
-            float(np.median(base[s:e])),
-            float(np.median(size[s:e])),
+            min(chars.left[s:e]),
+            max(chars.right[s:e]),
+            statistics.median(bases[s:e]),
+            statistics.median(chars.size[s:e]),
             int(e),
         )
         for s, e in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
     found = []
     for run in _join(runs):
-        order = sorted(run.at, key=lambda i: (left[i], i))
-        found.append(
-            _line(text, codes, members, order, (left, right, top, bottom), size, (along, across), angle)
-        )
+        order = sorted(run.at, key=lambda i: (chars.left[i], i))
+        found.append(_line(text, codes, chars, order, (along, across), angle))
     return found
 
 
@@ -269,14 +295,12 @@ def _belongs(first: _Run, second: _Run) -> bool:
 def _line(
     text: PageText,
     codes: Sequence[str],
-    members: np.ndarray,
+    chars: _Chars,
     order: list[int],
-    extent: tuple[np.ndarray, ...],
-    size: np.ndarray,
     axes: tuple[np.ndarray, np.ndarray],
     angle: float,
 ) -> tuple[int, Line, LineStyle, bool]:
-    left, right, top, bottom = extent
+    members, left, right, top, bottom, size, spaces = chars
     (ax, ay), (bx, by) = axes[0].tolist(), axes[1].tolist()
 
     def polygon(u0: float, v0: float, u1: float, v1: float) -> Polygon:
@@ -287,44 +311,36 @@ def _line(
             (u0 * ax + v1 * bx, u0 * ay + v1 * by),
         )
 
-    gaps = left[order[1:]] - right[order[:-1]]
-    real = np.diff(members[order])
-    spacing = float(np.clip(np.median(gaps), 0, None)) if len(gaps) > 3 else 0.0
+    gaps = [left[after] - right[before] for before, after in pairwise(order)]
+    spacing = max(statistics.median(gaps), 0.0) if len(gaps) > 3 else 0.0
     words: list[list[int]] = [[order[0]]]
-    for k, i in enumerate(order[1:]):
-        before = order[k]
-        em = min(size[i], size[before])
-        spaced = real[k] > 1 and any(
-            codes[m] == " " and not text.generated[m] for m in range(members[before] + 1, members[i])
-        )
-        wide = gaps[k] > (WORD_GAP + (spacing / em if spacing > 0.1 * em else 0.0)) * em
-        if wide or (spaced and gaps[k] > 0.02 * em and spacing < 0.1 * em):
-            words.append([i])
+    for gap, (before, after) in zip(gaps, pairwise(order), strict=True):
+        em = min(size[after], size[before])
+        wide = gap > (WORD_GAP + (spacing / em if spacing > 0.1 * em else 0.0)) * em
+        spaced = spaces[after] > spaces[before]
+        if wide or (spaced and gap > 0.02 * em and spacing < 0.1 * em):
+            words.append([after])
         else:
-            words[-1].append(i)
-    lists = (left.tolist(), top.tolist(), right.tolist(), bottom.tolist())
-    made = []
+            words[-1].append(after)
+    made, boxes = [], []
     for word in words:
-        chars = tuple(
-            Char(
-                codes[int(members[i])],
-                1.0,
-                polygon(lists[0][i], lists[1][i], max(lists[2][i], lists[0][i]), lists[3][i]),
-            )
+        parts = tuple(
+            Char(codes[int(members[i])], 1.0, polygon(left[i], top[i], max(right[i], left[i]), bottom[i]))
             for i in word
         )
         box = (
-            min(lists[0][i] for i in word),
-            min(lists[1][i] for i in word),
-            max(lists[2][i] for i in word),
-            max(lists[3][i] for i in word),
+            min(left[i] for i in word),
+            min(top[i] for i in word),
+            max(right[i] for i in word),
+            max(bottom[i] for i in word),
         )
-        made.append(Word("".join(char.text for char in chars), 1.0, polygon(*box), chars))
-    outer = (left[order].min(), top[order].min(), right[order].max(), bottom[order].max())
+        boxes.append(box)
+        made.append(Word("".join(char.text for char in parts), 1.0, polygon(*box), parts))
+    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
     line = Line(
         " ".join(word.text for word in made),
         1.0,
-        polygon(*(float(value) for value in outer)),
+        polygon(min(lefts), min(tops), max(rights), max(bottoms)),
         tuple(made),
         orientation=round(angle / 90) * 90 % 360,
         vertical=False,
