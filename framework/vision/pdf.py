@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 from collections.abc import Iterator
@@ -93,18 +94,38 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
         """Page `index`, counted from 0, or from the end when negative; see `render`."""
         return self.render(index)
 
-    def render(self, index: int, *, dpi: float | None = None) -> np.ndarray:
+    def render(
+        self, index: int, *, dpi: float | None = None, box: tuple[int, int, int, int] | None = None
+    ) -> np.ndarray:
         """Page `index`, counted from 0, or from the end when negative, at `dpi` (default: the reader's).
+
+        Args:
+            box: The part to render, (left, top, right, bottom) in pixels of the page, without the cost of the rest.
 
         Raises:
             IndexError: there is no such page.
-            InputError: the page is damaged, or larger than `max_pixels` at this resolution.
+            InputError: the page is damaged, or what is rendered larger than `max_pixels`, or `box` outside of the page.
         """
         with self._page(index) as page:
             width, height = page.get_size()
             dpi = dpi or self.dpi
             scale = dpi / _POINTS_PER_INCH
-            pixels = int(width * scale + 1) * int(height * scale + 1)
+            page_hw = math.ceil(height * scale), math.ceil(width * scale)
+            left, top, right, bottom = box or (0, 0, page_hw[1], page_hw[0])
+            left, top, right, bottom = (
+                max(left, 0),
+                max(top, 0),
+                min(right, page_hw[1]),
+                min(bottom, page_hw[0]),
+            )
+            if left >= right or top >= bottom:
+                raise InputError(
+                    "the part lies outside of the page",
+                    where=f"{self._where}, page {index}",
+                    received=box,
+                    allowed=f"within 0, 0, {page_hw[1]}, {page_hw[0]}",
+                )
+            pixels = (right - left) * (bottom - top)
             if pixels > self._max_pixels:
                 lower = int(dpi * (self._max_pixels / pixels) ** 0.5)
                 raise InputError(
@@ -115,7 +136,10 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
                     fix=f"render at {max(1, lower)} dpi, or raise max_pixels",
                 )
             # RGB, without alpha unless the page needs it.
-            bitmap = page.render(scale=scale, rev_byteorder=True)
+            # What is cut off at each side is rounded up again.
+            cut = (left, page_hw[0] - bottom, page_hw[1] - right, top)
+            crop = tuple(max(pixels - 0.5, 0.0) / scale for pixels in cut)
+            bitmap = page.render(scale=scale, rev_byteorder=True, crop=crop)
             try:
                 return np.array(bitmap.to_numpy()[:, :, :3], order="C")
             finally:

@@ -205,7 +205,16 @@ class DocumentReader:
             return replace(page, warnings=(*content.warnings, *reason))
         seconds = {"text_layer": time.perf_counter() - started}
         figures = images_without_text(layer, content, min_area=LEAST_FIGURE) if self.figures else ()
-        image = reader.render(number - 1, dpi=dpi) if figures or self.images or self.layout else None
+        # Figures alone are rendered in a fraction of the time.
+        whole = self.images or self.layout is not None or self.open_table is not None
+        image = reader.render(number - 1, dpi=dpi) if whole else None
+
+        def cut(box: Box) -> np.ndarray:
+            left, top, right, bottom = map(round, box)
+            if image is not None:
+                return np.ascontiguousarray(image[top:bottom, left:right])
+            return reader.render(number - 1, dpi=dpi, box=(left, top, right, bottom))
+
         started = time.perf_counter()
         blocks = self._make_blocks(
             layer.lines,
@@ -214,7 +223,7 @@ class DocumentReader:
             content.height,
             styles=layer.styles,
             hyphens=layer.hyphens,
-            figures=[_figure(box, image) for box in figures],
+            figures=[Block("image", box, content=Figure(cut(box))) for box in figures],
             image=image,
         )
         seconds["blocks"] = time.perf_counter() - started
@@ -228,8 +237,8 @@ class DocumentReader:
             to_points=content.to_points,
             warnings=content.warnings,
             source=label,
-            width=content.width if image is None else image.shape[1],
-            height=content.height if image is None else image.shape[0],
+            width=content.width,
+            height=content.height,
             image=image if self.images else None,
         )
 
@@ -469,12 +478,6 @@ def _is_aside(block: Block, width: float) -> bool:
     """Whether the block stands at the page's side, turned against its text: a stamp, a vertical running title."""
     turned = bool(block.lines) and all(line.orientation in (90, 270) for line in block.lines)
     return turned and (block.bbox[2] <= MARGIN * width or block.bbox[0] >= (1 - MARGIN) * width)
-
-
-def _figure(box: Box, image: np.ndarray | None) -> Block:
-    left, top, right, bottom = (round(value) for value in box)
-    cut = None if image is None else np.ascontiguousarray(image[top:bottom, left:right])
-    return Block("image", box, content=Figure(cut))
 
 
 def parse_pages(text: str | None, count: int, where: str = "") -> list[int]:

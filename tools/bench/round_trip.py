@@ -4,10 +4,10 @@ python tools/bench/round_trip.py [--pages 200] [--ocr 10] [--dpi 150] [--seed 0]
     [--failures FOLDER]
 
 Needs weasyprint and rapidfuzz, and the peers. A page has a title and headings, one to three columns of paragraphs, and
-among them a list, a ruled table, a figure and a title that spans the columns, in an order that is known. The text's
-distance is Levenshtein's over the longer length, of words alone: Markdown's markup and white space are taken out of both
-sides. The order's is that of the sequence of blocks as Markdown has them: a block is where its first words are found. Of
-peers the time of tables is counted too, as Oar finds them.
+among them a list, a ruled table, a figure and a title that spans the columns, in an order that is known. It is read as
+`ocr.document` reads it. The text's distance is Levenshtein's over the longer length, of words alone: Markdown's markup
+and white space are taken out of both sides. The order's is that of the sequence of blocks as Markdown has them: a block
+is where its first words are found. Of peers the time of tables is counted too, as Oar finds them.
 """
 
 from __future__ import annotations
@@ -149,14 +149,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     from rapidfuzz.distance import Levenshtein
 
     from framework.inference import Runtime
+    from ocr.structure.document import make_reader
     from ocr.structure.openers import make_opener
-    from ocr.structure.reader import DocumentReader
+    from ocr.structure.options import DocumentOptions
 
     samples = [make_sample(number, args.seed) for number in range(args.pages)]
-    open_ocr = make_opener("pp_ocrv6_small", Runtime())
+    runtime = Runtime()
+    open_ocr = make_opener("pp_ocrv6_small", runtime)
 
     def oar(**options: Any) -> Callable[[bytes], tuple[str, int]]:
-        read = DocumentReader(open_ocr, **options)
+        read = make_reader(DocumentOptions(**options), open_ocr, runtime)
 
         def markdown_of(pdf: bytes) -> tuple[str, int]:
             found = read(pdf)

@@ -38,6 +38,7 @@ def document(*pages: tuple[str, bytes], extra: bytes = b"") -> bytes:
     return out + b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1) + table + trailer
 
 
+TURNS = ("/MediaBox[0 0 72.3 144.9]", "/MediaBox[0 0 72.3 144.9]/Rotate 90")
 TWO = document(("/MediaBox[0 0 72 144]", RED_LEFT_HALF), ("/MediaBox[0 0 72 144]/Rotate 90", RED_LEFT_HALF))
 
 
@@ -128,6 +129,26 @@ def test_pixel_limit():
         PdfReader(huge)[0]
     with PdfReader(TWO, dpi=72, max_pixels=1000) as reader, pytest.raises(InputError, match="at most 1,000"):
         reader[1]
+
+
+@pytest.mark.parametrize("page", [0, 1])
+@pytest.mark.parametrize("dpi", [61.0, 150.0])
+def test_a_part_of_a_page(page, dpi):
+    """The part has the pixels that it has in the whole, and only they count for the limit."""
+    with PdfReader(
+        document(*[(entries, b"1 0 0 rg 3 5 31.7 96.2 re f") for entries in TURNS]), dpi=dpi
+    ) as reader:
+        whole = reader[page]
+        height, width = whole.shape[:2]
+        for left, top, right, bottom in ((0, 0, 7, 9), (11, 13, 41, 29), (width - 5, 3, width, height)):
+            part = reader.render(page, box=(left, top, right, bottom))
+            assert np.array_equal(part, whole[top:bottom, left:right]) and part.flags.c_contiguous
+        beyond = reader.render(page, box=(-4, height - 6, 8, height + 30))
+        assert np.array_equal(beyond, whole[height - 6 :, :8])
+        with pytest.raises(InputError, match="outside of the page"):
+            reader.render(page, box=(width, 0, width + 5, 5))
+    with PdfReader(TWO, dpi=72, max_pixels=1000) as reader:
+        assert reader.render(0, box=(0, 0, 20, 20)).shape == (20, 20, 3)
 
 
 def test_damaged_page():
