@@ -1,8 +1,8 @@
 """Boxes for the cells of a table whose structure is known, from a detector's boxes of cells.
 
-Source: PaddleX's table_recognition_v2 (reference/documents.md 2.9): boxes that overlap are thinned, at most as many as
-the structure has cells are kept, and those of a row stand in the order of its cells. There what the detector missed is
-made up from boxes of text; here the rows and columns that the other cells show say where it is.
+Source: PaddleX paddlex/inference/pipelines/table_recognition/pipeline_v2.py: boxes that overlap are thinned, at most as
+many as the structure has cells are kept, and those of a row stand in the order of its cells. There what the detector
+missed is made up from boxes of text; here the rows and columns that the other cells show say where it is.
 """
 
 from __future__ import annotations
