@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from detection.data.records import (
     ImageRecord,
@@ -209,12 +208,16 @@ def _overlap(boxes: np.ndarray) -> np.ndarray:
 
 def _unite(boxes: np.ndarray, together: np.ndarray) -> np.ndarray:
     """[G, 4]: the bounds of the boxes [K, 4] that pairs [K, K] lead to from one another."""
-    count, groups = connected_components(together, directed=False)
-    united = np.empty((count, 4))
-    for number in range(count):
-        own = boxes[groups == number]
-        united[number] = *own[:, :2].min(axis=0), *own[:, 2:].max(axis=0)
-    return united
+    united, left = [], np.ones(len(boxes), bool)
+    while left.any():
+        group = np.zeros(len(boxes), bool)
+        fresh = np.flatnonzero(left)[:1]
+        while len(fresh):
+            group[fresh] = True
+            fresh = np.flatnonzero(together[fresh].any(axis=0) & ~group)
+        united.append([*boxes[group, :2].min(axis=0), *boxes[group, 2:].max(axis=0)])
+        left &= ~group
+    return np.array(united)
 
 
 def _find_images(files: Sequence[Path], folder: Path) -> list[Path]:
