@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from framework.config import load, register
 from framework.core.errors import ConfigError
-from framework.engine.experiment import bind_experiment
 from framework.engine.task import Pipeline, Stage
 from framework.workflow.domain import Model, config_names, find_config
 from ocr.ocr_options import DEFAULT_MODEL
@@ -77,6 +76,9 @@ def read_document_config(config: Model, settings: Sequence[str] = ()) -> Documen
     file = find_config(config, "ocr")
     if not _is_of_documents(load(file).plain()):  # settings of a recogniser are read where it is opened
         return None
+    # Brings optimizers, a fifth of what is imported until the first page is read.
+    from framework.engine.experiment import bind_experiment
+
     tree = load(file, settings)
     experiment = bind_experiment(tree)
     bound = experiment.pipeline
