@@ -226,10 +226,8 @@ def _write_together(job: _Job, formats: Sequence[str]) -> Mapping[str, list[Path
     written: dict[str, list[Path]] = {}
     with contextlib.ExitStack() as stack:
         steps = {name: _STEPWISE[name](job, take(name)) for name in formats}
-        for each in steps.values():
-            stack.enter_context(
-                contextlib.closing(each)
-            )  # else half a file is left after an error of another
+        for each in steps.values():  # after an error of one format the others leave no half file
+            stack.enter_context(contextlib.closing(each))
         while len(written) < len(steps):
             name = max((n for n in formats if n not in written), key=lambda name: len(waiting[name]))
             try:
