@@ -32,6 +32,7 @@ log = logging.getLogger("oar")
 TRIES = 2  # of a page whose worker died
 AHEAD = 4  # pages for each worker that are read or under way before the one that is waited for
 FEW = 8  # pages for each worker: no process is started for fewer
+MOST_ON_WINDOWS = 61  # pipes: Windows waits for no more than 63 handles at once
 _READY = "ready"
 
 
@@ -121,10 +122,10 @@ class _Worker:
 
 
 class PageWorkers:
-    """Up to `count` processes, started when they are first needed and kept until `close`."""
+    """Up to `count` processes, started when they are first needed and kept until `close`; on Windows at most 61."""
 
     def __init__(self, count: int) -> None:
-        self._count = count
+        self._count = min(count, MOST_ON_WINDOWS) if sys.platform == "win32" else count
         self._workers: list[_Worker] = []
 
     def are_worth(self, pages: int) -> bool:

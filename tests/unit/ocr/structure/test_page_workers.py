@@ -110,6 +110,13 @@ def _end(connection: object) -> None:
     os._exit(4)
 
 
+def test_windows_waits_for_so_many_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_workers.sys, "platform", "win32")
+    assert PageWorkers(100).are_worth(8 * 61) and not PageWorkers(100).are_worth(8 * 61 - 1)
+    monkeypatch.setattr(page_workers.sys, "platform", "linux")
+    assert not PageWorkers(100).are_worth(8 * 61)
+
+
 def test_what_workers_do_not_read() -> None:
     assert not PageWorkers(1).are_worth(1000) and not PageWorkers(2).are_worth(15)
     assert PageWorkers(2).are_worth(16)
