@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import logging
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ from ocr.latex import split_latex
 _SIZE = 10.0  # points; places are in parts of it
 _LONGEST = 4000  # characters of a formula that is drawn
 _RULE = "rule"  # bars of fractions, roots and overlines
+_NO_GLYPH = "\u00a4"  # what mathtext draws for all characters that its font lacks, such as Chinese ones
 _HEIGHT = 0.2  # by which the height of a symbol above the baseline may differ
 _SCALE = 1.25  # by which its size may: scripts are 0.7 of what they stand at
 _PLACE, _ORDER = 0.25, 0.25  # shares of place and order in the cost of a pair; another name costs 1
@@ -100,6 +102,8 @@ def draw_symbols(latex: str) -> tuple[Symbol, ...] | None:
     symbols = []
     for _, size, code, *_, x, y in drawn.glyphs:
         name = unicodedata.normalize("NFKC", chr(code))
+        if name == _NO_GLYPH:
+            return None
         symbols.append(Symbol(name, x / _SIZE, (y - drawn.depth) / _SIZE, size / _SIZE))
     for x, y, _, _ in drawn.rects:
         symbols.append(Symbol(_RULE, x / _SIZE, (y - drawn.depth) / _SIZE, 1.0))
@@ -118,9 +122,11 @@ def simplify(latex: str) -> str | None:
             place = _end_of_group(tokens, place + (tokens[place : place + 1] == ["*"]))
             continue
         token = _SAME.get(token, token)
+        if not token:
+            continue
         found.append(token)
         for _ in range(_BRACED.get(token, 0)):
-            if tokens[place : place + 1] == ["["] and "]" in tokens[place:]:  # of \sqrt[3]{x}
+            if token == r"\sqrt" and tokens[place : place + 1] == ["["] and "]" in tokens[place:]:
                 end = tokens.index("]", place) + 1
                 found += tokens[place:end]
                 place = end
@@ -158,7 +164,7 @@ def match_symbols(found: Sequence[Symbol], wanted: Sequence[Symbol]) -> int:
     if not found or not wanted:
         return 0
     one, other = _table(found), _table(wanted)
-    names = np.array([[a.name != b.name for b in wanted] for a in found], np.float64)
+    names = np.array([s.name for s in found])[:, None] != np.array([s.name for s in wanted])
     places = np.abs(one[:, None, :2] - other[None, :, :2])
     places /= np.maximum(places.max(axis=(0, 1)), 1.0)
     order = np.abs(np.linspace(0, 1, len(one))[:, None] - np.linspace(0, 1, len(other))[None])
@@ -208,9 +214,9 @@ def cdm(found: str, wanted: str) -> float | None:
 
 
 class CDMScores:
-    """`cdm`, the mean over the formulas whose truth can be drawn, `cdm_exp_rate`, the share of these that score 1, and
-    how many truths were left out and how many others could not be drawn: `cdm_truths_not_drawn`, `cdm_found_not_drawn`,
-    which count as 0."""
+    """`cdm`, the mean over the formulas whose truth can be drawn, and `cdm_exp_rate`, the share of these that score 1,
+    both missing where there is none; how many truths were left out and how many others could not be drawn:
+    `cdm_truths_not_drawn`, `cdm_found_not_drawn`, which count as 0."""
 
     def __init__(self) -> None:
         self._scores: list[float] = []
@@ -229,12 +235,13 @@ class CDMScores:
         """Empty where no formula was taken in."""
         if not self._scores and not self._truths:
             return {}
-        count = max(len(self._scores), 1)
+        counts: dict[str, float] = {"cdm_truths_not_drawn": self._truths, "cdm_found_not_drawn": self._found}
+        if not self._scores:
+            return counts
         return {
-            "cdm": sum(self._scores) / count,
-            "cdm_exp_rate": sum(score == 1 for score in self._scores) / count,
-            "cdm_truths_not_drawn": self._truths,
-            "cdm_found_not_drawn": self._found,
+            "cdm": sum(self._scores) / len(self._scores),
+            "cdm_exp_rate": sum(score == 1 for score in self._scores) / len(self._scores),
+            **counts,
         }
 
 
@@ -245,4 +252,6 @@ def _parser() -> tuple[Any, Any]:
         from matplotlib.mathtext import MathTextParser
     except ImportError as error:
         raise MissingExtraError("matplotlib", "formulas", "drawing formulas") from error
+    # Of each character that it has no glyph for; `draw_symbols` says so by None.
+    logging.getLogger("matplotlib.mathtext").setLevel(logging.ERROR)
     return MathTextParser("path"), FontProperties(size=_SIZE, math_fontfamily="stix")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
-from framework import hub
 from framework.core.errors import InputError
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import load_tokenizer
 from ocr.latex import tidy_latex
+from ocr.tokenizer_files import find_tokenizer_file
 
 END = 2  # the token that ends a formula, in UniMERNet's tokenizer as in MBart's
 
@@ -34,11 +33,11 @@ def find_tokenizer(source: str) -> Tokenizer:
         InputError: there is none. HubError: it cannot be fetched. FormatError: it is damaged.
         MissingExtraError: without the package tokenizers.
     """
-    if source.startswith("{") or Path(source).expanduser().exists():
+    if source.startswith("{"):
         return load_tokenizer(source)
-    known = hub.entries("ocr")
-    if source in known and "tokenizer" in known[source].files:
-        return load_tokenizer(str(hub.fetch(source, "tokenizer")))
+    file = find_tokenizer_file(source, "tokenizer")
+    if file is not None:
+        return load_tokenizer(str(file))
     raise InputError(
         "there is no tokenizer of formulas",
         where="tokenizer",

@@ -48,18 +48,17 @@ def as_polygon(points: ArrayLike) -> Polygon:
 
 def _is_plain(points: ArrayLike) -> bool:
     """Whether `points` is a Polygon already: four or more pairs of finite Python floats in tuples."""
-    return (
-        type(points) is tuple
-        and len(points) >= 4
-        and all(
-            type(point) is tuple
-            and len(point) == 2
-            and type(point[0]) is float
-            and type(point[1]) is float
-            and math.isfinite(point[0] + point[1])
-            for point in points
-        )
-    )
+    if type(points) is not tuple or len(points) < 4:
+        return False
+    total = 0.0
+    for point in points:
+        if type(point) is not tuple or len(point) != 2:
+            return False
+        x, y = point
+        if type(x) is not float or type(y) is not float:
+            return False
+        total += x + y
+    return math.isfinite(total)  # one that is infinite or NaN makes the sum so
 
 
 def _freeze(item: Char | Word | Line) -> None:
@@ -130,12 +129,16 @@ def _upper_edge(polygon: Polygon) -> complex:
     return complex(*polygon[(len(polygon) + 1) // 2 - 1]) - complex(*polygon[0])
 
 
+def _middle(polygon: Polygon) -> complex:
+    """The mean of the points, as x + iy: in Python, which is done before numpy has made an array of so few."""
+    return sum(complex(x, y) for x, y in polygon) / len(polygon)
+
+
 def _is_vertical(line: Line) -> bool:
     pieces: Sequence[Word | Char] = [char for word in line.words for char in word.chars] or line.words
     right = _upper_edge(line.polygon)
     if len(pieces) > 1 and right:  # from the first to the last piece, seen with the text upright
-        first, last = (np.mean(piece.polygon, axis=0) for piece in (pieces[0], pieces[-1]))
-        advance = complex(*(last - first)) / right
+        advance = (_middle(pieces[-1].polygon) - _middle(pieces[0].polygon)) / right
         return abs(advance.imag) > abs(advance.real)
     if len(line.polygon) != 4 or len(line.text) < 2:
         return False
@@ -166,4 +169,5 @@ def _piece(piece: Line | Word | Char) -> dict[str, Any]:
 def _parts(data: Mapping[str, Any]) -> tuple[str, float, Polygon]:
     if not isinstance(data["text"], str):
         raise TypeError(f"text is {data['text']!r}")
-    return data["text"], data["score"], data["polygon"]
+    # As tuples they need no numpy, which takes most of the time of reading a page otherwise.
+    return data["text"], data["score"], tuple(map(tuple, data["polygon"]))

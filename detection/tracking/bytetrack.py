@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from detection.tracking import kalman
 from framework.core.errors import ConfigError
@@ -195,6 +194,8 @@ class ByteTrack:
 
 def assign(cost: np.ndarray, limit: float) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the pairs whose costs [R, C] lie below `limit` and save the most against it in total."""
+    from scipy.optimize import linear_sum_assignment  # takes 0.3 s, and every command knows this domain
+
     rows, columns = linear_sum_assignment(np.minimum(cost - limit, 0))
     below = cost[rows, columns] < limit
     return rows[below], columns[below]

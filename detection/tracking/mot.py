@@ -12,7 +12,6 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from framework.core.disk import whole_file
 from framework.core.errors import FormatError
@@ -146,6 +145,8 @@ def evaluate(truth: Tracks, found: Tracks, *, iou_threshold: float = 0.5) -> Mot
     Of all ways to match a frame the one counts that keeps most objects with the track that they were last matched
     with, then the one with most matches, then the one with the largest overlap.
     """
+    from scipy.optimize import linear_sum_assignment  # as in bytetrack.py
+
     last: dict[int, int] = {}
     together: Counter[tuple[int, int]] = Counter()
     scores = MotScores()
@@ -178,6 +179,8 @@ def _match_identities(together: Mapping[tuple[int, int], int]) -> int:
     """The most frames that objects and tracks share when each object is given one track."""
     if not together:
         return 0
+    from scipy.optimize import linear_sum_assignment
+
     objects, tracks = (sorted({pair[k] for pair in together}) for k in (0, 1))
     frames = np.zeros((len(objects), len(tracks)), np.int64)
     for (object_id, track_id), number in together.items():

@@ -60,6 +60,10 @@ class DocumentConverter(ABC):
     formats: ClassVar[tuple[str, ...]] = ()
     suffixes: ClassVar[tuple[str, ...]] = ()
 
+    def check_formats(self, formats: Sequence[str]) -> None:
+        """Called before anything is read. Raises: MissingExtraError, where a format needs a package that is missing."""
+        return
+
     @abstractmethod
     def outputs(self, stem: Path, formats: Sequence[str]) -> Sequence[Path]:
         """The files that `convert` writes for these formats, whatever the document holds."""
@@ -137,8 +141,10 @@ def convert_documents(
         overwrite: Convert what is finished, too.
 
     Raises:
-        InputError: there is nothing to read, or an output would replace its source. DiskError.
+        InputError: there is nothing to read, or an output would replace its source.
+        MissingExtraError: a format needs a package that is missing. DiskError.
     """
+    converter.check_formats(formats)
     files = find_documents(source, converter.suffixes, output_dir)
     root = source if source.is_dir() else source.parent
     targets: dict[Path, Path] = {}

@@ -39,14 +39,20 @@ def write_docx(document: Document, path: str | Path, folder: str | Path | None =
     write_docx_pages(document.pages, path, document.source, None if folder is None else Path(folder))
 
 
-def write_docx_pages(
-    pages: Iterable[Page], path: str | Path, source: str = "", folder: Path | None = None
-) -> None:
-    """As `write_docx`, from pages that come one by one; the Word file itself is held until it is written."""
+def import_docx() -> Any:
+    """The module python-docx. Raises: MissingExtraError."""
     try:
         import docx
     except ImportError as error:
         raise MissingExtraError("python-docx", "office", "writing Word files") from error
+    return docx
+
+
+def write_docx_pages(
+    pages: Iterable[Page], path: str | Path, source: str = "", folder: Path | None = None
+) -> None:
+    """As `write_docx`, from pages that come one by one; the Word file itself is held until it is written."""
+    docx = import_docx()
     word = docx.Document()
     word.core_properties.title = xml_text(Path(source).stem)[:255]
     word.core_properties.author = ""

@@ -29,12 +29,18 @@ def write_xlsx(document: Document, path: str | Path) -> None:
     write_xlsx_pages(document.pages, path)
 
 
-def write_xlsx_pages(pages: Iterable[Page], path: str | Path) -> None:
-    """As `write_xlsx`, from pages that come one by one; the tables are held until they are written."""
+def import_openpyxl() -> Any:
+    """The module openpyxl. Raises: MissingExtraError."""
     try:
         import openpyxl
     except ImportError as error:
         raise MissingExtraError("openpyxl", "office", "writing Excel files") from error
+    return openpyxl
+
+
+def write_xlsx_pages(pages: Iterable[Page], path: str | Path) -> None:
+    """As `write_xlsx`, from pages that come one by one; the tables are held until they are written."""
+    openpyxl = import_openpyxl()
     book = openpyxl.Workbook()
     book.remove(book.worksheets[0])
     titles: set[str] = set()

@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.config import plain, register
-from framework.core.errors import ConfigError, InputError
+from framework.core.errors import ConfigError, InputError, did_you_mean
 from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn import functional as F
 from framework.nn.layer import Layer
 from framework.vision.sample import Sample
-from ocr.kie.field_decoding import FieldKind
+from ocr.kie.field_decoding import FieldKind, label_names
 from ocr.kie.field_stage import PADDING, FieldOptions, pack_words
 from ocr.kie.metrics import EntityScores, FieldScores, pack_page
 from ocr.kie.words import PageWords, split_page
@@ -91,6 +91,17 @@ class FieldExtraction(Task):
                 allowed="the same",
                 fix=f"-o task.buckets={rows}",
             )
+        known = [name.lower() for name in label_names(labels)]
+        for name in self.kinds:
+            if known and name not in known:
+                raise ConfigError(
+                    "no label has this name",
+                    where="task.kinds",
+                    received=name,
+                    allowed=", ".join(known),
+                    fix=did_you_mean(name.lower(), known)
+                    or "drop what a base configuration says: -o 'task.kinds={_inherited_: false, LABEL: KIND}'",
+                )
 
     def loss(self, model: Layer, batch: Batch) -> Losses:
         logits = self._logits(model, batch)

@@ -1,16 +1,17 @@
 """Documents into files of other formats, page by page: what `oar document` runs.
 
 Pages are read once, and each is kept as JSON in a folder of work, without its characters; when all are read, what only
-the whole document tells is added while they are written. So memory does not grow with the number of pages, but for Word
-and Excel files, which are held until they are written.
+the whole document tells is added while they are written. They are loaded again once for all formats together, since
+that takes longer than writing them. So memory does not grow with the number of pages, but for Word and Excel files,
+which are held until they are written.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,12 +25,12 @@ from framework.workflow.documents import Conversion, DocumentConverter, Interrup
 from framework.workflow.domain import Model
 from framework.workflow.outputs import text_file, write_json
 from ocr.blocks import Field, field_to_dict
-from ocr.exporters.docx import write_docx_pages
+from ocr.exporters.docx import import_docx, write_docx_pages
 from ocr.exporters.html import iterate_html
 from ocr.exporters.markdown import iterate_markdown
 from ocr.exporters.paddle_structure import page_to_paddle, plain
 from ocr.exporters.searchable_pdf import SearchablePdf, paper_of, to_jpeg
-from ocr.exporters.xlsx import write_xlsx_pages
+from ocr.exporters.xlsx import import_openpyxl, write_xlsx_pages
 from ocr.results import Page
 from ocr.structure.document import make_reader
 from ocr.structure.field_model import FieldModel
@@ -47,6 +48,8 @@ _A4 = (595.0, 842.0)
 _NEED_FIGURES = {"md", "html", "json", "docx"}
 _SHOW_FIGURES_BESIDE = {"md", "json"}  # which name their files
 _ENDINGS = {"paddle": "_res.json", "png": "_page1.png"}
+_EXTRAS = {"docx": import_docx, "xlsx": import_openpyxl}
+_Steps = Generator[None, None, list[Path]]  # of writing a format; the result are its files
 
 
 @dataclass
@@ -79,11 +82,11 @@ class _Pages:
                 if len(numbers) <= KEPT:
                     self._held[page.page] = page
                 self.progress.page()
-                if self.progress.stopped() and page.page != numbers[-1]:
+                if self.progress.stopped():
                     raise Interrupted
 
     def finished(self) -> Iterator[Page]:
-        """All pages, with what only the whole document tells."""
+        """All pages, with what only the whole document tells. Raises: Interrupted."""
         return self.facts.finish(self._all())
 
     def _each(self) -> Generator[Page, None, None]:
@@ -106,6 +109,8 @@ class _Pages:
 
     def _all(self) -> Iterator[Page]:
         for number in self.opened.numbers:
+            if self.progress.stopped():
+                raise Interrupted
             page = self._held.get(number) or self.store.load(number)
             assert page is not None
             yield page
@@ -144,6 +149,11 @@ class OCRDocuments(DocumentConverter):
     def close(self) -> None:
         self._workers.close()
 
+    def check_formats(self, formats: Sequence[str]) -> None:
+        for name in formats:
+            if name in _EXTRAS:
+                _EXTRAS[name]()
+
     def outputs(self, stem: Path, formats: Sequence[str]) -> Sequence[Path]:
         names = [stem.with_name(stem.name + _ENDINGS.get(name, f".{name}")) for name in formats]
         return [*names, *([_fields_file(stem)] if self._options.wants_fields else [])]
@@ -163,8 +173,7 @@ class OCRDocuments(DocumentConverter):
             pages.read_all(finder)
             fields = () if finder is None else finder.find()
             folder = None if figures is None else figures.parent
-            job = _Job(pages, str(source), stem, folder, fields)
-            written = [path for name in formats for path in _WRITERS[name](job)]
+            written = _write(_Job(pages, str(source), stem, folder, fields), formats)
             if finder is not None:
                 write_json(_fields_file(stem), [field_to_dict(item) for item in fields])
                 written.append(_fields_file(stem))
@@ -189,16 +198,57 @@ def _fields_file(stem: Path) -> Path:
     return stem.with_name(f"{stem.name}_fields.json")
 
 
-def _write_text(path: Path, pieces: Iterator[str]) -> list[Path]:
+def _write(job: _Job, formats: Sequence[str]) -> list[Path]:
+    """Writes the formats; returns their files, in this order. Raises: DiskError, Interrupted."""
+    written = {name: _WHOLE_FILES[name](job) for name in formats if name in _WHOLE_FILES}
+    written |= _write_together(job, [name for name in formats if name in _STEPWISE])
+    return [path for name in formats for path in written[name]]
+
+
+def _write_together(job: _Job, formats: Sequence[str]) -> Mapping[str, list[Path]]:
+    """The files of formats that are written step by step, all in one pass over the pages.
+
+    The format that is the most pages behind goes on, so that few pages are held.
+    """
+    pages = job.pages.finished()
+    waiting: dict[str, deque[Page]] = {name: deque() for name in formats}
+
+    def take(name: str) -> Iterator[Page]:
+        while True:
+            if not waiting[name]:
+                page = next(pages, None)
+                if page is None:
+                    return
+                for queue in waiting.values():
+                    queue.append(page)
+            yield waiting[name].popleft()
+
+    written: dict[str, list[Path]] = {}
+    with contextlib.ExitStack() as stack:
+        steps = {name: _STEPWISE[name](job, take(name)) for name in formats}
+        for each in steps.values():  # after an error of one format the others leave no half file
+            stack.enter_context(contextlib.closing(each))
+        while len(written) < len(steps):
+            name = max((n for n in formats if n not in written), key=lambda name: len(waiting[name]))
+            try:
+                next(steps[name])
+            except StopIteration as end:
+                written[name] = end.value
+    return written
+
+
+def _write_text(path: Path, pieces: Iterator[str]) -> _Steps:
     with text_file(path) as out:
-        out.writelines(pieces)
+        for piece in pieces:
+            out.write(piece)
+            yield
     return [path]
 
 
-def _write_json(job: _Job) -> list[Path]:
+def _write_json(job: _Job, pages: Iterator[Page]) -> _Steps:
     def pieces() -> Iterator[str]:
         yield f'{{"source": {_dump(job.source)}, "pages": ['
-        for number, page in enumerate(job.pages.finished()):
+        for number, page in enumerate(pages):
             yield (",\n" if number else "\n") + _dump(page.to_dict())
         fields = [field_to_dict(item) for item in job.fields]
         yield "\n]" + (f', "fields": {_dump(fields)}' if fields else "") + "}\n"
@@ -206,10 +256,10 @@ def _write_json(job: _Job) -> list[Path]:
     return _write_text(job.file(".json"), pieces())
 
 
-def _write_paddle(job: _Job) -> list[Path]:
+def _write_paddle(job: _Job, pages: Iterator[Page]) -> _Steps:
     def pieces() -> Iterator[str]:
         count = len(job.pages.opened.numbers)
-        for number, page in enumerate(job.pages.finished()):
+        for number, page in enumerate(pages):
             yield (",\n" if number else "[") + _dump(plain(page_to_paddle(page, count)))
         yield "]\n"
 
@@ -232,45 +282,43 @@ def _write_xlsx(job: _Job) -> list[Path]:
     return [path]
 
 
-def _write_pdf(job: _Job) -> list[Path]:
+def _write_pdf(job: _Job, pages: Iterator[Page]) -> _Steps:
     path = job.file(".pdf")
     with whole_file(path) as temporary, temporary.open("wb") as out:
         writer = SearchablePdf(out, job.source)
-        for page in job.pages.finished():
+        for page in pages:
             jpeg = job.pages.store.jpeg(page)
             if jpeg is None:  # a page that cannot be read keeps its place
                 blank = Page((), page.page, width=8, height=8, image=np.full((8, 8, 3), 255, np.uint8))
                 writer.add(blank, to_jpeg(blank), _A4)
             else:
                 writer.add(page, jpeg, paper_of(page, 200.0))
+            yield
         writer.finish()
     return [path]
 
 
-def _write_drawings(job: _Job) -> list[Path]:
+def _write_drawings(job: _Job, pages: Iterator[Page]) -> _Steps:
     written = []
-    for page in job.pages.finished():
+    for page in pages:
         shown = job.pages.store.with_image(page)
-        if shown.image is None:
-            continue
-        path = job.file(f"_page{page.page}.png")
-        vision_image.write(path, shown.draw())
-        written.append(path)
+        if shown.image is not None:
+            path = job.file(f"_page{page.page}.png")
+            vision_image.write(path, shown.draw())
+            written.append(path)
+        yield
     return written
 
 
-_WRITERS: dict[str, Callable[[_Job], list[Path]]] = {
-    "md": lambda job: _write_text(job.file(".md"), iterate_markdown(job.pages.finished())),
-    "html": lambda job: _write_text(
-        job.file(".html"), iterate_html(job.pages.finished(), job.source, job.folder)
-    ),
+_STEPWISE: dict[str, Callable[[_Job, Iterator[Page]], _Steps]] = {
+    "md": lambda job, pages: _write_text(job.file(".md"), iterate_markdown(pages)),
+    "html": lambda job, pages: _write_text(job.file(".html"), iterate_html(pages, job.source, job.folder)),
     "json": _write_json,
-    "docx": _write_docx,
-    "xlsx": _write_xlsx,
     "pdf": _write_pdf,
     "paddle": _write_paddle,
     "png": _write_drawings,
 }
+_WHOLE_FILES: dict[str, Callable[[_Job], list[Path]]] = {"docx": _write_docx, "xlsx": _write_xlsx}
 
 
 def open_converter(

@@ -1,8 +1,8 @@
 """Boxes for the cells of a table whose structure is known, from a detector's boxes of cells.
 
-Source: PaddleX's table_recognition_v2 (reference/documents.md 2.9): boxes that overlap are thinned, at most as many as
-the structure has cells are kept, and those of a row stand in the order of its cells. There what the detector missed is
-made up from boxes of text; here the rows and columns that the other cells show say where it is.
+Source: PaddleX paddlex/inference/pipelines/table_recognition/pipeline_v2.py: boxes that overlap are thinned, at most as
+many as the structure has cells are kept, and those of a row stand in the order of its cells. There what the detector
+missed is made up from boxes of text; here the rows and columns that the other cells show say where it is.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ class DetectedTableReader:
     def __call__(self, image: np.ndarray) -> Table:
         """As a TableReader; cells have no boxes where too few were detected."""
         table = self.structure(image)
-        return place_by_cells(table, *self.cells(image)) if table.cells else table
+        if not table.cells:  # an image of no table: the detector need not be asked
+            return table
+        return place_by_cells(table, *self.cells(image))
 
 
 def place_by_cells(table: Table, boxes: np.ndarray, scores: np.ndarray) -> Table:
@@ -50,7 +52,7 @@ def place_by_cells(table: Table, boxes: np.ndarray, scores: np.ndarray) -> Table
     """
     cells = table.cells
     kept = thin_boxes(boxes, scores, len(cells))
-    if len(kept) < _LEAST_SHARE * len(cells):
+    if not len(kept) or len(kept) < _LEAST_SHARE * len(cells):
         return replace(table, cells=tuple(replace(cell, bbox=None) for cell in cells))
     found = _match(table, kept)
     edges = [_find_edges(cells, found, axis, count) for axis, count in ((0, table.columns), (1, table.rows))]

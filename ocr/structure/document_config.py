@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from framework.config import load, register
 from framework.core.errors import ConfigError
-from framework.engine.experiment import bind_experiment
 from framework.engine.task import Pipeline, Stage
 from framework.workflow.domain import Model, config_names, find_config
 from ocr.ocr_options import DEFAULT_MODEL
@@ -75,12 +74,22 @@ def read_document_config(config: Model, settings: Sequence[str] = ()) -> Documen
     if path.is_dir() or (path.suffix not in (".yml", ".yaml") and str(config) not in config_names("ocr")):
         return None
     file = find_config(config, "ocr")
-    if not _is_of_documents(load(file).plain()):
+    if not _is_of_documents(load(file).plain()):  # settings of a recogniser are read where it is opened
         return None
+    # Brings optimizers, a fifth of what is imported until the first page is read.
+    from framework.engine.experiment import bind_experiment
+
     tree = load(file, settings)
     experiment = bind_experiment(tree)
     bound = experiment.pipeline
-    assert isinstance(bound, DocumentPipeline)
+    if not isinstance(bound, DocumentPipeline):
+        raise ConfigError(
+            "settings leave no document reader",
+            where="pipeline",
+            received="no pipeline" if bound is None else type(bound).__name__,
+            allowed=DocumentPipeline.__name__,
+            fix="leave them out, or name another config",
+        )
     if experiment.weights is not None:
         raise ConfigError(
             "a document reader has no weights of its own",

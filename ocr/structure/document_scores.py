@@ -36,8 +36,9 @@ _FAR = 0.7  # a distance from which on two texts are not the same one
 _NO_WORD = re.compile(r"[^\w]|_")
 _LAST_MARKS = re.compile(r"(?<!\\)[.,;\s]+$")  # behind a formula
 _INLINE = re.compile(r"\$([^$\n]+)\$")
+# Whole commands alone: \leftarrow is a symbol, and what stands behind the line break \\ is no part of it.
 _COMMAND = re.compile(
-    r"\\(?:left|right|quad|qquad|,|;|!|:|displaystyle|tag\{[^}]*\}|label\{[^}]*\}|nonumber|notag)"
+    r"(\\\\)|\\(?:(?:left|right|quad|qquad|displaystyle|nonumber|notag)(?![a-zA-Z])|[,;!:]|(?:tag|label)\{[^}]*\})"
 )
 
 
@@ -74,7 +75,7 @@ def normalize_text(text: str) -> str:
 
 def normalize_formula(latex: str) -> str:
     """LaTeX without what only moves or numbers it."""
-    return re.sub(r"\s+", "", _COMMAND.sub("", latex)).rstrip(".,;")
+    return re.sub(r"\s+", "", _COMMAND.sub(r"\1", latex)).rstrip(".,;")
 
 
 def score_page(page: TruePage, parts: Sequence[MarkdownPart]) -> PageScores:

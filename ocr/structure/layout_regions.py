@@ -18,7 +18,8 @@ from ocr.blocks import BLOCK_LABELS, Box
 
 Merge = Literal["large", "small", "union"]
 
-# Classes of PubLayNet, CDLA and PP-DocLayout that have another name among BLOCK_LABELS; None: such boxes are left out
+# Classes of PubLayNet, CDLA, PP-DocLayout and DocBank that have another name among BLOCK_LABELS; None: such boxes are
+# left out
 BLOCK_OF_CLASS: dict[str, str | None] = {
     **{label: label for label in BLOCK_LABELS},
     "title": "paragraph_title",
@@ -32,6 +33,11 @@ BLOCK_OF_CLASS: dict[str, str | None] = {
     "reference_content": "reference",
     "vertical_text": "text",
     "vision_footnote": "footnote",
+    "paragraph": "text",
+    "section": "paragraph_title",
+    "caption": "figure_title",
+    "author": "text",
+    "date": "text",
 }
 
 

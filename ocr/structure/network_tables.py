@@ -15,7 +15,9 @@ from ocr.structure.cell_text import cell_text, part_of_line
 from ocr.structure.crops import cut_box
 from ocr.structure.text_layer import line_box
 
-_INSIDE = 0.7  # of a piece of text: it stands in a cell that holds more of it (reference/documents.md 2.9)
+# Of a piece of text: it stands in a cell that holds more of it. Source: PaddleX
+# paddlex/inference/pipelines/table_recognition/table_recognition_post_processing_v2.py (match_table_and_ocr)
+_INSIDE = 0.7
 
 
 class TableReader(Protocol):

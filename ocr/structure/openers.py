@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from framework.core.errors import InputError
 from framework.inference import Runtime
@@ -17,24 +15,10 @@ from ocr.structure.field_model import FieldModel, open_fields
 from ocr.structure.fields import name_of_key
 from ocr.structure.formulas import FormulaReader
 from ocr.structure.layout_model import LayoutDetector, open_layout
+from ocr.structure.once import Once
 from ocr.structure.options import DocumentOptions
 
 DEFAULT_LAYOUT = "picodet_s_layout_synthetic"
-T = TypeVar("T")
-
-
-def _once(open_it: Callable[[], T]) -> Callable[[], T]:
-    """`open_it` called once, whatever the number of threads that ask."""
-    opened: list[T] = []
-    lock = threading.Lock()
-
-    def opener() -> T:
-        with lock:
-            if not opened:
-                opened.append(open_it())
-            return opened[0]
-
-    return opener
 
 
 def make_opener(
@@ -51,7 +35,7 @@ def make_opener(
         found = open_predictor(model, domain="ocr", runtime=runtime, overrides=overrides, options=options)
         return cast(OCRPredictor, found)
 
-    return _once(open_ocr)
+    return Once(open_ocr)
 
 
 def make_formula_opener(model: str, runtime: Runtime) -> Callable[[], FormulaReader]:
@@ -71,10 +55,10 @@ def make_formula_opener(model: str, runtime: Runtime) -> Callable[[], FormulaRea
             )
         return found.pipeline.stage
 
-    return _once(open_formula)
+    return Once(open_formula)
 
 
-@functools.cache
+@Once
 def open_default_layout(runtime: Runtime) -> LayoutDetector:
     """The layout network that is shipped; one for each runtime, which all documents share."""
     return open_layout(DEFAULT_LAYOUT, runtime=runtime)

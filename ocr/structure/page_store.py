@@ -11,7 +11,7 @@ from framework.core.disk import write_file
 from framework.core.errors import OarError
 from framework.vision import image as vision_image
 from framework.workflow.outputs import text_file
-from ocr.blocks import Block, Figure
+from ocr.blocks import Block, Figure, Table
 from ocr.exporters.searchable_pdf import to_jpeg
 from ocr.lines import Line
 from ocr.results import Page
@@ -40,33 +40,38 @@ class PageStore:
         try:
             data = json.loads(self.file(number).read_text(encoding="utf-8"))
             page = Page.from_dict(data)
-        except (OSError, ValueError, OarError):
+        except (OSError, ValueError, RecursionError, OarError):
             return None
         return page if not self.image or not page.width or self.file(number, ".jpg").is_file() else None
 
     def save(self, page: Page) -> Page:
         """Keep a page; returns it as it is kept: without characters and images. Raises: DiskError."""
-        blocks = tuple(self._save_figures(block, f"page{page.page}") for block in page.blocks)
+        bare = _BareLines()
+        blocks = tuple(self._keep(block, f"page{page.page}", bare) for block in page.blocks)
         if self.image and page.image is not None:
             write_file(self.file(page.page, ".jpg"), to_jpeg(page))
-        page = replace(page, lines=_without_chars(page.lines), blocks=blocks, image=None)
+        page = replace(page, lines=bare(page.lines), blocks=blocks, image=None)
         with text_file(self.file(page.page)) as out:
             out.write(json.dumps(page.to_dict(), ensure_ascii=False))  # indented it takes six times as long
         return page
 
-    def _save_figures(self, block: Block, name: str) -> Block:
+    def _keep(self, block: Block, name: str, bare: _BareLines) -> Block:
         """The block without characters; the image of a figure becomes a file, named in `Figure.path`."""
         content = block.content
         if isinstance(content, Figure) and content.image is not None:
             path = ""
             if self.figures is not None and content.image.size:
-                left, top = block.bbox[:2]
-                file = self.figures / f"{name}_{round(left)}_{round(top)}.png"
+                # All four: a figure within another one may begin at the same corner.
+                file = self.figures / f"{name}_{'_'.join(str(round(value)) for value in block.bbox)}.png"
                 vision_image.write(file, content.image)
                 path = f"{self.figures.name}/{file.name}"
             content = Figure(path=path)
-        children = tuple(self._save_figures(child, name) for child in block.children)
-        return replace(block, lines=_without_chars(block.lines), content=content, children=children)
+        elif isinstance(content, Table):
+            content = replace(
+                content, cells=tuple(replace(cell, lines=bare(cell.lines)) for cell in content.cells)
+            )
+        children = tuple(self._keep(child, name, bare) for child in block.children)
+        return replace(block, lines=bare(block.lines), content=content, children=children)
 
     def jpeg(self, page: Page) -> bytes | None:
         """The page's image as JPEG; None of a page that could not be read."""
@@ -79,5 +84,19 @@ class PageStore:
         return page if jpeg is None else replace(page, image=vision_image.read(jpeg))
 
 
-def _without_chars(lines: Sequence[Line]) -> tuple[Line, ...]:
-    return tuple(replace(line, words=tuple(replace(word, chars=()) for word in line.words)) for line in lines)
+class _BareLines:
+    """Lines without characters. Each is made once: the page, its blocks and their cells hold the same lines."""
+
+    def __init__(self) -> None:
+        self._made: dict[
+            int, tuple[Line, Line]
+        ] = {}  # by id, with the line itself, so that its id stays its own
+
+    def __call__(self, lines: Sequence[Line]) -> tuple[Line, ...]:
+        return tuple(map(self._strip, lines))
+
+    def _strip(self, line: Line) -> Line:
+        if id(line) not in self._made:
+            words = tuple(replace(word, chars=()) if word.chars else word for word in line.words)
+            self._made[id(line)] = line, replace(line, words=words)
+        return self._made[id(line)][1]

@@ -12,9 +12,11 @@ import contextlib
 import logging
 import multiprocessing as mp
 import signal
+import sys
 from collections import Counter, deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -30,6 +32,7 @@ log = logging.getLogger("oar")
 TRIES = 2  # of a page whose worker died
 AHEAD = 4  # pages for each worker that are read or under way before the one that is waited for
 FEW = 8  # pages for each worker: no process is started for fewer
+MOST_ON_WINDOWS = 61  # pipes: Windows waits for no more than 63 handles at once
 _READY = "ready"
 
 
@@ -67,9 +70,8 @@ def serve(connection: Connection) -> None:
 
     It ends when the other end of the pipe is closed.
     """
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches all processes; the first one ends the others
+    # Ctrl+C reaches all processes; the first one ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.ExitStack() as stack, contextlib.suppress(EOFError, OSError):
         connection.send(_READY)
         pages: _Pages | None = None
@@ -120,10 +122,10 @@ class _Worker:
 
 
 class PageWorkers:
-    """Up to `count` processes, started when they are first needed and kept until `close`."""
+    """Up to `count` processes, started when they are first needed and kept until `close`; on Windows at most 61."""
 
     def __init__(self, count: int) -> None:
-        self._count = count
+        self._count = min(count, MOST_ON_WINDOWS) if sys.platform == "win32" else count
         self._workers: list[_Worker] = []
 
     def are_worth(self, pages: int) -> bool:
@@ -192,7 +194,7 @@ class PageWorkers:
                 worker.process.exitcode,
                 len(self._workers) or 1,
             )
-            self._count = sum(other.ready for other in self._workers)
+            self._count = len(self._workers)
 
     def close(self) -> None:
         """End the processes, each behind the page that it reads. They start again when pages are read."""
@@ -239,6 +241,24 @@ def _start() -> _Worker:
     context = mp.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=serve, args=(theirs,), name="oar-pages", daemon=True)
-    process.start()
+    with _interrupts_held():
+        process.start()
     theirs.close()
     return _Worker(process, ours)
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """A process that is started here does not see Ctrl+C while it imports what it runs; this one sees it afterwards.
+
+    Else each would end with a traceback. Windows has no such mask.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    resource_tracker.ensure_running()  # which spawn starts otherwise, and which takes the mask away
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

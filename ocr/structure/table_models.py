@@ -6,7 +6,6 @@ classifier chooses. No code of the domains that trained detectors and classifier
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, Literal, cast, get_args
 
@@ -22,6 +21,7 @@ from ocr.ocr_predictor import OCRPredictor
 from ocr.single_stage import TablePages
 from ocr.structure.detected_cells import DetectedTableReader
 from ocr.structure.network_tables import TableReader
+from ocr.structure.once import Once
 
 Kind = Literal["wired", "wireless"]
 KIND = "{kind}"
@@ -95,7 +95,7 @@ class KindTableReader:
     def __init__(
         self, tell: Callable[[np.ndarray], Kind], open_reader: Callable[[Kind], TableReader]
     ) -> None:
-        self.tell, self.open_reader = tell, functools.cache(open_reader)
+        self.tell, self.open_reader = tell, Once(open_reader)
 
     def __call__(self, image: np.ndarray) -> Table:
         return self.open_reader(self.tell(image))(image)
@@ -135,18 +135,17 @@ def make_table_opener(
     """
     structure, cells = (PAIRS.get(name, name) if name else "" for name in (model, cell_model))
 
+    # A model that serves both kinds is opened once, too.
+    open_reader = Once(lambda name: open_structure(name, runtime))
+    open_detector = Once(lambda name: open_cells(name, runtime))
+
     def open_kind(kind: Kind) -> TableReader:
-        reader = _open_once(open_structure, structure.replace(KIND, kind))
+        reader = open_reader(structure.replace(KIND, kind))
         if not cells:
             return reader
-        return DetectedTableReader(reader, _open_once(open_cells, cells.replace(KIND, kind)))
+        return DetectedTableReader(reader, open_detector(cells.replace(KIND, kind)))
 
-    # A model of both kinds is opened once.
-    @functools.cache
-    def _open_once(open_: Callable[[str, Runtime], Any], name: str) -> Any:
-        return open_(name, runtime)
-
-    @functools.cache
+    @Once
     def open_table() -> TableReader:
         if KIND in structure + cells:
             return KindTableReader(open_kinds(kind_model, runtime), open_kind)

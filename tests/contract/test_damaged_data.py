@@ -19,6 +19,7 @@ import pytest
 
 from detection.data.coco import CocoDetection
 from detection.data.coco_pose import CocoPose
+from detection.data.docbank import DocBank
 from detection.data.voc import VocDetection
 from framework.core.errors import ConfigError, OarError
 from framework.io.dataset import Dataset
@@ -122,6 +123,7 @@ CASES = {
     "coco_masks": Case(lambda root: CocoMasks(root, Path("a.json")), ("a.json",)),
     "voc": Case(lambda root: VocDetection(root / "voc"), ("voc/a.xml", "voc/a.png")),
     "voc_list": Case(lambda root: VocDetection(root, "list"), ("list.txt",)),
+    "docbank": Case(lambda root: DocBank(root / "docbank"), ("docbank/a.txt", "docbank/a.png")),
     "folder": Case(lambda root: ImageFolder(root / "zip.zip"), ("zip.zip",)),
     "list": Case(
         lambda root: ListFile(root, root / "files.txt", root / "names.txt"), ("files.txt", "names.txt")
@@ -157,7 +159,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 255, (8, 10, 3)).astype(np.uint8)
-    for name in ("a.png", "b.png", "voc/a.png", "masks/a.png", "sroie/img/a.jpg"):
+    for name in ("a.png", "b.png", "voc/a.png", "docbank/a.png", "masks/a.png", "sroie/img/a.jpg"):
         (folder / name).parent.mkdir(exist_ok=True, parents=True)
         image.write(folder / name, pixels if "masks" not in name else np.zeros((8, 10), np.uint8))
     for name, array in (("arrays", np.zeros((8, 10, 4), np.uint16)), ("labels", np.zeros((8, 10), np.uint8))):
@@ -179,6 +181,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "sroie/box/a.csv": "1,1,8,1,8,3,1,3,SHOP LTD\n1,4,8,4,8,6,1,6,TOTAL 9.50\n",
         "sroie/key/a.json": json.dumps({"company": "SHOP LTD", "total": "9.50"}),
         "voc/a.xml": VOC,
+        "docbank/a.txt": "a\t10\t20\t300\t400\t0\t0\t0\tF\ttitle\nb\t310\t20\t900\t400\t0\t0\t0\tF\ttitle\n",
         "list.txt": "voc/a.png voc/a.xml\n",
         "files.txt": "a.png 0\nb.png 1\n",
         "names.txt": "cat\ndog\n",

@@ -17,6 +17,7 @@ from PIL import Image, ImageFont
 
 from detection.data.coco import CocoDetection
 from detection.data.coco_pose import CocoPose
+from detection.data.docbank import DocBank
 from detection.data.voc import VocDetection
 from framework.config import Kind, available, bind, dump, find, parse
 from framework.core.errors import OarError
@@ -101,6 +102,14 @@ def voc_detection(folder: Path) -> Dataset:
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"<annotation>{objects}</annotation>", encoding="utf-8")
     return VocDetection(folder, "val")
+
+
+def docbank(folder: Path) -> Dataset:
+    for number in range(6):
+        image.write(folder / "images" / f"{number}_ori.png", np.full((40, 50, 3), 40 * number, np.uint8))
+        rows = [f"word\t{100 + 90 * n}\t10\t{150 + 90 * n}\t40\t0\t0\t0\tF\tfooter" for n in range(number)]
+        (folder / f"{number}.txt").write_text("\n".join(rows), encoding="utf-8")
+    return DocBank(folder, images="images")
 
 
 def coco_pose(folder: Path) -> Dataset:
@@ -382,6 +391,7 @@ FIXTURES: dict[str, Callable[[Path], Dataset]] = {
     "CocoMasks": coco_masks,
     "CocoPose": coco_pose,
     "FUNSD": funsd,
+    "DocBank": docbank,
     "FormFiles": form_files,
     "ImageFolder": image_folder,
     "ListFile": list_file,

@@ -52,7 +52,7 @@ def noise() -> np.ndarray:
 def test_names_and_counts_are_upstreams(variant: str) -> None:
     shapes = SLANet(SLANetConfig(variant)).state_shapes()
     assert spelled(shapes) == bytes(reference(variant)["keys"]).decode()
-    # The dynamic network's own; reference/documents.md has those of the exported ones, less by the last bias.
+    # Of the exported networks that PaddleX ships, and the last bias, which these leave out.
     values = {"SLANet": 1_892_606 + 4, "SLANet_plus": 1_914_130 + 8}[variant]
     assert sum(int(np.prod(shape)) for shape in shapes.values()) == values
 

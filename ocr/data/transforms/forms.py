@@ -10,13 +10,15 @@ from typing import Literal
 
 import numpy as np
 
+from framework import hub
 from framework.config.registry import register
-from framework.core.errors import ConfigError, FormatError, InputError
+from framework.core.errors import ConfigError, FormatError, InputError, did_you_mean
 from framework.core.transform import Transform
 from framework.text.xlm_roberta import FILE, XLMRobertaTokenizer
 from framework.vision.sample import Sample
 from ocr.data.forms import FormSample
 from ocr.kie.words import tb_yx_order
+from ocr.tokenizer_files import find_tokenizer_file
 
 _ALIKE = (
     "0oOD", "1lI|i", "5S", "8B", "2Z", "6G", "9gq", "ceo", "uv", "nmh", "rt", "EF", "HNM", "UV", "PR", "CG", ".,",
@@ -140,13 +142,15 @@ class TokenizeForm(Transform[Sample]):
     """Gives a labelled page the tokens of XLM-R, line after line.
 
     Attributes:
-        tokenizer: sentencepiece.bpe.model, or the folder of weights with it.
+        tokenizer: sentencepiece.bpe.model, a folder with it, or weights of the hub that have one, such as
+            layoutxlm_base_uncased. It is read at the first use.
         order: "tb-yx" sorts lines from top to bottom and left to right first, as VI-LayoutXLM has it; null takes them
             as they come.
         max_seq_len: So many tokens at most; what comes after them is not seen.
 
     Raises:
-        ConfigError: `max_seq_len` is below 1. At the first page InputError, FormatError: there is no such tokenizer.
+        ConfigError: `max_seq_len` is below 1. At the first page InputError, FormatError: there is no such tokenizer;
+        HubError: it cannot be fetched.
     """
 
     tokenizer: str
@@ -187,7 +191,17 @@ class TokenizeForm(Transform[Sample]):
         """The tokenizer."""
         if self.tokenizer.startswith(_INSIDE):
             return _decode(self.tokenizer)
-        return XLMRobertaTokenizer.from_file(self.tokenizer)
+        file = find_tokenizer_file(self.tokenizer, "vocab")
+        if file is None:
+            names = [name for name, entry in hub.entries("ocr").items() if "vocab" in entry.files]
+            raise InputError(
+                "the tokenizer is missing",
+                where="TokenizeForm.tokenizer",
+                received=self.tokenizer,
+                allowed=f"{FILE}, a folder with it, or weights that have one, such as layoutxlm_base_uncased",
+                fix=did_you_mean(self.tokenizer, names),
+            )
+        return XLMRobertaTokenizer.from_file(file)
 
     def check(self, model: object) -> None:
         """Raises: ConfigError, where the model has no vector for some of the tokens."""

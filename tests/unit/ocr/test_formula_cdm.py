@@ -50,6 +50,8 @@ def test_what_looks_alike_scores_1(found, wanted):
         (r"\begin{aligned} a \end{aligned}", "a", 0.0),  # mathtext has no environments
         ("", "a", 0.0),
         ("a", r"\begin{array}{c} a \end{array}", None),
+        ("x", r"\text{若} x", None),  # the font has no Chinese: all its characters would look alike
+        (r"\text{文}", "x", 0.0),
     ],
 )
 def test_differences(found, wanted, score):
@@ -70,6 +72,13 @@ def test_scores_of_a_set():
     assert scores.result() == pytest.approx(
         {"cdm": 1.5 / 5, "cdm_exp_rate": 1 / 5, "cdm_truths_not_drawn": 2, "cdm_found_not_drawn": 1}
     )
+
+
+@drawn
+def test_a_set_of_which_no_truth_can_be_drawn_has_no_mean():
+    scores = CDMScores()
+    scores.add("x", r"\begin{array}{c} x \end{array}")
+    assert scores.result() == {"cdm_truths_not_drawn": 1, "cdm_found_not_drawn": 0}
 
 
 @drawn
@@ -96,6 +105,8 @@ def test_symbols_are_matched_by_hand():
 def test_latex_becomes_mathtexts():
     assert simplify(r"\big( \tfrac 1 {2\bm x} \Bigr) \tag*{3}") == r"(\frac{1}{2\mathbf x})"
     assert simplify(r"\sqrt [3] x \hspace{1em} \ge y") == r"\sqrt[3]{x}\geq y"
+    assert simplify(r"\alpha\displaystyle x\cdot\big y") == r"\alpha x\cdot y"
+    assert simplify(r"\frac[{]} + \sqrt]") == r"\frac{[}{]}+\sqrt{]}"
     assert simplify("{a") is None
 
 

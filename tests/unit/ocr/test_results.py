@@ -63,9 +63,11 @@ def test_polygons_of_another_shape_are_refused(points):
         as_polygon(points)
 
 
-def test_values_that_are_not_finite_are_refused():
-    with pytest.raises(InputError, match="coordinate that is not finite"):
-        Char("a", 1.0, ((0, 0), (1, 0), (1, np.nan), (0, 1)))
+@pytest.mark.parametrize("values", [(np.nan, 0.0), (np.inf, 0.0), (np.inf, -np.inf)])
+def test_values_that_are_not_finite_are_refused(values):
+    for numbers in (values, tuple(map(np.float32, values))):  # Python's floats are looked at without numpy
+        with pytest.raises(InputError, match="coordinate that is not finite"):
+            Char("a", 1.0, ((0.0, 0.0), (1.0, 0.0), numbers, (0.0, 1.0)))
     with pytest.raises(InputError, match="score is not finite"):
         Char("a", float("nan"), quad(0, 0, 1, 1))
 

@@ -160,7 +160,7 @@ def test_published_scores_of_pubtabnet(shared):
         np.mean([teds(*pair, structure_only=True, divisor=d) for pair in pairs])
         for d in ("elements", "nodes")
     ]
-    assert means == pytest.approx([0.9361, 0.9309], abs=5e-5)  # reference/documents.md 4
+    assert means == pytest.approx([0.9361, 0.9309], abs=5e-5)
 
 
 def test_edit_distances_of_pages():

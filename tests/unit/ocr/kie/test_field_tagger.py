@@ -210,6 +210,16 @@ def test_settings_that_do_not_fit() -> None:
         FieldExtraction(buckets=32).check(small(), tag_names(("a",)))
     with pytest.raises(ConfigError, match="different numbers of classes"):
         FieldExtraction(buckets=64).check(small(), tag_names(("a", "b")))
+    tags = tag_names(("Total",))
+    FieldExtraction(kinds={"total": "amount"}, buckets=64).check(small(), tags)
+    FieldExtraction(kinds={"total": "amount"}, buckets=64).check(small(), ())  # where no labels are known
+    for name, fix in (
+        ("totl", "did you mean 'total'"),
+        ("TOTAL", "did you mean 'total'"),
+        ("date", "_inherited_: false"),
+    ):
+        with pytest.raises(ConfigError, match=f"task.kinds: no label has this name[^$]*{name}[^$]*{fix}"):
+            FieldExtraction(kinds={name: "amount"}, buckets=64).check(small(), tags)
     with pytest.raises(ConfigError, match="no such score"):
         FieldExtraction(main="best")
     with pytest.raises(InputError, match="no labelled lines"):

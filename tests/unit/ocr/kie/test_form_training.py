@@ -21,6 +21,7 @@ from framework.vision import image
 from framework.workflow import train
 from framework.workflow.export import export_config
 from ocr.data.forms import tag_names
+from ocr.data.transforms.forms import TokenizeForm
 from ocr.kie.form_stage import FormReader
 from ocr.lines import Line
 from ocr.results import Page
@@ -166,6 +167,30 @@ def test_a_missing_tokenizer_is_named(folder: Path, tmp_path: Path) -> None:
     ]
     with pytest.raises(InputError, match="the tokenizer is missing"):
         train.train(config, (*settings(folder, "train.epochs=1"), *wrong), output_dir=tmp_path / "run")
+
+
+def test_the_tokenizer_comes_from_the_hub_and_goes_into_the_artifact(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[tuple[str, str]] = []
+
+    def fetch(name: str, file: str) -> Path:
+        fetched.append((name, file))
+        return folder / "layoutxlm" / FILE
+
+    monkeypatch.setattr("ocr.tokenizer_files.hub.fetch", fetch)
+    for name in ("vi_layoutxlm/ser_vi", "vi_layoutxlm/re_vi", "layoutlm_series/ser", "layoutlm_series/re"):
+        plain = load(KIE / f"{name}_layoutxlm_xfund_zh.yml").plain()
+        for part in ("train", "eval"):
+            (turn,) = plain["data"][part]["transforms"]
+            weights = turn["tokenizer"]
+            assert TokenizeForm(weights).source().vocab_size == 28
+            assert fetched.pop() == (weights, "vocab")
+    packed, files = TokenizeForm(weights).pack_assets()
+    fetched.clear()
+    assert packed.load_assets(files).source().encode("Name") and not fetched
+    with pytest.raises(InputError, match=r"tokenizer is missing(.|\n)*did you mean 'layoutxlm_base_uncased'"):
+        TokenizeForm("layoutxlm_base_uncase").source()
 
 
 @pytest.fixture(scope="module")

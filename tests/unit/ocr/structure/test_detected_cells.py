@@ -71,6 +71,7 @@ def test_too_many_and_too_few_boxes():
     assert [cell.bbox for cell in few.cells] == [None] * len(boxes)
     assert [c.bbox for c in place_by_cells(table, np.zeros((0, 4)), np.zeros(0)).cells] == [None] * len(boxes)
     assert len(thin_boxes(boxes, np.ones(len(boxes)), 3)) == 3
+    assert place_by_cells(Table(()), boxes, np.ones(len(boxes))).cells == ()
 
 
 def test_boxes_in_no_rows_give_every_cell_a_box():

@@ -66,6 +66,12 @@ def test_mistakes_are_named_with_their_line(tmp_path: Path, text: str, said: str
         read_document_config(write(tmp_path, text))
 
 
+def test_settings_cannot_make_it_something_else() -> None:
+    assert read_document_config("document_default", ("pipeline.dpi=100",)) is not None
+    with pytest.raises(ConfigError, match=r"settings leave no document reader\n  received: no pipeline"):
+        read_document_config("document_default", ("pipeline=null",))
+
+
 def test_other_models_are_none(tmp_path: Path) -> None:
     assert read_document_config("pp_ocrv6_small") is None
     assert read_document_config(tmp_path) is None and read_document_config("nothing") is None

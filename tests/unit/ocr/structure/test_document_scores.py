@@ -93,6 +93,15 @@ def test_what_normalisation_takes_away() -> None:
     assert normalize_text("A sum of $x_1$, 12.50 €!") == "Asumofx11250"
     assert normalize_text("中文，标点。") == "中文标点"
     assert normalize_formula("\\left( a \\quad b \\right) \\tag{3}.") == "(ab)"
+    for symbol in (
+        r"a\leftarrow",
+        r"a\rightarrow",
+        r"\leftrightarrow",
+        r"\rightharpoonup",
+        r"\left\leftarrow",
+    ):
+        assert normalize_formula(f"{symbol} b") == symbol.replace(r"\left\l", r"\l") + "b"
+    assert normalize_formula(r"\left[ a \right. \\, b") == r"[a.\\,b"
 
 
 # -- texts and their order ---------------------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +19,7 @@ from ocr.ocr_predictor import OCRPredictor
 from ocr.structure import document, openers, table_models
 from ocr.structure.convert import open_converter
 from ocr.structure.layout_model import open_layout
+from ocr.structure.once import Once
 from ocr.structure.openers import make_opener, open_default_layout
 from ocr.structure.options import DocumentOptions
 from ocr.structure.table_models import make_table_opener
@@ -71,6 +74,32 @@ def test_each_is_opened_once(opened: list[tuple[str, Runtime]]) -> None:
     assert open_default_layout(Runtime()) is open_default_layout(Runtime())
     assert open_default_layout(Runtime()) is not open_default_layout(RUNTIME)
     assert [model for model, _ in opened] == ["pp_ocrv6_small", *[openers.DEFAULT_LAYOUT] * 2]
+
+
+def test_threads_that_ask_at_once_open_one_of_each() -> None:
+    seen: list[str] = []
+    together = threading.Barrier(4)
+
+    def open_it(name: str) -> object:
+        seen.append(name)
+        time.sleep(0.05)  # what opens a model takes long enough that the others ask meanwhile
+        if seen == ["broken"]:
+            raise InputError("the first time")
+        return object()
+
+    opener = Once(open_it)
+
+    def ask(name: str) -> object:
+        together.wait()
+        return opener(name)
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(ask, ("a", "b", "a", "b")))
+        assert found[0] is found[2] and found[1] is found[3] and found[0] is not found[1]
+        assert sorted(seen) == ["a", "b"]
+        seen.clear()
+        asked = [pool.submit(ask, "broken") for _ in range(4)]
+        assert sum(one.exception() is not None for one in asked) == 1 and seen == ["broken"] * 2
 
 
 def test_a_network_that_reads_no_tables(opened: list[tuple[str, Runtime]]) -> None:

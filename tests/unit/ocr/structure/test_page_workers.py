@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import multiprocessing as mp
 import os
+import signal
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,8 +90,31 @@ def test_where_no_worker_starts_pages_are_read_here(
     assert "worker processes cannot be started (exit code 4)" in caplog.text
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal masks")
+def test_ctrl_c_does_not_end_a_worker_that_starts() -> None:
+    worker = page_workers._start()
+    try:
+        for _ in range(20):  # while it is not Python yet, and while it imports
+            assert worker.process.pid is not None
+            os.kill(worker.process.pid, signal.SIGINT)
+            time.sleep(0.02)
+        assert worker.connection.poll(60) and worker.connection.recv() == "ready"
+        assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    finally:
+        worker.connection.close()
+        worker.process.join()
+    assert worker.process.exitcode == 0
+
+
 def _end(connection: object) -> None:
     os._exit(4)
+
+
+def test_windows_waits_for_so_many_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_workers.sys, "platform", "win32")
+    assert PageWorkers(100).are_worth(8 * 61) and not PageWorkers(100).are_worth(8 * 61 - 1)
+    monkeypatch.setattr(page_workers.sys, "platform", "linux")
+    assert not PageWorkers(100).are_worth(8 * 61)
 
 
 def test_what_workers_do_not_read() -> None:

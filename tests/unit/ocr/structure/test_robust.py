@@ -338,6 +338,14 @@ def test_the_command_on_long_documents(tmp_path: Path, monkeypatch):
     assert (tmp_path / "some" / "long.md").read_text(encoding="utf-8").count("# ") == 2
 
 
+def test_a_missing_package_is_said_before_anything_is_read(tmp_path: Path, monkeypatch):
+    (tmp_path / "a.pdf").write_bytes(make_pdf(two_columns()))
+    monkeypatch.setitem(sys.modules, "docx", None)
+    done = document(tmp_path / "a.pdf", "-o", tmp_path / "out", "--format", "md,docx")
+    assert done.returncode == 2 and "oar-toolkit[office]" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_drawings_searchable_pdf_and_fields(tmp_path: Path):
     file = tmp_path / "in.pdf"
     page = (
