@@ -6,7 +6,6 @@ import re
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -162,8 +161,7 @@ def _cut_pages(run: _Run, source: Path, pages: Sequence[PageLabel], pipeline: OC
             waiting.append(label)
             yield item
 
-    with ExitStack() as stack:
-        bar = stack.enter_context(tqdm(total=len(pages), unit="page", disable=_is_quiet(len(pages))))
+    with tqdm(total=len(pages), unit="page", disable=_is_quiet(len(pages))) as bar:
         for page in pipeline.predict_stream(items()):
             label = waiting.popleft()
             _cut_page(run, page, label, names[source / label.image])
@@ -202,8 +200,10 @@ def _list_pages(source: Path, labels: Sequence[str]) -> list[PageLabel]:
         return [PageLabel(name, (), name) for name in _list_names(source)]
     found: dict[str, PageLabel] = {}
     for path in _find_labels(source, labels):
-        is_folder = path.is_dir()
-        pages = TextPageFiles(source, Path(), path).labels_of_pages() if is_folder else read_page_labels(path)
+        if path.is_dir():
+            pages = TextPageFiles(source, Path(), path).labels_of_pages()
+        else:
+            pages = read_page_labels(path)
         found |= {label.image: label for label in pages}
     return list(found.values())
 
@@ -226,8 +226,7 @@ def _copy_lines(
     run: _Run, source: Path, labels: Sequence[LineLabel], recognizer: Recognizer | RecognizerGroup
 ) -> None:
     names, todo = _names(source / label.image for label in labels), iter(labels)
-    with ExitStack() as stack:
-        bar = stack.enter_context(tqdm(total=len(labels), unit="line", disable=_is_quiet(len(labels))))
+    with tqdm(total=len(labels), unit="line", disable=_is_quiet(len(labels))) as bar:
         while batch := list(islice(todo, _BATCH)):
             found: list[tuple[LineLabel, bytes, np.ndarray]] = []
             for label in batch:
