@@ -17,7 +17,7 @@ from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import SOURCE, read_asset
 from framework.workflow import Domain
 from framework.workflow.domain import DefaultName
-from framework.workflow.predict import make_predictor_function
+from framework.workflow.predict import make_predictor_function, open_predictor
 from ocr.characters import CharacterSet
 from ocr.formula_stage import FormulaOptions, FormulaRecognizer
 from ocr.languages import DEFAULT, choose_recognizers, missing_letters
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from framework.nn.layer import Layer
     from framework.workflow.documents import DocumentConverter
     from framework.workflow.domain import Model
+    from framework.workflow.lines import LineOptions
+    from framework.workflow.outputs import Report
 
 log = logging.getLogger("oar")
 FALLBACK_MODEL = "oar_latin"  # whose weights are in this package
@@ -93,6 +95,25 @@ class OCRDomain(Domain[OCROptions]):
         from ocr.structure.document_scores import score_documents
 
         return score_documents(truth, folder)
+
+    def write_lines(
+        self,
+        source: Path,
+        output: Path,
+        options: LineOptions,
+        model: Model | None,
+        runtime: Runtime,
+        overrides: Sequence[str] = (),
+    ) -> Report:
+        from ocr.line_files import write_lines  # it reads labels of training data
+
+        def open_model() -> OCRPredictor:
+            given = {"drop_score": 0.0}
+            return open_predictor(  # type: ignore[return-value]
+                model or DEFAULT_MODEL, domain=self.name, runtime=runtime, overrides=overrides, options=given
+            )
+
+        return write_lines(source, output, options, open_model)
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
         task: Any = experiment.task

@@ -1,9 +1,10 @@
-"""Convert a data set, split it, draw its samples, measure them; make images of text.
+"""Convert a data set, split it, draw its samples, measure them; make images of text, cut lines of pages.
 
 oar data synthesize lines data/lines --count 10000 --corpus texts.txt
 oar data synthesize documents data/pages --count 3000 -o classes=publaynet
 oar data synthesize tables data/tables --count 10000
 oar data labelme boxes data/boxes
+oar data lines receipts/images data/lines --labels receipts/boxes
 oar data split photos data/photos
 oar data show -c pp_lcnet_x0_25_clothing --data data/photos
 """
@@ -11,12 +12,22 @@ oar data show -c pp_lcnet_x0_25_clothing --data data/photos
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 from framework.commands.main import run
 from framework.commands.train import data_settings
-from framework.config.arguments import OUTPUT, add_config, add_data, add_settings, read_overrides, setting
+from framework.config.arguments import (
+    OUTPUT,
+    add_config,
+    add_data,
+    add_settings,
+    read_overrides,
+    setting,
+    settings,
+)
 
 _DRAWN = {
     "lines": "SyntheticTextLines",
@@ -26,11 +37,12 @@ _DRAWN = {
 }
 
 
-def parser() -> argparse.ArgumentParser:
-    """The arguments of `oar data`."""
+def parser(whole: bool = True) -> argparse.ArgumentParser:
+    """The arguments of `oar data`; unless `whole` without those of `lines`, which load what runs models."""
     made = argparse.ArgumentParser(
         prog="oar data",
-        description="Convert a data set, split it, draw its samples, measure them; make images of text.",
+        description="Convert a data set, split it, draw its samples, measure them; make images of text, cut lines of "
+        "pages.",
     )
     commands = made.add_subparsers(dest="command", required=True)
     split = commands.add_parser("split", help="divide data into a part to train on and one to evaluate")
@@ -48,6 +60,7 @@ def parser() -> argparse.ArgumentParser:
     show.add_argument("--count", type=int, default=8, help="how many (default 8)")
     show.add_argument(*OUTPUT, default="output/samples", help="default: output/samples")
     _add_synthesize(commands)
+    _add_lines(commands, whole)
     stats = commands.add_parser("stats", help="sizes, colours and lengths of the samples as they are stored")
     for command in (show, stats):
         add_config(command)
@@ -85,6 +98,51 @@ def _add_synthesize(commands: Any) -> None:
     add_settings(made, weights=False)
 
 
+def _add_lines(commands: Any, whole: bool) -> None:
+    made = commands.add_parser(
+        "lines", help="cut lines of pages as the reader cuts them, with texts of labels or with its readings"
+    )
+    if not whole:
+        return
+    from framework.commands.infer import add_runtime
+    from framework.workflow.lines import LineOptions
+    from framework.workflow.options import add_option_flags
+
+    made.add_argument("source", help="a folder of pages; with --cropped of images of lines")
+    made.add_argument("output", help="the folder to write: labels.txt, misread.txt, readings.tsv and images")
+    model = made.add_mutually_exclusive_group()
+    model.add_argument("-c", "--config", help="what reads, by name or file (default: pp_ocrv6_small)")
+    model.add_argument("--model_dir", help="what reads, as an artifact's folder")
+    made.add_argument(
+        "--overwrite", action="store_true", help="replace what this command wrote into the output before"
+    )
+    add_runtime(made)
+    add_settings(made)
+    add_option_flags(made, [LineOptions])
+
+
+def _lines(args: argparse.Namespace) -> int:
+    from framework.commands.infer import choose_runtime
+    from framework.inference import keep_memory
+    from framework.workflow.lines import LineOptions, write_lines
+    from framework.workflow.options import make_options
+
+    keep_memory()
+    given, values = settings(read_overrides(args), args.model_path), vars(args)
+    options = {field.name: values[field.name] for field in dataclasses.fields(LineOptions)}
+    report = write_lines(
+        args.source,
+        args.output,
+        make_options(LineOptions, options, "oar data lines"),
+        model=args.model_dir or args.config,
+        runtime=choose_runtime(args),
+        overrides=given,
+        overwrite=args.overwrite,
+    )
+    print(report.summary(), file=sys.stderr if report.failed else sys.stdout)
+    return report.exit_code
+
+
 def _synthesize(args: argparse.Namespace) -> int:
     from framework.workflow.synthesize import synthesize
 
@@ -103,6 +161,8 @@ def _synthesize(args: argparse.Namespace) -> int:
 def _data(args: argparse.Namespace) -> int:
     if args.command == "synthesize":
         return _synthesize(args)
+    if args.command == "lines":
+        return _lines(args)
     from framework.workflow.data_commands import draw_samples, measure_data, split_data
 
     if args.command == "split":
@@ -125,4 +185,5 @@ def _data(args: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs `oar data`; returns the exit status."""
-    return run(parser(), _data, argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    return run(parser(whole=given[:1] == ["lines"]), _data, given)

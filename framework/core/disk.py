@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -133,3 +134,34 @@ def write_file(path: str | os.PathLike[str], data: bytes | memoryview, *, flush:
     """Write a file whole or not at all, see `whole_file`. Raises: DiskError."""
     with whole_file(path, len(data), flush=flush) as temporary:
         temporary.write_bytes(data)
+
+
+@contextmanager
+def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """An empty hidden folder beside `path` to write into; it takes its name when the block ends without an exception.
+
+    What is at `path` is replaced then, and stays as it is after an exception.
+
+    Raises:
+        DiskError: the folder cannot be written.
+    """
+    path = Path(path)
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        work = tempfile.TemporaryDirectory(
+            prefix=f".{path.name[:32]}.", dir=path.parent, ignore_cleanup_errors=True
+        )
+    with work:
+        fresh, old = Path(work.name) / "new", Path(work.name) / "old"
+        with disk_errors(path):
+            fresh.mkdir()
+        yield fresh
+        with disk_errors(path):
+            if path.exists():
+                os.replace(path, old)
+            try:
+                os.replace(fresh, path)
+            except OSError:
+                if old.exists():
+                    os.replace(old, path)
+                raise

@@ -25,6 +25,8 @@ if TYPE_CHECKING:  # what runs artifacts loads no training code
     from framework.engine.experiment import Experiment
     from framework.nn.layer import Layer
     from framework.workflow.documents import DocumentConverter
+    from framework.workflow.lines import LineOptions
+    from framework.workflow.outputs import Report as FileReport
 
 log = logging.getLogger("oar")
 Model = str | os.PathLike[str]
@@ -91,6 +93,25 @@ class Domain(ABC, Generic[O]):
             ConfigError: this domain reads none.
         """
         raise ConfigError("this domain reads no documents", where=self.name)
+
+    def write_lines(
+        self,
+        source: Path,
+        output: Path,
+        options: LineOptions,
+        model: Model | None,
+        runtime: Runtime,
+        overrides: Sequence[str] = (),
+    ) -> FileReport:
+        """Cut lines of text of the pages in `source` into the empty folder `output`; see framework/workflow/lines.py.
+
+        Args:
+            model: What reads them; None: the domain's usual one.
+
+        Raises:
+            ConfigError: this domain reads no text.
+        """
+        raise ConfigError("this domain cuts no lines of text", where=self.name)
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
         """What an artifact's config holds besides: palette, skeleton, …"""

@@ -141,7 +141,7 @@ def add_option_flags(parser: argparse.ArgumentParser, classes: Iterable[type]) -
 
 
 def _arguments(hint: Any) -> dict[str, Any]:
-    """What argparse needs for a type hint: a scalar, a choice, a pair, each of them perhaps None."""
+    """What argparse needs for a type hint: a scalar, a choice, a pair, a list of any length, or None beside them."""
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     kinds = [member for member in members if member is not NoneType]
     kind = kinds[0]
@@ -150,5 +150,6 @@ def _arguments(hint: Any) -> dict[str, Any]:
     if get_origin(kind) is Literal:
         return {"choices": list(get_args(kind))}
     if get_origin(kind) is tuple:
-        return {"type": get_args(kind)[0], "nargs": len(get_args(kind))}
+        first, *others = get_args(kind)
+        return {"type": first, "nargs": "+" if others == [Ellipsis] else 1 + len(others)}
     return {"type": kind}

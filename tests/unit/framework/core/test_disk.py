@@ -139,3 +139,20 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
         timeout=120,
     )
     assert done.stdout.strip() == "done", done.stdout + done.stderr
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "a"
+    with disk.whole_folder(path) as folder:
+        (folder / "one").write_bytes(b"1")
+        assert not path.exists()
+    with pytest.raises(KeyboardInterrupt), disk.whole_folder(path) as folder:
+        (folder / "two").write_bytes(b"2")
+        raise KeyboardInterrupt
+    assert os.listdir(path) == ["one"] and os.listdir(path.parent) == ["a"]
+    with disk.whole_folder(path) as folder:
+        (folder / "two").write_bytes(b"2")
+    assert os.listdir(path) == ["two"] and os.listdir(path.parent) == ["a"]
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(DiskError), disk.whole_folder(tmp_path / "file" / "a"):
+        pass
