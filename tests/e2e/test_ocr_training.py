@@ -187,6 +187,9 @@ def small_settings(config: Path, root: Path) -> list[str]:
         for number, transform in enumerate(data[part]["transforms"]):
             if not lines and "size_hw" in transform:
                 settings.append(f"data.{part}.transforms.{number}.size_hw=[96, 96]")
+    rate = plain["optim"]["learning_rate"]
+    if isinstance(rate, dict) and "warmup_steps" in rate:
+        settings += ["optim.learning_rate.by_epoch=false", "optim.learning_rate.warmup_steps=1"]
     if lines and "weights" in plain["task"]["characters"]:
         settings.append("task.characters={_inherited_: false, symbols: '0123456789.'}")
     return settings
