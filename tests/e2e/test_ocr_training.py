@@ -175,7 +175,7 @@ def small_settings(config: Path, root: Path) -> list[str]:
     """What makes a training of a config short, and independent of official weights; the network keeps its size."""
     plain = load(config).plain()
     data, lines = plain["data"], config.parent.name == "rec"
-    settings = ["pretrained=null", "train.epochs=null", "train.iters=2", "train.log_every=1"]
+    settings = ["pretrained=null", "train.epochs=null", "train.iters=4", "train.log_every=1"]
     for part in ("train", "eval"):
         dataset = f"data.{part}.dataset"
         settings += [
@@ -201,7 +201,7 @@ def test_every_config_trains(config: str, root: Path, tmp_path: Path) -> None:
     path = REPO / "configs" / "ocr" / config
     train(path, (*small_settings(path, root), "data.eval=null"), tmp_path / "run")
     found = losses(tmp_path / "run")
-    assert len(found) == 2 and all(np.isfinite(found)) and found[0] > 0
+    assert len(found) == 4 and all(np.isfinite(found)) and found[0] > 0
 
 
 @pytest.mark.slow
