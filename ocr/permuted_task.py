@@ -8,14 +8,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from framework.config import plain, register
+from framework.config import register
 from framework.core.errors import ConfigError
 from framework.core.rng import next_key
 from framework.engine.task import Batch, Losses
 from framework.nn.layer import Layer
 from ocr.layers.parseq import END, random_permutations
 from ocr.losses import permuted_cross_entropy
-from ocr.stages import RecognizeOptions
 from ocr.tasks import TextRecognition
 
 
@@ -35,10 +34,12 @@ class PermutedTextRecognition(TextRecognition):
     """
 
     height: int = 32
-    width: int = 128
+    width: int | None = 128
+    stretch: bool = True
     permutations: int = 6
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.permutations < 2 or self.permutations % 2:
             raise ConfigError(
                 "orders of reading come in pairs",
@@ -89,8 +90,3 @@ class PermutedTextRecognition(TextRecognition):
         network: Any = model
         indices, probabilities = network.read(self.normalize(inputs["image"]))
         return {"indices": indices, "probabilities": probabilities}
-
-    def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
-        """As of TextDetection; words are stretched to one size."""
-        options = RecognizeOptions(self.normalize, self.height, (self.width,), stretch=True)
-        return {"kind": "recognizer", "options": plain(options), **self.alphabet.to_dict()}

@@ -50,8 +50,9 @@ class RecognizeOptions:
 
     Attributes:
         height: Rows of the input.
-        widths: Columns that lines are padded to; wider lines are squeezed into the last. Empty: upstream's rule,
-            batches of `batch` lines padded to the widest, at least 320 columns at 48 rows.
+        widths: Columns that lines are padded to; wider lines are squeezed into the last. One alone: all lines get it
+            from every engine, as models of one size need it. Empty: upstream's rule, batches of `batch` lines padded to
+            the widest, at least 320 columns at 48 rows.
         columns: Lines of one width are batched up to about this many columns in all.
         batch: At most this many lines at once.
         normalize: What the program does to the pixels; columns right of a line become 0 after it.
@@ -230,7 +231,7 @@ class Recognizer:
         if options.widths:
             if not self.engine.takes_any_shape:
                 return plan_batches(wanted, options.widths, options.columns, options.batch)
-            if options.stretch:
+            if len(options.widths) == 1:
                 batches = plan_batches(wanted, options.widths, options.columns, options.batch)
                 return [replace(batch, rows=len(batch.lines)) for batch in batches]
             return fit_batches(wanted, options.widths[-1], options.columns, options.batch)

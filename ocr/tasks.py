@@ -195,7 +195,10 @@ class TextRecognition(Task):
             for each symbol.
         height: Of the images, in pixels.
         width_scale: Of the data's ResizeLine, for the reader that runs the model.
+        width: Of the images, in pixels, where they have one size: the reader brings lines to it as well. None: any.
+        stretch: Lines are stretched to `width`, whatever their proportions, and not padded to it.
         max_text_length: Longer texts are left out of training, and reported.
+        lower_case: Texts are put into lower case, for dictionaries without capitals; in scores, too.
         unknown: What is done with a text that has a character outside of the dictionary: "error" before training
             begins, "skip" leaves it out of training (it counts in evaluation), "drop" leaves out the characters, as
             PaddleOCR does. The log says how many there are, and where the first ones stand.
@@ -217,7 +220,10 @@ class TextRecognition(Task):
     characters: Dictionary | None = None
     height: int = 48
     width_scale: float = 1.0
+    width: int | None = None
+    stretch: bool = False
     max_text_length: int = 25
+    lower_case: bool = False
     unknown: Literal["error", "skip", "drop"] = "error"
     guide_weight: float = 1.0
     label_smoothing: float = 0.1
@@ -234,6 +240,14 @@ class TextRecognition(Task):
                 received="true, without pretrained_characters",
                 allowed="true beside the dictionary of the pretrained weights",
                 fix="-o task.pretrained_characters={weights: pp_ocrv6_small_rec}",
+            )
+        if self.stretch and self.width is None:
+            raise ConfigError(
+                "there is no width to stretch lines to",
+                where="task.stretch",
+                received="true, without width",
+                allowed="true beside the width of the model's images",
+                fix="-o task.width=256",
             )
 
     @cached_property
@@ -274,6 +288,7 @@ class TextRecognition(Task):
         unknown: dict[str, str] = {}
         lines, long = 0, []
         for text, place in labels:
+            text = self._as_written(text)
             strange = [character for character in text if character not in known]
             lines += bool(strange)
             for character in strange:
@@ -306,7 +321,8 @@ class TextRecognition(Task):
             raise InputError(
                 "a sample has no text", where=sample.id, allowed="one text, as of TextLineImages"
             )
-        target, counts = self._encode(sample.text)
+        text = self._as_written(sample.text)
+        target, counts = self._encode(text)
         # Columns that ResizeLine padded are none of the line: a reader makes them 0 after normalisation, too.
         width = sample.size_hw[1] if sample.warp is None else _visible_size(sample)[1]
         return {
@@ -315,8 +331,12 @@ class TextRecognition(Task):
             "target": np.pad(target, (0, self.max_text_length - len(target))),
             "target_length": np.array(len(target), np.int32),
             "counts": np.array(counts, np.float32),
-            "text": np.array(sample.text),
+            "text": np.array(text),
         }
+
+    def _as_written(self, text: str) -> str:
+        """A label as the model is to write it."""
+        return text.lower() if self.lower_case else text
 
     def _encode(self, text: str) -> tuple[np.ndarray, bool]:
         """Classes of a text, and whether it counts in training."""
@@ -445,9 +465,12 @@ class TextRecognition(Task):
         return {"indices": indices, "probabilities": probabilities}
 
     def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
-        """As of TextDetection. Lines are padded to the `buckets` of the evaluation, longer ones as by default."""
+        """As of TextDetection. Without a `width` lines are padded to the `buckets` of the evaluation, longer ones as by
+        default."""
         options = RecognizeOptions(self.normalize, self.height, width_scale=self.width_scale)
-        if buckets is not None:
+        if self.width is not None:
+            options = replace(options, widths=(self.width,), stretch=self.stretch)
+        elif buckets is not None:
             longer = (width for width in options.widths if width > buckets[-1])
             options = replace(options, widths=(*buckets, *longer))
         return {"kind": "recognizer", "options": plain(options), **self.alphabet.to_dict()}

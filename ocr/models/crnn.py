@@ -22,6 +22,7 @@ from zoo.contracts import BackboneConfig, build_backbone
 from zoo.vision.mobilenet_v3 import MobileNetV3Config
 
 _NUM_LAYERS = 2
+_CLASSES = 6625
 _MOBILE_V2 = MobileNetV3Config("mobilenetv3_small_x0_5", form="line", vertical_strides=(1, 2, 2, 2))
 
 
@@ -29,13 +30,13 @@ _MOBILE_V2 = MobileNetV3Config("mobilenetv3_small_x0_5", form="line", vertical_s
 class CRNNConfig:
     """The defaults are ch_ppocr_mobile_v2.0_rec; its siblings for other languages differ in `num_classes`.
 
-    `num_classes` counts the blank, `hidden_size` is of each direction of the LSTM. `deploy` builds the form with
-    normalisations folded into the convolutions.
+    `num_classes` counts the blank; None takes the default's, where no task's dictionary decides. `hidden_size` is of
+    each direction of the LSTM. `deploy` builds the form with normalisations folded into the convolutions.
     """
 
     backbone: Annotated[BackboneConfig, Kind("backbone")] = _MOBILE_V2
     hidden_size: int = 48
-    num_classes: int = 6625
+    num_classes: int | None = _CLASSES
     deploy: bool = False
 
 
@@ -69,7 +70,8 @@ class CRNN(nn.Layer):
         self.config = config
         self.backbone = build_backbone(config.backbone, config.deploy)
         self.neck = Neck(self.backbone.features[-1].channels, config.hidden_size)
-        self.head = CTCHead(CTCHeadConfig(), 2 * config.hidden_size, config.num_classes)
+        num_classes = _CLASSES if config.num_classes is None else config.num_classes
+        self.head = CTCHead(CTCHeadConfig(), 2 * config.hidden_size, num_classes)
 
     def forward(self, x: jax.Array) -> jax.Array:
         return self.head(self._sequence(x))

@@ -146,6 +146,12 @@ _CLASSIFIERS: dict[str, dict[str, Any]] = {
     # Smaller scales have two channels in the first squeeze: with these weights ReLU cuts both.
     "MobileNetV3": {"compiled": ("mobilenetv3_small_x1_0",)},
     "PPLCNetV3": _LCNET_V3,
+    "SVTRNet": {
+        "config": {"image_hw": (32, 32), "columns": 8},
+        "image": (2, 32, 32, 3),
+        "other": (1, 32, 32, 3),
+        "symbolic": ("n", 32, 32, 3),
+    },
     # The number of windows is a number of the program.
     "SwinTransformer": {"other": (1, 64, 96, 3), "symbolic": ("n", 64, 96, 3)},
     "TextResNet": {"image": (2, 32, 72, 3), "other": (3, 32, 96, 3), "symbolic": ("n", 32, "8*w", 3)},
@@ -255,6 +261,12 @@ _READERS: dict[str, dict[str, Any]] = {
         "other": (1, 64, 64, 3),
         "symbolic": ("n", 64, 64, 3),
         "flat": (r".*net_3\.weight", "upstream's checkpoints have it, and it is called for formulas alone"),
+    },
+    "SVTR": {
+        "shapes": lambda layer, n, h, w: [(n, w // 4, layer.config.num_classes)],
+        "image": (2, 32, 100, 3),
+        "other": (1, 32, 100, 3),
+        "symbolic": ("n", 32, 100, 3),
     },
     "TableGridNet": {
         "shapes": lambda layer, n, h, w: [(n, h // 2), (n, h // 2), (n, w // 2), (n, 40, 14), (n, 40, 14)],

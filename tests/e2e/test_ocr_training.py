@@ -58,6 +58,15 @@ export: {{precisions: [float32]}}
 """
 
 
+# Configs of label files, by their networks; the others draw their data.
+CONFIGS = sorted(
+    f"{path.parent.name}/{path.name}"
+    for kind in ("det", "rec")
+    for path in (REPO / "configs" / "ocr" / kind).glob("*.yml")
+    if not path.name.startswith("oar_")
+)
+
+
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Pages of two numbers each, and the numbers as lines."""
@@ -160,6 +169,54 @@ def test_a_student_learns_from_an_artifact(
     assert len(taught) == 6 and all(value > 0 for value in taught)
     saved = [set(load_checkpoint(find_checkpoint(run)).model) for run in (tmp_path / "run", runs[name])]
     assert saved[0] == saved[1]
+
+
+def small_settings(config: Path, root: Path) -> list[str]:
+    """What makes a training of a config short, and independent of official weights; the network keeps its size."""
+    plain = load(config).plain()
+    data, lines = plain["data"], config.parent.name == "rec"
+    settings = ["pretrained=null", "train.epochs=null", "train.iters=4", "train.log_every=1"]
+    for part in ("train", "eval"):
+        dataset = f"data.{part}.dataset"
+        settings += [
+            f"{dataset}.root={root.as_posix()}",
+            f"data.{part}.batch_size=2",
+            f"data.{part}.num_workers=0",
+        ]
+        settings.append(f"{dataset}.labels=[{'lines' if lines else 'pages'}.txt]")
+        for number, transform in enumerate(data[part]["transforms"]):
+            if not lines and "size_hw" in transform:
+                settings.append(f"data.{part}.transforms.{number}.size_hw=[96, 96]")
+    rate = plain["optim"]["learning_rate"]
+    if isinstance(rate, dict) and "warmup_steps" in rate:
+        settings += ["optim.learning_rate.by_epoch=false", "optim.learning_rate.warmup_steps=1"]
+    if lines and "weights" in plain["task"]["characters"]:
+        settings.append("task.characters={_inherited_: false, symbols: '0123456789.'}")
+    return settings
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", CONFIGS)
+def test_every_config_trains(config: str, root: Path, tmp_path: Path) -> None:
+    path = REPO / "configs" / "ocr" / config
+    train(path, (*small_settings(path, root), "data.eval=null"), tmp_path / "run")
+    found = losses(tmp_path / "run")
+    assert len(found) == 4 and all(np.isfinite(found)) and found[0] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["rec_svtrnet", "rec_svtrnet_ch", "rec_mv3_none_bilstm_ctc"])
+def test_words_of_one_size_are_read_alike_from_an_artifact(name: str, root: Path, tmp_path: Path) -> None:
+    """A reader brings lines to the size that the task says: scores of the artifact are those of the training."""
+    path = REPO / "configs" / "ocr" / "rec" / f"{name}.yml"
+    train(path, (*small_settings(path, root), "export.precisions=[float32]"), tmp_path / "run")
+    config = tmp_path / "run" / "config.yml"
+    scores = evaluate_classes(config).scores
+    artifact = write_artifact(config, tmp_path / "artifact")
+    for key, value in evaluate_artifact(artifact, config).scores.items():
+        assert value == pytest.approx(scores[key], abs=1e-6), key
+    from_weights, from_artifact = (predictor(model)(root / "0_0.png") for model in (config, artifact))
+    assert [page.lines for page in from_weights.pages] == [page.lines for page in from_artifact.pages]
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Parity of DBNet and DBNet++ on ResNet-50, and of CRNN on ResNet-34, with PaddleOCR's code, stage by stage.
+"""Parity of DBNet and DBNet++ on ResNet-50, and of CRNN, with PaddleOCR's code, stage by stage.
 
 The references are written by tools/golden/pp_ocr_server.py. Weights are drawn from upstream's names: none are stored.
 """
@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from framework.config import build, load
+from framework.engine.experiment import bind_experiment
 from framework.io.named_weights import named_weights
 from framework.nn.reparam import reparameterize
-from ocr.models.crnn import CRNN, CRNNConfig
 from ocr.models.dbnet import DBNet, DBNetConfig
-from tests.golden.parity import check_stages, spelled
-from tests.golden.thinning import images, thin
-from zoo.vision.text_resnet import TextResNetConfig
+from tests.golden.parity import check_stages, spelled, stages
+from tests.golden.thinning import amplify, images, thin
 
+REPO = Path(__file__).resolve().parents[2]
 DATA = Path(__file__).parent / "data" / "pp_ocr_server"
 PLUS, PLAIN = "DB++_R50", "DB_R50_vd"
 # The stages of ResNet-vd have PaddleClas's names here.
@@ -79,15 +80,25 @@ def test_every_stage_matches_the_reference(variant: str) -> None:
     np.testing.assert_allclose(thin(found), stored["map"], rtol=0, atol=1e-4)
 
 
-def test_crnn_on_resnet_34_matches_the_reference() -> None:
-    stored = reference("CRNN_R34_vd")
-    model = CRNN(CRNNConfig(TextResNetConfig(), hidden_size=256, num_classes=37))
+@pytest.mark.parametrize(
+    ("variant", "config"),
+    [("CRNN_R34_vd", "rec_r34_vd_none_bilstm_ctc"), ("CRNN_MV3", "rec_mv3_none_bilstm_ctc")],
+)
+def test_crnn_matches_the_reference(variant: str, config: str) -> None:
+    """The model of the config that trains it, with the classes of its dictionary."""
+    stored = reference(variant)
+    experiment = bind_experiment(load(REPO / "configs" / "ocr" / "rec" / f"{config}.yml"))
+    assert experiment.task is not None
+    model = build(experiment.task.adapt_model(experiment.model))
     assert spelled(model.state_shapes()) == bytes(stored["keys"]).decode()
     assert sum(parameter.size for parameter in model.parameters()) == stored["count"][2]
-    model.set_state_dict(named_weights(model.state_shapes()))
+    weights = named_weights(model.state_shapes())
+    backbone = {name: value for name, value in weights.items() if name.startswith("backbone.")}
+    model.set_state_dict({**weights, **amplify(backbone, {"gain": float(stored["gain"])})})
     model.eval()
     x = images({"size_hw": (32, 96)}).transpose(0, 2, 3, 1)
     wanted = {name: stored[name] for name in stored if "." in name or name == "neck"}
     assert len(wanted) == 7
     check_stages(model, wanted, x)
-    np.testing.assert_allclose(reparameterize(model)(x), model(x), atol=1e-4)
+    want, ours = (stages(form, ["head.fc"], x)["head.fc"] for form in (model, reparameterize(model)))
+    np.testing.assert_allclose(ours, want, rtol=0, atol=1e-4)

@@ -27,6 +27,17 @@ def images(case: Mapping[str, Any]) -> np.ndarray:
     return (x + rng.standard_normal((count, channels, 1, 1))).astype(np.float32)
 
 
+def soft_images(size_hw: tuple[int, int], count: int = 2, step: int = 32) -> np.ndarray:
+    """Smooth noise [N, 3, H, W], for what reads images between pixels: there rounding of a place is not amplified."""
+    knots = [np.arange(side // step + 1) for side in size_hw]
+    coarse = np.random.RandomState(7).standard_normal((count, 3, *map(len, knots)))
+    rows, columns = (
+        np.maximum(0, 1 - np.abs(np.arange(side)[:, None] / step - knot))
+        for side, knot in zip(size_hw, knots, strict=True)
+    )
+    return (rows @ coarse @ columns.T).astype(np.float32)
+
+
 def amplify(weights: Mapping[str, np.ndarray], case: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """The weights, kernels multiplied by the case's `gain`."""
     gain = case.get("gain", 1.0)

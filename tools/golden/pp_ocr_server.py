@@ -1,4 +1,4 @@
-"""Reference outputs of the PP-OCRv4 and v5 server networks, and of DBNet and CRNN on ResNets, from PaddleOCR's code.
+"""Reference outputs of the PP-OCRv4 and v5 server networks, and of DBNet and CRNN, from PaddleOCR's code.
 
     python tools/golden/pp_ocr_server.py PADDLEOCR [variant ...]        needs: pip install paddlepaddle==2.6.2 "numpy<2"
 
@@ -28,6 +28,7 @@ VARIANTS: dict[str, tuple[str, str, float, int]] = {
     "DB_R50_vd": ("det_resnet_vd", "ResNet_vd", 1.0, 0),
     "DB++_R50": ("det_resnet", "ResNet", 1.0, 0),
     "CRNN_R34_vd": ("rec_resnet_vd", "ResNet", 1.0, 37),
+    "CRNN_MV3": ("rec_mobilenet_v3", "MobileNetV3", 1.2, 37),
     "PP-OCRv4_server_rec": ("rec_hgnet", "PPHGNet_small", 1.2, 6625),
     "PP-OCRv5_server_rec": ("rec_pphgnetv2", "PPHGNetV2_B4", 1.3, 18385),
 }
@@ -35,7 +36,13 @@ HGNET_STAGES = ("backbone.stem", *(f"backbone.stages.{i}" for i in range(4)))
 STAGES = {
     "DB_R50_vd": ("backbone.conv1_3", *(f"backbone.bb_{i}_{n}" for i, n in enumerate((2, 3, 5, 2)))),
     "CRNN_R34_vd": ("backbone.conv1_3", *(f"backbone.bb_{i}_{n}" for i, n in enumerate((2, 3, 5, 2)))),
+    "CRNN_MV3": ("backbone.conv1", *(f"backbone.blocks.{i}" for i in (3, 6, 12)), "backbone.conv2"),
     "DB++_R50": ("backbone.conv", *(f"backbone.res{i}" for i in ("2c", "3a", "3d", "4f", "5c"))),
+}
+# Keywords of the backbone, and the size of the LSTM.
+CRNNS: dict[str, tuple[dict[str, Any], int]] = {
+    "rec_resnet_vd": ({"layers": 34}, 256),
+    "rec_mobilenet_v3": ({"model_name": "large", "scale": 0.5}, 96),
 }
 UNUSED = ("backbone.last_conv.", "backbone.fc.")
 
@@ -52,12 +59,15 @@ class Network(paddle.nn.Layer):
         from ppocr.modeling.necks.db_fpn import DBFPN, LKPAN
 
         backbone = getattr(importlib.import_module(f"ppocr.modeling.backbones.{module}"), name)
-        if module == "rec_resnet_vd":
+        if module in CRNNS:
             from ppocr.modeling.heads.rec_ctc_head import CTCHead
             from ppocr.modeling.necks.rnn import SequenceEncoder
 
-            self.backbone = backbone(layers=34)
-            self.neck = SequenceEncoder(self.backbone.out_channels, encoder_type="rnn", hidden_size=256)
+            options, hidden_size = CRNNS[module]
+            self.backbone = backbone(**options)
+            self.neck = SequenceEncoder(
+                self.backbone.out_channels, encoder_type="rnn", hidden_size=hidden_size
+            )
             self.head = CTCHead(self.neck.out_channels, num_classes, fc_decay=0)
         elif num_classes:
             self.backbone = backbone(**({"text_rec": True} if module == "rec_pphgnetv2" else {}))
@@ -101,7 +111,7 @@ def reference(variant: str) -> None:
     last = "head.binarize.conv3" if variant in STAGES else "head.cbn_layer.last_1"
     watched = ("head.ctc_encoder", "head.ctc_head.fc") if num_classes else ("neck", last)
     height = 48
-    if module == "rec_resnet_vd":
+    if module in CRNNS:
         watched, height = ("neck", "head.fc"), 32
     for stage in (*STAGES.get(variant, HGNET_STAGES), *watched):
         keep = lambda layer, args, out, stage=stage: found.__setitem__(stage, out.numpy())  # noqa: E731

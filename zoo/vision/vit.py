@@ -83,7 +83,7 @@ class VisionTransformerConfig(VariantConfig[Size], table=VARIANTS):
 
 
 class Attention(nn.Layer):
-    """Self-attention of [N, T, C]."""
+    """Self-attention of [N, T, C]. `visible` bool [T, T] says which keys (columns) a query (row) sees; None: all."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -93,13 +93,13 @@ class Attention(nn.Layer):
         self.qkv = narrow_linear(size.width, 3 * size.width, bias=size.qkv_bias)
         self.proj = narrow_linear(size.width, size.width)
 
-    def forward(self, x: jax.Array) -> jax.Array:
+    def forward(self, x: jax.Array, visible: jax.Array | None = None) -> jax.Array:
         n, t, c = x.shape
         qkv = self.qkv(x).reshape(n, t, 3, self.heads, c // self.heads)
         query, key, value = (qkv[:, :, i] for i in range(3))
         if self.factor is not None:
             query = query * self.factor
-        return self.proj(F.scaled_dot_product_attention(query, key, value).reshape(n, t, c))
+        return self.proj(F.scaled_dot_product_attention(query, key, value, visible).reshape(n, t, c))
 
 
 class Block(nn.Layer):

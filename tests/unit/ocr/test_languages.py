@@ -3,13 +3,18 @@ from __future__ import annotations
 import importlib.util
 import string
 import unicodedata
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import Annotated, Any
 
 import pytest
 
 from framework import hub
+from framework.config import Kind, bind, load
 from framework.core.errors import InputError
+from framework.engine.experiment import bind_experiment
+from framework.workflow.domain import find_config
 from ocr.languages import (
     ARABIC,
     CYRILLIC,
@@ -24,6 +29,8 @@ from ocr.languages import (
     recognisers_for,
     required_letters,
 )
+from ocr.models.text_recognizer import TextRecognizerConfig
+from ocr.tasks import TextRecognition
 
 REPO = Path(__file__).resolve().parents[3]
 # Languages that no official dictionary has all letters of: those of other scripts, and of a few letters too many.
@@ -83,6 +90,27 @@ def test_rows_name_known_languages_and_a_model():
             assert entry.model["type"] in ("TextRecognizer", "CRNN") and entry.model["num_classes"] > 90, name
         for code, letters in entry.lacks.items():
             assert set(letters) <= set(required_letters(code)) and not recognisers_for(code), (name, code)
+
+
+def test_every_languages_recogniser_is_fine_tuned_by_the_config_of_its_variant():
+    """As docs/ocr.md says: weights and dictionary are named, and the network is the config's."""
+    trained = 0
+    for name, entry in hub.entries("ocr").items():
+        if "dict" not in entry.files or entry.form != "deploy" or entry.model["type"] != "TextRecognizer":
+            continue
+        config = find_config(entry.model["variant"], "ocr")
+        deployed = ("model.deploy=true", "model.guided=false")
+        named = (f"pretrained.weights={name}", f"task.characters.weights={name}")
+        experiment = bind_experiment(load(config, (*deployed, *named)))
+        model, task = experiment.model, experiment.task
+        assert isinstance(model, TextRecognizerConfig) and isinstance(task, TextRecognition)
+        assert model.num_classes is None and task.characters is not None and task.characters.weights == name
+        # With the classes of its dictionary the model is the one that the weights were exported from.
+        variant = bind(entry.model, Annotated[Any, Kind("model")], ("ocr", "zoo", "framework"))
+        parts = replace(model, num_classes=entry.model["num_classes"]).parts
+        assert parts._replace(head=variant.parts.head) == variant.parts
+        trained += 1
+    assert trained > 25
 
 
 def symbols_of_the_small_recogniser() -> list[str]:
