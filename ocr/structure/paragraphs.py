@@ -31,11 +31,14 @@ HEADING = {True: 1.12, False: 1.5}  # to the page's usual size
 TITLE = 1.5
 HEADINGS = ("doc_title", "paragraph_title")
 HEADING_CHARS, HEADING_ROWS = 160, 3
+SECTION_ROOM = 0.25  # of the column's width, which a numbered heading leaves free
+SECTION_TEXT = 12.0  # multiples of its size: the least width of the text below it
 COLUMN_GAP, PROSE_WORDS = 0.6, 2.0  # the least white between columns; the least mean words of their lines
 FOOTNOTE = 0.92  # to the page's usual size, with a mark, in the lower half
 
 _BULLET = re.compile(r"([•▪◦‣·➢✓□❖–—*-]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\[\d+\])\s+\S")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s+\S")
+_SECTION = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s+(?![a-z])[^\W\d_].*[^.,;:]$")
 _TABLE_CAPTION = re.compile(
     r"(table|tab\.|tabelle|tableau|tabla|tabella|表)\s*\.?\s*[\dIVXA-Z]", re.IGNORECASE
 )
@@ -92,7 +95,7 @@ def make_text_blocks(
     bold = [style.bold for style in styles] if styles is not None else [False] * len(lines)
     broken = list(hyphens) if hyphens is not None else [False] * len(lines)
     usual, usual_bold = _usual(lines, sizes, bold)
-    blocks: list[Block] = []
+    groups: list[tuple[list[_Row], float]] = []  # with the right end of their column
     for region in _regions(lines, boxes, others, 0.0 if known else DETECTOR_MARGIN):
         rows = [
             _Row(
@@ -105,25 +108,42 @@ def make_text_blocks(
             for row in region
         ]
         left, right = min(row.box[0] for row in rows), max(row.box[2] for row in rows)
-        for group in _split_paragraphs(rows, left, right, known):
-            text = join_rows(
-                [row.text for row in group], [row.box for row in group], right, [r.hyphen for r in group]
+        groups += [(group, right) for group in _split_paragraphs(rows, left, right, known)]
+    blocks: list[Block] = []
+    for number, (group, right) in enumerate(groups):
+        text = join_rows(
+            [row.text for row in group], [row.box for row in group], right, [r.hyphen for r in group]
+        )
+        label = _label(group, text, usual, usual_bold, known, height)
+        if not known and label in ("text", "list_item"):
+            around = [groups[n][0] if 0 <= n < len(groups) else None for n in (number - 1, number + 1)]
+            label = "paragraph_title" if _is_section(group, *around) else label
+        heading = label in ("doc_title", "paragraph_title")
+        if heading:
+            text = text.replace("\n", " ")
+        blocks.append(
+            Block(
+                label,
+                _around([row.box for row in group]),
+                text,
+                tuple(line for row in group for line in row.lines),
+                score=float(np.mean([line.score for row in group for line in row.lines])),
+                level=int(heading or label == "list_item"),
             )
-            label = _label(group, text, usual, usual_bold, known, height)
-            heading = label in ("doc_title", "paragraph_title")
-            if heading:
-                text = text.replace("\n", " ")
-            blocks.append(
-                Block(
-                    label,
-                    _around([row.box for row in group]),
-                    text,
-                    tuple(line for row in group for line in row.lines),
-                    score=float(np.mean([line.score for row in group for line in row.lines])),
-                    level=int(heading or label == "list_item"),
-                )
-            )
+        )
     return blocks
+
+
+def _is_section(group: Sequence[_Row], before: Sequence[_Row] | None, after: Sequence[_Row] | None) -> bool:
+    """Whether a row is a numbered heading, where the size and weight of its type are not known: it stands over a
+    paragraph, and is no item of a list.
+    """
+    if len(group) > 1 or not _SECTION.match(group[0].text) or after is None:
+        return False
+    numbered = any(part is not None and _BULLET.match(part[0].text) for part in (before, after))
+    wide = max(row.box[2] - row.box[0] for row in after) >= SECTION_TEXT * group[0].size
+    below = after[0].box[1] >= group[0].middle and after[0].box[0] <= group[0].box[2]
+    return not numbered and len(after) > 1 and wide and below
 
 
 def _regions(
@@ -207,6 +227,12 @@ def _split_paragraphs(rows: Sequence[_Row], left: float, right: float, known: bo
         starts = bool(_BULLET.match(row.text)) and (
             bool(_BULLET.match(groups[-1][0].text)) or before.text.rstrip().endswith((":", ".", ";"))
         )
+        section = (
+            len(groups[-1]) == 1
+            and bool(_SECTION.match(before.text))
+            and right - before.box[2] > SECTION_ROOM * (right - left)
+            and not row.text[:1].islower()
+        )
         caption = (
             bool(_TABLE_CAPTION.match(row.text) or _FIGURE_CAPTION.match(row.text)) and len(row.text) > 6
         )
@@ -214,6 +240,7 @@ def _split_paragraphs(rows: Sequence[_Row], left: float, right: float, known: bo
             gap
             or indented
             or starts
+            or section
             or (caption and known and before.box[2] < right - size)
             or sizes[1] > SIZE_CHANGE[known] * sizes[0]
             or (known and row.bold != before.bold)

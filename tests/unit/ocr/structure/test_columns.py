@@ -53,9 +53,7 @@ def test_a_heading_stands_out_from_boxes_of_a_detector_too():
     """They are half as high again as the text, so that the white above a heading is less of their height."""
     parts = [rows(x, 0, 4, step=11.5) for x in (0, 130)]
     parts += [rows(0, 53, 1, width=60), *(rows(x, 71, 4, step=11.5) for x in (0, 130))]
-    lines = [
-        ((x0 - 4, y0 - 2, x1 + 4, y1 + 2), text) for part in parts for (x0, y0, x1, y1), text in part
-    ]
+    lines = [((x0 - 4, y0 - 2, x1 + 4, y1 + 2), text) for part in parts for (x0, y0, x1, y1), text in part]
     found = find_columns(*zip(*lines, strict=True), margin=4 / 14)
     assert [column.lines for column in found] == [
         tuple(range(first, last)) for first, last in ((0, 4), (4, 8), (8, 9), (9, 13), (13, 17))
