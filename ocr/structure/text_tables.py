@@ -30,6 +30,7 @@ from ocr.structure.text_layer import LineStyle, line_box
 
 WORD_JOIN = 0.5  # of the text height: closer words are one piece of a cell
 STRIPE = 0.6  # of the text height: the least white between columns
+CAPTION_ROWS = 4  # at the top of what looks like a table, one of which may be its caption
 _CAPTION = re.compile(r"\s*(table|tab\.|tabelle|tableau|tabla|tabella|表)\s*\.?\s*[\dIVXA-Z]", re.IGNORECASE)
 _BULLET = re.compile(r"([•▪◦‣·*–—\-➢✓□]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\[\d+\])$")
 _ITEM = re.compile(r"[•▪◦‣·➢✓□]\s+\S")  # of a list
@@ -67,14 +68,16 @@ def find_text_tables(
     rest = list(lines)
     for box, level in _ruled_regions(rules, upright):
         inside, outside = split_lines(rest, box)
+        above, inside, level = _cut_caption(inside, level)
         block = _build(inside, level, looks, hinted=True)
         if block is not None:
             blocks.append(block)
-            rest = outside
+            rest = [*outside, *above]
     level_lines = [line for line in rest if line.orientation == 0 and not line.vertical]
     margin = DETECTOR_MARGIN if styles is None else 0.0
     for region in _aligned_regions(level_lines, [block.bbox for block in (*others, *blocks)], margin):
         caption = _has_caption(rest, region)
+        _, region, _ = _cut_caption(region, np.zeros((0, 3)))
         block = _build(region, np.zeros((0, 3)), looks, hinted=caption)
         if block is not None:
             blocks.append(block)
@@ -231,6 +234,19 @@ def _is_continuation(row: Sequence[Line], before: Sequence[Line]) -> bool:
         and top - first[3] < 0.4 * height
         and right < line_box(before[1])[0]
     )
+
+
+def _cut_caption(lines: Sequence[Line], level: np.ndarray) -> tuple[list[Line], list[Line], np.ndarray]:
+    """(lines, lines, rules): up to a caption "Table 3" among the first rows, such as one below a page's header, and the
+    table's own lines and rules behind it. Without a caption all are the table's.
+    """
+    rows = rows_of(list(lines))
+    for number, row in reversed(list(enumerate(rows[:CAPTION_ROWS]))):
+        if _CAPTION.match(row[0].text) and len(rows) - number > 2:
+            end = max(line_box(line)[3] for line in row)
+            above = [line for one in rows[: number + 1] for line in one]
+            return above, [line for one in rows[number + 1 :] for line in one], level[level[:, 0] > end - 1]
+    return [], list(lines), level
 
 
 def _has_caption(lines: Sequence[Line], region: Sequence[Line]) -> bool:
