@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,18 +159,26 @@ def _read_text(page: Any, to_pixels: Matrix, warnings: list[str]) -> PageText:
         textpage.close()
 
 
+def _by_address(function: Any, result: Any, pointers: int) -> Callable[..., Any]:
+    """A function of PDFium of a text page, a character's number and some pointers, all of them given as addresses: to
+    make objects for them takes longer than what is done there.
+    """
+    kind: Any = ctypes.CFUNCTYPE(result, ctypes.c_void_p, ctypes.c_int, *[ctypes.c_void_p] * pointers)
+    return kind(ctypes.cast(function, ctypes.c_void_p).value)
+
+
 def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageText:
     ink, loose = np.zeros((count, 4)), np.zeros((count, 4), np.float32)
     origin = np.zeros((count, 2))
     # The results go straight into the arrays: nothing is read back in Python.
     ink_at, loose_at, origin_at = (array.ctypes.data for array in (ink, loose, origin))
-    get_code, get_object = raw.FPDFText_GetUnicode, raw.FPDFText_GetTextObject
-    get_ink, get_loose, get_origin = (
-        raw.FPDFText_GetCharBox,
-        raw.FPDFText_GetLooseCharBox,
-        raw.FPDFText_GetCharOrigin,
-    )
-    rect_type, double_type = raw.FS_RECTF, ctypes.c_double
+    get_code = _by_address(raw.FPDFText_GetUnicode, ctypes.c_uint, 0)
+    is_unmapped = _by_address(raw.FPDFText_HasUnicodeMapError, ctypes.c_int, 0)
+    get_object = _by_address(raw.FPDFText_GetTextObject, ctypes.c_void_p, 0)
+    get_ink = _by_address(raw.FPDFText_GetCharBox, ctypes.c_int, 4)
+    get_loose = _by_address(raw.FPDFText_GetLooseCharBox, ctypes.c_int, 1)
+    get_origin = _by_address(raw.FPDFText_GetCharOrigin, ctypes.c_int, 2)
+    page = ctypes.cast(handle, ctypes.c_void_p).value
     kept: list[int] = []
     text: list[str] = []
     style: list[int] = []
@@ -178,7 +187,7 @@ def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageTex
     unmapped, generated, hyphen = [], [], []
     high = 0
     for i in range(count):
-        code = get_code(handle, i)
+        code = get_code(page, i)
         if 0xD800 <= code < 0xDC00:
             high = code
             continue
@@ -187,28 +196,17 @@ def _read_chars(raw: Any, handle: Any, count: int, to_pixels: Matrix) -> PageTex
         high = 0
         if code in (10, 13, 0):
             continue
-        broken = raw.FPDFText_HasUnicodeMapError(handle, i) == 1
-        if not get_ink(
-            handle,
-            i,
-            double_type.from_address(ink_at + 32 * i),
-            double_type.from_address(ink_at + 32 * i + 16),
-            double_type.from_address(ink_at + 32 * i + 8),
-            double_type.from_address(ink_at + 32 * i + 24),
-        ):
+        broken = is_unmapped(page, i) == 1
+        box = ink_at + 32 * i  # where left, right, bottom and top go
+        if not get_ink(page, i, box, box + 16, box + 8, box + 24):
             continue
-        get_loose(handle, i, rect_type.from_address(loose_at + 16 * i))
-        get_origin(
-            handle,
-            i,
-            double_type.from_address(origin_at + 16 * i),
-            double_type.from_address(origin_at + 16 * i + 8),
-        )
-        pointer = get_object(handle, i)
-        key = ctypes.cast(pointer, ctypes.c_void_p).value
+        get_loose(page, i, loose_at + 16 * i)
+        get_origin(page, i, origin_at + 16 * i, origin_at + 16 * i + 8)
+        key = get_object(page, i)
         number = known.get(key)
         if number is None:
-            made = _style(raw, handle, i, pointer if key else None, to_pixels)
+            pointer = raw.FPDFText_GetTextObject(handle, i) if key else None
+            made = _style(raw, handle, i, pointer, to_pixels)
             number = next((n for n, other in enumerate(styles) if other == made), len(styles))
             if number == len(styles):
                 styles.append(made)
