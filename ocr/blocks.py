@@ -95,6 +95,7 @@ class Cell:
             if value < least:
                 raise InputError(f"{name} is too small", where=where, received=value, allowed=f">= {least}")
             object.__setattr__(self, name, value)
+        object.__setattr__(self, "header", bool(self.header))
         object.__setattr__(self, "lines", tuple(self.lines))
         _freeze(self, where)
 
@@ -250,6 +251,7 @@ class Block:
             )
         object.__setattr__(self, "lines", tuple(self.lines))
         object.__setattr__(self, "children", tuple(self.children))
+        object.__setattr__(self, "continued", bool(self.continued))
         if self.polygon is not None:
             object.__setattr__(self, "polygon", tuple((float(x), float(y)) for x, y in self.polygon))
         _freeze(self, where)

@@ -38,7 +38,7 @@ def document() -> Document:
             order=1,
             content=table(),
             children=(Block("table_title", (0, 6, 5, 7), "Table 1", polygon=SQUARE),),
-            continued=True,
+            continued=np.True_,  # type: ignore[arg-type]
         ),
         Block("formula", (0, 0, 1, 1), "x^2", content=Formula("x^2", inline=True)),
         Block("image", (0, 0, 1, 1), content=Figure(path="a.png")),
@@ -85,6 +85,14 @@ def test_document_survives_json():
     assert Document.from_dict(json.loads(document().to_json())) == document()
     assert document().tables == (table(),)
     assert hash(document().pages[0].blocks[1]) == hash(document().pages[0].blocks[1])
+
+
+def test_header_cells_of_numpy_are_plain():
+    """A comparison with a number of rows that numpy counted gives one."""
+    cell = Cell(0, 0, header=np.int64(0) < np.int64(1))  # type: ignore[arg-type]
+    assert cell.header is True
+    block = Block("table", (0, 0, 1, 1), content=Table((cell,)))
+    Document((Page((), source="", width=1, height=1, blocks=(block,)),)).to_json()
 
 
 def test_a_page_that_was_only_read_says_nothing_of_blocks():
