@@ -23,8 +23,10 @@ from ocr.structure.text_tables import build_text_table
 
 FIGURES = ("image", "chart", "seal", "header_image", "footer_image")
 _INSIDE = 0.5  # of a line's area
+_EDGE_LINE = 0.5  # of a figure's width: a line so long on its edge is none of its labels
+_EDGE_OUT = 0.1  # of a line's height that is outside of the figure
 _FIGURE_TEXT = 0.3  # of a figure's area: where lines cover more it is no figure
-_FIGURE_EDGE = 0.2  # of its height: so much of a detector's box may be its neighbours'
+_FIGURE_EDGE = 0.3  # of its height: so much of a detector's box may be its neighbours'
 _SURE_HEADING = 0.5  # its score at least
 _LEVELS = {"doc_title": 1, "paragraph_title": 1}  # `finish_document` sets the others for a whole document
 
@@ -102,7 +104,7 @@ def regions_of_scan(
     kept = []
     for one, inside in zip(chosen, parts, strict=True):
         if one.label in FIGURES:
-            own = set(map(id, inside))
+            own = {id(line) for line in inside if not _crosses(line_box(line), one.box)}
             one = one._replace(box=_off_lines(one.box, [line for line in lines if id(line) not in own]))
             # Lines count by what lies in it: a few words of a long line may be all that it holds.
             box = np.array([one.box], np.float64)
@@ -115,6 +117,13 @@ def regions_of_scan(
         if good:
             kept.append(one)
     return kept
+
+
+def _crosses(line: Box, figure: Box) -> bool:
+    """Whether a line stands on the upper or lower edge of a figure along much of it, as text above or below does."""
+    wide = line[2] - line[0] >= _EDGE_LINE * (figure[2] - figure[0])
+    out = max(figure[1] - line[1], line[3] - figure[3])
+    return wide and out > _EDGE_OUT * (line[3] - line[1])
 
 
 def _off_lines(box: Box, others: Sequence[Line]) -> Box:

@@ -137,6 +137,15 @@ def test_a_part_of_a_large_title_is_no_figure() -> None:
     assert len(regions_of_scan([Region("image", (200, 35, 398, 300), 0.7)], [title], [])) == 1
 
 
+def test_a_long_line_on_the_edge_of_a_figure_is_text() -> None:
+    """Text inside of figures is not written, and the network's edges are not exact."""
+    lines = [line(10, 97, "Thank you for your visit"), line(10, 200, "Cash"), line(40, 150, "label")]
+    (figure,) = regions_of_scan([Region("image", (5, 100, 160, 205), 0.9)], lines, [])
+    assert figure.box == (5, 107, 160, 205)
+    _, rest = assign_lines(lines, [figure.box])
+    assert lines[0] in rest and lines[2] not in rest
+
+
 def test_figures_of_scans_come_from_the_network_and_other_blocks_from_rules() -> None:
     lines = [line(10, 10 + 12 * row, "words of a paragraph that goes on") for row in range(3)]
     image = np.zeros((300, 300, 3), np.uint8)
