@@ -226,5 +226,7 @@ def test_receipts_of_sroie(shared: Path):
         truth = json.loads((folder / "key" / f"{image.stem}.json").read_text(encoding="utf-8"))
         fields = {field.name: field.value for field in reversed(find_fields(read(image).pages))}
         right["date"] += fields.get("date") == find_dates(truth["date"])[0].day.isoformat()
-        right["total"] += fields.get("total") == next(iter(find_amounts(truth["total"]))).value
+        # Of two receipts the truth is no amount ("43.7", nothing): that counts as missed.
+        amounts = [amount.value for amount in find_amounts(truth["total"])]
+        right["total"] += fields.get("total") in amounts[:1]
     assert images and all(count >= 0.85 * len(images) for count in right.values()), right
