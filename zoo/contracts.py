@@ -6,10 +6,12 @@ import dataclasses
 from typing import ClassVar, NamedTuple, Protocol
 
 import jax
+import numpy as np
 
 from framework import nn
 from framework.config import build
 from framework.nn import functional as F
+from framework.nn.reparam import Arrays, own_state
 
 
 class Feature(NamedTuple):
@@ -57,6 +59,14 @@ class Backbone(nn.Layer):
     def forward(self, x: jax.Array) -> jax.Array | tuple[jax.Array, ...]:
         maps = self.forward_features(x)
         return self.logits(maps[-1]) if getattr(self.config, "num_classes", 0) else maps
+
+    def deploy_state(self) -> Arrays:
+        """The arrays of the deploy form. A network whose config has no `deploy` has one form, which it keeps within a
+        model that has two.
+        """
+        if "deploy" in self.config.__dataclass_fields__:
+            return own_state(self)
+        return {name: np.asarray(value) for name, value in self.state_dict().items()}
 
 
 def build_backbone(config: BackboneConfig, deploy: bool | None = None) -> Backbone:

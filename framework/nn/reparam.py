@@ -73,8 +73,11 @@ def centred(kernel: np.ndarray, size: int, dilation: int = 1) -> np.ndarray:
 def deploy_state(layer: nn.Layer) -> Arrays:
     """The `state_dict()` of the deploy form of `layer`, computed from its training form."""
     own = getattr(type(layer), "deploy_state", None)
-    if own is not None:
-        return own(layer)
+    return own(layer) if own is not None else own_state(layer)
+
+
+def own_state(layer: nn.Layer) -> Arrays:
+    """`deploy_state` of a layer whose own arrays are the same in both forms: those, and its children's deploy form."""
     state = {name: np.asarray(parameter.value) for name, parameter in layer._parameters.items()}
     kept = (name for name in layer._buffers if name not in layer._non_persistable)
     state.update({name: np.asarray(layer._buffers[name]) for name in kept})

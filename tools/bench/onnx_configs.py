@@ -85,7 +85,9 @@ def programs(config: Path) -> Iterator[Program]:
     experiment = find_domain(experiment.domain).prepare_export(settle_predict_options(experiment))
     inputs = {name: TensorSpec(spec.shape, spec.dtype) for name, spec in experiment.export.inputs.items()}
     assert experiment.task is not None
-    yield Program(config.stem, experiment.model, experiment.task, inputs)
+    yield Program(
+        config.stem, experiment.model, experiment.task, inputs, tuple(experiment.export.constraints)
+    )
 
 
 def _stages(name: str, experiment: Experiment) -> Iterator[Program]:

@@ -16,6 +16,7 @@ from ocr.layers.db_head import DBHeadConfig
 from ocr.layers.rep_lk import RepLKFPNConfig, RepLKPANConfig
 from ocr.models.dbnet import DBNet, DBNetConfig
 from zoo.vision.pp_lcnet_v4 import PPLCNetV4Config
+from zoo.vision.resnet import ResNetConfig
 
 PACKAGES = ("ocr", "zoo", "framework")
 
@@ -128,3 +129,14 @@ def test_parts_given_take_the_place_of_the_variant_s() -> None:
     model = DBNet(config)
     assert model.neck.out_channels == 32
     assert model.state_shapes()["head.binarize.conv1.weight"] == (8, 32, 3, 3)
+
+
+def test_the_deploy_form_on_a_backbone_of_one_form() -> None:
+    """ResNet keeps its normalisations, while those of neck and head are folded."""
+    model = DBNet(DBNetConfig("DB_R50_vd", backbone=ResNetConfig("resnet18_vd")))
+    model.set_state_dict(named_weights(model.state_shapes()))
+    model.eval()
+    deployed = reparameterize(model)
+    assert not any(name.startswith("head.thresh.") for name in deployed.state_shapes())
+    x = np.random.default_rng(0).standard_normal((1, 32, 32, 3)).astype(np.float32)
+    np.testing.assert_allclose(jitted(deployed, x), jitted(model, x), atol=1e-5)
