@@ -135,10 +135,10 @@ class PdfReader(contextlib.AbstractContextManager["PdfReader"]):
                     allowed=f"at most {self._max_pixels:,}",
                     fix=f"render at {max(1, lower)} dpi, or raise max_pixels",
                 )
-            # RGB, without alpha unless the page needs it.
             # What is cut off at each side is rounded up again.
             cut = (left, page_hw[0] - bottom, page_hw[1] - right, top)
-            crop = tuple(max(pixels - 0.5, 0.0) / scale for pixels in cut)
+            crop = tuple(max(side - 0.5, 0.0) / scale for side in cut)
+            # RGB, without alpha unless the page needs it.
             bitmap = page.render(scale=scale, rev_byteorder=True, crop=crop)
             try:
                 return np.array(bitmap.to_numpy()[:, :, :3], order="C")

@@ -101,6 +101,7 @@ def regions_of_scan(
     chosen = [one for one in regions if one.label in FIGURES or one.label == "paragraph_title"]
     chosen = [one for one in chosen if not any(_share(one.box, table.bbox) > 0.5 for table in tables)]
     parts, _ = assign_lines(lines, [one.box for one in chosen])
+    boxes = np.array([line_box(line) for line in lines], np.float64).reshape(-1, 4)
     kept = []
     for one, inside in zip(chosen, parts, strict=True):
         if one.label in FIGURES:
@@ -108,7 +109,6 @@ def regions_of_scan(
             one = one._replace(box=_off_lines(one.box, [line for line in lines if id(line) not in own]))
             # Lines count by what lies in it: a few words of a long line may be all that it holds.
             box = np.array([one.box], np.float64)
-            boxes = np.array([line_box(line) for line in lines], np.float64).reshape(-1, 4)
             text = vision_boxes.intersection(boxes, box).sum()
             good = bool(text <= _FIGURE_TEXT * vision_boxes.area(box)[0])
         else:
