@@ -230,7 +230,7 @@ def _split_paragraphs(rows: Sequence[_Row], left: float, right: float, known: bo
         section = (
             len(groups[-1]) == 1
             and bool(_SECTION.match(before.text))
-            and right - before.box[2] > SECTION_ROOM * (right - left)
+            and right - before.box[2] > SECTION_ROOM * (right - left) > right - row.box[2]
             and not row.text[:1].islower()
         )
         caption = (

@@ -54,3 +54,11 @@ def test_an_item_that_goes_on_stays_whole() -> None:
         lines_of("3. An item", "of a list that goes on up to the right end"), height=1000
     )
     assert block.text.startswith("3. An item") and len(block.lines) == 2
+
+
+def test_an_address_stays_with_the_line_below_it() -> None:
+    """Neither of its lines fills the column."""
+    assert blocks_of("14 Harbour Street", "Tel 020 7946", PROSE, gaps={2: 8.0})[0] == (
+        "text",
+        "14 Harbour Street\nTe",
+    )
