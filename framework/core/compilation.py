@@ -18,14 +18,14 @@ from framework.core.home import home
 
 log = logging.getLogger("oar")
 # Compile options of the CPU backend: convolutions leave the YNN library for Eigen (detector at 640: 100 to 89 ms),
-# dots stay in it (bf16 dots run at twice the float32 speed there).
+# dots stay in it (bf16 dots run at twice the float32 speed there). Vectors of 512 bits stay off: with
+# `xla_cpu_prefer_vector_width: 512` jaxlib 0.10 computes arctan of 64 and more numbers wrongly, by up to 1.37.
 CPU_COMPILE_OPTIONS: dict[str, Any] = {
     "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
 }
 # For programs that recompute: the CPU backend drops optimisation barriers before it schedules, and a block that is to
 # run again is then merged with its first run (8 wide blocks: 9.5 MB of temporaries either way; 2.2 with this).
 CPU_RECOMPUTE_OPTIONS: dict[str, Any] = {"xla_disable_hlo_passes": "cse_barrier_expander"}
-AVX512_COMPILE_OPTIONS: dict[str, Any] = {"xla_cpu_prefer_vector_width": 512}  # 7x7 depthwise: 8.0 to 5.8 ms
 
 _cache_lock = threading.Lock()
 _cache_ready = False
@@ -94,5 +94,4 @@ def compile_options(device: Device) -> dict[str, str | bool | int]:
     """XLA options for programs on this device."""
     if device.platform != "cpu":
         return {}
-    wide = AVX512_COMPILE_OPTIONS if "avx512f" in cpu_features() else {}
-    return {**CPU_COMPILE_OPTIONS, **wide}
+    return dict(CPU_COMPILE_OPTIONS)
