@@ -13,12 +13,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from framework.core.errors import InputError
+from framework.nn.functional import boxes as core_boxes
+from framework.nn.functional import deform, proposals, roi, yolo
 from framework.paddle import nn
 from framework.paddle.dispatch import Array, operation
 from framework.paddle.nn import initializer as I
 from framework.paddle.tensor import Tensor, as_array, wrap
 from framework.paddle.vision.models.parts import ConvNormActivation as ConvNormActivation
-from framework.vision import ops as core
+from framework.vision import image
+from framework.vision.transforms.functional import check_choice
 
 Size = int | Sequence[int]
 
@@ -48,7 +52,7 @@ def roi_align(
     name: str | None = None,
 ) -> Array:
     """[R, C, h, w]: each bin is the mean of points between pixels. x [N, C, H, W], boxes [R, 4], boxes_num [N]."""
-    out = core.roi_align(
+    out = roi.roi_align(
         _last(x), boxes, _narrow(boxes_num), output_size, spatial_scale, sampling_ratio, aligned
     )
     return _first(out)
@@ -64,7 +68,7 @@ def roi_pool(
     name: str | None = None,
 ) -> Array:
     """[R, C, h, w]: each bin is the greatest of its pixels."""
-    return _first(core.roi_pool(_last(x), boxes, _narrow(boxes_num), output_size, spatial_scale))
+    return _first(roi.roi_pool(_last(x), boxes, _narrow(boxes_num), output_size, spatial_scale))
 
 
 @operation
@@ -77,7 +81,7 @@ def psroi_pool(
     name: str | None = None,
 ) -> Array:
     """[R, C, h, w]: each bin is the mean of its pixels in channels of its own; x [N, C * h * w, H, W]."""
-    return _first(core.psroi_pool(_last(x), boxes, _narrow(boxes_num), output_size, spatial_scale))
+    return _first(roi.psroi_pool(_last(x), boxes, _narrow(boxes_num), output_size, spatial_scale))
 
 
 @operation
@@ -93,7 +97,7 @@ def _deform_conv2d(
     deformable_groups: int,
     groups: int,
 ) -> Array:
-    out = core.deform_conv2d(
+    out = deform.deform_conv2d(
         _last(x),
         _last(offset),
         weight,
@@ -138,7 +142,7 @@ def box_coder(
     name: str | None = None,
 ) -> Array:
     """Boxes relative to priors, or back: encoded [N, M, 4]. prior_box [M, 4]; prior_box_var [M, 4] or four numbers."""
-    return core.box_coder(prior_box, prior_box_var, target_box, code_type, box_normalized, axis)
+    return proposals.box_coder(prior_box, prior_box_var, target_box, code_type, box_normalized, axis)
 
 
 @operation(differentiable=False)
@@ -157,7 +161,7 @@ def prior_box(
     name: str | None = None,
 ) -> tuple[Array, Array]:
     """The priors of SSD at each place of a map, and their variances, both [H, W, P, 4]."""
-    return core.prior_box(
+    return proposals.prior_box(
         _last(input),
         _last(image),
         min_sizes,
@@ -187,7 +191,7 @@ def yolo_box(
     iou_aware_factor: float = 0.5,
 ) -> tuple[Array, Array]:
     """(boxes [N, A * H * W, 4], scores [N, A * H * W, classes]) of a map x [N, A * (5 + classes), H, W]."""
-    return core.yolo_box(
+    return yolo.yolo_box(
         _last(x),
         _narrow(img_size),
         anchors,
@@ -195,7 +199,6 @@ def yolo_box(
         conf_thresh,
         downsample_ratio,
         clip_bbox,
-        None,
         scale_x_y,
         iou_aware,
         iou_aware_factor,
@@ -216,7 +219,7 @@ def _yolo_loss(
     use_label_smooth: bool,
     scale_x_y: float,
 ) -> Array:
-    return core.yolo_loss(
+    return yolo.yolo_loss(
         _last(x),
         gt_box,
         _narrow(gt_label),
@@ -227,7 +230,6 @@ def _yolo_loss(
         downsample_ratio,
         gt_score,
         use_label_smooth,
-        None,
         scale_x_y,
     )
 
@@ -274,7 +276,7 @@ def nms(
     top_k: int | None = None,
 ) -> Tensor:
     """Indices [M] int64 of the boxes that stay, best first; within categories where they are given."""
-    kept = core.nms(
+    kept = core_boxes.nms(
         _array(boxes), iou_threshold, _array_or_none(scores), _array_or_none(category_idxs), categories, top_k
     )
     return wrap(as_array(np.asarray(kept), "int64"))
@@ -296,7 +298,7 @@ def matrix_nms(
     name: str | None = None,
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """(rows [R, 6] of class, score and box, numbers of rows [N], indices [R, 1]); what is not asked for is None."""
-    rows, counts, index = core.matrix_nms(
+    rows, counts, index = core_boxes.matrix_nms(
         _array(bboxes),
         _array(scores),
         score_threshold,
@@ -307,9 +309,8 @@ def matrix_nms(
         gaussian_sigma,
         background_label,
         normalized,
-        return_index,
-        return_rois_num,
     )
+    counts, index = (counts if return_rois_num else None), (index if return_index else None)
     return _given(rows), _given(counts, "int32"), _given(index, "int32")
 
 
@@ -324,7 +325,7 @@ def distribute_fpn_proposals(
     name: str | None = None,
 ) -> tuple[list[Tensor | None], Tensor | None, list[Tensor | None] | None]:
     """(proposals of each level of a pyramid, index [R, 1] back to their order, numbers of each level [N] or None)."""
-    levels, restore, counts = core.distribute_fpn_proposals(
+    levels, restore, counts = proposals.distribute_fpn_proposals(
         _array(fpn_rois),
         min_level,
         max_level,
@@ -356,7 +357,7 @@ def generate_proposals(
     count = scores.size // scores.shape[0]
     # Paddle reads as many anchors and variances as there are scores, whatever shape they stand in.
     rows = [jnp.asarray(np.asarray(_array(x)).reshape(-1, 4)[:count]) for x in (anchors, variances)]
-    rois, probabilities, numbers = core.generate_proposals(
+    rois, probabilities, numbers = proposals.generate_proposals(
         _last(_array(scores)),
         _last(_array(bbox_deltas)),
         _array(img_size),
@@ -368,19 +369,43 @@ def generate_proposals(
         min_size,
         eta,
         pixel_offset,
-        return_rois_num,
     )
-    return _given(rois), _given(probabilities), _given(numbers, "int32")
+    return _given(rois), _given(probabilities), _given(numbers if return_rois_num else None, "int32")
 
 
 def read_file(filename: str, name: str | None = None) -> Tensor:
-    """The bytes of a file, uint8 [size]."""
-    return wrap(as_array(core.read_file(filename)))
+    """The bytes of a file, uint8 [size]. Raises: InputError, where there is none or it is empty."""
+    return wrap(as_array(np.frombuffer(image.read_bytes(filename, "image")[0], np.uint8)))
 
 
 def decode_jpeg(x: Tensor, mode: str = "unchanged", name: str | None = None) -> Tensor:
-    """The image [C, H, W] uint8 in the bytes of a JPEG; mode "unchanged", "gray" or "rgb"."""
-    return wrap(as_array(np.ascontiguousarray(np.moveaxis(core.decode_jpeg(x.numpy(), mode), -1, 0))))
+    """The image [C, H, W] uint8 in the bytes of a JPEG.
+
+    Args:
+        mode: "unchanged" keeps the file's channels (1 or 3, 4 of a CMYK), "gray" and "rgb" turn it into 1 and 3.
+
+    Raises:
+        InputError: the bytes are no JPEG, or damaged.
+    """
+    check_choice(mode, ("unchanged", "gray", "rgb"), "decode_jpeg.mode")
+    data = np.asarray(x.numpy(), np.uint8).tobytes()
+    found = image.open_header(data, "decode_jpeg")
+    if found.format != "JPEG":
+        raise InputError(
+            "these are not the bytes of a JPEG",
+            where="decode_jpeg",
+            received=found.format,
+            allowed="JPEG",
+            fix="paddle.vision.image_load reads all formats",
+        )
+    try:
+        found.load()
+        pixels = np.array(found if mode == "unchanged" else found.convert("L" if mode == "gray" else "RGB"))
+    except Exception as error:  # damaged data makes the decoder raise anything
+        raise image.damage_error(data, "decode_jpeg", error) from error
+    return wrap(
+        as_array(pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(np.moveaxis(pixels, -1, 0)))
+    )
 
 
 class _Pool(nn.Layer):
