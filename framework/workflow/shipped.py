@@ -32,7 +32,6 @@ MANIFEST = "manifest.json"
 # Modules, and packages with all below them, that decide about what a program computes.
 _DECIDING = (
     *("framework.nn", "framework.export.program", "framework.core.dtypes", "framework.vision.normalize"),
-    "framework.vision.ops",
     *("framework.workflow.export", "framework.workflow.weights", "zoo.contracts", "zoo.layers", "zoo.vision"),
     *("framework.export.formats.onnx", "framework.workflow.onnx"),
     *("ocr.models", "ocr.layers", "ocr.tasks", "ocr.system"),
