@@ -24,7 +24,8 @@ def _boxes(boxes: np.ndarray, where: str) -> np.ndarray:
 
 def _area(low: np.ndarray, high: np.ndarray, offset: float) -> np.ndarray:
     sides = high - low
-    return np.where(sides < 0, 0, sides + offset).prod(axis=-1)
+    sides = np.where(sides < 0, 0, sides + offset) if offset else np.maximum(sides, 0)
+    return sides[..., 0] * sides[..., 1]
 
 
 def area(boxes: np.ndarray, offset: float = 0.0) -> np.ndarray:
@@ -33,19 +34,26 @@ def area(boxes: np.ndarray, offset: float = 0.0) -> np.ndarray:
     return _area(boxes[:, :2], boxes[:, 2:], offset)
 
 
+def _shared(a: np.ndarray, b: np.ndarray, offset: float) -> np.ndarray:
+    return _area(np.maximum(a[..., :2], b[..., :2]), np.minimum(a[..., 2:], b[..., 2:]), offset)
+
+
+def _over_union(shared: np.ndarray, areas: np.ndarray) -> np.ndarray:
+    """The shared area by the union, where `areas` is the sum of both."""
+    union = areas - shared
+    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+
+
 def intersection(a: np.ndarray, b: np.ndarray, offset: float = 0.0) -> np.ndarray:
     """Areas `[N, M]` that each of `a [N, 4]` shares with each of `b [M, 4]`."""
     a, b = _boxes(a, "boxes.intersection"), _boxes(b, "boxes.intersection")
-    return _area(
-        np.maximum(a[:, None, :2], b[None, :, :2]), np.minimum(a[:, None, 2:], b[None, :, 2:]), offset
-    )
+    return _shared(a[:, None], b[None, :], offset)
 
 
 def iou(a: np.ndarray, b: np.ndarray, offset: float = 0.0) -> np.ndarray:
     """Intersection over union `[N, M]`; 0 where the union is empty."""
-    shared = intersection(a, b, offset)
-    union = area(a, offset)[:, None] + area(b, offset)[None, :] - shared
-    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
+    areas = area(a, offset)[:, None] + area(b, offset)[None, :]
+    return _over_union(intersection(a, b, offset), areas)
 
 
 def suppress(
@@ -66,7 +74,7 @@ def suppress(
         count: At most so many, the first.
         eta: Below 1 it lowers the threshold, while that is above 0.5, with each box that stays.
     """
-    boxes = _boxes(boxes, "boxes.suppress")
+    boxes, areas = _boxes(boxes, "boxes.suppress"), area(boxes, offset)
     left, overlap = np.arange(len(boxes)), np.zeros(len(boxes), boxes.dtype)
     kept: list[int] = []
     while left.size and (count is None or len(kept) < count):
@@ -74,12 +82,15 @@ def suppress(
         kept.append(best)
         if eta < 1 and iou_threshold > 0.5:
             iou_threshold = iou_threshold * eta
-        row = iou(boxes[best : best + 1], boxes[left], offset)[0]
-        other = np.zeros(len(left), bool) if labels is None else labels[left] != labels[best]
-        overlap = np.maximum(overlap[1:], np.where(other, 0, row))
-        # A box is held against the threshold of its turn, which is no higher than this one.
-        stays = (overlap <= iou_threshold) & ~(other & (row > other_threshold))
-        left, overlap = left[stays], overlap[stays]
+        row = _over_union(_shared(boxes[best], boxes[left], offset), areas[best] + areas[left])
+        gone = np.zeros(len(left), bool)
+        if labels is not None:
+            other = labels[left] != labels[best]
+            gone, row = other & (row > other_threshold), np.where(other, 0, row)
+        if eta < 1:  # a box is held against the threshold of its turn, which is no higher than this one
+            row = overlap = np.maximum(overlap[1:], row)
+        stays = (row <= iou_threshold) & ~gone
+        left, overlap = left[stays], overlap[stays] if eta < 1 else overlap
     return np.array(kept, np.int64)
 
 
