@@ -17,9 +17,9 @@ from framework.core.errors import InputError
 from framework.nn.functional import boxes as core_boxes
 from framework.nn.functional import deform, proposals, roi, yolo
 from framework.paddle import nn
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Tensor, as_array, wrap
 from framework.paddle.nn import initializer as I
-from framework.paddle.tensor import Tensor, as_array, wrap
 from framework.paddle.vision.models.parts import ConvNormActivation as ConvNormActivation
 from framework.vision import image
 from framework.vision.transforms.functional import check_choice

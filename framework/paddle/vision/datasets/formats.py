@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import FormatError
+from framework.interop.source import Source
+from framework.interop.weights.pickled import CONTAINERS, NUMPY, to_plain
+from framework.interop.weights.pickles import PickleReader
 from framework.io.benchmark_files import check_labels
-from framework.io.interop.pickled import CONTAINERS, NUMPY, to_plain
-from framework.io.interop.pickles import PickleReader
-from framework.io.interop.source import Source
 from framework.vision.image import check_file
 
 _MAX_MEMBER = 2**28  # bytes of a batch of CIFAR: they have 31 MB
