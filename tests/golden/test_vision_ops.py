@@ -1,4 +1,4 @@
-"""Parity of framework.vision.ops with Paddle 2.6.2: values and gradients of tools/golden/vision_ops_cases.py."""
+"""Parity with paddle.vision.ops of Paddle 2.6.2: values and gradients of tools/golden/vision_ops_cases.py."""
 
 from __future__ import annotations
 

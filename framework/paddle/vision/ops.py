@@ -85,50 +85,24 @@ def psroi_pool(
 
 
 @operation
-def _deform_conv2d(
+def deform_conv2d(
     x: Array,
     offset: Array,
     weight: Array,
-    bias: Array | None,
-    mask: Array | None,
-    stride: Size,
-    padding: Size,
-    dilation: Size,
-    deformable_groups: int,
-    groups: int,
-) -> Array:
-    out = deform.deform_conv2d(
-        _last(x),
-        _last(offset),
-        weight,
-        bias,
-        stride,
-        padding,
-        dilation,
-        deformable_groups,
-        groups,
-        None if mask is None else _last(mask),
-    )
-    return _first(out)
-
-
-def deform_conv2d(
-    x: Tensor,
-    offset: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
+    bias: Array | None = None,
     stride: Size = 1,
     padding: Size = 0,
     dilation: Size = 1,
     deformable_groups: int = 1,
     groups: int = 1,
-    mask: Tensor | None = None,
+    mask: Array | None = None,
     name: str | None = None,
-) -> Tensor:
+) -> Array:
     """A convolution that reads each tap `offset` [N, 2 * groups * kh * kw, H', W'] (down, right) beside its place; with
     `mask` [N, groups * kh * kw, H', W'] taps are weighed."""
     steps = (stride, padding, dilation, deformable_groups, groups)
-    return _deform_conv2d(x, offset, weight, bias, mask, *steps)
+    weights = None if mask is None else _last(mask)
+    return _first(deform.deform_conv2d(_last(x), _last(offset), weight, bias, *steps, weights))
 
 
 @operation
@@ -206,51 +180,25 @@ def yolo_box(
 
 
 @operation
-def _yolo_loss(
+def yolo_loss(
     x: Array,
     gt_box: Array,
     gt_label: Array,
-    gt_score: Array | None,
     anchors: Sequence[int],
     anchor_mask: Sequence[int],
     class_num: int,
     ignore_thresh: float,
     downsample_ratio: int,
-    use_label_smooth: bool,
-    scale_x_y: float,
-) -> Array:
-    return yolo.yolo_loss(
-        _last(x),
-        gt_box,
-        _narrow(gt_label),
-        anchors,
-        anchor_mask,
-        class_num,
-        ignore_thresh,
-        downsample_ratio,
-        gt_score,
-        use_label_smooth,
-        scale_x_y,
-    )
-
-
-def yolo_loss(
-    x: Tensor,
-    gt_box: Tensor,
-    gt_label: Tensor,
-    anchors: Sequence[int],
-    anchor_mask: Sequence[int],
-    class_num: int,
-    ignore_thresh: float,
-    downsample_ratio: int,
-    gt_score: Tensor | None = None,
+    gt_score: Array | None = None,
     use_label_smooth: bool = True,
     name: str | None = None,
     scale_x_y: float = 1.0,
-) -> Tensor:
+) -> Array:
     """[N]: the loss of YOLOv3 at one scale. gt_box [N, B, 4] as shares, gt_label and gt_score [N, B]."""
-    settings = (anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio, use_label_smooth, scale_x_y)
-    return _yolo_loss(x, gt_box, gt_label, gt_score, *settings)
+    settings = (anchors, anchor_mask, class_num, ignore_thresh, downsample_ratio)
+    return yolo.yolo_loss(
+        _last(x), gt_box, _narrow(gt_label), *settings, gt_score, use_label_smooth, scale_x_y
+    )
 
 
 def _array(x: Tensor) -> jax.Array:
@@ -463,11 +411,11 @@ class DeformConv2D(nn.Layer):
         super().__init__()
         kernel = _two(kernel_size)
         self._steps = (stride, padding, dilation, deformable_groups, groups)
-        fan_in = in_channels // groups * kernel[0] * kernel[1]
-        start: Callable[..., Any] = I.Normal(0.0, (2.0 / fan_in) ** 0.5)
+        taps = in_channels * kernel[0] * kernel[1]  # of all groups, as in Paddle
+        start: Callable[..., Any] = I.Normal(0.0, (2.0 / taps) ** 0.5)
         shape = [out_channels, in_channels // groups, *kernel]
         self.weight = self.create_parameter(shape, weight_attr, default_initializer=start)
         self.bias = self.create_parameter([out_channels], bias_attr, is_bias=True)
 
     def forward(self, x: Tensor, offset: Tensor, mask: Tensor | None = None) -> Tensor:
-        return _deform_conv2d(x, offset, self.weight, self.bias, mask, *self._steps)
+        return deform_conv2d(x, offset, self.weight, self.bias, *self._steps, mask)

@@ -97,6 +97,8 @@ def test_deformable_convolution_without_offsets_is_a_convolution() -> None:
     x = paddle.Tensor(np.random.default_rng(0).standard_normal((1, 2, 5, 5)).astype(np.float32))
     plain = paddle.nn.functional.conv2d(x, layer.weight, layer.bias, padding=1)
     np.testing.assert_allclose(layer(x, paddle.zeros([1, 18, 5, 5])).numpy(), plain.numpy(), atol=1e-5)
+    grouped = ops.DeformConv2D(64, 64, 3, groups=4).weight.numpy()
+    assert grouped.shape == (64, 16, 3, 3) and abs(grouped.std() - (2 / (64 * 9)) ** 0.5) < 2e-3
 
 
 def test_nms_keeps_the_best_of_each_category() -> None:
