@@ -105,6 +105,14 @@ def suppress(clash: jax.Array, valid: jax.Array) -> jax.Array:
     return lax.while_loop(is_unsettled, repeat, (jnp.zeros_like(valid), valid))[1]
 
 
+def _clash(boxes: jax.Array, labels: jax.Array | None, threshold: jax.typing.ArrayLike) -> jax.Array:
+    """[K, K] bool: the two overlap by more than the threshold, and have one label."""
+    clash = pairwise_iou(boxes, boxes) > threshold
+    if labels is not None:
+        clash &= labels[:, None] == labels[None, :]
+    return clash
+
+
 def suppress_boxes(
     boxes: jax.Array,
     valid: jax.Array,
@@ -128,10 +136,7 @@ def _suppress_boxes(
     boxes: jax.Array, valid: jax.Array, labels: jax.Array | None, iou_threshold: float, num_labels: int
 ) -> jax.Array:
     with describe("suppress_boxes", iou_threshold=iou_threshold, num_labels=num_labels):
-        clash = pairwise_iou(boxes, boxes) > iou_threshold
-        if labels is not None:
-            clash &= labels[:, None] == labels[None, :]
-        return suppress(clash, valid)
+        return suppress(_clash(boxes, labels, iou_threshold), valid)
 
 
 def pick_boxes(
@@ -260,13 +265,11 @@ def _nms(
 ) -> jax.Array:
     """Indices [K] of those of the first `count` boxes that stay, then -1."""
     order = jnp.arange(boxes.shape[0]) if scores is None else jnp.argsort(-scores, stable=True)
-    boxes = boxes[order]
-    clash, valid = pairwise_iou(boxes, boxes) > threshold, order < count
+    boxes, valid = boxes[order], order < count
     if labels is not None and known is not None:
         labels = labels[order]
-        clash &= labels[:, None] == labels[None, :]
         valid &= (labels[:, None] == known).any(axis=1)
-    kept = suppress(clash, valid)
+    kept = suppress(_clash(boxes, labels, threshold), valid)
     place = jnp.nonzero(kept, size=len(boxes), fill_value=len(boxes))[0]
     return jnp.concatenate([order, jnp.full(1, -1, order.dtype)])[place].astype(jnp.int32)
 
