@@ -7,7 +7,9 @@ Reference: PaddlePaddle/PaddleOCR ppocr/modeling/{backbones/rec_svtrnet,necks/rn
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import jax
@@ -16,7 +18,7 @@ import jax.numpy as jnp
 from framework import nn
 from framework.nn import functional as F
 from framework.nn import initializer as I
-from zoo.layers.conv_bn import Activation, ConvBN
+from zoo.layers.conv_bn import Activation, ConvBN, ConvBNOptions
 
 DROPOUT = 0.1
 _LINEAR = I.TruncatedNormal(std=0.02)
@@ -97,6 +99,10 @@ def mix_row(x: jax.Array, blocks: nn.LayerList, norm: nn.LayerNorm) -> jax.Array
     return norm(z).reshape(x.shape)
 
 
+def _named_conv(deploy: bool) -> Callable[..., ConvBN]:
+    return partial(ConvBN, act=F.silu, options=ConvBNOptions(names=("conv", "norm"), deploy=deploy))
+
+
 class LightSVTR(nn.Layer):
     """[N, 1, T, in_channels] -> [N, 1, T, dims]: local then global context, plus the input through a 1x1."""
 
@@ -104,13 +110,14 @@ class LightSVTR(nn.Layer):
         super().__init__()
         dims = config.dims
         self.out_channels, self.guided = dims, config.guided
-        own = {"act": F.silu, "names": ("conv", "norm"), "deploy": deploy}
-        self.conv_reduce = ConvBN(in_channels, dims, 1, **own)
+        conv = _named_conv(deploy)
+        self.conv_reduce = conv(in_channels, dims, 1)
         kernel = (1, config.local_kernel)
-        self.local_conv = ConvBN(dims, dims, kernel, groups=dims, act=F.silu, names=("0", "1"), deploy=deploy)
+        local = ConvBNOptions(groups=dims, names=("0", "1"), deploy=deploy)
+        self.local_conv = ConvBN(dims, dims, kernel, act=F.silu, options=local)
         self.svtr_block = nn.LayerList([SVTRBlock(dims, config.mlp_ratio) for _ in range(config.depth)])
         self.norm = nn.LayerNorm(dims, epsilon=1e-6)
-        self.skip_conv = ConvBN(in_channels, dims, 1, **own)
+        self.skip_conv = conv(in_channels, dims, 1)
 
     def forward(self, x: jax.Array) -> jax.Array:
         if self.guided:
@@ -144,14 +151,14 @@ class SVTREncoder(nn.Layer):
         super().__init__()
         self.out_channels, self.guided = config.dims, config.guided
         mid, hidden = in_channels // 8, config.hidden_dims
-        own = {"act": F.silu, "names": ("conv", "norm"), "deploy": deploy}
-        self.conv1 = ConvBN(in_channels, mid, config.kernel_size, **own)
-        self.conv2 = ConvBN(mid, hidden, 1, **own)
+        conv = _named_conv(deploy)
+        self.conv1 = conv(in_channels, mid, config.kernel_size)
+        self.conv2 = conv(mid, hidden, 1)
         self.svtr_block = nn.LayerList([SVTRBlock(hidden, _MLP_RATIO) for _ in range(config.depth)])
         self.norm = nn.LayerNorm(hidden, epsilon=1e-6)
-        self.conv3 = ConvBN(hidden, in_channels, 1, **own)
-        self.conv4 = ConvBN(2 * in_channels, mid, config.kernel_size, **own)
-        self.conv1x1 = ConvBN(mid, config.dims, 1, **own)
+        self.conv3 = conv(hidden, in_channels, 1)
+        self.conv4 = conv(2 * in_channels, mid, config.kernel_size)
+        self.conv1x1 = conv(mid, config.dims, 1)
 
     def forward(self, x: jax.Array) -> jax.Array:
         if self.guided:

@@ -16,6 +16,7 @@ Weights: PaddleOCR's `rec_svtr_*_none_ctc_*`; `state_dict()` has upstream's name
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -27,7 +28,7 @@ from framework.core.errors import ConfigError, ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import Backbone, Feature
-from zoo.layers.conv_bn import ConvBN
+from zoo.layers.conv_bn import ConvBN, ConvBNOptions
 from zoo.layers.mlp import NARROW, DropPath, Mlp, drop_rates
 from zoo.layers.variants import VariantConfig
 from zoo.vision.vit import Attention
@@ -150,9 +151,11 @@ class SVTRNet(Backbone):
         self.config = config
         size = self.size = config.parts
         first = size.widths[0]
-        own = {"stride": 2, "act": F.gelu, "names": ("conv", "norm"), "deploy": config.deploy}
-        own |= {"initializer": I.KaimingUniform(), "bias": True}
-        embedding = nn.Sequential(ConvBN(3, first // 2, 3, **own), ConvBN(first // 2, first, 3, **own))
+        options = ConvBNOptions(
+            bias=True, initializer=I.KaimingUniform(), names=("conv", "norm"), deploy=config.deploy
+        )
+        conv = partial(ConvBN, stride=2, act=F.gelu, options=options)
+        embedding = nn.Sequential(conv(3, first // 2, 3), conv(first // 2, first, 3))
         self.patch_embed = nn.LayerDict({"proj": embedding})
         tokens = size.image_hw[0] // 4 * (size.image_hw[1] // 4)
         self.pos_embed = self.create_parameter((1, tokens, first), NARROW)
