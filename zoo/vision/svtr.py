@@ -28,11 +28,10 @@ from framework.core.errors import ConfigError, ShapeError
 from framework.nn import functional as F
 from framework.nn import initializer as I
 from zoo.contracts import Backbone, Feature
+from zoo.layers.attention import Attention
 from zoo.layers.conv_bn import ConvBN, ConvBNOptions
-from zoo.layers.mlp import NARROW, DropPath, Mlp, drop_rates
+from zoo.layers.mlp import MLP, NARROW, DropPath, drop_rates
 from zoo.layers.variants import VariantConfig
-from zoo.vision.vit import Attention
-from zoo.vision.vit import Size as BlockSize
 
 # Section 3.3: rows and columns of tokens that a local block sees; section 4.1
 WINDOW_HW = (7, 11)
@@ -107,13 +106,13 @@ class Block(nn.Layer):
     def __init__(self, width: int, heads: int, drop_path: float) -> None:
         super().__init__()
         self.norm1 = nn.LayerNorm(width, _EPSILON)
-        self.mixer = Attention(BlockSize(width, 1, heads, 0))
+        self.mixer = Attention(width, heads)
         self.norm2 = nn.LayerNorm(width, _EPSILON)
-        self.mlp = Mlp(width, _MLP_RATIO * width)
+        self.mlp = MLP(width, _MLP_RATIO * width)
         self.drop_path = DropPath(drop_path)
 
     def forward(self, x: jax.Array, visible: jax.Array | None = None) -> jax.Array:
-        x = x + self.drop_path(self.mixer(self.norm1(x), visible))
+        x = x + self.drop_path(self.mixer(self.norm1(x), visible=visible))
         return x + self.drop_path(self.mlp(self.norm2(x)))
 
 

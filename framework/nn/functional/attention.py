@@ -14,6 +14,8 @@ from framework.core.errors import ShapeError
 from framework.nn.functional.common import dropout
 from framework.nn.functional.products import product
 
+KeysValues = tuple[jax.Array, jax.Array]  # [N, T, heads, D] each
+
 # What a masked score gets: finite, so that a row without any visible key yields a mean and not NaN.
 _HIDDEN = -1e9
 
@@ -94,3 +96,12 @@ def attention_with_weights(
     low = precision() == "bfloat16"
     weights = _attention_weights(query, key, attn_mask, is_causal, low)
     return _attention_values(dropout(weights, dropout_p, training=training), value, low), weights
+
+
+def write_keys_values(cache: KeysValues, new: KeysValues, start: jax.Array | int) -> KeysValues:
+    """The cache [N, T, heads, D] with the keys and values of new tokens [N, S, heads, D] from token `start` on."""
+    keys, values = (
+        lax.dynamic_update_slice_in_dim(old, one.astype(old.dtype), start, axis=1)
+        for old, one in zip(cache, new)
+    )
+    return keys, values
