@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from framework import nn
-from framework.io.named_weights import named_weights
+from framework.interop.named_weights import named_weights
 from zoo.layers.attention import Attention
 
 PACKED = ("qkv", "proj")
