@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from framework.core.axes import per_axis
 from framework.core.dtypes import precision
 from framework.core.errors import ShapeError
 from framework.nn.functional import lowering, winograd
@@ -32,11 +33,8 @@ SMALL_MAP = 200  # pixels of an image, see _depthwise_bwd
 
 def pair(value: int | Sequence[int], name: str = "value") -> Pair:
     """(h, w) from one number or two."""
-    if isinstance(value, int):
-        return value, value
-    if len(value) != 2:
-        raise ShapeError(f"{name} takes one or two numbers", received=value, allowed="k or (kh, kw)")
-    return int(value[0]), int(value[1])
+    h, w = per_axis(value, 2, name)
+    return h, w
 
 
 def conv_padding(

@@ -12,9 +12,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
 from framework.nn.functional.conv import Pair, check_conv, conv2d_transpose, flat_padding
-from framework.nn.functional.windows import per_axis, transposed_padding
+from framework.nn.functional.windows import transposed_padding
 
 Triple = tuple[int, int, int]
 

@@ -17,10 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
 from framework.core.rng import next_key
 from framework.nn.functional.lowering import jitted
-from framework.nn.functional.windows import Axes, Edges, per_axis, pool_padding, pool_windows
+from framework.nn.functional.windows import Axes, Edges, pool_padding, pool_windows
 
 Size = int | Sequence[int]
 

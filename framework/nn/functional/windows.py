@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
 
 Axes = tuple[int, ...]  # one number for each spatial axis
 Edges = tuple[tuple[int, int], ...]  # what is before and behind each axis
-
-
-def per_axis(value: int | Sequence[int], axes: int, name: str) -> Axes:
-    """One number for each axis, from one for all or from as many."""
-    if isinstance(value, int):
-        return (value,) * axes
-    if len(value) != axes:
-        raise ShapeError(
-            f"{name} takes one number, or one for each axis", received=value, allowed=f"{axes} numbers"
-        )
-    return tuple(int(n) for n in value)
 
 
 def pool_padding(padding: Any, kernel: Axes, stride: Axes, size: tuple[Any, ...]) -> Edges:

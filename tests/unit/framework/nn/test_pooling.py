@@ -94,7 +94,7 @@ def test_repr():
         (lambda: F.max_pool2d(jnp.ones((2, 2, 1)), 2), r"2-D pooling takes \[N, H, W, C\]"),
         (lambda: F.avg_pool2d(jnp.ones((2, 2, 1)), 2), r"2-D pooling takes \[N, H, W, C\]"),
         (lambda: F.adaptive_avg_pool2d(jnp.ones((2, 2, 1)), 1), r"2-D pooling takes \[N, H, W, C\]"),
-        (lambda: F.max_pool2d(X, (2, 2, 2)), "kernel_size takes one or two numbers"),
+        (lambda: F.max_pool2d(X, (2, 2, 2)), "kernel_size takes one number, or one for each axis"),
     ],
 )
 def test_errors(run, message):
