@@ -64,6 +64,7 @@ def spatial_padding(
 
 
 def check_rank(where: str, x: jax.Array, axes: int) -> None:
+    """Refuse an x that is not [N, ..., C] with so many axes between. Raises: ShapeError."""
     if x.ndim != axes + 2:
         names = {1: "T", 2: "H, W", 3: "D, H, W"}[axes]
         raise ShapeError(
