@@ -15,7 +15,7 @@ from framework.nn import functional as F
 from framework.nn.functional.deform import deform_conv2d
 from framework.nn.reparam import Arrays, fold_batch_norm, prefixed
 from framework.nn.reparam import deploy_state as state_of
-from zoo.layers.conv_bn import Activation
+from zoo.layers.conv_bn import PLAIN, Activation, ConvBNOptions
 
 
 class DeformableConv(nn.Layer):
@@ -44,7 +44,7 @@ class DeformableConv(nn.Layer):
 
 
 class DeformableConvBN(nn.Layer):
-    """`act(bn(conv(x)))` with a deformable convolution, as ConvBN; `names` are the attributes of both."""
+    """`act(bn(conv(x)))` with a deformable convolution, as ConvBN; of the options it heeds `names` and `deploy`."""
 
     def __init__(
         self,
@@ -54,16 +54,14 @@ class DeformableConvBN(nn.Layer):
         stride: int = 1,
         *,
         act: Activation | None = None,
-        names: tuple[str, str] = ("conv", "bn"),
-        deploy: bool = False,
+        options: ConvBNOptions = PLAIN,
     ) -> None:
         super().__init__()
-        self.names, self.act, self.deploy = names, act, deploy
-        self.add_sublayer(
-            names[0], DeformableConv(in_channels, out_channels, kernel_size, stride, bias=deploy)
-        )
-        if not deploy:
-            self.add_sublayer(names[1], nn.BatchNorm2D(out_channels))
+        self.names, self.act, self.deploy = options.names, act, options.deploy
+        conv = DeformableConv(in_channels, out_channels, kernel_size, stride, bias=self.deploy)
+        self.add_sublayer(self.names[0], conv)
+        if not self.deploy:
+            self.add_sublayer(self.names[1], nn.BatchNorm2D(out_channels))
 
     def forward(self, x: jax.Array) -> jax.Array:
         x = getattr(self, self.names[0])(x)

@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
-from framework.paddle.nn.functional.layout import is_last, numbers
+from framework.paddle.nn.functional.layout import is_last
 from framework.paddle.nn.initializer import Normal
 from framework.paddle.nn.layer import Layer
 
@@ -50,9 +51,9 @@ class _ConvNd(Layer):
         self._in_channels, self._out_channels, self._groups = in_channels, out_channels, groups
         self._data_format = data_format
         self._channel_dim = axes + 1 if is_last(data_format, type(self).__name__) else 1
-        self._stride = list(numbers(stride, axes, "stride"))
-        self._dilation = list(numbers(dilation, axes, "dilation"))
-        self._kernel_size = list(numbers(kernel_size, axes, "kernel_size"))
+        self._stride = list(per_axis(stride, axes, "stride"))
+        self._dilation = list(per_axis(dilation, axes, "dilation"))
+        self._kernel_size = list(per_axis(kernel_size, axes, "kernel_size"))
         self._padding, self._padding_mode, self.output_padding = padding, padding_mode, output_padding
         self._edges = [padding] * (2 * axes) if padding_mode != "zeros" else []
         if self._transposed:

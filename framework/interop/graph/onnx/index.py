@@ -12,7 +12,6 @@ from jax.core import Tracer
 
 from framework.core.errors import ShapeError
 from framework.interop.graph.onnx.elementwise import namespace
-from framework.interop.graph.onnx.shapes import normal_axis
 from framework.interop.graph.operator import Call, Table, registrar
 from framework.interop.graph.values import Item, Value, is_known
 from framework.nn import functional as F
@@ -42,7 +41,7 @@ def _check(call: Call, index: Array, size: Any) -> None:
 
 @operator("Gather", folds=True, weights=(0,))
 def _gather(call: Call, x: Array, index: Array) -> Array:
-    axis = normal_axis(call, call.attr("axis", 0), x.ndim)
+    axis = call.axis(call.attr("axis", 0), x.ndim)
     _check(call, index, x.shape[axis])
     if is_known(x, index):
         return np.take(x, index.astype(np.int64), axis)
@@ -51,7 +50,7 @@ def _gather(call: Call, x: Array, index: Array) -> Array:
 
 @operator("GatherElements", folds=True)
 def _gather_elements(call: Call, x: Array, index: Array) -> Array:
-    axis = normal_axis(call, call.attr("axis", 0), x.ndim)
+    axis = call.axis(call.attr("axis", 0), x.ndim)
     _check(call, index, x.shape[axis])
     parts = tuple(slice(0, n) if i != axis else slice(None) for i, n in enumerate(index.shape))
     return namespace(x, index).take_along_axis(x[parts], positive(index, x.shape[axis]), axis)
@@ -87,7 +86,7 @@ def _combine(target: Array, places: Any, updates: Array, how: str) -> Array:
 
 @operator("ScatterElements", "Scatter", folds=True)
 def _scatter_elements(call: Call, x: Array, index: Array, updates: Array) -> Array:
-    axis, xp = normal_axis(call, call.attr("axis", 0), x.ndim), namespace(x, index, updates)
+    axis, xp = call.axis(call.attr("axis", 0), x.ndim), namespace(x, index, updates)
     _check(call, index, x.shape[axis])
     places = []
     for i, n in enumerate(index.shape):
@@ -107,7 +106,7 @@ def _scatter_nd(call: Call, x: Array, index: Array, updates: Array) -> Array:
 @operator("TensorScatter")
 def _tensor_scatter(call: Call, cache: Array, update: Array, start: Array | None = None) -> Array:
     """`update` written into `cache` along `axis`, for each row of the batch from its own start."""
-    axis = normal_axis(call, call.attr("axis", -2), cache.ndim)
+    axis = call.axis(call.attr("axis", -2), cache.ndim)
     begin = jnp.zeros(cache.shape[0], jnp.int32) if start is None else start
     size, count = cache.shape[axis], update.shape[axis]
     at = begin[:, None] + jnp.arange(count)
@@ -127,7 +126,7 @@ def _compress(call: Call, x: Array, condition: Item) -> Array:
     axis = call.attr("axis")
     if axis is None:
         return x.reshape(-1)[chosen]
-    return namespace(x).take(x, chosen, normal_axis(call, axis, x.ndim))
+    return namespace(x).take(x, chosen, call.axis(axis, x.ndim))
 
 
 # -- losses of training graphs --------------------------------------------------------------------------------------

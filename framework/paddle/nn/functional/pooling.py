@@ -8,17 +8,18 @@ from typing import Any
 import jax
 import numpy as np
 
+from framework.core.axes import per_axis
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
 from framework.paddle._kernel.dispatch import Array, operation
-from framework.paddle.nn.functional.layout import Size, edges, from_last, is_last, numbers, to_last
+from framework.paddle.nn.functional.layout import Size, edges, from_last, is_last, to_last
 
 
 def _windows(
     kernel_size: Size, stride: Size | None, padding: Any, axes: int, data_format: str
 ) -> tuple[Any, Any, Any]:
-    kernel = numbers(kernel_size, axes, "kernel_size")
-    strides = kernel if stride is None else numbers(stride, axes, "stride")
+    kernel = per_axis(kernel_size, axes, "kernel_size")
+    strides = kernel if stride is None else per_axis(stride, axes, "stride")
     pads = edges(padding, axes, data_format)
     return (kernel[0], strides[0], pads) if axes == 1 else (kernel, strides, pads)
 
@@ -154,7 +155,7 @@ def _sizes(output_size: Any) -> Any:
 @operation
 def adaptive_avg_pool1d(x: Array, output_size: Any, name: str | None = None) -> Array:
     """Mean over `output_size` bins that cover [N, C, L]."""
-    size = numbers(output_size, 1, "output_size")[0]
+    size = per_axis(output_size, 1, "output_size")[0]
     return from_last(core.adaptive_avg_pool1d(to_last(x, "NCL"), size), "NCL")
 
 
@@ -186,7 +187,7 @@ def adaptive_max_pool1d(
     x: Array, output_size: Any, return_mask: bool = False, name: str | None = None
 ) -> Array:
     """Maximum over `output_size` bins that cover [N, C, L]."""
-    size = numbers(output_size, 1, "output_size")[0]
+    size = per_axis(output_size, 1, "output_size")[0]
     return _adaptive_max(core.adaptive_max_pool1d, x, size, return_mask, "NCL")
 
 
