@@ -4,7 +4,7 @@
     loss, grads = nn.value_and_grad(layer, loss_fn)(x, y)
     opt.step(layer, grads)
 
-The only package that imports optax.
+What an update computes is in rules.py, what a schedule computes in lr/formulas.py: there for `framework.paddle` too.
 """
 
 from typing import TYPE_CHECKING

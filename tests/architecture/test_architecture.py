@@ -111,7 +111,7 @@ ABOVE_THEIR_PACKAGE = {
 # Third-party packages and where they may be imported; jax, numpy, yaml and tqdm may be imported everywhere.
 ONLY_HERE = {
     "flax": ("framework/nn/_nnx.py",),
-    "optax": ("framework/optimizer/",),
+    "optax": (),  # flax brings it; the rules of the optimizers are our own
     "cv2": ("framework/vision/",),
     "pypdfium2": ("framework/vision/",),
     "tifffile": ("framework/vision/",),

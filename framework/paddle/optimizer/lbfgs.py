@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from framework.optimizer.rules import Rule
 from framework.paddle import tape
 from framework.paddle.optimizer.base import Optimizer
-from framework.paddle.optimizer.rules import Rule
 from framework.paddle.tensor import Tensor, as_array, wrap
 
 Point = tuple[Any, Any, np.ndarray, Any]  # step length, loss, gradient, its slope along the direction
