@@ -13,7 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.config.registry import register
-from framework.optimizer.lr.base import LRScheduler, Number, call, power
+from framework.optimizer.lr import formulas
+from framework.optimizer.lr.base import LRScheduler, call
+from framework.optimizer.lr.formulas import Number, passed, pick
 
 
 @register("schedule")
@@ -29,8 +31,7 @@ class NoamDecay(LRScheduler):
         self.check(d_model=0, warmup_steps=0)
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        fall = xp.maximum(step, 1) ** -0.5
-        return self.learning_rate * self.d_model**-0.5 * xp.minimum(fall, step * self.warmup_steps**-1.5)
+        return formulas.noam(step, self.learning_rate, self.d_model, self.warmup_steps, xp)
 
 
 @register("schedule")
@@ -53,8 +54,7 @@ class PiecewiseDecay(LRScheduler):
             )
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        index = xp.searchsorted(xp.asarray(self.boundaries), step, side="right")
-        return xp.asarray(self.values)[index]
+        return pick(self.values, passed(self.boundaries, step, xp), xp)
 
 
 @register("schedule")
@@ -74,8 +74,7 @@ class MultiStepDecay(LRScheduler):
             raise self.error("milestones do not rise", list(self.milestones), "rising numbers, at least one")
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        passed = xp.searchsorted(xp.asarray(self.milestones), step, side="right")
-        return self.learning_rate * power(self.gamma, passed, xp)
+        return formulas.exponential(passed(self.milestones, step, xp), self.learning_rate, self.gamma, xp)
 
 
 @register("schedule")
@@ -94,7 +93,7 @@ class StepDecay(LRScheduler):
         self.check_gamma()
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        return self.learning_rate * power(self.gamma, step // self.step_size, xp)
+        return formulas.exponential(step // self.step_size, self.learning_rate, self.gamma, xp)
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ class NaturalExpDecay(_PeriodicDecay):
     """`lr * exp(-gamma * t)` with `t = step // every`; with `by_epoch` t counts epochs."""
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        return self.learning_rate * xp.exp(-self.gamma * (step // self.every))
+        return formulas.natural_exp(step // self.every, self.learning_rate, self.gamma, xp)
 
 
 @register("schedule")
@@ -130,7 +129,7 @@ class ExponentialDecay(_PeriodicDecay):
         self.check_gamma()
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        return self.learning_rate * power(self.gamma, step // self.every, xp)
+        return formulas.exponential(step // self.every, self.learning_rate, self.gamma, xp)
 
 
 @register("schedule")
@@ -139,7 +138,7 @@ class InverseTimeDecay(_PeriodicDecay):
     """`lr / (1 + gamma * t)` with `t = step // every`; with `by_epoch` t counts epochs."""
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        return self.learning_rate / (1 + self.gamma * (step // self.every))
+        return formulas.inverse_time(step // self.every, self.learning_rate, self.gamma)
 
 
 @register("schedule")
@@ -160,11 +159,9 @@ class PolynomialDecay(LRScheduler):
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
         assert self.decay_steps is not None
-        length = self.decay_steps
-        if self.cycle:
-            length = self.decay_steps * xp.maximum((step + self.decay_steps - 1) // self.decay_steps, 1)
-        left = (length - xp.minimum(step, length)) / length
-        return (self.learning_rate - self.end_lr) * left**self.power + self.end_lr
+        return formulas.polynomial(
+            step, self.learning_rate, self.decay_steps, self.end_lr, self.power, self.cycle, xp
+        )
 
 
 @dataclass(frozen=True)

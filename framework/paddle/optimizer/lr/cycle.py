@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from framework.optimizer.lr import formulas
+from framework.optimizer.lr.formulas import HOST
 from framework.paddle.optimizer.lr.base import LRScheduler, number, positive
 
 
@@ -47,7 +49,7 @@ class LinearWarmup(LRScheduler):
 
     def get_lr(self) -> float:
         if self.last_epoch < self.warmup_steps:
-            return (self.end_lr - self.start_lr) * self.last_epoch / self.warmup_steps + self.start_lr
+            return float(formulas.line(self.start_lr, self.end_lr, self.last_epoch, self.warmup_steps))
         if isinstance(self.learning_rate, LRScheduler):
             self.learning_rate.step(self.last_epoch - self.warmup_steps)
             return self.learning_rate()
@@ -119,7 +121,8 @@ class CosineAnnealingDecay(LRScheduler):
         return ratio * (self.last_lr - self.eta_min) + self.eta_min
 
     def _get_closed_form_lr(self) -> float:
-        return self.eta_min + (self.base_lr - self.eta_min) * self._height(self.last_epoch) / 2
+        angle = math.pi * self.last_epoch / self.T_max
+        return float(formulas.cosine(self.base_lr, self.eta_min, angle, HOST))
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
@@ -145,8 +148,8 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        height = 1 + math.cos(math.pi * self.T_cur / self.T_i)
-        return self.eta_min + (self.base_lr - self.eta_min) * height / 2
+        angle = math.pi * self.T_cur / self.T_i
+        return float(formulas.cosine(self.base_lr, self.eta_min, angle, HOST))
 
     def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
         """Go on to the next rate, or to that of `epoch`, which may be a part of one: `epoch + batch / batches`."""
@@ -209,22 +212,18 @@ class OneCycleLR(LRScheduler):
             )
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"OneCycleLR: anneal_strategy is cos or linear, received {anneal_strategy!r}")
-        low, first, last = top / float(divide_factor), phase_pct * total_steps - 1, total_steps - 1
         self.total_steps, self.anneal_strategy = total_steps, anneal_strategy
-        self._rates = [low, top, low, end] if three_phase else [low, top, end]
-        self._ends = [0, first, 2 * first, last] if three_phase else [0, first, last]
-        super().__init__(low, last_epoch, verbose)
+        self._bounds, self._rates = formulas.one_cycle_phases(
+            top, total_steps, float(divide_factor), end, phase_pct, three_phase
+        )
+        super().__init__(self._rates[0], last_epoch, verbose)
 
     def get_lr(self) -> float:
-        step, ends, rates = self.last_epoch, self._ends, self._rates
+        step = self.last_epoch
         if step > self.total_steps:
             raise ValueError(f"OneCycleLR: step {step} of a schedule of {self.total_steps} steps")
-        phase = next((i for i in range(len(ends) - 2) if step <= ends[i + 1]), len(ends) - 2)
-        start, end = rates[phase], rates[phase + 1]
-        share = (step - ends[phase]) / (ends[phase + 1] - ends[phase])
-        if self.anneal_strategy == "cos":
-            return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
-        return (end - start) * share + start
+        is_linear = self.anneal_strategy == "linear"
+        return float(formulas.one_cycle(step, self._bounds, self._rates, is_linear, HOST))
 
 
 class CyclicLR(LRScheduler):
@@ -271,14 +270,10 @@ class CyclicLR(LRScheduler):
 
     def get_lr(self) -> float:
         cycle = 1 + self.last_epoch // self.cycle_size
-        place = 1.0 + self.last_epoch / self.cycle_size - cycle
-        rising = place <= self.step_up_pct
-        height = place / self.step_up_pct if rising else (1 - place) / (1 - self.step_up_pct)
-        return self.base_lr + self.amplitude * height * self._scale(cycle)
-
-    def _scale(self, cycle: float) -> float:
+        position = 1.0 + self.last_epoch / self.cycle_size - cycle
+        height = formulas.triangle(position, self.step_up_pct, HOST)
         if self.scale_fn is not None:
-            return self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
-        if self.mode == "triangular2":
-            return 1 / 2.0 ** (cycle - 1)
-        return self.gamma**self.last_epoch if self.mode == "exp_range" else 1.0
+            scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        else:
+            scale = formulas.triangle_scale(self.mode, cycle - 1, self.last_epoch, self.gamma, HOST)
+        return float(self.base_lr + self.amplitude * height * scale)

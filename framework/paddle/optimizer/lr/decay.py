@@ -1,15 +1,14 @@
 """Schedules that fall: by a formula, by steps, by a function.
 
-The formulas stand here too, not only in framework.optimizer.lr, because a program prints and compares the floats that
-Paddle gives: those of the core differ in the last digits, and its schedules cannot be changed once they are made.
-"""
+The classes stand here too, not only in framework.optimizer.lr, because a program moves its schedule on and may change
+its settings; those of the core are values."""
 
 from __future__ import annotations
 
-import bisect
-import math
 from collections.abc import Callable, Sequence
 
+from framework.optimizer.lr import formulas
+from framework.optimizer.lr.formulas import HOST
 from framework.paddle.optimizer.lr.base import LRScheduler, positive
 
 
@@ -30,9 +29,7 @@ class NoamDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        falling = 1 if self.last_epoch == 0 else self.last_epoch**-0.5
-        rising = self.warmup_steps**-1.5 * self.last_epoch
-        return self.base_lr * self.d_model**-0.5 * min(falling, rising)
+        return float(formulas.noam(self.last_epoch, self.base_lr, self.d_model, self.warmup_steps, HOST))
 
 
 class PiecewiseDecay(LRScheduler):
@@ -50,10 +47,8 @@ class PiecewiseDecay(LRScheduler):
         super().__init__(last_epoch=last_epoch, verbose=verbose)
 
     def get_lr(self) -> float:
-        for boundary, value in zip(self.boundaries, self.values, strict=False):
-            if self.last_epoch < boundary:
-                return value
-        return self.values[len(self.values) - 1]
+        index = formulas.passed(self.boundaries, self.last_epoch, HOST)
+        return self.values[index if index < len(self.boundaries) else -1]
 
 
 class NaturalExpDecay(LRScheduler):
@@ -67,7 +62,7 @@ class NaturalExpDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        return self.base_lr * math.exp(-1 * self.gamma * self.last_epoch)
+        return float(formulas.natural_exp(self.last_epoch, self.base_lr, self.gamma, HOST))
 
 
 class InverseTimeDecay(LRScheduler):
@@ -80,7 +75,7 @@ class InverseTimeDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        return self.base_lr / (1 + self.gamma * self.last_epoch)
+        return float(formulas.inverse_time(self.last_epoch, self.base_lr, self.gamma))
 
 
 class ExponentialDecay(LRScheduler):
@@ -94,7 +89,7 @@ class ExponentialDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        return self.base_lr * self.gamma**self.last_epoch
+        return float(formulas.exponential(self.last_epoch, self.base_lr, self.gamma, HOST))
 
 
 class PolynomialDecay(LRScheduler):
@@ -116,12 +111,10 @@ class PolynomialDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        time, length = self.last_epoch, self.decay_steps
-        if self.cycle:
-            length *= max(math.ceil(time / length), 1)
-        else:
-            time = min(time, length)
-        return (self.base_lr - self.end_lr) * (1 - time / length) ** self.power + self.end_lr
+        step, rate = self.last_epoch, self.base_lr
+        return float(
+            formulas.polynomial(step, rate, self.decay_steps, self.end_lr, self.power, self.cycle, HOST)
+        )
 
 
 class MultiStepDecay(LRScheduler):
@@ -147,7 +140,8 @@ class MultiStepDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        return self.base_lr * self.gamma ** bisect.bisect_right(self.milestones, self.last_epoch)
+        count = formulas.passed(self.milestones, self.last_epoch, HOST)
+        return float(formulas.exponential(count, self.base_lr, self.gamma, HOST))
 
 
 class StepDecay(LRScheduler):
@@ -170,7 +164,8 @@ class StepDecay(LRScheduler):
         super().__init__(learning_rate, last_epoch, verbose)
 
     def get_lr(self) -> float:
-        return self.base_lr * self.gamma ** (self.last_epoch // self.step_size)
+        count = self.last_epoch // self.step_size
+        return float(formulas.exponential(count, self.base_lr, self.gamma, HOST))
 
 
 class LambdaDecay(LRScheduler):
