@@ -19,7 +19,7 @@ import jax.numpy as jnp
 
 from framework.core.dtypes import Autocast, autocast, autocast_scope
 from framework.core.errors import ConfigError
-from framework.core.foreign_names import AMP, GRAD_SCALER, foreign_name, module_error
+from framework.core.foreign_names import foreign_name, module_error
 from framework.nn.functional.autocast import check_names
 
 Level = Literal["O1", "O2"]
@@ -170,7 +170,7 @@ class GradScaler:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            error = foreign_name("GradScaler", name, GRAD_SCALER)
+            error = foreign_name("GradScaler", name, "scaler")
             raise error or AttributeError(f"'GradScaler' object has no attribute {name!r}")
 
     def init(self) -> ScalerState:
@@ -211,4 +211,4 @@ class GradScaler:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        raise module_error("framework.amp", name, globals(), lambda name, _: AMP.get(name))
+        raise module_error("framework.amp", name, globals())

@@ -9,7 +9,7 @@ What an update computes is in rules.py, what a schedule computes in lr/formulas.
 
 from typing import TYPE_CHECKING
 
-from framework.core.foreign_names import OPTIMIZERS, module_error
+from framework.core.foreign_names import module_error
 from framework.nn.clip import ClipGradByGlobalNorm, ClipGradByNorm, ClipGradByValue, GradClip
 from framework.optimizer import lr
 from framework.optimizer.base import Optimizer, ParamGroup
@@ -63,4 +63,4 @@ __all__ = [
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        raise module_error("framework.optimizer", name, globals(), lambda name, _: OPTIMIZERS.get(name))
+        raise module_error("framework.optimizer", name, globals())

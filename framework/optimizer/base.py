@@ -26,13 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from framework.core.errors import ConfigError, WeightError, did_you_mean
-from framework.core.foreign_names import (
-    NO_TAPE,
-    OPTIMIZER,
-    OPTIMIZER_KEYWORDS,
-    constructor_arguments,
-    foreign_name,
-)
+from framework.core.foreign_names import NO_TAPE, OPTIMIZER_KEYWORDS, constructor_arguments, foreign_name
 from framework.io.checkpoint import flatten, unflatten
 from framework.nn.clip import GradClip, global_norm
 from framework.nn.functional_core import update as write_back
@@ -134,7 +128,7 @@ class Optimizer:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            error = foreign_name(type(self).__name__, name, OPTIMIZER)
+            error = foreign_name(type(self).__name__, name, "optimizer")
             raise error or AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __post_init__(self, parameters: Iterable[Parameter] | None, name: str | None) -> None:

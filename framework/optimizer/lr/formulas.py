@@ -76,7 +76,9 @@ def polynomial(
 ) -> Number:
     """`(rate - end) * (1 - step / steps)**exponent + end`; with `cycle` over again in as many steps more."""
     length = steps * xp.maximum(-(-step // steps), 1) if cycle else steps
-    left = xp.maximum(1 - xp.minimum(step, length) / length, 0)  # a compiled division may round to more than 1
+    left = xp.maximum(
+        1 - xp.minimum(step, length) / length, 0
+    )  # a compiled division may round to more than 1
     return (rate - end) * left**exponent + end
 
 
