@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from framework.optimizer import rules
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.optimizer.base import Group, Optimizer
 from framework.paddle.optimizer.lr import LRScheduler
-from framework.paddle.tensor import Tensor
 
 Rate = float | LRScheduler
 

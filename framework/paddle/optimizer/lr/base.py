@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from framework.optimizer.lr.formulas import is_better, reduced
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 
 log = logging.getLogger("oar")
 
