@@ -10,12 +10,10 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from framework.config.registry import register
-from framework.optimizer.lr import formulas
 from framework.optimizer.lr.base import LRScheduler, call
-from framework.optimizer.lr.formulas import Number, passed, pick
+from framework.optimizer.lr.formulas import Number, passed, pick, power
 
 
 @register("schedule")
@@ -31,7 +29,8 @@ class NoamDecay(LRScheduler):
         self.check(d_model=0, warmup_steps=0)
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        return formulas.noam(step, self.learning_rate, self.d_model, self.warmup_steps, xp)
+        fall, rise = xp.maximum(step, 1) ** -0.5, self.warmup_steps**-1.5 * step
+        return self.learning_rate * self.d_model**-0.5 * xp.minimum(fall, rise)
 
 
 @register("schedule")
@@ -54,7 +53,8 @@ class PiecewiseDecay(LRScheduler):
             )
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        return pick(self.values, passed(self.boundaries, step, xp), xp)
+        index = passed(self.boundaries, step, xp)
+        return pick(self.values, xp.where(index < len(self.boundaries), index, -1), xp)
 
 
 @register("schedule")
@@ -74,7 +74,7 @@ class MultiStepDecay(LRScheduler):
             raise self.error("milestones do not rise", list(self.milestones), "rising numbers, at least one")
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        return formulas.exponential(passed(self.milestones, step, xp), self.learning_rate, self.gamma, xp)
+        return self.learning_rate * power(self.gamma, passed(self.milestones, step, xp), xp)
 
 
 @register("schedule")
@@ -93,7 +93,7 @@ class StepDecay(LRScheduler):
         self.check_gamma()
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        return formulas.exponential(step // self.step_size, self.learning_rate, self.gamma, xp)
+        return self.learning_rate * power(self.gamma, step // self.step_size, xp)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class NaturalExpDecay(_PeriodicDecay):
     """`lr * exp(-gamma * t)` with `t = step // every`; with `by_epoch` t counts epochs."""
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        return formulas.natural_exp(step // self.every, self.learning_rate, self.gamma, xp)
+        return self.learning_rate * xp.exp(-self.gamma * (step // self.every))
 
 
 @register("schedule")
@@ -129,7 +129,7 @@ class ExponentialDecay(_PeriodicDecay):
         self.check_gamma()
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        return formulas.exponential(step // self.every, self.learning_rate, self.gamma, xp)
+        return self.learning_rate * power(self.gamma, step // self.every, xp)
 
 
 @register("schedule")
@@ -138,7 +138,7 @@ class InverseTimeDecay(_PeriodicDecay):
     """`lr / (1 + gamma * t)` with `t = step // every`; with `by_epoch` t counts epochs."""
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
-        return formulas.inverse_time(step // self.every, self.learning_rate, self.gamma)
+        return self.learning_rate / (1 + self.gamma * (step // self.every))
 
 
 @register("schedule")
@@ -159,9 +159,12 @@ class PolynomialDecay(LRScheduler):
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
         assert self.decay_steps is not None
-        return formulas.polynomial(
-            step, self.learning_rate, self.decay_steps, self.end_lr, self.power, self.cycle, xp
-        )
+        steps = self.decay_steps
+        length = steps * xp.maximum(-(-step // steps), 1) if self.cycle else steps
+        left = xp.maximum(
+            1 - xp.minimum(step, length) / length, 0
+        )  # a compiled division may round to more than 1
+        return (self.learning_rate - self.end_lr) * left**self.power + self.end_lr
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ class MultiplicativeDecay(LambdaDecay):
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
         count = step // self.every
-        if xp is np:
-            return self.learning_rate * math.prod(self.lr_lambda(t) for t in range(1, int(count) + 1))
+        if xp is not jnp:
+            return math.prod((self.lr_lambda(t) for t in range(1, int(count) + 1)), start=self.learning_rate)
         start = jnp.float32(self.learning_rate)
         return jax.lax.fori_loop(1, count + 1, lambda t, rate: rate * call(self.lr_lambda, t), start)

@@ -1,4 +1,4 @@
-"""What the schedules compute: pure functions of the step, in Paddle's order of operations.
+"""What schedules compute with: pure functions of the step, in Paddle's order of operations.
 
 The schedules of `framework.optimizer.lr` and of `paddle.optimizer.lr` call them. `xp` computes: numpy for a step on the
 host, jax.numpy under a trace, and `HOST` for floats whose last digits are Paddle's, which come from Python's math.
@@ -40,6 +40,7 @@ def passed(limits: Sequence[float], step: Number, xp: Any, after: bool = False) 
 
 
 def pick(values: Sequence[float], index: Any, xp: Any) -> Number:
+    """`values[index]`, under a trace too."""
     return jnp.asarray(values)[index] if xp is jnp else values[index]
 
 
@@ -51,35 +52,6 @@ def cosine(start: Number, end: Number, angle: Number, xp: Any) -> Number:
 def line(start: float, end: float, step: Number, steps: float) -> Number:
     """From start at step 0 to end at step `steps`."""
     return (end - start) * step / steps + start
-
-
-def noam(step: Number, rate: float, d_model: float, warmup_steps: int, xp: Any) -> Number:
-    """`rate * d_model**-0.5 * min(t**-0.5, t * warmup_steps**-1.5)`."""
-    return rate * d_model**-0.5 * xp.minimum(xp.maximum(step, 1) ** -0.5, warmup_steps**-1.5 * step)
-
-
-def natural_exp(step: Number, rate: float, gamma: float, xp: Any) -> Number:
-    return rate * xp.exp(-gamma * step)
-
-
-def inverse_time(step: Number, rate: float, gamma: float) -> Number:
-    return rate / (1 + gamma * step)
-
-
-def exponential(count: Number, rate: float, gamma: float, xp: Any) -> Number:
-    """`rate * gamma**count`."""
-    return rate * power(gamma, count, xp)
-
-
-def polynomial(
-    step: Number, rate: float, steps: int, end: float, exponent: float, cycle: bool, xp: Any
-) -> Number:
-    """`(rate - end) * (1 - step / steps)**exponent + end`; with `cycle` over again in as many steps more."""
-    length = steps * xp.maximum(-(-step // steps), 1) if cycle else steps
-    left = xp.maximum(
-        1 - xp.minimum(step, length) / length, 0
-    )  # a compiled division may round to more than 1
-    return (rate - end) * left**exponent + end
 
 
 def one_cycle_phases(
