@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+import jax.numpy as jnp
+
 from framework.config.registry import register
 from framework.core.errors import ConfigError
 from framework.optimizer.lr import formulas
@@ -118,7 +120,8 @@ class CosineAnnealingDecay(LRScheduler):
 
     def rate(self, step: Number, xp: ModuleType) -> Number:
         assert self.T_max is not None
-        angle = math.pi * (step % (2 * self.T_max)) / self.T_max
+        step = step % (2 * self.T_max) if xp is jnp else step  # float32 keeps too little of a large angle
+        angle = math.pi * step / self.T_max
         return cosine(self.learning_rate, self.eta_min, angle, xp)
 
 

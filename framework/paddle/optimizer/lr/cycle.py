@@ -6,9 +6,11 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from framework.optimizer.lr import cycle as core
 from framework.optimizer.lr import formulas
 from framework.optimizer.lr.formulas import HOST
 from framework.paddle.optimizer.lr.base import LRScheduler, number, positive
+from framework.paddle.optimizer.lr.faces import COUNT, FROM_ZERO, POSITIVE, UP_TO_ONE, make_schedule
 
 
 class LinearWarmup(LRScheduler):
@@ -56,26 +58,13 @@ class LinearWarmup(LRScheduler):
         return self.learning_rate
 
 
-class LinearLR(LRScheduler):
-    """From `lr * start_factor` to `lr * end_factor` in a line of `total_steps`, then constant."""
+_Linear = make_schedule(core.LinearLR, total_steps=POSITIVE, start_factor=UP_TO_ONE, end_factor=FROM_ZERO)
+_Cosine = make_schedule(core.CosineAnnealingDecay, T_max=COUNT)
 
-    def __init__(
-        self,
-        learning_rate: float,
-        total_steps: int,
-        start_factor: float = 1.0 / 3,
-        end_factor: float = 1.0,
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ) -> None:
-        if not 0 < start_factor <= 1.0:
-            raise ValueError(f"LinearLR: start_factor must be above 0 and up to 1, received {start_factor}")
-        if not 0 <= end_factor <= 1.0:
-            raise ValueError(f"LinearLR: end_factor must be from 0 to 1, received {end_factor}")
-        if total_steps <= 0:
-            raise ValueError(f"LinearLR: total_steps must be above 0, received {total_steps}")
-        self.total_steps, self.start_factor, self.end_factor = total_steps, start_factor, end_factor
-        super().__init__(learning_rate, last_epoch, verbose)
+
+class LinearLR(_Linear):
+    """From `lr * start_factor` to `lr * end_factor` in a line of `total_steps`, then constant. Each rate goes on from
+    the one before, so a rate that was changed by hand is kept."""
 
     def get_lr(self) -> float:
         if self.last_epoch == 0:
@@ -87,42 +76,22 @@ class LinearLR(LRScheduler):
         return self.last_lr * (1.0 + rise / before)
 
 
-class CosineAnnealingDecay(LRScheduler):
+class CosineAnnealingDecay(_Cosine):
     """Half a cosine from lr to `eta_min` within `T_max` steps, and up again as long after it. Each rate goes on from
     the one before, so a rate that was changed by hand is kept."""
-
-    def __init__(
-        self,
-        learning_rate: float,
-        T_max: int,
-        eta_min: float = 0,
-        last_epoch: int = -1,
-        verbose: bool = False,
-    ) -> None:
-        if not isinstance(T_max, int):
-            raise TypeError(f"CosineAnnealingDecay: T_max is an int, received {type(T_max).__name__}")
-        if not isinstance(eta_min, float | int):
-            raise TypeError(f"CosineAnnealingDecay: eta_min is a number, received {type(eta_min).__name__}")
-        positive(T_max, "T_max", "CosineAnnealingDecay")
-        self.T_max, self.eta_min = T_max, float(eta_min)
-        super().__init__(learning_rate, last_epoch, verbose)
-
-    def _height(self, epoch: int) -> float:
-        return 1 + math.cos(math.pi * epoch / self.T_max)
 
     def get_lr(self) -> float:
         if self.last_epoch == 0:
             return self.base_lr
-        if (self.last_epoch - 1 - self.T_max) % (
-            2 * self.T_max
-        ) == 0:  # it was at the bottom: nothing to go on from
+        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # at the bottom: nothing to go on from
             return self.last_lr + (self.base_lr - self.eta_min) * (1 - math.cos(math.pi / self.T_max)) / 2
-        ratio = self._height(self.last_epoch) / self._height(self.last_epoch - 1)
-        return ratio * (self.last_lr - self.eta_min) + self.eta_min
+        height, before = (
+            1 + math.cos(math.pi * n / self.T_max) for n in (self.last_epoch, self.last_epoch - 1)
+        )
+        return height / before * (self.last_lr - self.eta_min) + self.eta_min
 
     def _get_closed_form_lr(self) -> float:
-        angle = math.pi * self.last_epoch / self.T_max
-        return float(formulas.cosine(self.base_lr, self.eta_min, angle, HOST))
+        return super().get_lr()
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):

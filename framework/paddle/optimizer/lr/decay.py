@@ -1,78 +1,24 @@
 """Schedules that fall: by a formula, by steps, by a function. The core's, as a program of Paddle moves them on."""
 
-from __future__ import annotations
-
-import dataclasses
-import inspect
-from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
-
-from framework.core.errors import ConfigError
 from framework.optimizer.lr import decay as core
-from framework.optimizer.lr.base import LRScheduler as CoreSchedule
-from framework.optimizer.lr.formulas import HOST
-from framework.paddle.optimizer.lr.base import LRScheduler
-
-Check = tuple[Callable[[Any], bool], str]  # of a setting, and what it must be
-_COUNT: Check = (lambda value: isinstance(value, int) and value > 0, "an int above 0")
-_POSITIVE: Check = (lambda value: value > 0, "above 0")
-_SHARE: Check = (lambda value: 0 < value < 1, "above 0, below 1")
-_BELOW_ONE: Check = (lambda value: value < 1, "below 1")
-_FUNCTION: Check = (callable, "a function")
-_RISING: Check = (
-    lambda value: isinstance(value, tuple | list) and list(value) == sorted(set(value)),
-    "a list or tuple of rising numbers",
+from framework.paddle.optimizer.lr.faces import (
+    BELOW_ONE,
+    COUNT,
+    FUNCTION,
+    POSITIVE,
+    RISING,
+    SHARE,
+    SOME,
+    make_schedule,
 )
-_SOME: Check = (lambda value: len(value) > 0, "one number or more")
 
-
-def _schedule(core_class: type[CoreSchedule], **checks: Check) -> Any:
-    """The class of Paddle's name: the settings of the core's are its attributes, which a program may change, and
-    `get_lr` gives the core's rate at `last_epoch` in Paddle's digits. Steps are what the program counts."""
-    fields = [field for field in dataclasses.fields(core_class) if field.name not in ("by_epoch", "every")]
-    required = {field.name for field in fields if field.default is dataclasses.MISSING} | {core_class.whole}
-    defaults = {field.name: field.default for field in fields} | {"last_epoch": -1, "verbose": False}
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature(
-        [
-            inspect.Parameter(name, kind, default=inspect.Parameter.empty if name in required else default)
-            for name, default in defaults.items()
-        ]
-    )
-
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        given = signature.bind(*args, **kwargs)
-        given.apply_defaults()
-        settings = given.arguments
-        for name, (fits, allowed) in checks.items():
-            if not fits(settings[name]):
-                raise ConfigError(
-                    f"{name} is out of range",
-                    where=type(self).__name__,
-                    received=repr(settings[name]),
-                    allowed=allowed,
-                )
-        last_epoch, verbose = settings.pop("last_epoch"), settings.pop("verbose")
-        rate = settings.pop("learning_rate", 0.1)
-        vars(self).update(settings)
-        LRScheduler.__init__(self, rate, last_epoch, verbose)
-
-    def get_lr(self: Any) -> float:
-        settings = SimpleNamespace(**vars(self), learning_rate=self.base_lr, every=1)
-        return float(core_class.rate(settings, self.last_epoch, HOST))  # type: ignore[arg-type]
-
-    body = {"__module__": __name__, "__doc__": core_class.__doc__, "__signature__": signature}
-    return type(core_class.__name__, (LRScheduler,), {**body, "__init__": __init__, "get_lr": get_lr})
-
-
-NoamDecay = _schedule(core.NoamDecay, d_model=_POSITIVE)
-PiecewiseDecay = _schedule(core.PiecewiseDecay, boundaries=_SOME)
-NaturalExpDecay = _schedule(core.NaturalExpDecay, gamma=_POSITIVE)
-InverseTimeDecay = _schedule(core.InverseTimeDecay)
-ExponentialDecay = _schedule(core.ExponentialDecay, gamma=_SHARE)
-PolynomialDecay = _schedule(core.PolynomialDecay, decay_steps=_COUNT, power=_POSITIVE)
-MultiStepDecay = _schedule(core.MultiStepDecay, milestones=_RISING, gamma=_BELOW_ONE)
-StepDecay = _schedule(core.StepDecay, step_size=_COUNT, gamma=_BELOW_ONE)
-LambdaDecay = _schedule(core.LambdaDecay, lr_lambda=_FUNCTION)
-MultiplicativeDecay = _schedule(core.MultiplicativeDecay, lr_lambda=_FUNCTION)
+NoamDecay = make_schedule(core.NoamDecay, d_model=POSITIVE)
+PiecewiseDecay = make_schedule(core.PiecewiseDecay, boundaries=SOME)
+NaturalExpDecay = make_schedule(core.NaturalExpDecay, gamma=POSITIVE)
+InverseTimeDecay = make_schedule(core.InverseTimeDecay)
+ExponentialDecay = make_schedule(core.ExponentialDecay, gamma=SHARE)
+PolynomialDecay = make_schedule(core.PolynomialDecay, decay_steps=COUNT, power=POSITIVE)
+MultiStepDecay = make_schedule(core.MultiStepDecay, milestones=RISING, gamma=BELOW_ONE)
+StepDecay = make_schedule(core.StepDecay, step_size=COUNT, gamma=BELOW_ONE)
+LambdaDecay = make_schedule(core.LambdaDecay, lr_lambda=FUNCTION)
+MultiplicativeDecay = make_schedule(core.MultiplicativeDecay, lr_lambda=FUNCTION)
