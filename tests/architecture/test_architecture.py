@@ -117,7 +117,7 @@ ABOVE_THEIR_PACKAGE = {"framework/vision/datasets.py", "framework/vision/ops.py"
 # Third-party packages and where they may be imported; jax, numpy, yaml and tqdm may be imported everywhere.
 ONLY_HERE = {
     "flax": ("framework/nn/_nnx.py",),
-    "optax": ("framework/optimizer/",),
+    "optax": (),  # flax brings it; the rules of the optimizers are our own
     "cv2": ("framework/vision/",),
     "pypdfium2": ("framework/workflow/files/",),
     "tifffile": ("framework/vision/",),
