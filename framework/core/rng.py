@@ -40,6 +40,8 @@ _scope: contextvars.ContextVar[_Stream | None] = contextvars.ContextVar("oar_rng
 _default = _Stream(0)
 _init = (0, 0)  # seed and number of initialisers drawn so far
 _init_lock = threading.Lock()
+_unread = np.random.default_rng(0)
+_counted: contextvars.ContextVar[bool] = contextvars.ContextVar("oar_counted_initializers", default=True)
 
 
 def seed(value: int) -> None:
@@ -84,9 +86,21 @@ def is_tracing() -> bool:
     return isinstance(jnp.zeros(()), Tracer)
 
 
+@contextlib.contextmanager
+def uncounted_initializers() -> Iterator[None]:
+    """Parameters made within the block are never read: those made afterwards start as if there had been none."""
+    token = _counted.set(False)
+    try:
+        yield
+    finally:
+        _counted.reset(token)
+
+
 def next_initializer_rng() -> np.random.Generator:
     """A numpy generator for one parameter: the n-th parameter made after `seed(s)` always gets the same one."""
     global _init
+    if not _counted.get():
+        return _unread
     with _init_lock:
         value, count = _init
         _init = (value, count + 1)

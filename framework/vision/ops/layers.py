@@ -9,12 +9,12 @@ import jax
 
 from framework.core.errors import ShapeError
 from framework.nn import initializer as I
-from framework.nn.activation import ReLU
 from framework.nn.common import Size
 from framework.nn.containers import Sequential
 from framework.nn.conv import Conv2D
 from framework.nn.functional.conv import pair
 from framework.nn.layer import AttrLike, Layer
+from framework.nn.leaf_layers import ReLU
 from framework.nn.norm import BatchNorm2D
 from framework.vision.ops import roi
 from framework.vision.ops.deform import deform_conv2d

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import jax
 
 from framework.core.errors import ShapeError
 from framework.nn import functional as core
 from framework.paddle.dispatch import Array, operation
+from framework.paddle.nn.functional.face import channels_first, face
 from framework.paddle.nn.functional.layout import from_last, is_last, to_last
 from framework.paddle.tensor import Tensor
 
@@ -119,25 +122,13 @@ def group_norm(
     return from_last(core.group_norm(to_last(x, data_format), num_groups, epsilon, weight, bias), data_format)
 
 
-@operation
-def local_response_norm(
-    x: Array,
-    size: int,
-    alpha: float = 1e-4,
-    beta: float = 0.75,
-    k: float = 1.0,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Array:
-    """x / (k + alpha * the mean square over `size` neighbouring channels) ** beta."""
+def _of_images(
+    function: Callable[..., jax.Array], x: jax.Array, data_format: str, **settings: object
+) -> jax.Array:
     if x.ndim < 3:
         raise ShapeError("local_response_norm takes 3 or more axes", received=x.shape, allowed="[N, C, ...]")
-    return from_last(core.local_response_norm(to_last(x, data_format), size, alpha, beta, k), data_format)
+    return channels_first(function, x, data_format, **settings)
 
 
-@operation
-def spectral_norm(
-    weight: Array, u: Array, v: Array, dim: int = 0, power_iters: int = 1, eps: float = 1e-12
-) -> tuple[Array, Array, Array]:
-    """(weight / sigma, u, v) after `power_iters` steps of power iteration."""
-    return core.spectral_norm(weight, u, v, dim, power_iters, eps)
+local_response_norm = face(core.local_response_norm, _of_images, data_format="NCHW")
+spectral_norm = face(core.spectral_norm, name=False)
