@@ -12,7 +12,7 @@ dict {ours: theirs} where their names differ. Optional: `images` (2) is how many
 kernels, so that the outputs still depend on the image, `train` (False) asks for the outputs in training too.
 
 Written to tests/golden/data/<test>/<case>.npz: names and shapes, the number of parameters, and the thinned stages and
-outputs, NCHW. Weights are drawn from their names (framework/io/named_weights.py), so none are stored.
+outputs, NCHW. Weights are drawn from their names (framework/interop/named_weights.py), so none are stored.
 tests/golden/parity.py compares.
 """
 

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 
 from framework import nn as core
 from framework.core.errors import ShapeError
-from framework.paddle.dispatch import Array, operation
-from framework.paddle.dtypes import get_default_dtype
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.dtypes import get_default_dtype
+from framework.paddle._kernel.tensor import Tensor
+from framework.paddle._kernel.x64 import x64
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.faces import Face, face, parametric_face
 from framework.paddle.nn.layer import Layer
-from framework.paddle.tensor import Tensor
-from framework.paddle.x64 import x64
 
 
 class Embedding(Layer):

@@ -7,10 +7,10 @@ from typing import Any
 
 from framework import nn as core
 from framework.core.errors import ShapeError
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.faces import ParametricFace, parametric_face
 from framework.paddle.nn.functional.layout import is_last, numbers
-from framework.paddle.tensor import Tensor
 
 
 class _Conv(ParametricFace):

@@ -17,7 +17,7 @@ from framework import nn as core
 from framework.core.foreign_names import constructor_arguments
 from framework.core.rng import uncounted_initializers
 from framework.nn.leaf import LeafLayer, Row, leading_inputs, leaf_class, make_row
-from framework.paddle.dtypes import get_default_dtype
+from framework.paddle._kernel.dtypes import get_default_dtype
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.functional.face import channels_first_text
 from framework.paddle.nn.initializer import Initializer

@@ -9,13 +9,13 @@ from typing import Any
 
 from framework import nn as core
 from framework.core.errors import ShapeError
+from framework.paddle._kernel.tensor import Parameter, Tensor
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.faces import ParametricFace, parametric_face
 from framework.paddle.nn.functional.norm import group_norm, spectral_norm
 from framework.paddle.nn.initializer import Constant, Normal
 from framework.paddle.nn.layer import Layer
 from framework.paddle.nn.param_attr import ParamAttr
-from framework.paddle.tensor import Parameter, Tensor
 
 
 def _statistic(layer: Layer, name: str | None, value: float, size: int) -> Parameter:

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jax import lax
 
 from framework.nn import functional as core
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.common import pairwise_distance
 from framework.paddle.nn.functional.face import face
-from framework.paddle.tensor import Tensor
 
 
 @operation(name="triplet_margin_with_distance_loss")

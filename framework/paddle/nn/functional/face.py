@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from framework.paddle.dispatch import operation
+from framework.paddle._kernel.dispatch import operation
 from framework.paddle.nn.functional.layout import from_last, to_last
 
 _PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD

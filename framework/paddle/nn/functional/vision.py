@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from framework.nn import functional as core
-from framework.paddle.dispatch import Array, operation
+from framework.paddle._kernel.dispatch import Array, operation
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn.functional.face import channels_first, face
 from framework.paddle.nn.functional.layout import from_last, to_last
-from framework.paddle.tensor import Tensor
 
 channel_shuffle = face(core.channel_shuffle, data_format="NCHW")
 grid_sample = face(core.grid_sample, channels_first)
