@@ -94,19 +94,22 @@ def make_row(
     return Row(function, tuple(inputs), signature, attributes, sources, read, {**constants, **defaults})
 
 
-def _forward(row: Row) -> Callable[..., Any]:
+def attribute_reader(names: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
+    """The function layer -> values of these attributes."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda layer: [getattr(layer, name) for name in names]
+
+
+def _forward(row: Row, settings: Callable[[Any], Sequence[Any]]) -> Callable[..., Any]:
     """The method `forward` of a row."""
-    function, words, read = row.function, row.inputs, row.read
-    if len(read) > 1:
-        settings: Callable[[object], tuple[Any, ...]] = attrgetter(*read)
-    else:
-        settings = lambda layer: tuple(getattr(layer, name) for name in read)  # noqa: E731
+    function, words, plain = row.function, row.inputs, not row.read
 
     def forward(self: object, *inputs: object, **named: object) -> Any:
         if named:
             inputs = (*inputs, *(named.pop(word) for word in words[len(inputs) :] if word in named))
             return function(*inputs, *settings(self), **named)
-        return function(*inputs, *settings(self)) if read else function(*inputs)
+        return function(*inputs) if plain else function(*inputs, *settings(self))
 
     parameters = [inspect.Parameter(word, _PLAIN) for word in words]
     forward.__signature__ = inspect.Signature([_SELF, *parameters])  # type: ignore[attr-defined]
@@ -131,7 +134,7 @@ def leaf_class(name: str, base: type[LayerT], row: Row, module: str, doc: str | 
         **row.constants,
     }
     if not getattr(base, "own_forward", False):
-        members["forward"] = _forward(row)
+        members["forward"] = _forward(row, getattr(base, "reader", attribute_reader)(row.read))
     return cast(type[LayerT], type(name, (base,), members))
 
 

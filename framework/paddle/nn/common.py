@@ -6,17 +6,15 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import jax.numpy as jnp
-
 from framework import nn as core
 from framework.core.errors import ShapeError
-from framework.paddle._kernel.dispatch import Array, operation
 from framework.paddle._kernel.dtypes import get_default_dtype
 from framework.paddle._kernel.tensor import Tensor
 from framework.paddle._kernel.x64 import x64
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.faces import Face, face, parametric_face
 from framework.paddle.nn.layer import Layer
+from framework.paddle.ops.shaping import flatten, unflatten
 
 
 class Embedding(Layer):
@@ -83,12 +81,6 @@ class Softmax2D(Layer):
 # Shape
 
 
-@operation(name="flatten")
-def _flatten(x: Array, start_axis: int, stop_axis: int) -> Array:
-    start, stop = start_axis % x.ndim, stop_axis % x.ndim
-    return x.reshape(*x.shape[:start], -1, *x.shape[stop + 1 :])
-
-
 class Flatten(Layer):
     """The axes from `start_axis` to `stop_axis` as one."""
 
@@ -97,13 +89,7 @@ class Flatten(Layer):
         self.start_axis, self.stop_axis = start_axis, stop_axis
 
     def forward(self, input: Tensor) -> Tensor:
-        return _flatten(input, self.start_axis, self.stop_axis)
-
-
-@operation(name="unflatten")
-def _unflatten(x: Array, axis: int, shape: Any) -> Array:
-    axis %= x.ndim
-    return jnp.reshape(x, (*x.shape[:axis], *shape, *x.shape[axis + 1 :]))
+        return flatten(input, self.start_axis, self.stop_axis)
 
 
 class Unflatten(Layer):
@@ -114,7 +100,7 @@ class Unflatten(Layer):
         self.axis, self.shape, self.name = axis, shape, name
 
     def forward(self, input: Tensor) -> Tensor:
-        return _unflatten(input, self.axis, self.shape)
+        return unflatten(input, self.axis, self.shape)
 
     def extra_repr(self) -> str:
         return f"axis={self.axis}, shape={self.shape}" + (f", name={self.name}" if self.name else "")

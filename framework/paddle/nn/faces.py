@@ -10,7 +10,7 @@ layer prints.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from framework import nn as core
@@ -71,6 +71,18 @@ class ParametricFace(Face):
 
     pattern: ClassVar[type[core.Layer]]
     named: ClassVar[bool] = True  # whether the constructor takes a name
+
+    @staticmethod
+    def reader(names: Sequence[str]) -> Callable[[Layer], Sequence[Any]]:
+        """Parameters are looked for where they are: `getattr` finds them last."""
+
+        def read(layer: Layer) -> list[Any]:
+            parameters = layer._parameters
+            return [
+                getattr(layer, name) if (value := parameters.get(name)) is None else value for name in names
+            ]
+
+        return read
 
     def _parameter_type(self) -> str:
         return get_default_dtype()

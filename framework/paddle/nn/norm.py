@@ -139,6 +139,20 @@ class _LayerNorm(ParametricFace):
         return settings | {"normalized_shape": [shape] if isinstance(shape, int) else list(shape)}
 
 
+class _GroupNorm(ParametricFace):
+    """False keeps a parameter, as ones or zeros that are not trained."""
+
+    def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
+        if settings["data_format"] not in ("NCHW", "NHWC"):
+            raise ValueError(f"unsupported data layout: {settings['data_format']}")
+        return settings
+
+    def _create(self, settings: Mapping[str, Any]) -> None:
+        attrs = {name: settings[name] for name in ("weight_attr", "bias_attr")}
+        fixed = {name: ParamAttr(trainable=False) for name, attr in attrs.items() if attr is False}
+        super()._create({**settings, **fixed})
+
+
 _face = functools.partial(parametric_face, module=__name__, inputs="input")
 BatchNorm1D = _face(core.BatchNorm1D, F.batch_norm, _BatchNorm, data_format="NCL")
 BatchNorm2D = _face(core.BatchNorm2D, F.batch_norm, _BatchNorm)
@@ -149,6 +163,12 @@ LayerNorm = _face(
     F.layer_norm,
     _LayerNorm,
     shown="normalized_shape={normalized_shape}, epsilon={epsilon}",
+)
+GroupNorm = _face(
+    core.GroupNorm,
+    group_norm,
+    _GroupNorm,
+    shown="num_groups={num_groups}, num_channels={num_channels}, epsilon={epsilon}",
 )
 _instance = functools.partial(
     _face,
@@ -207,41 +227,6 @@ class BatchNorm(Layer):
             self._use_global_stats or None,
         )
         return y if self._act is None else getattr(F, self._act)(y)
-
-
-class GroupNorm(Layer):
-    """Normalise each of `num_groups` runs of channels over all pixels of a sample."""
-
-    def __init__(
-        self,
-        num_groups: int,
-        num_channels: int,
-        epsilon: float = 1e-05,
-        weight_attr: Any = None,
-        bias_attr: Any = None,
-        data_format: str = "NCHW",
-        name: str | None = None,
-    ) -> None:
-        super().__init__()
-        if data_format not in ("NCHW", "NHWC"):
-            raise ValueError(f"unsupported data layout: {data_format}")
-        self._num_groups, self._num_channels, self._epsilon = num_groups, num_channels, epsilon
-        self._weight_attr, self._bias_attr, self._data_format = weight_attr, bias_attr, data_format
-        # False keeps the parameter, as ones or zeros that are not trained.
-        fixed = ParamAttr(trainable=False)
-        one = Constant(1.0)
-        weight_attr = fixed if weight_attr is False else weight_attr
-        bias_attr = fixed if bias_attr is False else bias_attr
-        self.weight = self.create_parameter([num_channels], weight_attr, default_initializer=one)
-        self.bias = self.create_parameter([num_channels], bias_attr, is_bias=True)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return group_norm(
-            input, self.weight, self.bias, self._num_groups, float(self._epsilon), self._data_format
-        )
-
-    def extra_repr(self) -> str:
-        return f"num_groups={self._num_groups}, num_channels={self._num_channels}, epsilon={self._epsilon}"
 
 
 class SpectralNorm(Layer):
