@@ -33,7 +33,7 @@ from framework.nn.functional_core import update as write_back
 from framework.nn.layer import Layer, ParamAttr, Parameter
 from framework.optimizer.lr.base import Constant, LRScheduler, Rate
 from framework.optimizer.regularizer import WeightDecay
-from framework.optimizer.rules import Rule, Slot
+from framework.optimizer.rules import Rule, StateSlot
 
 Arrays = dict[str, jax.Array]
 RuleState = dict[str, Any]  # arrays by slot and parameter, numbers by slot
@@ -226,7 +226,7 @@ class Optimizer:
                     after.setdefault(key, {})[name] = new[slot].astype(state[key][name].dtype)
         return moved, after
 
-    def _slots(self, rule: Rule) -> list[tuple[str, str, Slot]]:
+    def _slots(self, rule: Rule) -> list[tuple[str, str, StateSlot]]:
         """The slots of a rule but the powers, for which there is the count: name, key in the state, slot."""
         slots = rule.slots().items()
         return [(name, self.state_names.get(name, name), slot) for name, slot in slots if not slot.power]

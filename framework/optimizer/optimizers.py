@@ -32,7 +32,7 @@ class SGD(Optimizer):
     learning_rate: Rate = 0.001
 
     def rule(self, group: ParamGroup) -> Rule:
-        return rules.SGD()
+        return rules.SGDRule()
 
 
 @register("optimizer")
@@ -46,7 +46,7 @@ class Momentum(Optimizer):
     state_names: ClassVar = {"velocity": "trace"}
 
     def rule(self, group: ParamGroup) -> Rule:
-        return rules.Momentum(self.momentum, self.use_nesterov)
+        return rules.MomentumRule(self.momentum, self.use_nesterov)
 
 
 @register("optimizer")
@@ -60,7 +60,7 @@ class Adam(Optimizer):
     epsilon: float = 1e-8
 
     def rule(self, group: ParamGroup) -> Rule:
-        return rules.Adam(self.beta1, self.beta2, self.epsilon)
+        return rules.AdamRule(self.beta1, self.beta2, self.epsilon)
 
 
 @register("optimizer")
@@ -85,7 +85,7 @@ class AdamW(Adam):
         return 1.0 if self.lr_ratio is None else self.lr_ratio(name)
 
     def rule(self, group: ParamGroup) -> Rule:
-        return rules.AdamW(self.beta1, self.beta2, self.epsilon, group.decoupled)
+        return rules.AdamWRule(self.beta1, self.beta2, self.epsilon, group.decoupled)
 
 
 @register("optimizer")
@@ -94,7 +94,7 @@ class Adamax(Adam):
     """Adam with the infinity norm: `u = max(beta2 * u + epsilon, |g|)`. Source: arXiv 1412.6980, algorithm 2."""
 
     def rule(self, group: ParamGroup) -> Rule:
-        return rules.Adamax(self.beta1, self.beta2, self.epsilon)
+        return rules.AdamaxRule(self.beta1, self.beta2, self.epsilon)
 
 
 @register("optimizer")
@@ -107,7 +107,7 @@ class Adagrad(Optimizer):
     initial_accumulator_value: float = 0.0
 
     def rule(self, group: ParamGroup) -> Rule:
-        return rules.Adagrad(self.epsilon, self.initial_accumulator_value)
+        return rules.AdagradRule(self.epsilon, self.initial_accumulator_value)
 
 
 @register("optimizer")
@@ -121,7 +121,7 @@ class Adadelta(Optimizer):
     state_names: ClassVar = {"_avg_squared_grad": "e_g", "_avg_squared_update": "e_x"}
 
     def rule(self, group: ParamGroup) -> Rule:
-        return rules.Adadelta(self.epsilon, self.rho)
+        return rules.AdadeltaRule(self.epsilon, self.rho)
 
 
 @register("optimizer")
@@ -141,7 +141,7 @@ class RMSProp(Optimizer):
     state_names: ClassVar = {"mean_square": "scale/nu", "mean_grad": "scale/mu"}
 
     def rule(self, group: ParamGroup) -> Rule:
-        return rules.RMSProp(self.epsilon, self.rho, self.momentum, self.centered, keep_mean=False)
+        return rules.RMSPropRule(self.epsilon, self.rho, self.momentum, self.centered, keep_mean=False)
 
 
 @register("optimizer")
@@ -177,7 +177,7 @@ class Lamb(Optimizer):
         return self.exclude_from_weight_decay_fn is None or not self.exclude_from_weight_decay_fn(name)
 
     def rule(self, group: ParamGroup) -> Rule:
-        return rules.Lamb(self.beta1, self.beta2, self.epsilon, group.decoupled, self.always_adapt)
+        return rules.LambRule(self.beta1, self.beta2, self.epsilon, group.decoupled, self.always_adapt)
 
 
 @register("optimizer")
@@ -193,7 +193,7 @@ class Lion(Optimizer):
     state_names: ClassVar = {"momentum": "mu"}
 
     def rule(self, group: ParamGroup) -> Rule:
-        return rules.Lion(self.beta1, self.beta2, group.decoupled)
+        return rules.LionRule(self.beta1, self.beta2, group.decoupled)
 
 
 @register("optimizer")
@@ -208,7 +208,7 @@ class NAdam(Adam):
     momentum_decay: float = 0.004
 
     def rule(self, group: ParamGroup) -> Rule:
-        return rules.NAdam(self.beta1, self.beta2, self.epsilon, self.momentum_decay)
+        return rules.NAdamRule(self.beta1, self.beta2, self.epsilon, self.momentum_decay)
 
 
 @register("optimizer")
@@ -220,7 +220,7 @@ class RAdam(Adam):
     """
 
     def rule(self, group: ParamGroup) -> Rule:
-        return rules.RAdam(self.beta1, self.beta2, self.epsilon)
+        return rules.RAdamRule(self.beta1, self.beta2, self.epsilon)
 
 
 @register("optimizer")
@@ -245,7 +245,7 @@ class Rprop(Optimizer):
             raise self.error("etas are out of range", self.etas, "one between 0 and 1, one above 1")
 
     def rule(self, group: ParamGroup) -> Rule:
-        return rules.Rprop(self.learning_rate_range, self.etas)
+        return rules.RpropRule(self.learning_rate_range, self.etas)
 
 
 @register("optimizer")
@@ -266,4 +266,4 @@ class ASGD(Optimizer):
             raise self.error("batch_num is too small", self.batch_num, "1 or more")
 
     def rule(self, group: ParamGroup) -> Rule:
-        return rules.ASGD(self.batch_num)
+        return rules.ASGDRule(self.batch_num)

@@ -20,7 +20,7 @@ Number = float | np.floating
 
 
 @dataclass(frozen=True)
-class Slot:
+class StateSlot:
     """One array of state for each parameter.
 
     Attributes:
@@ -45,7 +45,7 @@ class Rule:
     timed: ClassVar[bool] = False
     """Whether the number of the step matters: the state has `count`, the steps done, int32 [], or the power slots."""
 
-    def slots(self) -> Mapping[str, Slot]:
+    def slots(self) -> Mapping[str, StateSlot]:
         """The state by the names that Paddle gives it."""
         return {}
 
@@ -55,7 +55,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class SGD(Rule):
+class SGDRule(Rule):
     """p - lr g."""
 
     def update(self, p: jax.Array, g: jax.Array, lr: jax.Array, state: State) -> tuple[jax.Array, State]:
@@ -63,14 +63,14 @@ class SGD(Rule):
 
 
 @dataclass(frozen=True)
-class Momentum(Rule):
+class MomentumRule(Rule):
     """A velocity v = momentum v + g, and p - lr v; Nesterov: p - lr (g + momentum v). Source: Sutskever et al. 2013."""
 
     momentum: float = 0.9
     nesterov: bool = False
 
-    def slots(self) -> Mapping[str, Slot]:
-        return {"velocity": Slot(wide=False)}
+    def slots(self) -> Mapping[str, StateSlot]:
+        return {"velocity": StateSlot(wide=False)}
 
     def update(self, p: jax.Array, g: jax.Array, lr: jax.Array, state: State) -> tuple[jax.Array, State]:
         momentum = rounded(self.momentum, p)
@@ -80,7 +80,7 @@ class Momentum(Rule):
 
 
 @dataclass(frozen=True)
-class Adam(Rule):
+class AdamRule(Rule):
     """Moments with bias corrected. Source: Kingma and Ba 2015."""
 
     beta1: float = 0.9
@@ -88,12 +88,12 @@ class Adam(Rule):
     epsilon: float = 1e-8
     timed: ClassVar[bool] = True
 
-    def slots(self) -> Mapping[str, Slot]:
+    def slots(self) -> Mapping[str, StateSlot]:
         powers = {
-            "beta1_pow_acc": Slot(self.beta1, power=True),
-            "beta2_pow_acc": Slot(self.beta2, power=True),
+            "beta1_pow_acc": StateSlot(self.beta1, power=True),
+            "beta2_pow_acc": StateSlot(self.beta2, power=True),
         }
-        return {"moment1": Slot(), "moment2": Slot(), **powers}
+        return {"moment1": StateSlot(), "moment2": StateSlot(), **powers}
 
     def betas(self, p: jax.Array) -> tuple[Number, Number]:
         return p.dtype.type(self.beta1), p.dtype.type(self.beta2)
@@ -123,7 +123,7 @@ class Adam(Rule):
 
 
 @dataclass(frozen=True)
-class AdamW(Adam):
+class AdamWRule(AdamRule):
     """Adam with the decay apart from the gradient. Source: Loshchilov and Hutter 2019."""
 
     decay: float = 0.01
@@ -137,12 +137,12 @@ class AdamW(Adam):
 
 
 @dataclass(frozen=True)
-class Adamax(Adam):
+class AdamaxRule(AdamRule):
     """Adam with the infinity norm. Source: Kingma and Ba 2015, algorithm 2."""
 
-    def slots(self) -> Mapping[str, Slot]:
-        power = Slot(self.beta1, wide=False, power=True)
-        return {"moment": Slot(), "inf_norm": Slot(), "beta1_pow_acc": power}
+    def slots(self) -> Mapping[str, StateSlot]:
+        power = StateSlot(self.beta1, wide=False, power=True)
+        return {"moment": StateSlot(), "inf_norm": StateSlot(), "beta1_pow_acc": power}
 
     def update(self, p: jax.Array, g: jax.Array, lr: jax.Array, state: State) -> tuple[jax.Array, State]:
         beta1, beta2 = rounded(self.beta1, p), rounded(self.beta2, p)
@@ -153,14 +153,14 @@ class Adamax(Adam):
 
 
 @dataclass(frozen=True)
-class Adagrad(Rule):
+class AdagradRule(Rule):
     """Divides by the root of the sum of squares. Source: Duchi et al. 2011."""
 
     epsilon: float = 1e-6
     start: float = 0.0
 
-    def slots(self) -> Mapping[str, Slot]:
-        return {"moment": Slot(self.start, wide=False)}
+    def slots(self) -> Mapping[str, StateSlot]:
+        return {"moment": StateSlot(self.start, wide=False)}
 
     def update(self, p: jax.Array, g: jax.Array, lr: jax.Array, state: State) -> tuple[jax.Array, State]:
         moment = state["moment"] + g * g
@@ -168,14 +168,14 @@ class Adagrad(Rule):
 
 
 @dataclass(frozen=True)
-class Adadelta(Rule):
+class AdadeltaRule(Rule):
     """Steps in the units of the parameter. Source: Zeiler 2012."""
 
     epsilon: float = 1e-6
     rho: float = 0.95
 
-    def slots(self) -> Mapping[str, Slot]:
-        return {"_avg_squared_grad": Slot(wide=False), "_avg_squared_update": Slot(wide=False)}
+    def slots(self) -> Mapping[str, StateSlot]:
+        return {"_avg_squared_grad": StateSlot(wide=False), "_avg_squared_update": StateSlot(wide=False)}
 
     def update(self, p: jax.Array, g: jax.Array, lr: jax.Array, state: State) -> tuple[jax.Array, State]:
         rho, epsilon = rounded(self.rho, p), rounded(self.epsilon, p)
@@ -187,7 +187,7 @@ class Adadelta(Rule):
 
 
 @dataclass(frozen=True)
-class RMSProp(Rule):
+class RMSPropRule(Rule):
     """Divides by the root of a running mean of squares. Source: Hinton 2012; centered: arXiv 1308.0850."""
 
     epsilon: float = 1e-6
@@ -197,9 +197,9 @@ class RMSProp(Rule):
     keep_mean: bool = True
     """The mean of the gradients is a slot though it is not `centered`, as Paddle has it."""
 
-    def slots(self) -> Mapping[str, Slot]:
+    def slots(self) -> Mapping[str, StateSlot]:
         mean = ("mean_grad",) if self.centered or self.keep_mean else ()
-        return {name: Slot(wide=False) for name in ("momentum", "mean_square", *mean)}
+        return {name: StateSlot(wide=False) for name in ("momentum", "mean_square", *mean)}
 
     def update(self, p: jax.Array, g: jax.Array, lr: jax.Array, state: State) -> tuple[jax.Array, State]:
         rho, epsilon = rounded(self.rho, p), rounded(self.epsilon, p)
@@ -213,7 +213,7 @@ class RMSProp(Rule):
 
 
 @dataclass(frozen=True)
-class Lamb(Adam):
+class LambRule(AdamRule):
     """Adam scaled by the ratio of norms, a parameter at a time. Source: You et al. 2020, algorithm 2."""
 
     decay: float = 0.01
@@ -234,7 +234,7 @@ class Lamb(Adam):
 
 
 @dataclass(frozen=True)
-class Lion(Rule):
+class LionRule(Rule):
     """The sign of a momentum, with decoupled decay. Paddle 2.6 has none. Source: arXiv 2302.06675, algorithm 2."""
 
     beta1: float = 0.9
@@ -242,8 +242,8 @@ class Lion(Rule):
     decay: float = 0.0
     timed: ClassVar[bool] = True  # the step does not need it: checkpoints have always had the count
 
-    def slots(self) -> Mapping[str, Slot]:
-        return {"momentum": Slot()}
+    def slots(self) -> Mapping[str, StateSlot]:
+        return {"momentum": StateSlot()}
 
     def update(self, p: jax.Array, g: jax.Array, lr: jax.Array, state: State) -> tuple[jax.Array, State]:
         before = state["momentum"]
@@ -252,7 +252,7 @@ class Lion(Rule):
 
 
 @dataclass(frozen=True)
-class NAdam(Adam):
+class NAdamRule(AdamRule):
     """Adam with Nesterov momentum whose strength grows: `mu_t = beta1 * (1 - 0.5 * 0.96**(t * growth))`.
 
     Of Paddle 3 and torch. Source: Dozat, ICLR workshop 2016, algorithm 8.
@@ -260,8 +260,8 @@ class NAdam(Adam):
 
     growth: float = 0.004
 
-    def slots(self) -> Mapping[str, Slot]:
-        return {**super().slots(), "product": Slot(1.0, single=True)}
+    def slots(self) -> Mapping[str, StateSlot]:
+        return {**super().slots(), "product": StateSlot(1.0, single=True)}
 
     def betas(self, p: jax.Array) -> tuple[Number, Number]:
         return self.beta1, self.beta2  # as torch, not rounded
@@ -277,7 +277,7 @@ class NAdam(Adam):
 
 
 @dataclass(frozen=True)
-class RAdam(Adam):
+class RAdamRule(AdamRule):
     """Adam that waits for its variance: momentum alone for the first steps. Of Paddle 3 and torch.
 
     Source: arXiv 1908.03265, algorithm 2.
@@ -298,7 +298,7 @@ class RAdam(Adam):
 
 
 @dataclass(frozen=True)
-class Rprop(Rule):
+class RpropRule(Rule):
     """`p -= step * sign(g)`: a number's step grows by `etas[1]` while the signs of its gradient agree, and shrinks by
     `etas[0]` where they do not, which skips that step; it stays within `limits`. Of Paddle 3.
 
@@ -308,8 +308,8 @@ class Rprop(Rule):
     limits: tuple[float, float] = (1e-5, 50.0)
     etas: tuple[float, float] = (0.5, 1.2)
 
-    def slots(self) -> Mapping[str, Slot]:
-        return {"before": Slot(), "scale": Slot(1.0)}
+    def slots(self) -> Mapping[str, StateSlot]:
+        return {"before": StateSlot(), "scale": StateSlot(1.0)}
 
     def update(self, p: jax.Array, g: jax.Array, lr: jax.Array, state: State) -> tuple[jax.Array, State]:
         agree = g * state["before"]
@@ -320,7 +320,7 @@ class Rprop(Rule):
 
 
 @dataclass(frozen=True)
-class ASGD(Rule):
+class ASGDRule(Rule):
     """`p -= lr * d / n`, where d is the sum of the last gradients of each of `batches` batches, and n how many of them
     there were. Of Paddle 3. Source: Schmidt et al. 2013 (arXiv 1309.2388), algorithm 1.
     """
@@ -328,8 +328,8 @@ class ASGD(Rule):
     batches: int = 1
     timed: ClassVar[bool] = True
 
-    def slots(self) -> Mapping[str, Slot]:
-        return {"sum": Slot(), "past": Slot(leading=(self.batches,))}
+    def slots(self) -> Mapping[str, StateSlot]:
+        return {"sum": StateSlot(), "past": StateSlot(leading=(self.batches,))}
 
     def update(self, p: jax.Array, g: jax.Array, lr: jax.Array, state: State) -> tuple[jax.Array, State]:
         index, past = state["count"] % self.batches, state["past"]

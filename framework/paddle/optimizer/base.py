@@ -13,7 +13,7 @@ import numpy as np
 
 from framework.core.compilation import enable_compilation_cache
 from framework.optimizer.regularizer import WeightDecay
-from framework.optimizer.rules import Rule, Slot
+from framework.optimizer.rules import Rule, StateSlot
 from framework.paddle._kernel import tape
 from framework.paddle._kernel.mode import mode
 from framework.paddle._kernel.symbol import Symbol
@@ -236,7 +236,7 @@ class Optimizer:
         """The names of the state, in the order in which it was made."""
         return self._opti_name_list
 
-    def _accumulator(self, name: str, slot: Slot, param: Tensor, owner: Tensor) -> Tensor:
+    def _accumulator(self, name: str, slot: StateSlot, param: Tensor, owner: Tensor) -> Tensor:
         """One Tensor of the state, made where it is not there yet."""
         name = name if self._name is None else f"{self._name}_{name}"
         found = self._accumulators[name].get(owner.name)

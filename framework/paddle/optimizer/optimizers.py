@@ -42,7 +42,7 @@ class SGD(Optimizer):
         self._multi_precision = multi_precision
 
     def _rule(self, param: Tensor, group: Group) -> rules.Rule:
-        return rules.SGD()
+        return rules.SGDRule()
 
 
 class Momentum(Optimizer):
@@ -71,7 +71,7 @@ class Momentum(Optimizer):
         self._multi_precision, self._rescale_grad = multi_precision, rescale_grad
 
     def _rule(self, param: Tensor, group: Group) -> rules.Rule:
-        return rules.Momentum(float(self._momentum), self._use_nesterov)
+        return rules.MomentumRule(float(self._momentum), self._use_nesterov)
 
     def _rescale(self, group: Group) -> float:
         return float(self._rescale_grad)
@@ -117,7 +117,7 @@ class Adam(_Adam):
         self._lazy_mode, self._multi_precision = lazy_mode, multi_precision
 
     def _rule(self, param: Tensor, group: Group) -> rules.Rule:
-        return rules.Adam(*self._numbers(group))
+        return rules.AdamRule(*self._numbers(group))
 
 
 class AdamW(_Adam):
@@ -163,7 +163,7 @@ class AdamW(_Adam):
         decays = self._apply_decay_param_fun is None or self._apply_decay_param_fun(param.name)
         decay = float(group.get("weight_decay", self._weight_decay)) if decays else 0.0
         ratio = 1.0 if self._lr_ratio is None else float(self._lr_ratio(param))
-        return rules.AdamW(*self._numbers(group), decay, ratio)
+        return rules.AdamWRule(*self._numbers(group), decay, ratio)
 
     def __str__(self) -> str:
         return f"AdamW, weight decay {self._weight_decay}"
@@ -187,7 +187,7 @@ class Adamax(_Adam):
         super().__init__(learning_rate, parameters, weight_decay, grad_clip, name)
 
     def _rule(self, param: Tensor, group: Group) -> rules.Rule:
-        return rules.Adamax(*self._numbers(group))
+        return rules.AdamaxRule(*self._numbers(group))
 
 
 class Lamb(_Adam):
@@ -221,7 +221,7 @@ class Lamb(_Adam):
         excluded = group.get("exclude_from_weight_decay_fn", self._exclude_from_weight_decay_fn)
         if excluded is not None and excluded(param):
             decay = 0.0
-        return rules.Lamb(*self._numbers(group), decay, self.always_adapt)
+        return rules.LambRule(*self._numbers(group), decay, self.always_adapt)
 
 
 class Adagrad(Optimizer):
@@ -242,7 +242,7 @@ class Adagrad(Optimizer):
 
     def _rule(self, param: Tensor, group: Group) -> rules.Rule:
         start = group.get("initial_accumulator_value", self.initial_accumulator_value)
-        return rules.Adagrad(float(group.get("epsilon", self._epsilon)), float(start))
+        return rules.AdagradRule(float(group.get("epsilon", self._epsilon)), float(start))
 
 
 class Adadelta(Optimizer):
@@ -262,7 +262,9 @@ class Adadelta(Optimizer):
         self._epsilon, self._rho = epsilon, rho
 
     def _rule(self, param: Tensor, group: Group) -> rules.Rule:
-        return rules.Adadelta(float(group.get("epsilon", self._epsilon)), float(group.get("rho", self._rho)))
+        return rules.AdadeltaRule(
+            float(group.get("epsilon", self._epsilon)), float(group.get("rho", self._rho))
+        )
 
 
 class RMSProp(Optimizer):
@@ -290,7 +292,7 @@ class RMSProp(Optimizer):
 
     def _rule(self, param: Tensor, group: Group) -> rules.Rule:
         get = group.get
-        return rules.RMSProp(
+        return rules.RMSPropRule(
             float(get("epsilon", self._epsilon)),
             float(get("rho", self._rho)),
             float(get("momentum", self._momentum)),

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from framework.optimizer.base import wide
 from framework.optimizer.regularizer import WeightDecay
-from framework.optimizer.rules import Rule, Slot, State
+from framework.optimizer.rules import Rule, State, StateSlot
 
 
 class Clip(Protocol):
@@ -40,7 +40,7 @@ class Part:
     master: bool
 
     @functools.cached_property
-    def slots(self) -> list[tuple[str, Slot]]:
+    def slots(self) -> list[tuple[str, StateSlot]]:
         return list(self.rule.slots().items())
 
 

@@ -32,18 +32,19 @@ def make_schedule(core_class: type[CoreSchedule], **checks: Check) -> Any:
     """The class of Paddle's name: the settings of the core's are its attributes, which a program may change, and
     `get_lr` gives the core's rate at `last_epoch` in Paddle's digits. Steps are what the program counts."""
     fields = [field for field in dataclasses.fields(core_class) if field.name not in ("by_epoch", "every")]
-    required = {field.name for field in fields if field.default is dataclasses.MISSING} | {core_class.whole}
+    required = {"self", core_class.whole}
+    required |= {field.name for field in fields if field.default is dataclasses.MISSING}
     defaults = {field.name: field.default for field in fields} | {"last_epoch": -1, "verbose": False}
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     signature = inspect.Signature(
         [
             inspect.Parameter(name, kind, default=inspect.Parameter.empty if name in required else default)
-            for name, default in defaults.items()
+            for name, default in ({"self": None} | defaults).items()
         ]
     )
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        given = signature.bind(*args, **kwargs)
+        given = signature.bind(self, *args, **kwargs)
         given.apply_defaults()
         settings = given.arguments
         for name, (fits, allowed) in checks.items():
@@ -55,6 +56,7 @@ def make_schedule(core_class: type[CoreSchedule], **checks: Check) -> Any:
                     allowed=allowed,
                 )
         last_epoch, verbose = settings.pop("last_epoch"), settings.pop("verbose")
+        del settings["self"]
         rate = settings.pop("learning_rate", 0.1)
         vars(self).update(settings)
         LRScheduler.__init__(self, rate, last_epoch, verbose)
@@ -63,9 +65,6 @@ def make_schedule(core_class: type[CoreSchedule], **checks: Check) -> Any:
         settings = SimpleNamespace(**vars(self), learning_rate=self.base_lr, every=1)
         return float(core_class.rate(settings, self.last_epoch, HOST))  # type: ignore[arg-type]
 
-    body = {
-        "__module__": "framework.paddle.optimizer.lr",
-        "__doc__": core_class.__doc__,
-        "__signature__": signature,
-    }
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
+    body = {"__module__": "framework.paddle.optimizer.lr", "__doc__": core_class.__doc__}
     return type(core_class.__name__, (LRScheduler,), {**body, "__init__": __init__, "get_lr": get_lr})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 
 import jax
@@ -335,6 +336,8 @@ def test_schedules_are_paddles_classes():
             super().__init__(2.0, 0.5)
 
     assert Mine()() == 2.0 and isinstance(Mine(), lr.LRScheduler)
+    expected = "(learning_rate, step_size, gamma=0.1, last_epoch=-1, verbose=False)"
+    assert str(inspect.signature(lr.StepDecay)) == expected
     for make in (
         lambda: lr.ExponentialDecay(1.0, 1.5),
         lambda: lr.StepDecay(1.0, 2.5),
