@@ -35,7 +35,7 @@ def per_axis(value: N | Sequence[N], axes: int, name: str, number: Callable[[N],
         ShapeError: they are more or fewer.
     """
     if isinstance(value, int):
-        return (number(value),) * axes
+        return (value,) * axes
     given = tuple(value) if hasattr(value, "__len__") else (value,)  # type: ignore[arg-type]
     if len(given) not in (1, axes):
         raise ShapeError(

@@ -29,6 +29,8 @@ def spatial_padding(
     size, so it exports with symbolic shapes.
     """
     axes = len(kernel)
+    if isinstance(padding, int):
+        return ((padding, padding),) * axes
     if isinstance(padding, str):
         kind = padding.upper()
         if kind == "VALID":
@@ -47,8 +49,6 @@ def spatial_padding(
         else:
             totals = [max((-(-n // s) - 1) * s + r - n, 0) for n, s, r in zip(size, stride, reach)]
         return tuple((total // 2, total - total // 2) for total in totals)
-    if isinstance(padding, int):
-        return ((padding, padding),) * axes
     given: list[Any] = list(padding)
     if len(given) == axes + 2 and all(isinstance(pair, Sequence) for pair in given):
         given = given[1:-1]  # Paddle's form with the batch and the channels, which are not padded
@@ -89,6 +89,8 @@ def bin_size(where: str, output_size: Any, x: jax.Array, axes: int) -> tuple[Any
         ShapeError: they are not whole numbers from 1, or too many or few.
     """
     check_rank(where, x, axes)
+    if isinstance(output_size, int) and output_size > 0:
+        return (output_size,) * axes
     given = [output_size] * axes if output_size is None or isinstance(output_size, int) else list(output_size)
     numbers = [n for n in given if isinstance(n, int | float | np.number)]
     if len(given) != axes or any(isinstance(n, float | np.floating) or n < 1 for n in numbers):
