@@ -31,11 +31,11 @@ _RANKS = {"NCL": (2, 3), "NCHW": (4,), "NCDHW": (5,)}
 class _Normalizer(ParametricFace):
     """Images whose number of axes is that of the class, which its default format says."""
 
-    own_forward = True
+    _own_forward = True
     _ranks: tuple[int, ...] = ()
 
     def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
-        self._ranks = self._ranks or _RANKS[self.row.signature.parameters["data_format"].default]
+        self._ranks = self._ranks or _RANKS[self._row.signature.parameters["data_format"].default]
         return settings
 
     def _check_axes(self, x: Tensor) -> None:
