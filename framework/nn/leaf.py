@@ -118,7 +118,7 @@ def _forward(row: Row, settings: Callable[[Any], Sequence[Any]]) -> Callable[...
 
 def leaf_class(name: str, base: type[LayerT], row: Row, module: str, doc: str | None = None) -> type[LayerT]:
     """The class of a row. `base` takes the arguments that `row.bind` reads; a base that has a `forward` of its own,
-    and says so by `own_forward`, keeps it."""
+    and says so by `_own_forward`, keeps it."""
 
     def __init__(self: LayerT, *args: object, **kwargs: object) -> None:
         base.__init__(self, *args, **kwargs)
@@ -130,11 +130,11 @@ def leaf_class(name: str, base: type[LayerT], row: Row, module: str, doc: str | 
         "__init__": __init__,
         "__module__": module,
         "__doc__": doc or row.function.__doc__,
-        "row": row,
+        "_row": row,
         **row.constants,
     }
-    if not getattr(base, "own_forward", False):
-        members["forward"] = _forward(row, getattr(base, "reader", attribute_reader)(row.read))
+    if not getattr(base, "_own_forward", False):
+        members["forward"] = _forward(row, getattr(base, "_reader", attribute_reader)(row.read))
     return cast(type[LayerT], type(name, (base,), members))
 
 
@@ -142,11 +142,11 @@ class LeafLayer(Layer):
     """Base of the layers that `leaf` makes. Settings are attributes; weights of classes are buffers that are not
     saved."""
 
-    row: ClassVar[Row]
+    _row: ClassVar[Row]
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__()
-        for name, value in self.row.bind(args, kwargs).items():
+        for name, value in self._row.bind(args, kwargs).items():
             if name == "data_format":
                 check_data_format(value, type(self).__name__)
             elif name in _ARRAYS and value is not None:
@@ -155,8 +155,8 @@ class LeafLayer(Layer):
                 setattr(self, name, value)
 
     def extra_repr(self) -> str:
-        defaults = {p.name: p.default for p in self.row.signature.parameters.values()}
-        values = {name: getattr(self, name) for name in self.row.attributes if name not in self._buffers}
+        defaults = {p.name: p.default for p in self._row.signature.parameters.values()}
+        values = {name: getattr(self, name) for name in self._row.attributes if name not in self._buffers}
         return ", ".join(f"{name}={value}" for name, value in values.items() if value != defaults[name])
 
 

@@ -17,7 +17,7 @@ from framework.paddle.nn.functional.layout import is_last
 class _Conv(ParametricFace):
     """Settings with a number for each axis, how they print, and the call after padding that is not zeros."""
 
-    named, own_forward = False, True
+    _takes_name, _own_forward = False, True
     output_padding: Any = 0
     _padding_mode: str = "zeros"
 
@@ -32,7 +32,7 @@ class _Conv(ParametricFace):
             )
         if mode != "zeros" and not isinstance(padding, int):
             raise TypeError(f"{where}: padding_mode {mode} takes one number as padding")
-        axes = int(self.row.function.__name__[4])
+        axes = int(self._row.function.__name__[4])
         self._channel_dim = axes + 1 if is_last(settings["data_format"], where) else 1
         self._edges = [padding] * (2 * axes) if mode != "zeros" else []
         for name in ("stride", "dilation", "kernel_size"):
@@ -44,7 +44,7 @@ class _Conv(ParametricFace):
         if self._edges:
             x, padding = F.pad(x, self._edges, self._padding_mode, 0.0, self._data_format), 0
         settings = (self._stride, padding, self._dilation, self._groups, self._data_format)
-        return self.row.function(x, self.weight, self.bias, *settings)
+        return self._row.function(x, self.weight, self.bias, *settings)
 
     def extra_repr(self) -> str:
         text = f"{self._in_channels}, {self._out_channels}, kernel_size={self._kernel_size}"
@@ -66,7 +66,7 @@ class _ConvTranspose(_Conv):
     """The call with a size of the output."""
 
     def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
-        return self.row.function(
+        return self._row.function(
             x,
             self.weight,
             self.bias,

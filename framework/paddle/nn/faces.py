@@ -18,6 +18,7 @@ from framework.core.foreign_names import constructor_arguments
 from framework.core.rng import uncounted_initializers
 from framework.nn.leaf import LeafLayer, Row, leading_inputs, leaf_class, make_row
 from framework.paddle._kernel.dtypes import get_default_dtype
+from framework.paddle._kernel.tensor import Parameter
 from framework.paddle.nn import functional as F
 from framework.paddle.nn.functional.face import channels_first_text
 from framework.paddle.nn.initializer import Initializer
@@ -29,16 +30,16 @@ _ATTRIBUTES = ("weight_attr", "bias_attr")
 class Face(Layer):
     """Base of the layers that `face` makes. The settings are attributes."""
 
-    row: ClassVar[Row]
-    own_forward: ClassVar[bool] = False
-    shown: ClassVar[str | None] = None
-    quiet: ClassVar[tuple[str, ...]] = ()
+    _row: ClassVar[Row]
+    _own_forward: ClassVar[bool] = False
+    _shown: ClassVar[str | None] = None
+    _quiet: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(dtype=self._parameter_type())
-        settings = self._settled(self.row.bind(args, kwargs))
+        settings = self._settled(self._row.bind(args, kwargs))
         for name, value in settings.items():
-            setattr(self, self.row.attributes[name], value)
+            setattr(self, self._row.attributes[name], value)
         self._create(settings)
 
     def _parameter_type(self) -> str:
@@ -52,16 +53,16 @@ class Face(Layer):
         """Parameters, if there are any."""
 
     def extra_repr(self) -> str:
-        values = {setting: getattr(self, attribute) for setting, attribute in self.row.attributes.items()}
+        values = {setting: getattr(self, attribute) for setting, attribute in self._row.attributes.items()}
         name = values.pop("name", None)
         named = f", name={name}" if name else ""
-        if self.shown is not None:
-            return self.shown.format(**values, named=named, training=self.training, dtype=self._dtype)
-        defaults = {p.name: p.default for p in self.row.signature.parameters.values()}
+        if self._shown is not None:
+            return self._shown.format(**values, named=named, training=self.training, dtype=self._dtype)
+        defaults = {p.name: p.default for p in self._row.signature.parameters.values()}
         parts = [
             f"{setting}={value}"
             for setting, value in values.items()
-            if setting not in self.quiet or value != defaults[setting]
+            if setting not in self._quiet or value != defaults[setting]
         ]
         return ", ".join(parts) + (named if parts else named[2:])
 
@@ -69,11 +70,11 @@ class Face(Layer):
 class ParametricFace(Face):
     """Base of the layers with parameters: these have the names, shapes and first values that the core's layer has."""
 
-    pattern: ClassVar[type[core.Layer]]
-    named: ClassVar[bool] = True  # whether the constructor takes a name
+    _pattern: ClassVar[type[core.Layer]]
+    _takes_name: ClassVar[bool] = True  # whether the constructor takes a name
 
     @staticmethod
-    def reader(names: Sequence[str]) -> Callable[[Layer], Sequence[Any]]:
+    def _reader(names: Sequence[str]) -> Callable[[Layer], Sequence[Any]]:
         """Parameters are looked for where they are: `getattr` finds them last."""
 
         def read(layer: Layer) -> list[Any]:
@@ -91,31 +92,23 @@ class ParametricFace(Face):
         told = {name: value for name, value in settings.items() if name not in ("data_format", "name")}
         told |= {name: False if told[name] is False else None for name in _ATTRIBUTES if name in told}
         with uncounted_initializers():
-            made = self.pattern(**told)
-        held = {*self.row.attributes.values(), *self.row.constants, "training"}
-        for name in (attribute for attribute in self.row.read if attribute not in held):
-            parameter, is_bias = made._parameters.get(name), name == "bias"
-            attr = settings["bias_attr" if is_bias else "weight_attr"]
-            setattr(
-                self,
-                name,
-                parameter
-                and self.create_parameter(
-                    parameter.shape,
-                    attr,
-                    is_bias=is_bias,
-                    default_initializer=_own_start(parameter.initializer),
-                ),
-            )
+            made = self._pattern(**told)
+        held = {*self._row.attributes.values(), *self._row.constants, "training"}
+        for name in (attribute for attribute in self._row.read if attribute not in held):
+            parameter = made._parameters.get(name)
+            setattr(self, name, parameter and self._like(parameter, name == "bias", settings))
 
-
-def _own_start(initializer: core.initializer.Initializer) -> Initializer | None:
-    """How a parameter starts by default; None for what `set_global_initializer` replaces."""
-    if initializer in (core.initializer.XavierUniform(), core.initializer.Constant(0.0)):
-        return None
-    start = Initializer()
-    start.core = initializer
-    return start
+    def _like(
+        self, parameter: core.Parameter, is_bias: bool, settings: Mapping[str, Any]
+    ) -> Parameter | None:
+        """A parameter of this shape that starts so. Biases, and weights that start as XavierUniform, start as
+        `set_global_initializer` says."""
+        start = None
+        if not is_bias and not isinstance(parameter.initializer, core.initializer.XavierUniform):
+            start = Initializer()
+            start.core = parameter.initializer
+        attr = settings["bias_attr" if is_bias else "weight_attr"]
+        return self.create_parameter(parameter.shape, attr, is_bias=is_bias, default_initializer=start)
 
 
 FaceT = TypeVar("FaceT", bound=Face)
@@ -158,7 +151,7 @@ def face(
         shown: how the layer prints its settings, as a format of these, `dtype`, `training` and `named`; by default all,
             without those in `quiet` that have their default.
     """
-    own = layer.row
+    own = layer._row
     function = function or _operation(own.function.__name__)
     parameters = inspect.signature(function).parameters
     words = tuple(inputs.split()) or leading_inputs(parameters)
@@ -178,7 +171,7 @@ def face(
         constructor = [p.replace(default=data_format) if p.name == "data_format" else p for p in constructor]
     row = make_row(function, parameters, words, constructor, held, sources, constants)
     doc = f"`functional.{function.__name__}` as a layer. {function.__doc__}"
-    return _made(layer.__name__, base, row, module, doc, shown=shown, quiet=quiet)
+    return _made(layer.__name__, base, row, module, doc, _shown=shown, _quiet=quiet)
 
 
 def parametric_face(
@@ -206,7 +199,7 @@ def parametric_face(
     """
     parameters = inspect.signature(function).parameters
     constructor = [p for p in constructor_arguments(layer).values() if p.name != without]
-    if base.named:
+    if base._takes_name:
         constructor.append(parameters["name"])
     if "data_format" in parameters:
         default = data_format or parameters["data_format"].default
@@ -217,4 +210,4 @@ def parametric_face(
     }
     row = make_row(function, parameters, inputs.split(), constructor, held, {**read, **(sources or {})}, {})
     doc = channels_first_text(layer.__doc__ or "")
-    return _made(layer.__name__, base, row, module, doc, pattern=layer, shown=shown)
+    return _made(layer.__name__, base, row, module, doc, _pattern=layer, _shown=shown)

@@ -31,11 +31,11 @@ _RANKS = {"NCL": (2, 3), "NCHW": (4,), "NCDHW": (5,)}
 class _Normalizer(ParametricFace):
     """Images whose number of axes is that of the class, which its default format says."""
 
-    own_forward = True
+    _own_forward = True
     _ranks: tuple[int, ...] = ()
 
     def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
-        self._ranks = self._ranks or _RANKS[self.row.signature.parameters["data_format"].default]
+        self._ranks = self._ranks or _RANKS[self._row.signature.parameters["data_format"].default]
         return settings
 
     def _check_axes(self, x: Tensor) -> None:
@@ -114,6 +114,8 @@ class _SyncBatchNorm(_BatchNorm):
 class _InstanceNorm(_Normalizer):
     """Normalise each channel of each sample over its pixels; `scale` and `bias`."""
 
+    _shown = "num_features={num_features}, epsilon={epsilon}"
+
     def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
         weight_attr, bias_attr = settings["weight_attr"], settings["bias_attr"]
         if (weight_attr is False) != (bias_attr is False):
@@ -134,6 +136,8 @@ class _InstanceNorm(_Normalizer):
 class _LayerNorm(ParametricFace):
     """The trailing axes as a list."""
 
+    _shown = "normalized_shape={normalized_shape}, epsilon={epsilon}"
+
     def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
         shape = settings["normalized_shape"]
         return settings | {"normalized_shape": [shape] if isinstance(shape, int) else list(shape)}
@@ -141,6 +145,8 @@ class _LayerNorm(ParametricFace):
 
 class _GroupNorm(ParametricFace):
     """False keeps a parameter, as ones or zeros that are not trained."""
+
+    _shown = "num_groups={num_groups}, num_channels={num_channels}, epsilon={epsilon}"
 
     def _settled(self, settings: dict[str, Any]) -> dict[str, Any]:
         if settings["data_format"] not in ("NCHW", "NHWC"):
@@ -158,24 +164,9 @@ BatchNorm1D = _face(core.BatchNorm1D, F.batch_norm, _BatchNorm, data_format="NCL
 BatchNorm2D = _face(core.BatchNorm2D, F.batch_norm, _BatchNorm)
 BatchNorm3D = _face(core.BatchNorm3D, F.batch_norm, _BatchNorm, data_format="NCDHW")
 SyncBatchNorm = _face(core.SyncBatchNorm, F.batch_norm, _SyncBatchNorm, without="use_global_stats")
-LayerNorm = _face(
-    core.LayerNorm,
-    F.layer_norm,
-    _LayerNorm,
-    shown="normalized_shape={normalized_shape}, epsilon={epsilon}",
-)
-GroupNorm = _face(
-    core.GroupNorm,
-    group_norm,
-    _GroupNorm,
-    shown="num_groups={num_groups}, num_channels={num_channels}, epsilon={epsilon}",
-)
-_instance = functools.partial(
-    _face,
-    base=_InstanceNorm,
-    sources={"weight": "scale", "eps": "_epsilon"},
-    shown="num_features={num_features}, epsilon={epsilon}",
-)
+LayerNorm = _face(core.LayerNorm, F.layer_norm, _LayerNorm)
+GroupNorm = _face(core.GroupNorm, group_norm, _GroupNorm)
+_instance = functools.partial(_face, base=_InstanceNorm, sources={"weight": "scale", "eps": "_epsilon"})
 InstanceNorm1D = _instance(core.InstanceNorm1D, F.instance_norm, data_format="NCL")
 InstanceNorm2D = _instance(core.InstanceNorm2D, F.instance_norm)
 InstanceNorm3D = _instance(core.InstanceNorm3D, F.instance_norm, data_format="NCDHW")

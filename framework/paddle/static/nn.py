@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from framework import paddle
@@ -77,119 +77,74 @@ def embedding(
     return functional.embedding(input, weight, padding_idx=padding_idx)
 
 
-def _convolution(
-    kind: Any, input: Tensor, filters: int, size: Any, act: str | None, attrs: Any, **options: Any
-) -> Tensor:
-    channels = input.shape[1 if options["data_format"].startswith("NC") else -1]
-    weight_attr, bias_attr = attrs
-    layer = kind(channels, filters, size, weight_attr=weight_attr, bias_attr=bias_attr, **options)
-    return _activated(layer(input), act)
+def _convolution(name: str, kind: type[Any], default: str) -> Callable[..., Tensor]:
+    """The function of a layer; `default` is the format of data."""
+
+    def convolve(
+        input: Tensor,
+        num_filters: int,
+        filter_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int | None = None,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        use_cudnn: bool = True,
+        act: str | None = None,
+        name: str | None = None,
+        data_format: str = default,
+    ) -> Tensor:
+        """A convolution with its own kernel and bias."""
+        channels = input.shape[1 if data_format.startswith("NC") else -1]
+        options = {"weight_attr": param_attr, "bias_attr": bias_attr, "data_format": data_format}
+        layer = kind(channels, num_filters, filter_size, stride, padding, dilation, groups or 1, **options)
+        return _activated(layer(input), act)
+
+    convolve.__name__ = convolve.__qualname__ = name
+    return convolve
 
 
-def conv2d(
-    input: Tensor,
-    num_filters: int,
-    filter_size: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int | None = None,
-    param_attr: Any = None,
-    bias_attr: Any = None,
-    use_cudnn: bool = True,
-    act: str | None = None,
-    name: str | None = None,
-    data_format: str = "NCHW",
-) -> Tensor:
-    """2-D convolution with its own kernel and bias."""
-    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups or 1}
-    attrs = (param_attr, bias_attr)
-    return _convolution(
-        nn.Conv2D, input, num_filters, filter_size, act, attrs, data_format=data_format, **options
-    )
+def _transposed(name: str, kind: type[Any], default: str) -> Callable[..., Tensor]:
+    """The function of a layer; `default` is the format of data."""
+
+    def convolve(
+        input: Tensor,
+        num_filters: int,
+        output_size: Any = None,
+        filter_size: Any = None,
+        padding: Any = 0,
+        stride: Any = 1,
+        dilation: Any = 1,
+        groups: int | None = None,
+        param_attr: Any = None,
+        bias_attr: Any = None,
+        use_cudnn: bool = True,
+        act: str | None = None,
+        name: str | None = None,
+        data_format: str = default,
+    ) -> Tensor:
+        """A transposed convolution with its own kernel and bias."""
+        if filter_size is None:
+            raise OarError(
+                "a transposed convolution needs filter_size here",
+                received="output_size alone",
+                fix="give filter_size; output_size may be given with it",
+            )
+        channels = input.shape[1 if data_format.startswith("NC") else -1]
+        options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups or 1}
+        options |= {"weight_attr": param_attr, "bias_attr": bias_attr, "data_format": data_format}
+        layer = kind(channels, num_filters, filter_size, **options)
+        return _activated(layer(input, output_size), act)
+
+    convolve.__name__ = convolve.__qualname__ = name
+    return convolve
 
 
-def conv3d(
-    input: Tensor,
-    num_filters: int,
-    filter_size: Any,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int | None = None,
-    param_attr: Any = None,
-    bias_attr: Any = None,
-    use_cudnn: bool = True,
-    act: str | None = None,
-    name: str | None = None,
-    data_format: str = "NCDHW",
-) -> Tensor:
-    """3-D convolution with its own kernel and bias."""
-    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups or 1}
-    attrs = (param_attr, bias_attr)
-    return _convolution(
-        nn.Conv3D, input, num_filters, filter_size, act, attrs, data_format=data_format, **options
-    )
-
-
-def _transposed(
-    kind: Any, input: Tensor, filters: int, output_size: Any, size: Any, act: Any, attrs: Any, options: Any
-) -> Tensor:
-    if size is None:
-        raise OarError(
-            "a transposed convolution needs filter_size here",
-            received="output_size alone",
-            fix="give filter_size; output_size may be given with it",
-        )
-    channels = input.shape[1 if options["data_format"].startswith("NC") else -1]
-    layer = kind(channels, filters, size, weight_attr=attrs[0], bias_attr=attrs[1], **options)
-    return _activated(layer(input) if output_size is None else layer(input, output_size=output_size), act)
-
-
-def conv2d_transpose(
-    input: Tensor,
-    num_filters: int,
-    output_size: Any = None,
-    filter_size: Any = None,
-    padding: Any = 0,
-    stride: Any = 1,
-    dilation: Any = 1,
-    groups: int | None = None,
-    param_attr: Any = None,
-    bias_attr: Any = None,
-    use_cudnn: bool = True,
-    act: str | None = None,
-    name: str | None = None,
-    data_format: str = "NCHW",
-) -> Tensor:
-    """2-D transposed convolution with its own kernel and bias."""
-    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups or 1}
-    options["data_format"] = data_format
-    attrs = (param_attr, bias_attr)
-    return _transposed(nn.Conv2DTranspose, input, num_filters, output_size, filter_size, act, attrs, options)
-
-
-def conv3d_transpose(
-    input: Tensor,
-    num_filters: int,
-    output_size: Any = None,
-    filter_size: Any = None,
-    padding: Any = 0,
-    stride: Any = 1,
-    dilation: Any = 1,
-    groups: int | None = None,
-    param_attr: Any = None,
-    bias_attr: Any = None,
-    use_cudnn: bool = True,
-    act: str | None = None,
-    name: str | None = None,
-    data_format: str = "NCDHW",
-) -> Tensor:
-    """3-D transposed convolution with its own kernel and bias."""
-    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups or 1}
-    options["data_format"] = data_format
-    attrs = (param_attr, bias_attr)
-    return _transposed(nn.Conv3DTranspose, input, num_filters, output_size, filter_size, act, attrs, options)
+conv2d = _convolution("conv2d", nn.Conv2D, "NCHW")
+conv3d = _convolution("conv3d", nn.Conv3D, "NCDHW")
+conv2d_transpose = _transposed("conv2d_transpose", nn.Conv2DTranspose, "NCHW")
+conv3d_transpose = _transposed("conv3d_transpose", nn.Conv3DTranspose, "NCDHW")
 
 
 def batch_norm(

@@ -17,7 +17,7 @@ from framework.paddle._kernel.dispatch import Array, Key, operation
 from framework.paddle._kernel.dtypes import default_numpy, to_numpy
 from framework.paddle._kernel.mode import mode as modes
 from framework.paddle._kernel.tensor import Tensor, wrap
-from framework.paddle.nn.functional.face import face
+from framework.paddle.nn.functional.face import channels_first, face
 from framework.paddle.nn.functional.layout import from_last, is_last, to_last
 
 
@@ -127,21 +127,17 @@ def alpha_dropout(x: Tensor, p: float = 0.5, training: bool = True, name: str | 
 # Padding and windows
 
 
-@operation
-def pad(
-    x: Array,
-    pad: Any,
-    mode: str = "constant",
-    value: float = 0.0,
-    data_format: str = "NCHW",
-    name: str | None = None,
-) -> Array:
-    """Pad spatial axes, two numbers each, the last axis first; or all axes, two numbers each, the first one first."""
-    data_format = data_format.upper()
-    given = [pad] * (2 * (x.ndim - 2)) if isinstance(pad, int) else [int(p) for p in pad]
-    if mode == "constant" and len(given) == 2 * x.ndim:
-        return core.pad(x, given, mode, value)
-    return from_last(core.pad(to_last(x, data_format), given, mode, value), data_format)
+def _pad(
+    function: Callable[..., jax.Array], x: jax.Array, pad: Any, mode: str, value: float, data_format: str
+) -> jax.Array:
+    """Two numbers for every axis pad all axes, the first one first."""
+    edges = [pad] * (2 * (x.ndim - 2)) if isinstance(pad, int) else [int(p) for p in pad]
+    if mode == "constant" and len(edges) == 2 * x.ndim:
+        return function(x, edges, mode, value)
+    return channels_first(function, x, data_format.upper(), pad=edges, mode=mode, value=value)
+
+
+pad = face(core.pad, _pad, data_format="NCHW")
 
 
 def zeropad2d(x: Tensor, padding: Any, data_format: str = "NCHW", name: str | None = None) -> Tensor:
