@@ -15,17 +15,10 @@ from framework.engine.experiment import bind_experiment
 from framework.interop import load_weights
 from framework.io.checkpoint import config_name
 from framework.io.state import save
-from framework.workflow.domain.domain import find_config
+from framework.workflow.domain.domain import find_config, find_domain
 from framework.workflow.export.export import trained_model
 
 SUITES = ("paddle.vision", "paddleclas", "paddledet", "paddleseg", "paddlenlp", "paddleocr")
-_OF_DOMAIN = {
-    "classification": "paddleclas",
-    "detection": "paddledet",
-    "nlp": "paddlenlp",
-    "ocr": "paddleocr",
-    "segmentation": "paddleseg",
-}
 
 
 @runtime_checkable
@@ -108,7 +101,7 @@ def export_pdparams(
         )
     model, _, _ = trained_model(experiment, config)
     if names is None:
-        names = _OF_DOMAIN.get(experiment.domain, "paddleclas")
+        names = find_domain(experiment.domain).suite or "paddleclas"
     wanted = list(load_weights(names)) if isinstance(names, Path) else names
     path = Path(output_dir) / f"{config_name(config)}.pdparams"
     save(official_state(model, wanted), path)

@@ -24,6 +24,7 @@ from framework.export.program_bytes import Program
 from framework.io.checkpoint import STATE, config_name, load_checkpoint, run_folder
 from framework.nn.reparam import fold_norms, reparameterize
 from framework.vision.sample_transforms.resize import Resize
+from framework.workflow.domain.capabilities import ExportExtras
 from framework.workflow.domain.domain import find_config, find_domain
 from framework.workflow.domain.weights import load_model, resolve_weights
 from framework.workflow.export.bundled import find_program, note_graph, note_program, program_key
@@ -167,7 +168,8 @@ def export_config(
     experiment = settle_predict_options(experiment)
     if input_shape is not None:
         experiment = with_input_shape(experiment, tuple(input_shape))
-    prepared = domain.prepare_export(experiment)
+    extras = domain.capability(ExportExtras)
+    prepared = experiment if extras is None else extras.prepare(experiment)
     model, path, kept = trained_model(prepared, config)
     task, labels = prepared.task, labels_of(prepared, kept)
     assert task is not None  # trained_model requires it
@@ -195,11 +197,12 @@ def export_config(
     }
     if path.is_file():
         about["provenance"]["sha256"] = hub.digest(path)
+    # Keys that programs written for Paddle's infer_cfg.yml read.
+    about |= {"mode": "xla", "arch": about["model"]["type"], "label_list": about["labels"]}
     about |= domain.describe(experiment, model, labels)
-    about |= domain.describe_for_paddle(about)
     export, transforms = prepared.export, predict.transforms or ()
     made = model_artifact(model, task, specs, transforms, about, export.precisions, export.constraints, onnx)
-    made.files |= domain.companion_files(made.config)
+    made.files |= {} if extras is None else extras.files(made.config)
     return made
 
 

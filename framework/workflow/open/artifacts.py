@@ -17,9 +17,16 @@ from framework.export import Artifact, load_artifact
 from framework.export.artifact import CONFIG
 from framework.inference.runtime import Runtime
 from framework.io.checkpoint import CHECKPOINTS, config_name, find_checkpoint, run_folder
+from framework.workflow.domain.capabilities import FallbackModel, FolderImporter, RuntimeSettings
 from framework.workflow.domain.domain import Domain, Model, all_domains, find_config, find_domain
 from framework.workflow.export.bundled import has_graphs
 from framework.workflow.open.cache import keep_artifact
+
+_NO_RUNTIME_SETTINGS = RuntimeSettings(
+    choose=lambda config, plain, options: (),
+    split=lambda settings: (tuple(settings), ()),
+    apply=lambda artifact, settings: artifact,
+)
 
 
 @dataclass(frozen=True)
@@ -60,21 +67,24 @@ def find_artifact(
         name = domain_of(tree, config)
         _check_domain(name, domain, model)
         owner = find_domain(name)
-        if chosen := tuple(owner.choose_settings(config, tree.plain(), options or {})):
+        at_run_time = owner.capability(RuntimeSettings) or _NO_RUNTIME_SETTINGS
+        if chosen := tuple(at_run_time.choose(config, tree.plain(), options or {})):
             settings = (*settings, *chosen)
             tree = load(config, settings)
-        in_program, after = owner.split_settings(settings)
+        in_program, after = at_run_time.split(settings)
         if after:  # which leave no trace in what is kept
             tree = load(config, in_program)
         try:
             made = _from_config(config, tree, in_program, owner, runtime)
         except HubError as error:
-            other = owner.fallback_model(model, settings, options or {}, error)
+            fallback = owner.capability(FallbackModel)
+            other = fallback and fallback.choose(model, settings, options or {}, error)
             if other is None:
                 raise
             return find_artifact(other, settings, domain, runtime, options)
-        return Found(owner.apply_settings(made, after), owner)
-    in_program, after = found.domain.split_settings(settings)
+        return Found(at_run_time.apply(made, after), owner)
+    at_run_time = found.domain.capability(RuntimeSettings) or _NO_RUNTIME_SETTINGS
+    in_program, after = at_run_time.split(settings)
     if in_program:
         raise ConfigError(
             "an artifact's programs and weights are made, these settings cannot be changed any more",
@@ -82,7 +92,7 @@ def find_artifact(
             received=", ".join(in_program),
             fix="change the configuration and export again with `oar export`",
         )
-    return Found(found.domain.apply_settings(found.artifact, after), found.domain)
+    return Found(at_run_time.apply(found.artifact, after), found.domain)
 
 
 def _check_domain(name: str, wanted: str | None, model: Model) -> None:
@@ -121,7 +131,8 @@ def _from_folder(path: Path, wanted: str | None) -> Found:
             ) from None
     for owner in all_domains():
         if wanted in (None, owner.name):
-            artifact = owner.import_folder(path)
+            importer = owner.capability(FolderImporter)
+            artifact = importer and importer.read(path)
             if artifact is not None:
                 return Found(artifact, owner)
     raise FormatError(

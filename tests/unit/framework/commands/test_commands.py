@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from framework.commands import main
-from framework.commands.main import ALIASES, COMMANDS
-from framework.commands.segmentation_flags import add_augmentation, augmentation_overrides
+from framework.commands.main import aliases, commands
 from framework.commands.train import overrides
 from framework.commands.train import parser as train_parser
 from framework.config import load, override
@@ -23,20 +22,20 @@ from framework.workflow.train.overrides import learning_rate_overrides, read_set
 REPO = Path(__file__).resolve().parents[4]
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *ALIASES])
+@pytest.mark.parametrize("name", [*commands(), *aliases()])
 def test_every_command_has_a_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         status = main([name, "--help"])
     except SystemExit as stop:
         status = stop.code
     assert status == 0
-    assert f"usage: oar {ALIASES.get(name, name)}" in capsys.readouterr().out
+    assert f"usage: oar {aliases().get(name, name)}" in capsys.readouterr().out
 
 
 def test_help_and_version_are_quick(capsys: pytest.CaptureFixture[str]) -> None:
     code = "import sys; from framework.commands import main; main(['--help']); print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPO, check=True)
-    assert done.stdout.endswith("False\n") and all(f"  {name}" in done.stdout for name in COMMANDS)
+    assert done.stdout.endswith("False\n") and all(f"  {name}" in done.stdout for name in commands())
     assert main(["--version"]) == 0 and capsys.readouterr().out.startswith("oar 0.")
 
 
@@ -233,31 +232,6 @@ def test_flags_without_effect_say_so(caplog: pytest.LogCaptureFixture) -> None:
         "--to_static has no effect",
         "--enable_ce has no effect",
     ]
-
-
-def test_flags_of_test_time_augmentation() -> None:
-    parser = argparse.ArgumentParser()
-    add_augmentation(parser, "--aug_eval")
-
-    def changes(*words: str) -> tuple[str, ...]:
-        args = parser.parse_args(words)
-        return augmentation_overrides(args, args.aug_eval)
-
-    assert changes("--flip_horizontal") == ()
-    assert changes("--aug_eval", "--scales", "0.5", "1", "--flip_horizontal") == (
-        *("task.inference.scales=[0.5, 1.0]", "task.inference.flip=true"),
-    )
-    key, _, value = changes("--is_slide", "--crop_size", "1024", "512", "--stride", "768", "384")[
-        0
-    ].partition("=")
-    assert (key, json.loads(value)) == (
-        "task.inference.slide",
-        {"crop_hw": [512, 1024], "stride_hw": [384, 768]},
-    )
-    with pytest.raises(
-        ConfigError, match=r"--is_slide: windows need a size and a stride\n  received: no --stride"
-    ):
-        changes("--is_slide", "--crop_size", "8", "8")
 
 
 SCRIPT = "import os, sys; print(sys.argv[1:], os.environ.get('CUDA_VISIBLE_DEVICES'))"
