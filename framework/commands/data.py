@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from framework.commands.main import run
-from framework.commands.train import data_settings
+from framework.commands.train import open_data_config
 from framework.config.arguments import (
     OUTPUT,
     add_config,
@@ -67,13 +67,12 @@ def _data(args: argparse.Namespace) -> int:
 
         print(convert_labelme(args.source, args.output))
         return 0
-    given = read_overrides(args)
-    changes = (*given, *data_settings(args, given))
+    config = open_data_config(args, read_overrides(args))
     if args.command == "show":
-        for path in draw_samples(args.config, args.output_dir, changes, args.part, args.count):
+        for path in draw_samples(config, args.output_dir, part=args.part, count=args.count):
             print(path)
     else:
-        print(measure_data(args.config, changes, args.part))
+        print(measure_data(config, part=args.part))
     return 0
 
 

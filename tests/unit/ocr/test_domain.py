@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +14,7 @@ from framework.inference import Runtime
 from framework.vision import image as vision_image
 from framework.workflow import open_predictor
 from framework.workflow.domain.capabilities import OptionModel
+from framework.workflow.domain.config_file import ConfigFile
 from framework.workflow.domain.domain import DefaultName, find_capabilities, find_config
 from framework.workflow.open.artifacts import find_artifact
 from ocr.domain import DOMAIN, _bucket_sides, predictor
@@ -45,8 +45,8 @@ def exports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, 
     """What was exported since, as the overrides that it was exported with; an OAR_HOME of its own."""
     made: list[tuple[str, ...]] = []
 
-    def export_config(config: Path, settings: Sequence[str], onnx: None) -> Artifact:
-        made.append(tuple(settings))
+    def export_config(config: ConfigFile, onnx: None) -> Artifact:
+        made.append(config.settings)
         return small_artifact()
 
     monkeypatch.setenv("OAR_HOME", str(tmp_path / "home"))
@@ -266,8 +266,9 @@ def test_a_language_that_the_dictionary_lacks(exports):
 def routed(exports, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """As `exports`; the dictionary of what is exported has the letters of the languages that the tests ask for."""
 
-    def export_config(config: Path, settings: Sequence[str], onnx: None) -> Artifact:
-        exports.append(tuple(settings))
+    def export_config(config: ConfigFile, onnx: None) -> Artifact:
+        settings = config.settings
+        exports.append(settings)
         artifact = small_artifact()
         names = " ".join(settings).partition("[")[2].rstrip("]").split(", ") if settings else [""]
         for number, name in enumerate(names, start=1):

@@ -11,13 +11,14 @@ import pytest
 
 from framework.commands import main
 from framework.commands.main import aliases, commands
-from framework.commands.train import overrides
+from framework.commands.train import open_train_config
 from framework.commands.train import parser as train_parser
 from framework.config import load, override
 from framework.config.arguments import BooleanFlag, Settings, choose_device
 from framework.core.errors import ConfigError
+from framework.workflow.domain.config_file import open_config
 from framework.workflow.domain.domain import config_names, find_config
-from framework.workflow.train.overrides import learning_rate_overrides, read_settings
+from framework.workflow.train.overrides import learning_rate_overrides
 
 REPO = Path(__file__).resolve().parents[4]
 
@@ -81,7 +82,7 @@ def trained(*words: str) -> dict[str, object]:
     """The resolved config of `oar train` with these arguments."""
     args = train_parser().parse_args(words)
     given = Settings.read(args.opt, training=True)
-    return load(find_config(args.config), overrides(args, given.overrides)).plain()
+    return open_train_config(args, given.overrides).plain
 
 
 def test_flags_of_training_are_settings() -> None:
@@ -126,7 +127,7 @@ def test_learning_rates_keep_the_form_of_their_schedule(name: str) -> None:
     optim = tree.plain().get("optim")
     if optim is None or "NoamDecay" in str(optim):
         pytest.skip("the config is not trained, or its rate follows from the model's width")
-    for text in learning_rate_overrides(read_settings(name, ()), 0.125):
+    for text in learning_rate_overrides(open_config(name).plain, 0.125):
         tree = override(tree, text)
     before, after = load(find_config(name)).plain()["optim"], tree.plain()["optim"]
 
@@ -174,9 +175,9 @@ def test_loggers_are_added_to_the_callbacks(
 
 def test_learning_rates_that_are_none() -> None:
     with pytest.raises(ConfigError, match=r"--learning_rate: a learning rate is above 0\n  received: -1"):
-        learning_rate_overrides(read_settings("lenet_mnist", ()), -1)
+        learning_rate_overrides(open_config("lenet_mnist").plain, -1)
     with pytest.raises(ConfigError, match=r"optim.learning_rate: the config has no learning rate to"):
-        learning_rate_overrides(read_settings("pp_ocrv6_small", ()), 0.1)
+        learning_rate_overrides(open_config("pp_ocrv6_small").plain, 0.1)
 
 
 def test_keys_of_paddle_are_ours() -> None:

@@ -45,7 +45,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         calls.append({"model": name, **given})
         return DOMAIN.open(kept, OCROptions(**given["options"]), Runtime("cpu"))
 
-    monkeypatch.setattr("ocr.domain.open_predictor", open_predictor)
+    monkeypatch.setattr("ocr.pipeline.line_files.open_predictor", open_predictor)
     return calls
 
 
