@@ -7,7 +7,6 @@ and data with name-seeded weights and compare all files that are written, to the
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import re
 import shlex
@@ -21,6 +20,7 @@ import pytest
 
 import framework
 from detection.data.known_classes import COCO_CATEGORY_IDS, COCO_CLASSES
+from framework.commands import main
 from framework.config import build, load
 from framework.core.errors import ConfigError
 from framework.engine.experiment import bind_experiment
@@ -150,7 +150,7 @@ def test_both_ask_for_the_same(
     found = []
     for line in (left, right):
         name, arguments = read_command(line)
-        status = importlib.import_module(f"framework.commands.{name}").main(arguments)
+        status = main([name, *arguments])
         assert status == 0
         options = [settle_options(call.pop("options")) for call in asked if "options" in call]
         found.append(([resolve(call) for call in asked], options))
