@@ -32,7 +32,7 @@ FRAMEWORK_MAY_IMPORT = {
     "core": {"core"},
     "config": {"config", "core"},
     "vision": {"vision", "hub", "interop", "io", "nn", "config", "core"},
-    "text": {"text", "config", "core"},
+    "text": {"text", "io", "config", "core"},
     "nn": {"nn", "core"},
     "interop": {"interop", "nn", "core"},
     "io": {"io", "interop", "nn", "core"},

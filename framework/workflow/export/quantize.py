@@ -383,7 +383,7 @@ def record_inputs(artifact: Artifact, sources: Iterable[Path | str]) -> dict[str
     for source in sources:
         if isinstance(predictor, LanguagePredictor):
             first, _, second = str(source).partition("\t")
-            predictor((first, second) if predictor.pairs else str(source))
+            predictor.predict((first, second) if predictor.pairs else str(source))
         else:
-            predictor(source)
+            predictor.predict(source)
     return {name: runtime.calls.get(id(one), []) for name, one in programs_of(artifact).items()}
