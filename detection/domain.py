@@ -42,6 +42,14 @@ class DetectionDomain(Domain[DetectionOptions]):
 
     name = "detection"
     options = DetectionOptions
+    suite = "paddledet"
+    program_modules = (
+        "detection.models",
+        "detection.layers",
+        "detection.tasks",
+        "detection.boxes",
+        "detection.contracts",
+    )
 
     def open(self, artifact: Artifact, options: DetectionOptions, runtime: Runtime) -> ObjectDetector:
         """Raises: ConfigError, where a pose model needs a detector and has none, or has one and needs none."""
@@ -87,24 +95,22 @@ class DetectionDomain(Domain[DetectionOptions]):
         found = open_predictor(str(options.detector), domain=self.name, runtime=runtime, options=given)
         return cast(ObjectDetector, found)
 
-    def describe_for_paddle(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
-        found = {**super().describe_for_paddle(config), "draw_threshold": THRESHOLD}
-        return {**found, "arch": _PADDLE_ARCH.get(found["arch"], found["arch"])}
-
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
         from detection.data.check import validate_any  # what runs artifacts loads no data sets
 
         return validate_any(dataset, observe)
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
-        """The data set's own numbers of the classes, where the data are here.
+        """What Paddle's programs draw and call the family; the data set's own numbers of the classes, where it is here.
 
         Of a pose model the labels are the keypoints; its lines go with it too. Without the data set these are lines
         between keypoints of such names, and the objects are people, which COCO's files number 1.
         """
         from detection.pose_tasks import PoseEstimation
 
-        facts: dict[str, Any] = {}
+        facts: dict[str, Any] = {"draw_threshold": THRESHOLD}
+        if (arch := _PADDLE_ARCH.get(type(model).__name__)) is not None:
+            facts["arch"] = arch
         pose = isinstance(experiment.task, PoseEstimation)
         if pose:
             facts[POSE] = KeypointMeta.from_names(labels).plain()

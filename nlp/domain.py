@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal
 
 from framework.config import Kind
 from framework.core.errors import FormatError, InputError
@@ -15,6 +14,7 @@ from framework.interop.weights.model_folder import CONFIG
 from framework.io.data_check import Observe, Report
 from framework.io.dataset import Dataset
 from framework.workflow import Domain, option
+from framework.workflow.domain.capabilities import FolderImporter, TaskAlias, TaskAliases
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import load_transforms
 from framework.workflow.runners.text_predictor import TextPredictor
@@ -22,25 +22,17 @@ from nlp.analyzer import TextAnalyzer
 from nlp.contracts import TextTask
 from nlp.processors import ProcessorContext
 
-
-class TaskAlias(NamedTuple):
-    """A task by its name: the config that answers it, and what of the answer is given."""
-
-    config: str
-    view: str | None = None
-
-
 # Names of PaddleNLP's Taskflow, and what they answer here.
 TASKS = {
     "lexical_analysis": TaskAlias("bigru_crf_words_zh"),
-    "word_segmentation": TaskAlias("bigru_crf_words_zh", "words"),
-    "pos_tagging": TaskAlias("bigru_crf_words_zh", "pairs"),
-    "pos_tagging_en": TaskAlias("bigru_crf_pos_en", "pairs"),
+    "word_segmentation": TaskAlias("bigru_crf_words_zh", {"view": "words"}),
+    "pos_tagging": TaskAlias("bigru_crf_words_zh", {"view": "pairs"}),
+    "pos_tagging_en": TaskAlias("bigru_crf_pos_en", {"view": "pairs"}),
     "intent": TaskAlias("text_cnn_snips"),
     # No weights of these come with the package: their data are for research only.
     "sentiment_analysis": TaskAlias("text_cnn_chnsenticorp"),
     "text_similarity": TaskAlias("simnet_bow_lcqmc"),
-    "ner": TaskAlias("bigru_crf_ner_resume", "pairs"),
+    "ner": TaskAlias("bigru_crf_ner_resume", {"view": "pairs"}),
 }
 
 
@@ -59,11 +51,22 @@ class TextOptions:
             raise InputError("a result holds a class", where="top", received=self.top, allowed="1 or more")
 
 
+def import_folder(folder: Path) -> Artifact | None:
+    """A folder of a fine-tuned model of transformers or PaddleNLP; None where it is none."""
+    if not (folder / CONFIG).is_file():
+        return None
+    from nlp import pretrained_artifact  # which loads model code
+
+    return pretrained_artifact.import_folder(folder)
+
+
 class LanguageDomain(Domain[TextOptions]):
     """Texts."""
 
     name = "nlp"
     options = TextOptions
+    suite = "paddlenlp"
+    capabilities = (TaskAliases(TASKS), FolderImporter(import_folder))
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
         from nlp.data.check import validate_dataset  # what runs artifacts loads no data sets
@@ -88,20 +91,6 @@ class LanguageDomain(Domain[TextOptions]):
             runtime.open(artifact), task.processor(context), task.padding or {}, buckets, batch_size
         )
         return TextAnalyzer(texts, options.view)
-
-    def find_alias(self, name: str, options: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """`predictor("ner")` and the like."""
-        if name not in TASKS:
-            return name, options
-        return TASKS[name].config, {"view": TASKS[name].view, **options}
-
-    def import_folder(self, folder: Path) -> Artifact | None:
-        """A folder of a fine-tuned model of transformers or PaddleNLP."""
-        if not (folder / CONFIG).is_file():
-            return None
-        from nlp.pretrained_artifact import import_folder  # which loads model code
-
-        return import_folder(folder)
 
 
 DOMAIN = LanguageDomain()

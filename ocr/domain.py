@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from framework.config import bind, from_plain, override
-from framework.core.errors import ConfigError, FormatError, HubError
-from framework.core.languages import language_codes
+from framework.core.errors import ConfigError, FormatError
 from framework.export import Artifact
 from framework.inference import Runtime
 from framework.text.tokenizer import Tokenizer
 from framework.text.transforms import SOURCE, read_asset
 from framework.workflow import Domain
-from framework.workflow.domain.domain import DefaultName
-from framework.workflow.open.predict import make_predictor_function, open_predictor
-from ocr.documents.options import DocumentOptions
+from framework.workflow.domain.capabilities import FallbackModel, OptionModel, RuntimeSettings
+from framework.workflow.open.predict import make_predictor_function
 from ocr.formulas.stage import FormulaOptions, FormulaRecognizer
 from ocr.pages.preparation import PagePreparation
 from ocr.pages.stages import PageOrientationClassifier, PageOrientationOptions, Unwarper, UnwarpOptions
 from ocr.pipeline.options import DEFAULT_MODEL, OCROptions
 from ocr.pipeline.predictor import OCRPredictor
+from ocr.pipeline.settings import (
+    PAGE_STAGES,
+    apply_settings,
+    choose_settings,
+    fallback_model,
+    split_settings,
+)
 from ocr.pipeline.single_stage import (
     DetectedPages,
     FormulaPages,
@@ -36,7 +39,7 @@ from ocr.pipeline.single_stage import (
 from ocr.pipeline.text_pipeline import OCRPipeline, PipelineOptions
 from ocr.tables.stage import TableOptions, TableRecognizer
 from ocr.text.characters import CharacterSet
-from ocr.text.languages import DEFAULT, choose_recognizers, missing_letters
+from ocr.text.language_codes import language_codes
 from ocr.text.stages import (
     DetectOptions,
     Detector,
@@ -50,20 +53,13 @@ from ocr.text.stages import (
 if TYPE_CHECKING:
     from framework.engine.experiment import Experiment
     from framework.nn.layer import Layer
-    from framework.workflow.data.lines import LineOptions
-    from framework.workflow.domain.domain import Model
-    from framework.workflow.domain.outputs import Report
-    from framework.workflow.files.documents import DocumentConverter
 
 log = logging.getLogger("oar")
-FALLBACK_MODEL = "oar_latin"  # whose weights are in this package
-_FALLBACK_SYMBOLS = tuple(map(chr, range(32, 127)))
 _FIELD_KINDS = (
     "fields",
     "ser",
     "re",
 )  # of artifacts that document readers open (ocr/documents/field_model.py)
-_PAGE_STAGES = ("document_orientation", "unwarp")
 
 
 class OCRDomain(Domain[OCROptions]):
@@ -71,49 +67,13 @@ class OCRDomain(Domain[OCROptions]):
 
     name = "ocr"
     options = OCROptions
-    document_options = DocumentOptions
-
-    def open_documents(
-        self,
-        model: Model | None,
-        options: DocumentOptions,
-        runtime: Runtime,
-        overrides: Sequence[str] = (),
-    ) -> DocumentConverter:
-        from ocr.documents.convert import open_converter  # what reads text lines alone needs none of it
-
-        return open_converter(model or DEFAULT_MODEL, options, runtime, overrides)
-
-    def read_document_config(
-        self, config: Model, settings: Sequence[str] = ()
-    ) -> tuple[Model, Sequence[str], Mapping[str, Any]] | None:
-        from ocr.documents.config import read_document_config
-
-        return read_document_config(config, settings)
-
-    def score_documents(self, truth: Path, folder: Path) -> tuple[dict[str, float], list[dict[str, Any]]]:
-        from ocr.documents.evaluation.scores import score_documents
-
-        return score_documents(truth, folder)
-
-    def write_lines(
-        self,
-        source: Path,
-        output: Path,
-        options: LineOptions,
-        model: Model | None,
-        runtime: Runtime,
-        overrides: Sequence[str] = (),
-    ) -> Report:
-        from ocr.pipeline.line_files import write_lines  # it reads labels of training data
-
-        def open_model() -> OCRPredictor:
-            given = {"drop_score": 0.0}
-            return open_predictor(  # type: ignore[return-value]
-                model or DEFAULT_MODEL, domain=self.name, runtime=runtime, overrides=overrides, options=given
-            )
-
-        return write_lines(source, output, options, open_model)
+    suite = "paddleocr"
+    program_modules = ("ocr.models", "ocr.layers", "ocr.tasks.text", "ocr.pipeline.config")
+    capabilities = (
+        OptionModel("lang", "LANGUAGE", "to recognise text", DEFAULT_MODEL),
+        FallbackModel(fallback_model),
+        RuntimeSettings(choose_settings, split_settings, apply_settings),
+    )
 
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
         task: Any = experiment.task
@@ -161,108 +121,6 @@ class OCRDomain(Domain[OCROptions]):
             detector, recognizer, orientation, kept, _open_preparation(artifact, options, runtime)
         )
         return OCRPredictor(pipeline, str(artifact.config.get("name", "")))
-
-    def default_model(self, options: Mapping[str, Any]) -> str | None:
-        return DEFAULT_MODEL if options.get("lang") else None
-
-    def fallback_model(
-        self, model: Model, settings: Sequence[str], options: Mapping[str, Any], error: HubError
-    ) -> str | None:
-        """The pair of this package in place of the default model. Whoever names a model, changes its networks or asks
-        for a language that the pair cannot write gets the error."""
-        changed, after = self.split_settings(settings)
-        if not isinstance(model, DefaultName) or changed or any("orientation" in one for one in after):
-            return None
-        lang = options.get("lang")
-        if lang is not None and any(
-            missing_letters(code, _FALLBACK_SYMBOLS) for code in language_codes(lang)
-        ):
-            return None
-        log.warning(
-            "%s is read with in place of %s: it knows English letters, digits and signs alone, and errs more often. "
-            'For the official weights: pip install "oar-toolkit[ocr]", or `oar models pull` where there is a network. '
-            "%s: %s: %s",
-            *(FALLBACK_MODEL, model, error.where, error.problem),
-            "; ".join(line.strip() for line in str(error.received).splitlines()),
-        )
-        return FALLBACK_MODEL
-
-    def choose_settings(
-        self, config: Path, plain: Mapping[str, Any], options: Mapping[str, Any]
-    ) -> Sequence[str]:
-        """With `lang` the default model takes the recognisers that read it; a model that was changed is kept. Stages
-        that prepare pages are exported where they are asked for."""
-        pipeline = plain.get("pipeline") or {}
-        stages = [
-            f"pipeline.{name}.enabled=true"
-            for name in _PAGE_STAGES
-            if options.get(name)
-            and isinstance(block := pipeline.get(name), dict)
-            and not block.get("enabled", True)
-        ]
-        return (*self._choose_recognizers(config, pipeline, options.get("lang")), *stages)
-
-    def _choose_recognizers(self, config: Path, pipeline: Mapping[str, Any], lang: Any) -> Sequence[str]:
-        changed = pipeline.get("lang") or pipeline.get("recognizers")
-        stage = pipeline.get("recognizer")
-        unchanged = not changed and isinstance(stage, dict) and stage.get("weights") == DEFAULT
-        if not lang or config.stem != DEFAULT_MODEL or not unchanged:
-            return ()
-        choice = choose_recognizers(lang)
-        log.info("%s", choice.reason)
-        if choice.recognizers == (DEFAULT,):
-            return ()
-        return (f"pipeline.recognizers=[{', '.join(choice.recognizers)}]",)
-
-    def split_settings(self, settings: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Options of a stage can be changed in a finished artifact, but for those that are part of its program."""
-        after = tuple(setting for setting in settings if _at_run_time(setting))
-        return tuple(setting for setting in settings if setting not in after), after
-
-    def apply_settings(self, artifact: Artifact, settings: Sequence[str]) -> Artifact:
-        """An artifact whose options are changed by settings such as pipeline.detector.options.size.limit_side=640."""
-        if not settings:
-            return artifact
-        stages = {name: stage.config.get("options", {}) for name, stage in artifact.stages.items()}
-        tree = {"pipeline": {n: {"options": o} for n, o in stages.items()}}
-        tree["pipeline"]["options"] = artifact.config.get("options", {})
-        merged = from_plain(tree)
-        for setting in _for_every_recognizer(settings, artifact.stages):
-            first, *below = setting.partition("=")[0].strip().split(".")
-            if first != "pipeline" or below[0] not in tree["pipeline"] or "options" not in below[:2]:
-                raise ConfigError(
-                    "the pipeline has no such option",
-                    where=f"-o {setting}",
-                    received=".".join((first, *below)),
-                    allowed="pipeline.options.…, "
-                    + ", ".join(f"pipeline.{name}.options.…" for name in stages),
-                )
-            merged = override(merged, setting)
-        kinds = {
-            "detector": DetectOptions,
-            "orientation": OrientationOptions,
-            "document_orientation": PageOrientationOptions,
-            "unwarp": UnwarpOptions,
-        }
-        nodes = merged.value["pipeline"].value
-        bind(nodes["options"], PipelineOptions)  # here, as the nodes still know which -o they are from
-        for name in stages:
-            bind(nodes[name].value["options"], kinds.get(name, RecognizeOptions))
-        data = merged.plain()["pipeline"]
-        artifact.config["options"] = data["options"]
-        for name, stage in artifact.stages.items():
-            stage.config["options"] = data[name]["options"]
-        return artifact
-
-
-def _for_every_recognizer(settings: Sequence[str], stages: Mapping[str, Artifact]) -> list[str]:
-    """Settings with those of pipeline.recognizer also for the recognisers beside it."""
-    start, others = "pipeline.recognizer.", [name for name in stages if name.startswith("recognizer")]
-    found = []
-    for setting in map(str.strip, settings):
-        names = sorted(others) if setting.startswith(start) else []
-        found += [f"pipeline.{name}.{setting.removeprefix(start)}" for name in names] or [setting]
-    return found
 
 
 def _given(options: OCROptions, *names: str) -> dict[str, Any]:
@@ -320,7 +178,7 @@ def _open_preparation(artifact: Artifact, options: OCROptions, runtime: Runtime)
     Raises:
         ConfigError: one is asked for that the artifact does not have.
     """
-    wanted = {name: artifact.stages.get(name) for name in _PAGE_STAGES if getattr(options, name) is not False}
+    wanted = {name: artifact.stages.get(name) for name in PAGE_STAGES if getattr(options, name) is not False}
     for name, stage in wanted.items():
         if getattr(options, name) and stage is None:
             raise ConfigError(
@@ -329,7 +187,7 @@ def _open_preparation(artifact: Artifact, options: OCROptions, runtime: Runtime)
                 received=f"stages: {', '.join(artifact.stages)}",
                 fix=f"export it again with -o pipeline.{name}.enabled=true, or open a configuration of configs/ocr",
             )
-    orientation, unwarp = (wanted.get(name) for name in _PAGE_STAGES)
+    orientation, unwarp = (wanted.get(name) for name in PAGE_STAGES)
     if orientation is None and unwarp is None:
         return None
     return PagePreparation(
@@ -360,12 +218,6 @@ _SINGLE: dict[Any, Callable[[Artifact, OCROptions, Runtime], SingleStage]] = {
 def _bucket_sides(longest: int) -> tuple[int, ...]:
     """Five bucket sides up to `longest`, multiples of 32."""
     return tuple(sorted({max(32, round(longest * k / 5 / 32) * 32) for k in range(1, 6)}))
-
-
-def _at_run_time(setting: str) -> bool:
-    """Whether a setting is an option that a finished artifact can be run with: all but what is part of the programs."""
-    keys = setting.partition("=")[0].strip().split(".")
-    return "options" in keys and not {"normalize", "height", "size_hw", "turn_all"} & set(keys)
 
 
 DOMAIN = OCRDomain()

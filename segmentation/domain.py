@@ -20,6 +20,7 @@ from framework.io.dataset import Dataset
 from framework.vision.sample import Sample
 from framework.vision.sample_transforms.pad import Pad, PadToMultiple, PadToSize
 from framework.workflow import Domain, option
+from framework.workflow.domain.capabilities import ExportExtras
 from framework.workflow.domain.options import check_range
 from framework.workflow.open.predict import make_predictor_function
 from framework.workflow.runners.image_runner import open_runner
@@ -51,73 +52,6 @@ class SegmentationOptions:
 
     def __post_init__(self) -> None:
         check_range(self.opacity, "opacity", 0, 1)
-
-
-class SegmentationDomain(Domain[SegmentationOptions]):
-    """Classes of pixels."""
-
-    name = "segmentation"
-    options = SegmentationOptions
-
-    def open(
-        self, artifact: Artifact, options: SegmentationOptions, runtime: Runtime
-    ) -> Segmenter | WindowSegmenter:
-        if "inference" not in artifact.config:
-            raise FormatError(
-                "this artifact does not segment images",
-                where=str(artifact.config.get("name")),
-                received="no `inference` in its config",
-                allowed="one that `oar export` wrote from a configuration of configs/segmentation",
-            )
-        background = options.background
-        if isinstance(background, str):
-            background = read_background(background)
-        inference = artifact.setting("inference", TestTimeAugmentation, packages=self.packages)
-        palette = np.array(artifact.setting("palette", _Palette), np.uint8).reshape(-1, 3)
-        appearance = Appearance(artifact.setting("labels"), palette, options.opacity, background)
-
-        def segmented(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> Segmentation:
-            return appearance.result(resize_to_source(outputs, sample), str(sample.id), image)
-
-        def scored(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> np.ndarray:
-            return outputs["scores"]
-
-        if inference.slide is None:
-            return Segmenter(open_runner(artifact, segmented, runtime, self.packages, options.batch_size))
-        runner = open_runner(artifact, scored, runtime, self.packages, options.batch_size)
-        transforms, runner.transforms = runner.transforms, ()
-        return WindowSegmenter(runner, inference, transforms, appearance)
-
-    def prepare_export(self, experiment: Experiment) -> Experiment:
-        return prepare_export(experiment)
-
-    def companion_files(self, config: Mapping[str, Any]) -> Mapping[str, bytes]:
-        """deploy.yaml, PaddleSeg's; `oar infer --config <folder>/deploy.yaml` runs the artifact."""
-        count, height, width, channels = (
-            side if isinstance(side, int) else None for side in config["inputs"]["image"][0]
-        )
-        deploy = {
-            "model": program_file("float32"),
-            "params": WEIGHTS,
-            "transforms": config["transforms"],
-            "input_shape": [count, channels, height, width],
-            "output_op": "argmax" if config["task"]["inference"]["output"] == "labels" else "none",
-            "output_dtype": "int32",
-        }
-        return {"deploy.yaml": yaml.safe_dump({"Deploy": deploy}, sort_keys=False).encode()}
-
-    def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
-        from segmentation.data.check import validate  # what runs artifacts loads no data sets
-        from segmentation.data.records import SegmentationDataset
-
-        known = isinstance(dataset, SegmentationDataset)
-        return validate(dataset, observe) if known else super().check_dataset(dataset, observe)
-
-    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
-        """How an image is shown to the program, and the colours of the classes."""
-        classes = max(len(labels), getattr(experiment.model, "num_classes", 0))
-        palette = _palette(experiment, classes).tolist()
-        return {"inference": plain(_segmentation_task(experiment).inference), "palette": palette}
 
 
 def _palette(experiment: Experiment, classes: int) -> np.ndarray:
@@ -162,6 +96,22 @@ def prepare_export(experiment: Experiment) -> Experiment:
     return replace(experiment, task=replace(task, inference=output))
 
 
+def companion_files(config: Mapping[str, Any]) -> Mapping[str, bytes]:
+    """deploy.yaml, PaddleSeg's; `oar infer --config <folder>/deploy.yaml` runs the artifact."""
+    count, height, width, channels = (
+        side if isinstance(side, int) else None for side in config["inputs"]["image"][0]
+    )
+    deploy = {
+        "model": program_file("float32"),
+        "params": WEIGHTS,
+        "transforms": config["transforms"],
+        "input_shape": [count, channels, height, width],
+        "output_op": "argmax" if config["task"]["inference"]["output"] == "labels" else "none",
+        "output_dtype": "int32",
+    }
+    return {"deploy.yaml": yaml.safe_dump({"Deploy": deploy}, sort_keys=False).encode()}
+
+
 def _segmentation_task(experiment: Experiment) -> SemanticSegmentation:
     from segmentation.tasks import SemanticSegmentation
 
@@ -173,6 +123,57 @@ def _segmentation_task(experiment: Experiment) -> SemanticSegmentation:
             allowed="SemanticSegmentation, or a task that extends it",
         )
     return experiment.task
+
+
+class SegmentationDomain(Domain[SegmentationOptions]):
+    """Classes of pixels."""
+
+    name = "segmentation"
+    options = SegmentationOptions
+    suite = "paddleseg"
+    capabilities = (ExportExtras(prepare_export, companion_files),)
+
+    def open(
+        self, artifact: Artifact, options: SegmentationOptions, runtime: Runtime
+    ) -> Segmenter | WindowSegmenter:
+        if "inference" not in artifact.config:
+            raise FormatError(
+                "this artifact does not segment images",
+                where=str(artifact.config.get("name")),
+                received="no `inference` in its config",
+                allowed="one that `oar export` wrote from a configuration of configs/segmentation",
+            )
+        background = options.background
+        if isinstance(background, str):
+            background = read_background(background)
+        inference = artifact.setting("inference", TestTimeAugmentation, packages=self.packages)
+        palette = np.array(artifact.setting("palette", _Palette), np.uint8).reshape(-1, 3)
+        appearance = Appearance(artifact.setting("labels"), palette, options.opacity, background)
+
+        def segmented(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> Segmentation:
+            return appearance.result(resize_to_source(outputs, sample), str(sample.id), image)
+
+        def scored(outputs: dict[str, np.ndarray], sample: Sample, image: np.ndarray) -> np.ndarray:
+            return outputs["scores"]
+
+        if inference.slide is None:
+            return Segmenter(open_runner(artifact, segmented, runtime, self.packages, options.batch_size))
+        runner = open_runner(artifact, scored, runtime, self.packages, options.batch_size)
+        transforms, runner.transforms = runner.transforms, ()
+        return WindowSegmenter(runner, inference, transforms, appearance)
+
+    def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
+        from segmentation.data.check import validate  # what runs artifacts loads no data sets
+        from segmentation.data.records import SegmentationDataset
+
+        known = isinstance(dataset, SegmentationDataset)
+        return validate(dataset, observe) if known else super().check_dataset(dataset, observe)
+
+    def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
+        """How an image is shown to the program, and the colours of the classes."""
+        classes = max(len(labels), getattr(experiment.model, "num_classes", 0))
+        palette = _palette(experiment, classes).tolist()
+        return {"inference": plain(_segmentation_task(experiment).inference), "palette": palette}
 
 
 DOMAIN = SegmentationDomain()

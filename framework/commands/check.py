@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 
 from framework.commands.main import run
-from framework.commands.train import data_settings
+from framework.commands.train import open_data_config
 from framework.config.arguments import add_config, add_data, add_settings, read_overrides
 
 
@@ -29,8 +29,7 @@ def parser() -> argparse.ArgumentParser:
 def _check(args: argparse.Namespace) -> int:
     from framework.workflow.data.check import check_data
 
-    given = read_overrides(args)
-    return check_data(args.config, (*given, *data_settings(args, given)), args.part)
+    return check_data(open_data_config(args, read_overrides(args)), part=args.part)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

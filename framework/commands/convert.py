@@ -45,18 +45,26 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _convert(args: argparse.Namespace) -> int:
-    from framework.workflow.convert.graph import GRAPHS, convert_graph, refuse_foreign
+    from framework.workflow.convert.graph import (
+        GRAPHS,
+        compare_with_graph,
+        convert_graph,
+        refuse_foreign,
+        time_program,
+    )
     from framework.workflow.convert.run import convert_weights
 
     refuse_foreign(args.weights)
     if Path(args.weights).suffix in GRAPHS and Path(args.output).suffix in ("", ".onnx"):
         shapes = dict(_shape(text) for text in args.shape)
-        made = convert_graph(args.weights, args.output, args.params, shapes)
+        made = convert_graph(args.weights, args.params, shapes)
+        difference = compare_with_graph(made)  # before anything is written
+        made.write(args.output)
         for name, spec in made.inputs.items():
             print(f"input {name}: [{', '.join(map(str, spec.shape))}] {spec.dtype}")
         print(
-            f"wrote {args.output}: largest difference from the graph {made.difference:.1e} of the largest value, "
-            f"{made.milliseconds:.1f} ms a call"
+            f"wrote {args.output}: largest difference from the graph {difference:.1e} of the largest value, "
+            f"{time_program(made):.1f} ms a call"
         )
         return 0
     count = convert_weights(args.weights, args.output, args.config, read_overrides(args), args.params)

@@ -3,7 +3,6 @@
 oar eval -c lenet_mnist
 oar eval -c lenet_mnist -o weights=output/lenet_mnist/checkpoints
 oar eval -c lenet_mnist --model_dir inference_model/lenet_mnist --engine onnxruntime
-oar eval --truth OmniDocBench.json --predictions output/pages
 """
 
 from __future__ import annotations
@@ -11,10 +10,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from framework.commands.main import run, use_device
-from framework.commands.segmentation_flags import add_augmentation, augmentation_overrides
 from framework.config.arguments import (
     add_config,
     add_device,
@@ -25,7 +22,7 @@ from framework.config.arguments import (
     setting,
     settings,
 )
-from framework.core.errors import InputError
+from framework.config.command_line import find_flags
 from framework.inference import Runtime
 from framework.inference.runtime import ENGINES
 
@@ -35,14 +32,8 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="oar eval", description="Score a model on the data of its config.")
     group = made.add_mutually_exclusive_group(required=True)
     add_config(group, required=False)
-    group.add_argument(
-        "--truth", metavar="FILE", help="score documents instead: their truth in OmniDocBench's format"
-    )
-    made.add_argument(
-        "--predictions",
-        metavar="FOLDER",
-        help="of --truth: a Markdown file for each page, named as its image, such as `oar document` writes",
-    )
+    for flags in find_flags("eval"):
+        flags.add(made, group)
     made.add_argument("--model_dir", help="an artifact's folder: score its program instead of weights")
     made.add_argument(
         "--engine", default="auto", choices=ENGINES, help="of --model_dir: what runs the program"
@@ -56,44 +47,17 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--amp", action="store_true", help="matrix products in bfloat16")
     made.add_argument("--batch_size", type=int, help="short for -o data.eval.batch_size=…")
     made.add_argument("--num_workers", type=int, help="short for -o data.eval.num_workers=…")
-    add_augmentation(made, "--aug_eval")
     add_device(made)
     add_settings(made)
     add_ignored(made, "the config and the weights say it", ("data_format", "bias", "slim_config"))
     return made
 
 
-def _score_documents(args: argparse.Namespace) -> int:
-    from framework.workflow.domain.domain import document_domain
-    from framework.workflow.files.documents import write_scores
-
-    if args.predictions is None:
-        raise InputError(
-            "documents are scored in a folder",
-            where="--predictions",
-            received="none",
-            allowed="a folder with a Markdown file for each page",
-            fix="oar document IMAGES --format md --output FOLDER",
-        )
-    domain = document_domain()
-    scores, pages = domain.score_documents(Path(args.truth), Path(args.predictions))
-    print(json.dumps(scores, indent=1))
-    if args.output_dir is not None:
-        for path in write_scores(scores, pages, Path(args.output_dir)):
-            print(f"wrote {path}")
-    return 0
-
-
 def _evaluate(args: argparse.Namespace) -> int:
-    if args.truth is not None:
-        return _score_documents(args)
-    if args.predictions is not None:
-        raise InputError(
-            "predictions are scored against a truth",
-            where="--predictions",
-            received=args.predictions,
-            fix="--truth OmniDocBench.json instead of -c",
-        )
+    flags = find_flags("eval")
+    for status in (one.run(args) for one in flags):
+        if status is not None:
+            return status
     from framework.core.dtypes import precision_scope
     from framework.inference.memory import keep_memory
     from framework.workflow.train import run as workflow
@@ -105,7 +69,7 @@ def _evaluate(args: argparse.Namespace) -> int:
         *settings(given, args.model_path),
         *setting("data.eval.batch_size", args.batch_size),
         *setting("data.eval.num_workers", args.num_workers),
-        *augmentation_overrides(args, args.aug_eval),
+        *(text for one in flags for text in one.changes(args)),
     )
     if args.model_dir is not None:
         from framework.workflow.train.artifact_scores import evaluate_artifact

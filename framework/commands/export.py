@@ -1,8 +1,8 @@
 """Write a model as an artifact, a folder that runs without the model's code, with an ONNX file in it if wanted; or as
 Paddle's weights.
 
-oar export -c pp_ocrv6_small --output_dir inference_model
-oar export -c pp_ocrv6_small --format onnx
+oar export -c pp_lcnet_x0_25_clothing --output_dir inference_model
+oar export -c pp_lcnet_x0_25_clothing --format onnx
 oar export -c <config> -o weights=<file> --input_shape 1 3 1024 512
 """
 

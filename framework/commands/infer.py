@@ -1,7 +1,7 @@
 """Run a model on images, PDFs, videos and texts.
 
-oar infer -c pp_ocrv6_small --image_file docs/images/receipt.png
-oar infer --model_dir inference_model/pp_ocrv6_small --pdf_file scan.pdf --output_dir output
+oar infer -c pp_lcnet_x0_25_clothing --image_file shirt.jpg
+oar infer --model_dir inference_model/pp_lcnet_x0_25_clothing --image_dir photos --output_dir output
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from framework.commands.main import run
-from framework.commands.segmentation_flags import add_augmentation, augmentation_overrides
 from framework.config.arguments import (
     BooleanFlag,
     add_config,
@@ -24,13 +23,15 @@ from framework.config.arguments import (
     read_overrides,
     settings,
 )
+from framework.config.command_line import find_flags
 from framework.core.errors import InputError
 from framework.export.artifact import CONFIG
 from framework.inference import Runtime, keep_memory
 from framework.inference.runtime import ENGINES
 from framework.vision.video import SUFFIXES as VIDEO_SUFFIXES
 from framework.workflow import open_predictor
-from framework.workflow.domain.domain import all_domains
+from framework.workflow.domain.capabilities import OptionModel
+from framework.workflow.domain.domain import all_domains, find_capabilities
 from framework.workflow.domain.options import add_option_flags
 from framework.workflow.files.predict_files import SOURCES, check_sources, predict_files
 
@@ -64,8 +65,7 @@ def parser(
     """
     made = argparse.ArgumentParser(
         prog=prog,
-        usage=f"{prog} {'' if model else '(-c MODEL | --model_dir FOLDER | --lang LANGUAGE) '}"
-        "(-i FILE | --text TEXT) [options]",
+        usage=f"{prog} {'' if model else _usage_of_models()}(-i FILE | --text TEXT) [options]",
         description="Run a model on images, PDFs, videos and texts.",
     )
     group = made.add_mutually_exclusive_group()
@@ -102,10 +102,16 @@ def parser(
     made.add_argument(
         "--save_results", action=BooleanFlag, default=False, help="also one file: bbox.json, MOT's .txt"
     )
-    add_augmentation(made, "--aug_pred")
+    for flags in find_flags("infer"):
+        flags.add(made, group)
     add_settings(made)
     add_ignored(made, "XLA compiles the program for the device", IGNORED)
     return made, add_option_flags(made, (domain.options for domain in all_domains()))
+
+
+def _usage_of_models() -> str:
+    others = (f"--{one.option} {one.metavar}" for one in find_capabilities(OptionModel))
+    return f"({' | '.join(('-c MODEL', '--model_dir FOLDER', *others))}) "
 
 
 def add_runtime(parser: argparse.ArgumentParser) -> None:
@@ -153,7 +159,7 @@ def _infer(args: argparse.Namespace, names: Sequence[str]) -> int:
         runtime=choose_runtime(args),
         overrides=(
             *settings(given, args.model_path),
-            *augmentation_overrides(args, args.aug_pred),
+            *(text for flags in find_flags("infer") for text in flags.changes(args)),
         ),
         options=options,
     )
@@ -172,13 +178,15 @@ def _model(args: argparse.Namespace, options: Mapping[str, Any]) -> str:
     if args.model_dir is not None:
         return args.model_dir
     if args.config is None:
-        chosen = (domain.default_model(options) for domain in all_domains())
-        model = args.default_model or next(filter(None, chosen), None)
+        known = list(find_capabilities(OptionModel))
+        chosen = (one.model for one in known if options.get(one.option))
+        model = args.default_model or next(chosen, None)
         if model is None:
+            others = (f"--{one.option} {one.metavar} {one.purpose}" for one in known)
             raise InputError(
                 "no model is named",
                 where="oar infer",
-                allowed="-c MODEL, --model_dir FOLDER, or --lang LANGUAGE to recognise text",
+                allowed=", or ".join(("-c MODEL, --model_dir FOLDER", *others)),
                 fix="run `oar models names` for the models that -c takes",
             )
         return model

@@ -10,17 +10,19 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 
 from framework.config.arguments import choose_device
+from framework.config.command_line import Verb, find_verbs
 from framework.core.errors import OarError, did_you_mean
 
-# The subcommand, its module here, and what it does. A module is imported when its command is called.
-COMMANDS = {
+# The subcommand, its module here, and what it does. A module is imported when its command is called. Verbs of domains
+# stand between the two tables.
+_OF_MODELS = {
     "train": ("train", "train a model from a config"),
     "eval": ("eval", "score a model on the data of its config"),
     "export": ("export", "write a model as an artifact that runs without its code, or as .pdparams"),
     "quantize": ("quantize", "write a model as an artifact with int8 layers, with its score held"),
     "infer": ("infer", "run a model on images, PDFs, videos and texts"),
-    "ocr": ("ocr", "recognise text: `oar infer` with PP-OCRv6"),
-    "document": ("document", "read PDFs and scans into Markdown, HTML, JSON, Word, Excel, searchable PDF"),
+}
+_OF_FILES = {
     "convert": ("convert", "read weights of another framework and write them as safetensors or .pdparams"),
     "check": ("check", "look for what is wrong in the data of a config before it is trained on"),
     "data": ("data", "split a data set, draw its samples, count its classes"),
@@ -29,15 +31,27 @@ COMMANDS = {
     "run-check": ("run_check", "prove that the installation works on this machine's devices"),
 }
 # Names of Paddle's tools for the same.
-ALIASES = {
+_ALIASES = {
     "val": "eval",
     "evaluate": "eval",
     "predict": "infer",
     "export_model": "export",
     "run_check": "run-check",
-    "pp_structurev3": "document",
-    "predict_system": "document",
 }
+
+
+def commands() -> dict[str, Verb]:
+    """Every subcommand, in the order of `oar --help`: those of all domains, and the domains' own."""
+    before, after = (
+        {name: Verb(f"framework.commands.{module}", help) for name, (module, help) in table.items()}
+        for table in (_OF_MODELS, _OF_FILES)
+    )
+    return {**before, **find_verbs(), **after}
+
+
+def aliases() -> dict[str, str]:
+    """Names of Paddle's tools, and the subcommands that do the same."""
+    return {**_ALIASES, **{alias: name for name, verb in find_verbs().items() for alias in verb.aliases}}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,23 +64,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     if name in ("-V", "--version"):
         print(f"oar {metadata.version('oar-toolkit')}")
         return 0
-    known = ALIASES.get(name, name)
-    if known not in COMMANDS:
-        near = did_you_mean(known, (*COMMANDS, *ALIASES))
+    verbs, others = commands(), aliases()
+    known = others.get(name, name)
+    if known not in verbs:
+        near = did_you_mean(known, (*verbs, *others))
         print(
-            f"error: there is no command {name!r}: one of {', '.join(COMMANDS)}"
-            + (f"; {near}" if near else ""),
+            f"error: there is no command {name!r}: one of {', '.join(verbs)}" + (f"; {near}" if near else ""),
             file=sys.stderr,
         )
         return 2
-    module = importlib.import_module(f"framework.commands.{COMMANDS[known][0]}")
-    return module.main(given[1:])
+    return importlib.import_module(verbs[known].module).main(given[1:])
 
 
 def describe() -> str:
     """What `oar --help` prints."""
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name.ljust(width)}  {help}" for name, (_, help) in COMMANDS.items()]
+    verbs = commands()
+    width = max(map(len, verbs))
+    lines = [f"  {name.ljust(width)}  {verb.help}" for name, verb in verbs.items()]
     return "\n".join(
         [
             "usage: oar COMMAND …",

@@ -1,7 +1,7 @@
 """The models by name, and their weights: list, show, pull, verify.
 
 oar models names "*lcnet*"
-oar models pull pp_ocrv6_small_det
+oar models pull resnet50_imagenet
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import argparse
 import importlib.util
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from framework.commands.main import run, use_device
 from framework.config.arguments import (
@@ -24,6 +25,9 @@ from framework.config.arguments import (
     read_overrides,
     setting,
 )
+
+if TYPE_CHECKING:
+    from framework.workflow.domain.config_file import ConfigFile
 
 log = logging.getLogger("oar")
 STOPPED = "stopped; --resume goes on from the last checkpoint"
@@ -93,31 +97,31 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def data_settings(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]:
-    """What `--data` and `--num_classes` change of the config, after the changes that are given."""
-    from framework.workflow.train.overrides import data_overrides, read_settings
+def open_data_config(args: argparse.Namespace, given: Sequence[str]) -> ConfigFile:
+    """The config with the changes that are given and, after them, those of `--data` and `--num_classes`."""
+    from framework.workflow.domain.config_file import open_config
+    from framework.workflow.train.overrides import data_overrides
 
-    roots = () if args.data is None else data_overrides(read_settings(args.config, given), args.data)
-    return (*roots, *setting("model.num_classes", args.num_classes))
+    config = open_config(args.config, given)
+    roots = () if args.data is None else data_overrides(config.plain, args.data)
+    return open_config(config, (*roots, *setting("model.num_classes", args.num_classes)))
 
 
-def overrides(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]:
-    """What the arguments besides `-o` change of the config, after the changes of `-o`."""
+def open_train_config(args: argparse.Namespace, given: Sequence[str]) -> ConfigFile:
+    """The config with the changes of `-o` and, after them, those of the other arguments."""
+    from framework.workflow.domain.config_file import open_config
     from framework.workflow.train.overrides import (
         callback_overrides,
         ema_overrides,
         learning_rate_overrides,
-        read_settings,
         worker_overrides,
     )
 
-    given = (*given, *data_settings(args, given))
     amp = _PRECISIONS.get(args.precision, args.precision) or ("bfloat16" if args.amp else None)
     start = (
         () if args.pretrained is None else (*setting("pretrained.weights", args.pretrained), *UPSTREAM_START)
     )
     changes = [
-        *given,
         *start,
         *(("train.iters=null", f"train.epochs={args.epochs}") if args.epochs is not None else ()),
         *(("train.epochs=null", f"train.iters={args.iters}") if args.iters is not None else ()),
@@ -131,19 +135,18 @@ def overrides(args: argparse.Namespace, given: Sequence[str]) -> tuple[str, ...]
         *setting("train.early_stop", args.early_stop_intervals),
         *setting("train.seed", args.seed),
     ]
-    loggers = _loggers(args)
-    if not (args.use_ema or loggers or args.num_workers is not None or args.learning_rate is not None):
-        return tuple(changes)
-    told = read_settings(args.config, changes)  # what these four change depends on it
+    config = open_config(open_data_config(args, given), changes)
+    more: list[str] = []
+    loggers = _loggers(args)  # what these four change depends on what the config says
     if args.use_ema:
-        changes += ema_overrides(told)
+        more += ema_overrides(config.plain)
     if loggers:
-        changes += callback_overrides(told, *loggers)
+        more += callback_overrides(config.plain, *loggers)
     if args.num_workers is not None:
-        changes += worker_overrides(told, args.num_workers)
+        more += worker_overrides(config.plain, args.num_workers)
     if args.learning_rate is not None:
-        changes += learning_rate_overrides(told, args.learning_rate)
-    return tuple(changes)
+        more += learning_rate_overrides(config.plain, args.learning_rate)
+    return open_config(config, more)
 
 
 def _loggers(args: argparse.Namespace) -> list[dict[str, str]]:
@@ -166,15 +169,15 @@ def _train(args: argparse.Namespace) -> int:
     from framework.workflow.train import run as workflow
 
     keep_memory()  # steps that allocate fresh pages cost up to twice the time
-    changes = overrides(args, read_overrides(args, training=True))
+    config = open_train_config(args, read_overrides(args, training=True))
     use_device(args)
     if args.find_lr or args.find_batch_size:
         if args.find_lr:
-            workflow.find_lr(args.config, changes, args.output_dir)
+            workflow.find_lr(config, output_dir=args.output_dir)
         if args.find_batch_size:
-            workflow.find_batch_size(args.config, changes)
+            workflow.find_batch_size(config)
         return 0
-    workflow.train(args.config, changes, args.output_dir, args.resume, args.eval)
+    workflow.train(config, (), args.output_dir, args.resume, args.eval)
     return 0
 
 

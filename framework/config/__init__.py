@@ -1,6 +1,6 @@
 """YAML configurations, bound to frozen dataclasses once, where they are read. Imports no jax.
 
-    tree = load("configs/segmentation/pp_liteseg/x.yml", ["data.train.batch_size=8"])
+    tree = load("resnet.yml", ["data.train.batch_size=8"])
     experiment = bind(tree, Experiment, packages_of(tree))
 
 A file is read by `load` (bases, overrides), its values are bound by `bind` (types, components by name), components are

@@ -52,7 +52,7 @@ UPSTREAM_START = ("pretrained.into=null", "pretrained.skip=null", "pretrained.pa
 def add_config(parser: Any, *, required: bool = True) -> None:
     """`-c/--config` to a parser or a group of one."""
     parser.add_argument(
-        "-c", "--config", required=required, help="a config: a name such as pp_ocrv6_small, or a file"
+        "-c", "--config", required=required, help="a config: a name such as lenet_mnist, or a file"
     )
 
 

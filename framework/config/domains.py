@@ -1,10 +1,10 @@
-"""Which domains there are: names such as "detection", and the packages that hold their components.
+"""Which domains there are: their names, and the packages that hold their components.
 
 A domain is announced by an entry point of the group `oar.domains`, so a package outside of this repository adds one
 without a change here:
 
     [project.entry-points."oar.domains"]
-    detection = "detection.domain:DOMAIN"
+    name = "package.domain:DOMAIN"
 
 Components of a package that is no domain (models, data sets, … for existing domains) are announced by an entry point of
 the group `oar.components`, whose value is the package. A clone that is not installed is read from its pyproject.toml.
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from framework.core.errors import ConfigError, did_you_mean
 
-DOMAINS, COMPONENTS = "oar.domains", "oar.components"
+DOMAINS, COMPONENTS, COMMANDS = "oar.domains", "oar.components", "oar.commands"
 _PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 
 
@@ -34,8 +34,13 @@ def _announced(group: str) -> dict[str, str]:
 
 
 def domain_objects() -> dict[str, str]:
-    """Name of each domain to the place of its object, such as "detection.domain:DOMAIN"."""
+    """Name of each domain to the place of its object, such as "package.domain:DOMAIN"."""
     return _announced(DOMAINS)
+
+
+def command_objects() -> dict[str, str]:
+    """Name of each domain that adds to the command line to the place of what it adds."""
+    return _announced(COMMANDS)
 
 
 def domain_packages() -> dict[str, str]:

@@ -37,7 +37,16 @@ def load(path: str | Path, overrides: Sequence[str] = ()) -> Tree:
     Raises:
         ConfigError: with `file:line:column`, or with the override, for everything that cannot be read.
     """
-    tree = _load_file(Path(path).resolve(), ())
+    return merge(read(path), overrides)
+
+
+def read(path: str | Path) -> Tree:
+    """A file and its bases as they are written, for `merge`. Raises: ConfigError, as `load`."""
+    return _load_file(Path(path).resolve(), ())
+
+
+def merge(tree: Tree, overrides: Sequence[str]) -> Tree:
+    """What `read` gave with the overrides, as `load` gives it. Raises: ConfigError, as `load`."""
     for text in overrides:
         tree = override(tree, text)
     return _without_misfits(_without_markers(tree))

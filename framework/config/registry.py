@@ -176,7 +176,7 @@ class Catalog:
 
     def __init__(self, packages: Sequence[str]) -> None:
         self.packages = tuple(packages)
-        # A domain inside of a package, such as zoo.classification, is seen by its own configurations alone.
+        # A domain inside of another package is seen by its own configurations alone.
         self._hidden = tuple(p for p in domain_packages().values() if p not in self.packages)
 
     def find(self, kind: str, name: str) -> Entry:

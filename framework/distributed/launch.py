@@ -1,6 +1,6 @@
 """Run a script, or a command of `oar`, on chosen devices: the arguments of paddle.distributed.launch.
 
-python -m framework.distributed.launch --gpus 0,1 tools/train.py -c configs/classification/lenet/lenet_mnist.yml
+python -m framework.distributed.launch --gpus 0,1 tools/train.py -c lenet_mnist
 oar launch --gpus 0,1 train -c lenet_mnist
 
 One process drives all of its devices, so nothing is started beside this one: training divides each batch among them.

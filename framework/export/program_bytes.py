@@ -34,7 +34,7 @@ class Program(Protocol):
 
 
 class StoredProgram:
-    """A program of bytes that this jax can read. What is not in the bytes' description reads them: 35 ms for OCR's.
+    """A program of bytes that this jax can read. What is not in the bytes' description reads them: 35 ms for three.
 
     Args:
         data: The content of a .jaxexp file.

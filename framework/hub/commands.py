@@ -9,10 +9,10 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from framework.core.errors import HubError, OarError
-from framework.core.languages import language_codes
+from framework.config.command_line import find_flags
+from framework.core.errors import OarError
 from framework.hub import store as hub
 from framework.hub.index import known_domains
 
@@ -40,9 +40,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("list", help="all weights, and which are on this machine")
     command.add_argument("--domain", choices=known_domains())
-    command.add_argument(
-        "--lang", help="only what reads a language, such as ar, or every one of several: ru,en"
-    )
+    for flags in find_flags("models list"):
+        flags.add(command, commands)
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_list)
     command = commands.add_parser("show", help="one entry: sources, hashes, licence, scores")
@@ -61,9 +60,9 @@ def _parser(prog: str) -> argparse.ArgumentParser:
 
 
 def _list(args: argparse.Namespace) -> int:
-    found = hub.entries(args.domain)
-    if args.lang:
-        found = _reading(found, args.lang)
+    found: Mapping[str, hub.Entry] = hub.entries(args.domain)
+    for flags in find_flags("models list"):
+        found = flags.select(args, found)
     places = {name: hub.locate(name) for name in found}
     if args.json:
         keys = ("family", "domain", "form", "licence")
@@ -86,30 +85,6 @@ def _list(args: argparse.Namespace) -> int:
     for row in table:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
     return 0
-
-
-def _reading(found: dict[str, hub.Entry], lang: str) -> dict[str, hub.Entry]:
-    """The entries that read every one of the languages.
-
-    Raises:
-        InputError: a language that is not known. HubError: no entry reads them.
-    """
-    codes = language_codes(lang)
-    reading = {name: item for name, item in found.items() if set(codes) <= set(item.languages)}
-    if reading:
-        return reading
-    near = [
-        f"{name} lacks {item.lacks[c]} of {c}"
-        for name, item in found.items()
-        for c in codes
-        if c in item.lacks
-    ]
-    raise HubError(
-        "no weights of the index read " + ("all of these languages" if len(codes) > 1 else "this language"),
-        where="--lang",
-        received=", ".join(codes),
-        fix=f"the nearest: {'; '.join(near)}" if near else None,
-    )
 
 
 def _show(args: argparse.Namespace) -> int:

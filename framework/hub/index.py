@@ -2,17 +2,17 @@
 
 Each file describes one family:
 
-    family: PP-OCRv6
-    domain: ocr                        # zoo, or a domain; the zoo's serve all domains
+    family: ResNet
+    domain: zoo                        # zoo, or a domain; the zoo's serve all domains
     homepage: https://…
     licence: Apache-2.0                # SPDX; an entry may override it
     entries:
-      pp_ocrv6_small_rec:              # lower-case letters, digits and _: it is a folder's name too
+      resnet50_imagenet:               # lower-case letters, digits and _: it is a folder's name too
         form: deploy                   # deploy (re-parameterised, for inference) | trainable
         files:
           weights:                     # every entry has it; others (dict, program, …) as the model needs
             sources:                   # in order of preference
-              - {package: rapidocr, path: models/x.onnx, size: 123, sha256: …}        # a file of an installed package
+              - {package: models, path: models/x.onnx, size: 123, sha256: …}        # a file of an installed package
               - {hf: owner/repo, file: x.onnx, revision: …, size: 123, sha256: …}     # through huggingface-hub
               - {url: https://…, size: 123, sha256: …}
               - {url: https://….tar, member: x/model.pdparams, sha256: …}             # a file of a tar archive
@@ -20,8 +20,8 @@ Each file describes one family:
         model: {…}                     # opaque to the hub: the domain that builds the model reads it, and the next two
         preprocess: {…}
         precision: {…}
-        languages: be ru uk            # BCP 47 codes of what a recogniser reads: its dictionary has all letters
-        lacks: {os: ӕ}                 # and what its dictionary lacks of languages that no recogniser reads
+        languages: be ru uk            # BCP 47 codes of what a model reads: its dictionary has all letters
+        lacks: {os: ӕ}                 # and what its dictionary lacks of languages that no model reads
         scores: [{set: …, metric: …, value: …, source: …}]                            # as published
 
 A hash belongs to a source, not to a file: the same weights are published in several containers with different bytes.

@@ -40,7 +40,7 @@ from framework.core.process import cpu_count
 
 log = logging.getLogger("oar")
 KEPT_BYTES = 512 << 20
-"""All files together; those that were used longest ago go first. A program of OCR takes some 300 KB."""
+"""All files together; those that were used longest ago go first. A program takes some 300 KB."""
 _MAGIC = b"oar-xla1"
 _TAG = hashlib.sha256().digest_size
 _SECRET_BYTES = 32

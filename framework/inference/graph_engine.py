@@ -20,12 +20,13 @@ from framework.interop import load_program
 from framework.interop.graph.layer import GraphLayer
 from framework.interop.graph.parts import split_program
 from framework.interop.programs.program import TensorSpec
+from framework.interop.source import Source
 from framework.nn import functional_core
 
 log = logging.getLogger("oar")
 
 
-def load_graph(path: Path, params: Path | None = None) -> GraphLayer:
+def load_graph(path: Path | Source, params: Path | None = None) -> GraphLayer:
     """A `.pdmodel`, PIR `.json` or `.onnx` file as a layer.
 
     Raises:
@@ -34,7 +35,7 @@ def load_graph(path: Path, params: Path | None = None) -> GraphLayer:
     from framework.interop.graph.paddle import build_paddle_layer
     from framework.interop.programs import onnx
 
-    if path.suffix == ".onnx":
+    if path.name.endswith(".onnx"):
         return onnx.load(path)
     return build_paddle_layer(load_program(path, params))
 

@@ -280,7 +280,7 @@ class Predictor:
                     where=config.model_dir(),
                     received=", ".join(self._artifact.stages),
                     allowed="the folder of one stage",
-                    fix="use the domain's predictor, e.g. ocr.predictor(folder), or Config(folder/stage)",
+                    fix="use the domain's predictor, framework.workflow.predictor(folder), or Config(folder/stage)",
                 )
             engine = Runtime(config._device, config._precision).open(self._artifact)
         self._engine = engine

@@ -53,7 +53,7 @@ _STATE_KEYS = ("state_dict", "model_state_dict", "model", "params", "net")
 _PARAMETER_NAMES = {"__model__": "__params__"}
 
 
-def load_weights(path: str | Path) -> dict[str, np.ndarray]:
+def load_weights(path: str | Path | Source) -> dict[str, np.ndarray]:
     """Named arrays (read-only) of any file of weights; its format is recognised from its content, not from its suffix.
 
     A pickle or torch checkpoint that wraps its state dict (`{"epoch": …, "state_dict": {…}}`) is unwrapped; entries
@@ -79,7 +79,7 @@ def load_weights(path: str | Path) -> dict[str, np.ndarray]:
         return TorchState(_state_dict(source, read_torch(source)))
     if kind == "index":
         return read_shards(source, load_weights)
-    program = _beside(source) if kind == "pdiparams" else load_program(path)
+    program = _beside(source) if kind == "pdiparams" else load_program(source)
     arrays = {name: value for name, value in program.parameters.items() if isinstance(value, np.ndarray)}
     if len(arrays) < len(program.parameters):
         raise source.error(
@@ -90,7 +90,7 @@ def load_weights(path: str | Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def load_program(path: str | Path, params: str | Path | None = None) -> Program:
+def load_program(path: str | Path | Source, params: str | Path | None = None) -> Program:
     """An ONNX model, a Paddle `.pdmodel` or a PIR `.json` as a `Program`.
 
     `params` is the parameter file of a Paddle program; without it the file of the same stem beside the program is

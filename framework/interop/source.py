@@ -94,8 +94,10 @@ def view_array(view: memoryview, dtype: np.dtype, shape: Sequence[int]) -> np.nd
     return array
 
 
-def read_source(path: str | Path) -> Source:
-    """Read a whole file. Raises FormatError when it is missing, a folder or empty."""
+def read_source(path: str | Path | Source) -> Source:
+    """Read a whole file; one that was read is given back. Raises FormatError when it is missing, a folder or empty."""
+    if isinstance(path, Source):
+        return path
     path = Path(path)
     if path.is_dir():
         raise FormatError(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from framework.core.errors import ShapeError
+from framework.io.sample import Sample
 
 
 @dataclass(frozen=True, eq=False)
-class TextSample:
+class TextSample(Sample):
     """A text, or a pair of texts, and the T tokens that a transform made of it.
 
     Raises:
@@ -49,8 +48,6 @@ class TextSample:
     """First character and the one after the last of phrases or entities in `text`."""
     answers: tuple[tuple[int, int], ...] | None = None
     """First character and the one after the last, in `text`, of each right answer to `pair`; none: it has no answer."""
-    id: str | int | None = None
-    """Names the sample in messages and results."""
 
     def __post_init__(self) -> None:
         if self.tags is not None and len(self.tags) != len(self.words or ()):
@@ -60,7 +57,3 @@ class TextSample:
                 received=f"{len(self.tags)} tags, {len(self.words or ())} words",
                 allowed="one tag a word",
             )
-
-    def replace(self, **changes: Any) -> TextSample:
-        """A sample with the named fields changed; the rest is shared with this one."""
-        return dataclasses.replace(self, **changes)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from framework.core.errors import ShapeError
+from framework.io.sample import Sample as AnySample
 from framework.vision.warp import Warp
+
+_RANKS = {
+    "image": (3,),
+    "mask": (2, 3),
+    "boxes": (2,),
+    "keypoints": (3,),
+    "labels": (0, 1),
+    "valid": (1,),
+    "areas": (1,),
+}
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(AnySample):
     """K objects on one image. All geometry is in pixels of `image` as it is now, in the convention of `warp`.
-
-    Arrays are shared, not copied: a transform makes new ones and calls `replace`.
 
     Raises:
         ShapeError: a field has another rank than stated, or fields disagree on K.
@@ -46,27 +53,9 @@ class Sample:
     """From the image as it was read to `image`; None stands for no change."""
     source_size: tuple[int, int] | None = None
     """(height, width) of the image as it was read."""
-    id: str | int | None = None
-    """Names the sample in messages and results."""
 
     def __post_init__(self) -> None:
-        for name, ranks in (
-            ("image", (3,)),
-            ("mask", (2, 3)),
-            ("boxes", (2,)),
-            ("keypoints", (3,)),
-            ("labels", (0, 1)),
-            ("valid", (1,)),
-            ("areas", (1,)),
-        ):
-            array = getattr(self, name)
-            if array is not None and array.ndim not in ranks:
-                raise ShapeError(
-                    "a field has the wrong rank",
-                    where=self._where(name),
-                    received=list(array.shape),
-                    allowed=f"{' or '.join(map(str, ranks))} dimensions",
-                )
+        self.check_ranks(_RANKS)
         of_image = self.image_fields()
         counts = {
             name: len(value)
@@ -76,13 +65,10 @@ class Sample:
         if len(set(counts.values())) > 1:
             raise ShapeError(
                 "the fields disagree on the number of objects",
-                where=self._where("fields"),
+                where=self.where("fields"),
                 received=", ".join(f"{name}: {count}" for name, count in counts.items()),
                 allowed="the same number in each",
             )
-
-    def _where(self, name: str) -> str:
-        return f"Sample.{name}" if self.id is None else f"sample {self.id!r}, {name}"
 
     @property
     def size_hw(self) -> tuple[int, int]:
@@ -97,7 +83,3 @@ class Sample:
             "labels": self.labels is not None and self.labels.ndim == 0,
         }
         return {name for name, of_image in found.items() if of_image}
-
-    def replace(self, **changes: Any) -> Sample:
-        """A sample with the named fields changed; the rest is shared with this one."""
-        return dataclasses.replace(self, **changes)

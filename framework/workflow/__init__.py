@@ -4,6 +4,7 @@ from framework.workflow.domain.domain import Domain as Domain
 from framework.workflow.domain.domain import find_domain as find_domain
 from framework.workflow.domain.options import option as option
 from framework.workflow.domain.predictor import ImageItem as ImageItem
+from framework.workflow.domain.predictor import ImagePredictor as ImagePredictor
 from framework.workflow.domain.predictor import LanguagePredictor as LanguagePredictor
 from framework.workflow.domain.predictor import Predictor as Predictor
 from framework.workflow.domain.predictor import VisionPredictor as VisionPredictor

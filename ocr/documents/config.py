@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from framework.config import load, register
+from framework.config import register
 from framework.core.errors import ConfigError
 from framework.engine.task import Pipeline, Stage
-from framework.workflow.domain.domain import Model, config_names, find_config
+from framework.workflow.domain.config_file import open_config
+from framework.workflow.domain.domain import Model, config_names
 from ocr.documents.options import DocumentOptions
 from ocr.pipeline.options import DEFAULT_MODEL
 
@@ -73,15 +74,11 @@ def read_document_config(config: Model, settings: Sequence[str] = ()) -> Documen
     path = Path(config)
     if path.is_dir() or (path.suffix not in (".yml", ".yaml") and str(config) not in config_names("ocr")):
         return None
-    file = find_config(config, "ocr")
-    if not _is_of_documents(load(file).plain()):  # settings of a recogniser are read where it is opened
+    file = open_config(config, domain="ocr")
+    if not _is_of_documents(file.plain):  # settings of a recogniser are read where it is opened
         return None
-    # Brings optimizers, a fifth of what is imported until the first page is read.
-    from framework.engine.experiment import bind_experiment
-
-    tree = load(file, settings)
-    experiment = bind_experiment(tree)
-    bound = experiment.pipeline
+    file = file.with_settings(settings)
+    bound = file.experiment.pipeline
     if not isinstance(bound, DocumentPipeline):
         raise ConfigError(
             "settings leave no document reader",
@@ -90,15 +87,15 @@ def read_document_config(config: Model, settings: Sequence[str] = ()) -> Documen
             allowed=DocumentPipeline.__name__,
             fix="leave them out, or name another config",
         )
-    if experiment.weights is not None:
+    if file.experiment.weights is not None:
         raise ConfigError(
             "a document reader has no weights of its own",
-            where=file,
-            received=f"weights: {experiment.weights}",
+            where=file.path,
+            received=f"weights: {file.experiment.weights}",
             fix="name the models that it opens: pipeline.model, pipeline.layout_model, …",
         )
     own = ("type", "model", "overrides")
-    given = {name: value for name, value in tree.plain()["pipeline"].items() if name not in own}
+    given = {name: value for name, value in file.plain["pipeline"].items() if name not in own}
     return DocumentConfig(bound.model, bound.overrides, {name: getattr(bound, name) for name in given})
 
 

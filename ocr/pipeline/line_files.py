@@ -1,29 +1,32 @@
-"""Lines of pages as images with labels, cut along what the detector finds; see framework/workflow/data/lines.py."""
+"""Images of single lines of text with labels, cut of pages along what the detector finds, for `oar data lines`."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 from tqdm import tqdm
 
-from framework.core.disk import disk_errors, write_file
+from framework.core.disk import disk_errors, whole_folder, write_file
 from framework.core.errors import FormatError, InputError, OarError
+from framework.inference import Runtime
 from framework.vision import image
 from framework.vision.dataset_files import read_image
-from framework.workflow import ImageItem
-from framework.workflow.data.lines import IMAGES, LABELS, MISREAD, READINGS, LineOptions
+from framework.workflow import ImageItem, open_predictor, option
+from framework.workflow.domain.domain import Model
+from framework.workflow.domain.options import check_range
 from framework.workflow.domain.outputs import Report, stems, text_file
 from ocr.data.labels import LineLabel, PageLabel, read_line_labels, read_page_labels
 from ocr.data.line_matching import longest_run, match_line, says_another, take_case
 from ocr.data.pages import TextPageFiles
+from ocr.pipeline.options import DEFAULT_MODEL
 from ocr.pipeline.predictor import OCRPredictor
 from ocr.pipeline.single_stage import SingleStage
 from ocr.pipeline.text_pipeline import OCRPipeline
@@ -32,6 +35,7 @@ from ocr.results.pages import Page
 from ocr.text.preprocess import crop_lines
 from ocr.text.stages import Recognizer, RecognizerGroup
 
+IMAGES, LABELS, MISREAD, READINGS = "images", "labels.txt", "misread.txt", "readings.tsv"
 _BATCH = 64  # cropped lines that are read at once
 _UNWRITABLE = re.compile("[\t\r\n\ud800-\udfff]")  # in a label file
 _REASONS = {
@@ -44,6 +48,57 @@ _REASONS = {
     "run of signs": "with more than max_run equal signs in a row",
     "says another": "read otherwise than max_cer allows",
 }
+
+
+@dataclass(frozen=True)
+class LineOptions:
+    """What `oar data lines` is asked for. Raises: InputError, where an option is out of range or needs labels."""
+
+    labels: tuple[str, ...] = option(
+        (),
+        "label files of PaddleOCR, or folders with a file of regions for each image, as of ICDAR 2015 and SROIE; seen "
+        "from here or from SOURCE. Without it the model's own readings are the labels",
+    )
+    cropped: bool = option(False, "the images are lines or words already, and are read whole")
+    text: Literal["labels", "recased", "predicted"] | None = option(
+        None,
+        "what is written as label: that of --labels (default), the same with capital and small letters as they were "
+        "read, or what the model reads",
+    )
+    min_score: float = option(0.5, "lines that are read with a lower mean probability are left out")
+    max_cer: float | None = option(
+        None,
+        "lines are left out where more of a label's characters than this share are read otherwise, and more than one: "
+        "such labels may be another line's",
+    )
+    max_run: int | None = option(
+        None, "lines are left out in whose text a sign stands more often in a row, such as *** for 2"
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "labels", tuple(self.labels))
+        check_range(self.min_score, "min_score", 0, 1)
+        if self.max_cer is not None and not self.max_cer >= 0:
+            raise InputError(
+                "max_cer is too small", where="max_cer", received=self.max_cer, allowed="0 or more"
+            )
+        if self.max_run is not None and self.max_run < 1:
+            raise InputError(
+                "max_run is too small", where="max_run", received=self.max_run, allowed="1 or more"
+            )
+        if not self.labels and self.text in ("labels", "recased"):
+            raise InputError(
+                "there are no labels",
+                where="text",
+                received=self.text,
+                allowed="predicted",
+                fix="name them: --labels FILE",
+            )
+
+    @property
+    def labelled(self) -> bool:
+        """Whether what is written are texts of labels."""
+        return bool(self.labels) and self.text != "predicted"
 
 
 class _Row(NamedTuple):
@@ -122,15 +177,72 @@ class _Run:
 
 
 def write_lines(
-    source: Path, folder: Path, options: LineOptions, open_model: Callable[[], OCRPredictor]
+    source: str | Path,
+    output: str | Path,
+    options: LineOptions | None = None,
+    *,
+    model: Model | None = None,
+    runtime: Runtime | None = None,
+    overrides: Sequence[str] = (),
+    overwrite: bool = False,
 ) -> Report:
-    """Write the lines of `source` into the empty `folder`.
+    """Write lines of the images in a folder as data to train a recogniser on, cut as the reader cuts them.
+
+    * `<output>/images` has them, `<output>/labels.txt` their texts, `image<tab>text` a line, as PaddleOCR has it.
+    * `<output>/misread.txt` has those lines of it that the model reads otherwise.
+    * `<output>/readings.tsv` has a row for each line that was found: the image, the label, what the model reads, its
+      mean probability, and why the line was left out, if it was; then the image is the page.
+
+    The folder appears whole or not at all. An image that cannot be read is reported, and the others are read.
 
     Args:
-        open_model: Gives what reads, which drops no lines for their scores; called once the labels are read.
+        source: Pages; with `options.cropped` images of lines.
+        model: What reads, default: the usual model.
+        overwrite: Whether an output that was written here before may be replaced.
 
-    Raises: as framework.workflow.data.lines.write_lines.
+    Raises:
+        InputError: there are no such images or labels, no line is left, or the output is there already.
+        FormatError: a file of labels is none, or the model reads no pages or lines. DiskError: the disk takes no more.
     """
+    source, output = Path(source), Path(output)
+    if not source.is_dir():
+        raise InputError("there is no such folder", where=source, fix=f"the current folder is {Path.cwd()}")
+    _check_output(output, overwrite)
+    with whole_folder(output) as folder:
+        report = _write(source, folder, options or LineOptions(), model or DEFAULT_MODEL, runtime, overrides)
+    report.written = [output / path.relative_to(folder) for path in report.written]
+    return report
+
+
+def _check_output(output: Path, overwrite: bool) -> None:
+    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+        return
+    ours = output.is_dir() and {path.name for path in output.iterdir()} <= {IMAGES, LABELS, MISREAD, READINGS}
+    if not (ours and overwrite):
+        fix = "name another folder, or move it away"
+        raise InputError(
+            "the output is there already",
+            where=output,
+            received=None if ours else "other files than are written here",
+            fix=f"{fix}; or --overwrite" if ours else fix,
+        )
+
+
+def _write(
+    source: Path,
+    folder: Path,
+    options: LineOptions,
+    model: Model,
+    runtime: Runtime | None,
+    overrides: Sequence[str],
+) -> Report:
+    """Write the lines of `source` into the empty `folder`; the model is opened once the labels are read."""
+
+    def open_model() -> OCRPredictor:
+        given = {"drop_score": 0.0}  # no line is dropped for its score
+        found = open_predictor(model, domain="ocr", runtime=runtime, overrides=overrides, options=given)
+        return cast(OCRPredictor, found)
+
     run = _Run(folder, options, options.labelled)
     with disk_errors(folder):
         (folder / IMAGES).mkdir()

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from framework.core.errors import InputError
-from framework.core.languages import language_codes
 from framework.workflow import option
 from framework.workflow.domain.domain import DefaultName
 from framework.workflow.domain.options import check_range
+from ocr.text.language_codes import language_codes
 
 DEFAULT_MODEL = DefaultName("pp_ocrv6_small")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from framework.vision import image as vision_image
-from framework.workflow import ImageItem, VisionPredictor
-from framework.workflow.domain.predictor import ImageSource
+from framework.workflow import ImageItem
+from framework.workflow.domain.predictor import ImagePredictor, ImageSource
 from framework.workflow.files.pdf import PdfReader
 from ocr.pages.preparation import PreparedImage
 from ocr.pipeline.single_stage import SingleStage
@@ -18,7 +18,7 @@ from ocr.pipeline.text_pipeline import OCRPipeline
 from ocr.results.pages import Document, Page
 
 
-class OCRPredictor(VisionPredictor[Page]):
+class OCRPredictor(ImagePredictor[Page]):
     """Finds and recognises text; made by `predictor`. Safe to call from several threads.
 
     Args:
@@ -29,8 +29,8 @@ class OCRPredictor(VisionPredictor[Page]):
     def __init__(self, pipeline: OCRPipeline | SingleStage, name: str, pdf_dpi: float = 200.0) -> None:
         self.pipeline, self.name, self.pdf_dpi = pipeline, name, pdf_dpi
 
-    def __call__(self, source: ImageSource | Sequence[ImageSource]) -> Document:  # type: ignore[override]
-        """A path, bytes, a file, an array, a PIL image, a PDF, or a list of them: the pages in order, as one document.
+    def __call__(self, source: ImageSource | Sequence[ImageSource]) -> Document:
+        """One document of the pages of a path, bytes, a file, an array, a PIL image, a PDF or a list of them, in order.
 
         Raises:
             InputError: a source cannot be read; the message names it.

@@ -22,8 +22,8 @@ import yaml
 
 from framework.core.bounded import VOCABULARY, decode, read_bytes
 from framework.core.errors import FormatError, InputError, WeightError
-from framework.core.languages import language_codes
 from framework.core.yaml_text import load_yaml
+from ocr.text.language_codes import language_codes
 from ocr.text.languages import missing_letters, recognisers_for, spell
 
 BLANK = 0

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from framework import hub
 from framework.core.errors import InputError
-from framework.core.languages import LANGUAGES as LANGUAGES
-from framework.core.languages import language_code, language_codes
+from ocr.text.language_codes import LANGUAGES as LANGUAGES
+from ocr.text.language_codes import language_code, language_codes
 
 DEFAULT = "pp_ocrv6_small_rec"
 

@@ -14,10 +14,7 @@ import pytest
 from PIL import ImageFont
 
 from framework.commands import train
-from framework.config import load
-from framework.engine.experiment import bind_experiment
 from framework.vision import image
-from framework.workflow.domain.domain import find_config
 from tests.e2e.tools import run_tool
 
 REPO = Path(__file__).resolve().parents[2]
@@ -177,7 +174,7 @@ def test_the_data_are_divided_checked_and_shown_and_the_settings_fit(section: st
             assert run(command, arguments) == 0, (command, arguments)
         if command == "train":
             args = train.parser().parse_args(arguments)
-            experiment = bind_experiment(load(find_config(args.config), train.overrides(args, args.opt)))
+            experiment = train.open_train_config(args, args.opt).experiment
             assert experiment.data.train is not None and len(experiment.data.train.dataset) > 3  # pyright: ignore[reportArgumentType]
 
 

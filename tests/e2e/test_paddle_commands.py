@@ -7,7 +7,6 @@ and data with name-seeded weights and compare all files that are written, to the
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import re
 import shlex
@@ -21,6 +20,7 @@ import pytest
 
 import framework
 from detection.data.known_classes import COCO_CATEGORY_IDS, COCO_CLASSES
+from framework.commands import main
 from framework.config import build, load
 from framework.core.errors import ConfigError
 from framework.engine.experiment import bind_experiment
@@ -29,6 +29,7 @@ from framework.interop.named_weights import named_weights
 from framework.interop.paddle_runs import name_of_checkpoint
 from framework.vision import image as vision_image
 from framework.vision.video import VideoWriter
+from framework.workflow.domain.config_file import ConfigFile
 from framework.workflow.domain.domain import all_domains, find_config
 from framework.workflow.domain.options import make_options
 from framework.workflow.train.run import Evaluation
@@ -117,10 +118,12 @@ def resolve(call: dict[str, Any]) -> Any:
     """A call with its config and overrides as the settings that they give."""
     args = list(call.pop("args"))
     overrides = call.pop("overrides", ())
-    if args and isinstance(args[0], str) and not (REPO / args[0]).is_dir():
+    if args and isinstance(args[0], ConfigFile):
+        args[:2] = [[args[0].name, args[0].plain]]
+    elif args and isinstance(args[0], str) and not (REPO / args[0]).is_dir():
         where = args[0]
         if not where.startswith(("output", "inference_model", "./inference_model")):
-            changes = args.pop(1) if call["call"] in ("train", "eval") else overrides
+            changes = args.pop(1) if call["call"] == "eval" else overrides
             if call["call"] == "export":
                 changes = args.pop(2)
             config = find_config(args[0])
@@ -147,7 +150,7 @@ def test_both_ask_for_the_same(
     found = []
     for line in (left, right):
         name, arguments = read_command(line)
-        status = importlib.import_module(f"framework.commands.{name}").main(arguments)
+        status = main([name, *arguments])
         assert status == 0
         options = [settle_options(call.pop("options")) for call in asked if "options" in call]
         found.append(([resolve(call) for call in asked], options))

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO
 
+from framework.commands.main import main as oar
+
 REPO = Path(__file__).resolve().parents[2]
 
 
@@ -38,9 +40,11 @@ def _captured(
 
 def run_tool(name: str, *arguments: object, cwd: Path = REPO) -> subprocess.CompletedProcess[str]:
     """`oar <name>`, or tools/<name>.py, with these arguments as a process would end: exit status, stdout and stderr."""
-    module = f"tools.{name}" if (REPO / "tools" / f"{name}.py").is_file() else f"framework.commands.{name}"
-    main = importlib.import_module(module).main
     argv = [str(argument) for argument in arguments]
+    if (REPO / "tools" / f"{name}.py").is_file():
+        main = importlib.import_module(f"tools.{name}").main
+    else:
+        main, argv = oar, [name, *argv]
     with (
         _captured(1, contextlib.redirect_stdout) as out,
         _captured(2, contextlib.redirect_stderr) as err,

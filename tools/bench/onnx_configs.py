@@ -42,6 +42,7 @@ from framework.export.program import layer_function
 from framework.interop.named_weights import named_weights
 from framework.nn.functional.lowering import platform_scope
 from framework.nn.reparam import fold_norms, reparameterize
+from framework.workflow.domain.capabilities import ExportExtras
 from framework.workflow.domain.domain import find_domain
 from framework.workflow.export.export import ExportedModel, settle_predict_options
 from framework.workflow.export.onnx import draw_input
@@ -82,7 +83,9 @@ def programs(config: Path) -> Iterator[Program]:
     if experiment.pipeline is not None:
         yield from _stages(config.stem, experiment)
         return
-    experiment = find_domain(experiment.domain).prepare_export(settle_predict_options(experiment))
+    experiment = settle_predict_options(experiment)
+    if (extras := find_domain(experiment.domain).capability(ExportExtras)) is not None:
+        experiment = extras.prepare(experiment)
     inputs = {name: TensorSpec(spec.shape, spec.dtype) for name, spec in experiment.export.inputs.items()}
     assert experiment.task is not None
     yield Program(

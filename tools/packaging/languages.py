@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from framework import hub
-from framework.core.languages import GROUPS, LANGUAGES
+from ocr.text.language_codes import GROUPS, LANGUAGES
 from ocr.text.languages import (
     ARABIC,
     CYRILLIC,

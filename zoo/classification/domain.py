@@ -47,6 +47,7 @@ class ClassificationDomain(Domain[ClassificationOptions]):
 
     name = "classification"
     options = ClassificationOptions
+    suite = "paddleclas"
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
         from zoo.classification.check import validate  # what runs artifacts loads no data sets

@@ -35,7 +35,7 @@ def read_onnx(path: str | Path | Source, opaque: Collection[str] = ()) -> Progra
     file is damaged, when a value is used before it is made, when functions call one another in a circle, for a tensor
     of text, and for external data elsewhere.
     """
-    source = path if isinstance(path, Source) else read_source(path)
+    source = read_source(path)
     model = Message(source, "ModelProto")
     graph, opsets = model.message(7, "GraphProto"), model.messages(8, "OperatorSetIdProto")
     if graph is None or not opsets:

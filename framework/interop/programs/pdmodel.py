@@ -23,7 +23,7 @@ def read_pdmodel(path: str | Path | Source) -> Program:
 
     Raises FormatError when the file is damaged or no ProgramDesc.
     """
-    source = path if isinstance(path, Source) else read_source(path)
+    source = read_source(path)
     root = Message(source, "ProgramDesc")
     blocks = root.messages(1, "BlockDesc")
     version = root.message(4, "Version")

@@ -35,7 +35,7 @@ def read_pir(path: str | Path | Source) -> Program:
     persistent (the dropout state of an RNN) has no value in the parameter file and is left out.
     Raises FormatError when the file is damaged or no PIR program.
     """
-    source = path if isinstance(path, Source) else read_source(path)
+    source = read_source(path)
     try:
         root = json.loads(bytes(source.data))
     except (ValueError, RecursionError) as error:

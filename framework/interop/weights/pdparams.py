@@ -83,7 +83,7 @@ def read_pdparams(
 
     Raises FormatError for a damaged file and for a pickle that holds anything but a dict of data.
     """
-    source = path if isinstance(path, Source) else read_source(path)
+    source = read_source(path)
     state = without_names(read_pickle(source, uint16_is_bfloat16=uint16_is_bfloat16))
     if not isinstance(state, dict):
         raise source.error(
@@ -149,7 +149,7 @@ def read_pdiparams(path: str | Path | Source, specs: Mapping[str, TensorSpec]) -
     file. Raises FormatError when a tensor's dtype or shape is not the declared one, or when the stream does not end
     with the last of them.
     """
-    source = path if isinstance(path, Source) else read_source(path)
+    source = read_source(path)
     arrays: dict[str, np.ndarray] = {}
     at = 0
     wrong_pair = "take the program and the parameters from the same export"

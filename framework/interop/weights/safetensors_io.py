@@ -33,7 +33,7 @@ _WRITABLE = frozenset(_DTYPES.values())
 
 def read_safetensors(path: str | Path | Source) -> dict[str, np.ndarray]:
     """The tensors of a safetensors file, read-only. Raises FormatError for a damaged file or an unknown dtype."""
-    source = path if isinstance(path, Source) else read_source(path)
+    source = read_source(path)
     try:
         entries = safetensors.deserialize(cast(bytes, source.data.obj))
     except safetensors.SafetensorError as error:
@@ -55,7 +55,7 @@ def read_safetensors(path: str | Path | Source) -> dict[str, np.ndarray]:
 
 def read_safetensors_metadata(path: str | Path | Source) -> dict[str, str]:
     """The text metadata in the header of a safetensors file. Raises FormatError, where there is no such header."""
-    source = path if isinstance(path, Source) else read_source(path)
+    source = read_source(path)
     size = int.from_bytes(source.view(0, 8, "the length of the header"), "little")
     try:
         header = json.loads(bytes(source.view(8, size, "the header")))

@@ -105,7 +105,7 @@ def read_torch(path: str | Path | Source) -> Any:
     Raises FormatError for a damaged file, for a pickle that names classes other than those of tensors and plain
     containers (a whole model instead of its state dict), and for sparse or quantized tensors.
     """
-    source = path if isinstance(path, Source) else read_source(path)
+    source = read_source(path)
     if source.data[: len(LEGACY_MAGIC)] == LEGACY_MAGIC:
         return _read_legacy(source)
     return _read_zip(source)

@@ -87,7 +87,7 @@ def tanhshrink(x: jax.Array) -> jax.Array:
 
 @jitted("slope", "offset")
 def hardsigmoid(x: jax.Array, slope: float = 1 / 6, offset: float = 0.5) -> jax.Array:
-    """slope * x + offset clamped to [0, 1]. Old graphs and the OCR necks say slope 0.2: pass what they say."""
+    """slope * x + offset clamped to [0, 1]. Old graphs say slope 0.2: pass what they say."""
     return _clamp(x * float(slope) + float(offset), 0.0, 1.0)
 
 
@@ -291,7 +291,7 @@ def argmax_last(x: jax.Array) -> jax.Array:
     """The first index of the maximum over the last axis, int32.
 
     Two plain reductions. jnp.argmax is a reduction of pairs, which XLA does not vectorise on a CPU: 4 to 7 ms against
-    less than 1 for the 18710 characters of a batch of text lines (performance.md, section 2).
+    less than 1 for a batch of 18710 classes (performance.md, section 2).
     """
     size = x.shape[-1]
     index = lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1)

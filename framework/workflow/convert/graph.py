@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import statistics
 import time
@@ -13,12 +14,13 @@ import numpy as np
 
 from framework.core.errors import FormatError, InputError, OarError, TraceError
 from framework.export import Artifact, TensorSpec
-from framework.export.artifact import load_artifact
 from framework.export.formats.onnx.check import example_inputs, trial_sizes
 from framework.export.program import lower_layer
+from framework.export.program_bytes import Program
 from framework.inference.engine import XLAEngine
 from framework.inference.graph_engine import GraphEngine, load_graph
 from framework.interop.graph.layer import GraphLayer
+from framework.interop.source import Source, read_source
 
 GRAPHS = (".onnx", ".pdmodel", ".json")
 _TO_ONNX = {
@@ -58,33 +60,61 @@ def refuse_foreign(graph: str | Path) -> None:
 
 @dataclass(frozen=True)
 class Conversion:
-    """What `convert_graph` made: the inputs of the program, the largest difference from the graph relative to the
-    largest value, and milliseconds a call of the program."""
+    """A graph as a program, in memory.
 
-    inputs: dict[str, TensorSpec]
-    difference: float
-    milliseconds: float
+    Attributes:
+        graph: What it was made of.
+        inputs: Of the program, by name.
+        program, weights: As an artifact takes them.
+        source: The file of the graph.
+    """
+
+    graph: GraphLayer
+    inputs: Mapping[str, TensorSpec]
+    program: Program
+    weights: dict[str, np.ndarray]
+    source: Source
+
+    @functools.cached_property
+    def engine(self) -> XLAEngine:
+        """What runs the program."""
+        return XLAEngine(self.program, self.weights)
+
+    def write(self, output: str | Path) -> None:
+        """As an artifact, which runs on all platforms without the graph's file; where `output` ends in .onnx, as one
+        ONNX file, which needs the extra onnx."""
+        output, names = Path(output), [spec.name for spec in self.graph.outputs]
+        if output.suffix == ".onnx":
+            from framework.export.formats.onnx import export_layer  # needs the extra
+
+            export_layer(self.graph, self.inputs, output, outputs=names)
+            return
+        digest = hashlib.sha256(self.source.data).hexdigest()
+        config = {
+            "name": output.name,
+            "inputs": list(self.inputs),
+            "outputs": names,
+            "provenance": {"graph": Path(self.source.name).name, "sha256": digest},
+        }
+        Artifact(config, {"float32": self.program}, self.weights).save(output)
 
 
 def convert_graph(
     graph: str | Path,
-    output: str | Path,
     params: str | Path | None = None,
     shapes: Mapping[str, Sequence[int | str]] | None = None,
 ) -> Conversion:
-    """Write an ONNX model or a program of Paddle as an artifact, which runs on all platforms without its file; where
-    `output` ends in .onnx, as one ONNX file, which needs the extra onnx.
+    """The program of an ONNX model or a program of Paddle.
 
     Sizes that the graph leaves open stay open, as multiples of a power of two where the graph halves them; `shapes`
-    says otherwise, by input: ("n", 3, "32*h", 320). The program is compared with the graph on two sizes before the
-    folder is called written.
+    says otherwise, by input: ("n", 3, "32*h", 320).
 
     Raises:
         FormatError: the file is damaged, or has operators that are not known.
         InputError: `shapes` names no input, or the graph does not go with open sizes.
-        TraceError: the program gives other results than the graph.
     """
-    layer = load_graph(Path(graph), None if params is None else Path(params))
+    source = read_source(graph)
+    layer = load_graph(source, None if params is None else Path(params))
     unknown = [name for name in shapes or {} if name not in {spec.name for spec in layer.inputs}]
     if unknown:
         raise InputError(
@@ -112,30 +142,7 @@ def convert_graph(
             received=f"{_describe(_inputs(layer, shapes or {}, 1))}: {str(failure).splitlines()[0]}",
             fix="say the sizes that it was made for, such as --shape " + _describe(_inputs(layer, {}, 32)),
         ) from failure
-    source = Path(graph)
-    if Path(output).suffix == ".onnx":
-        return _write_onnx(layer, inputs, Path(output), XLAEngine(program, weights))
-    config = {
-        "name": Path(output).name,
-        "inputs": list(inputs),
-        "outputs": list(names),
-        "provenance": {"graph": source.name, "sha256": hashlib.sha256(source.read_bytes()).hexdigest()},
-    }
-    artifact = Artifact(config, {"float32": program}, weights)
-    difference = _compare(layer, XLAEngine(program, weights), inputs)
-    artifact.save(output)
-    engine = XLAEngine((stored := load_artifact(output)).programs["float32"], stored.weights)
-    return Conversion(inputs, difference, _time(engine, example_inputs(inputs, trial_sizes(inputs)[0])))
-
-
-def _write_onnx(
-    layer: GraphLayer, inputs: Mapping[str, TensorSpec], path: Path, engine: XLAEngine
-) -> Conversion:
-    from framework.export.formats.onnx import export_layer  # needs the extra
-
-    difference = _compare(layer, engine, inputs)
-    export_layer(layer, inputs, path, outputs=[spec.name for spec in layer.outputs])
-    return Conversion(dict(inputs), difference, _time(engine, example_inputs(inputs, trial_sizes(inputs)[0])))
+    return Conversion(layer, inputs, program, weights, source)
 
 
 def _inputs(
@@ -164,12 +171,16 @@ def _describe(inputs: Mapping[str, TensorSpec]) -> str:
     return " ".join(f"{name}={','.join(map(str, spec.shape))}" for name, spec in inputs.items())
 
 
-def _compare(layer: GraphLayer, engine: XLAEngine, inputs: Mapping[str, TensorSpec]) -> float:
-    """The largest difference between the program and the graph, relative to the largest value. Raises: TraceError."""
-    reference, worst = GraphEngine(layer), 0.0
-    for sizes in trial_sizes(inputs):
-        arrays = example_inputs(inputs, sizes)
-        got, wanted = engine(arrays), reference(arrays)
+def compare_with_graph(made: Conversion) -> float:
+    """The largest difference between the program and the graph on two sizes of inputs, relative to the largest value.
+
+    Raises:
+        TraceError: the program gives other results than the graph.
+    """
+    reference, worst = GraphEngine(made.graph), 0.0
+    for sizes in trial_sizes(made.inputs):
+        arrays = example_inputs(made.inputs, sizes)
+        got, wanted = made.engine(arrays), reference(arrays)
         for name, array in wanted.items():
             a, b = np.asarray(array, np.float64), np.asarray(got[name], np.float64)
             if a.ndim and a.shape[1:] == b.shape[1:]:
@@ -186,11 +197,13 @@ def _compare(layer: GraphLayer, engine: XLAEngine, inputs: Mapping[str, TensorSp
     return worst
 
 
-def _time(engine: XLAEngine, arrays: Mapping[str, np.ndarray]) -> float:
-    engine(arrays)
+def time_program(made: Conversion) -> float:
+    """Milliseconds that a call of the program takes, with inputs of the first size that it is compared with."""
+    arrays = example_inputs(made.inputs, trial_sizes(made.inputs)[0])
+    made.engine(arrays)
     taken = []
     for _ in range(5):
         start = time.perf_counter()
-        engine(arrays)
+        made.engine(arrays)
         taken.append(time.perf_counter() - start)
     return 1e3 * statistics.median(taken)

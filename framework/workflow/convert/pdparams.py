@@ -9,23 +9,14 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from framework import nn
-from framework.config import load, resolved
 from framework.core.errors import ConfigError, WeightError, did_you_mean
-from framework.engine.experiment import bind_experiment
 from framework.interop import load_weights
-from framework.io.checkpoint import config_name
 from framework.io.state import save
-from framework.workflow.domain.domain import find_config
+from framework.workflow.domain.config_file import ConfigFile, open_config
+from framework.workflow.domain.domain import find_domain
 from framework.workflow.export.export import trained_model
 
 SUITES = ("paddle.vision", "paddleclas", "paddledet", "paddleseg", "paddlenlp", "paddleocr")
-_OF_DOMAIN = {
-    "classification": "paddleclas",
-    "detection": "paddledet",
-    "nlp": "paddlenlp",
-    "ocr": "paddleocr",
-    "segmentation": "paddleseg",
-}
 
 
 @runtime_checkable
@@ -81,7 +72,7 @@ def official_names(model: nn.Layer, names: str | Collection[str]) -> dict[str, s
 
 
 def export_pdparams(
-    config: str | Path,
+    config: str | Path | ConfigFile,
     output_dir: str | Path,
     changes: Sequence[str] = (),
     names: str | Path | None = None,
@@ -97,22 +88,21 @@ def export_pdparams(
         ConfigError: the file describes a pipeline, there are no weights, or they are in deploy form. Others: as
             `official_names` and `framework.save`.
     """
-    config = find_config(config)
-    tree = load(config, changes)
-    experiment = bind_experiment(tree)
+    config = open_config(config, changes)
+    experiment = config.experiment
     if experiment.pipeline is not None:
         raise ConfigError(
             "a pipeline has no weights of its own",
-            where=config,
+            where=config.path,
             fix="export its stages' configurations one by one",
         )
-    model, _, _ = trained_model(experiment, config)
+    model, _, _ = trained_model(experiment, config.path)
     if names is None:
-        names = _OF_DOMAIN.get(experiment.domain, "paddleclas")
+        names = find_domain(experiment.domain).suite or "paddleclas"
     wanted = list(load_weights(names)) if isinstance(names, Path) else names
-    path = Path(output_dir) / f"{config_name(config)}.pdparams"
+    path = Path(output_dir) / f"{config.name}.pdparams"
     save(official_state(model, wanted), path)
-    path.with_suffix(".yml").write_text(resolved(tree), encoding="utf-8")
+    path.with_suffix(".yml").write_text(config.text, encoding="utf-8")
     return path
 
 

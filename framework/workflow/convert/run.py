@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from framework.config import load
 from framework.core.errors import ConfigError
-from framework.engine.experiment import bind_experiment
 from framework.io.state import load as load_state
 from framework.io.state import save as save_state
-from framework.workflow.domain.domain import Model, find_config
+from framework.workflow.domain.config_file import open_config
+from framework.workflow.domain.domain import Model
 from framework.workflow.domain.weights import checkpoint_weights, load_model, resolve_weights
 
 
@@ -37,7 +36,7 @@ def convert_weights(
     if config is None:
         state = checkpoint_weights(path) if path.is_dir() else load_state(path)
     else:
-        experiment = bind_experiment(load(find_config(config), tuple(settings)))
+        experiment = open_config(config, settings).experiment
         if experiment.model is None:
             raise ConfigError(
                 "weights belong to one model",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from framework.config import Kind, bind, load
+from framework.config import Kind, bind
 from framework.config.bind import packages_of
 from framework.config.tree import Tree
 from framework.core.errors import ConfigError, OarError
@@ -19,12 +19,15 @@ from framework.io.dataset import Dataset
 from framework.text.sample import TextSample
 from framework.vision.dataset_files import hash_image
 from framework.vision.sample import Sample
-from framework.workflow.domain.domain import find_config, find_domain
+from framework.workflow.domain.config_file import ConfigFile, open_config
+from framework.workflow.domain.domain import find_domain
 
 PARTS = ("train", "eval")
 
 
-def check_data(config: str | Path, overrides: Sequence[str] = (), part: str | None = None) -> int:
+def check_data(
+    config: str | Path | ConfigFile, overrides: Sequence[str] = (), part: str | None = None
+) -> int:
     """Reads all samples of `data.train` and `data.eval` and prints what is wrong with them.
 
     These are samples that cannot be read, labels that are no class, what else the domain looks for, samples that are in
@@ -41,26 +44,25 @@ def check_data(config: str | Path, overrides: Sequence[str] = (), part: str | No
 
 
 def make_reports(
-    config: str | Path, overrides: Sequence[str] = (), part: str | None = None
+    config: str | Path | ConfigFile, overrides: Sequence[str] = (), part: str | None = None
 ) -> Iterator[tuple[str, Report]]:
     """(title, report) of each part, then of both together. Raises: OarError, where they cannot be read at all."""
-    path = find_config(config)
-    tree = load(path, overrides)
-    datasets = find_datasets(tree, path)
+    config = open_config(config, overrides)
+    datasets = find_datasets(config.tree, config.path)
     if part is not None:
         datasets = {name: dataset for name, dataset in datasets.items() if name == part}
     if not datasets:
         raise ConfigError(
             "the configuration has no such data",
-            where=path,
+            where=config.path,
             received=part or "neither data.train nor data.eval",
             allowed="data.train, data.eval",
         )
-    domain = find_domain(str(tree.value["domain"].plain()))
+    domain = find_domain(config.domain)
     notes = {name: _Notes() for name in datasets}
     for name, dataset in datasets.items():
         yield f"data.{name}", domain.check_dataset(dataset, notes[name].add)
-    yield "together", _compare(datasets, notes, tree)
+    yield "together", _compare(datasets, notes, config.tree)
 
 
 def find_datasets(tree: Tree, where: Path) -> dict[str, Dataset]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from framework.config import bind, load
+from framework.config import bind
 from framework.config.bind import packages_of
 from framework.core.disk import disk_errors, write_file
 from framework.core.errors import ConfigError, FormatError, InputError
@@ -28,7 +28,7 @@ from framework.vision import draw
 from framework.vision import image as vision_image
 from framework.vision.dataset_files import abbreviate, read_annotations
 from framework.vision.sample import Sample
-from framework.workflow.domain.domain import find_config
+from framework.workflow.domain.config_file import ConfigFile, open_config
 
 _PARTS = ("train", "val")
 _IMAGES = ("images", "image", "JPEGImages", "img")
@@ -86,7 +86,7 @@ def split_data(
 
 
 def draw_samples(
-    config: str | Path,
+    config: str | Path | ConfigFile,
     output: str | Path,
     overrides: Sequence[str] = (),
     part: str = "train",
@@ -153,7 +153,7 @@ def _name_class(label: int, names: Sequence[str]) -> str:
     return names[label] if 0 <= label < len(names) else str(label)
 
 
-def measure_data(config: str | Path, overrides: Sequence[str] = (), part: str = "train") -> str:
+def measure_data(config: str | Path | ConfigFile, overrides: Sequence[str] = (), part: str = "train") -> str:
     """A page of statistics of a part as it is stored, before transforms: what a recipe is chosen by.
 
     Of images: number, sizes, mean and deviation of each channel; of objects: how many an image, and their size as a
@@ -352,22 +352,24 @@ def check_new(targets: Iterable[Path]) -> None:
         )
 
 
-def _find_part(config: str | Path, overrides: Sequence[str], part: str) -> tuple[LoaderConfig, int]:
+def _find_part(
+    config: str | Path | ConfigFile, overrides: Sequence[str], part: str
+) -> tuple[LoaderConfig, int]:
     """The settings of a part's loader, and the seed of training."""
-    path = find_config(config)
-    tree = load(path, overrides)
+    config = open_config(config, overrides)
+    tree = config.tree
     found = bind(tree.value["data"], Data, packages_of(tree)) if "data" in tree.value else Data()
     loader = {"train": found.train, "eval": found.eval}.get(part)
     if loader is None:
         raise ConfigError(
-            "the configuration has no such data", where=path, received=part, allowed="train, eval"
+            "the configuration has no such data", where=config.path, received=part, allowed="train, eval"
         )
     seed = tree.value["train"].value.get("seed") if "train" in tree.value else None
     return loader, 0 if seed is None else seed.value
 
 
 def _open_loader(
-    config: str | Path, overrides: Sequence[str], part: str
+    config: str | Path | ConfigFile, overrides: Sequence[str], part: str
 ) -> tuple[DataLoader, tuple[str, ...]]:
     """Samples after the transforms, one a batch, in the order of training."""
     found, seed = _find_part(config, overrides, part)

@@ -7,14 +7,14 @@ import importlib
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import framework
 from framework.config.domains import domain_objects, packages_of_domain
-from framework.core.errors import ConfigError, HubError, InputError, did_you_mean
+from framework.core.errors import ConfigError, InputError, did_you_mean
 from framework.export import Artifact
 from framework.inference.runtime import Runtime
 from framework.io.data_check import Observe, Report, validate_samples
@@ -24,15 +24,13 @@ from framework.workflow.domain.predictor import Predictor
 if TYPE_CHECKING:  # what runs artifacts loads no training code
     from framework.engine.experiment import Experiment
     from framework.nn.layer import Layer
-    from framework.workflow.data.lines import LineOptions
-    from framework.workflow.domain.outputs import Report as FileReport
-    from framework.workflow.files.documents import DocumentConverter
 
 log = logging.getLogger("oar")
 Model = str | os.PathLike[str]
 """A model by the name of its config, by a config file, or by an artifact's folder."""
 ROOT = Path(framework.__file__).resolve().parents[1]
 O = TypeVar("O")  # noqa: E741
+C = TypeVar("C")
 
 
 @dataclass(frozen=True)
@@ -47,15 +45,21 @@ class DefaultName(str):
 class Domain(ABC, Generic[O]):
     """One object a package; it holds no state. What is not overridden is the same for every domain.
 
+    Verbs and flags that it adds to the command `oar` are announced apart: framework/config/command_line.py.
+
     Attributes:
         name: `domain:` of its configurations, which lie in configs/<name>.
         options: The frozen dataclass of its predictor's options; see framework/workflow/domain/options.py.
-        document_options: That of `oar document`'s options, of a domain that reads documents.
+        suite: The suite of Paddle whose names its weights get in .pdparams; None stands for "paddleclas".
+        program_modules: Modules, and packages with all below them, that decide about what its bundled programs compute.
+        capabilities: What else it can do: objects of the classes of framework/workflow/domain/capabilities.py.
     """
 
     name: ClassVar[str]
     options: ClassVar[type] = NoOptions
-    document_options: ClassVar[type | None] = None
+    suite: ClassVar[str | None] = None
+    program_modules: ClassVar[tuple[str, ...]] = ()
+    capabilities: tuple[object, ...] = ()
 
     @abstractmethod
     def open(self, artifact: Artifact, options: O, runtime: Runtime) -> Predictor[Any, Any, Any]:
@@ -65,105 +69,9 @@ class Domain(ABC, Generic[O]):
             FormatError: the artifact is none of this domain's.
         """
 
-    def open_documents(
-        self, model: Model | None, options: Any, runtime: Runtime, overrides: Sequence[str] = ()
-    ) -> DocumentConverter:
-        """What reads documents with `model` (None: the domain's usual one), of a domain that has `document_options`.
-
-        Raises:
-            ConfigError: this domain reads none.
-        """
-        raise ConfigError("this domain reads no documents", where=self.name)
-
-    def read_document_config(
-        self, config: Model, settings: Sequence[str] = ()
-    ) -> tuple[Model, Sequence[str], Mapping[str, Any]] | None:
-        """The model, settings of it, and options of `document_options` that a configuration of documents stands for.
-        None: this is one of another kind, or no configuration.
-
-        Raises:
-            ConfigError: it cannot be bound.
-        """
-        return None
-
-    def score_documents(self, truth: Path, folder: Path) -> tuple[dict[str, float], list[dict[str, Any]]]:
-        """Scores of documents that were read into a folder, against a file of truth; and a row for each page.
-
-        Raises:
-            ConfigError: this domain reads none.
-        """
-        raise ConfigError("this domain reads no documents", where=self.name)
-
-    def write_lines(
-        self,
-        source: Path,
-        output: Path,
-        options: LineOptions,
-        model: Model | None,
-        runtime: Runtime,
-        overrides: Sequence[str] = (),
-    ) -> FileReport:
-        """Cut lines of text of the pages in `source` into the empty folder `output`; see
-        framework/workflow/data/lines.py.
-
-        Args:
-            model: What reads them; None: the domain's usual one.
-
-        Raises:
-            ConfigError: this domain reads no text.
-        """
-        raise ConfigError("this domain cuts no lines of text", where=self.name)
-
     def describe(self, experiment: Experiment, model: Layer, labels: tuple[str, ...]) -> Mapping[str, Any]:
-        """What an artifact's config holds besides: palette, skeleton, …"""
+        """What an artifact's config holds besides: palette, skeleton, …; and keys for Paddle's programs that differ."""
         return {}
-
-    def describe_for_paddle(self, config: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Keys that programs written for Paddle's infer_cfg.yml read, from those of an artifact."""
-        return {"mode": "xla", "arch": config["model"]["type"], "label_list": config["labels"]}
-
-    def companion_files(self, config: Mapping[str, Any]) -> Mapping[str, bytes]:
-        """Files of an artifact that Paddle's toolkits write beside the program, by name."""
-        return {}
-
-    def prepare_export(self, experiment: Experiment) -> Experiment:
-        """The experiment as its program is made; `predict.transforms` are settled then."""
-        return experiment
-
-    def find_alias(self, name: str, options: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """The config's name that a task's name such as "ner" stands for, and the options that come with it."""
-        return name, options
-
-    def default_model(self, options: Mapping[str, Any]) -> str | None:
-        """The config's name that options alone stand for, such as a language; None where they name no model."""
-        return None
-
-    def fallback_model(
-        self, model: Model, settings: Sequence[str], options: Mapping[str, Any], error: HubError
-    ) -> str | None:
-        """The config's name that takes the place of a model whose weights cannot be had; the log warns of it. None:
-        there is none, and the error stands.
-
-        Args:
-            model: As it was asked for: a `DefaultName` where nobody named one.
-            settings: Overrides ("a.b=c") of the call.
-        """
-        return None
-
-    def choose_settings(
-        self, config: Path, plain: Mapping[str, Any], options: Mapping[str, Any]
-    ) -> Sequence[str]:
-        """More settings ("a.b=c") of a configuration that options of the predictor ask for.
-
-        Args:
-            config: Its file.
-            plain: What it says, with the settings of the call.
-        """
-        return ()
-
-    def import_folder(self, folder: Path) -> Artifact | None:
-        """The artifact of a folder that another toolkit wrote, or None where this is no such folder."""
-        return None
 
     def check_dataset(self, dataset: Dataset, observe: Observe) -> Report:
         """What is wrong with a data set; `observe` is called with every sample.
@@ -173,13 +81,9 @@ class Domain(ABC, Generic[O]):
         """
         return validate_samples(dataset, observe)
 
-    def split_settings(self, settings: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Overrides ("a.b=c") that change the programs, and those that `apply_settings` can change afterwards."""
-        return tuple(settings), ()
-
-    def apply_settings(self, artifact: Artifact, settings: Sequence[str]) -> Artifact:
-        """The artifact with settings of `split_settings`' second kind."""
-        return artifact
+    def capability(self, kind: type[C]) -> C | None:
+        """Its capability of this class, if it has one."""
+        return next((one for one in self.capabilities if isinstance(one, kind)), None)
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -217,9 +121,9 @@ def all_domains() -> Iterator[Domain[Any]]:
     return (find_domain(name) for name in domain_objects())
 
 
-def document_domain() -> Domain[Any]:
-    """The domain that reads documents."""
-    return next(found for found in all_domains() if found.document_options is not None)
+def find_capabilities(kind: type[C]) -> Iterator[C]:
+    """The capabilities of this class of all domains."""
+    return (found for domain in all_domains() if (found := domain.capability(kind)) is not None)
 
 
 def config_names(domain: str | None = None) -> dict[str, Path]:

@@ -36,14 +36,15 @@ class ImageItem(NamedTuple):
 class Predictor(ABC, Generic[S, Item, R]):
     """Makes results of type R of sources of type S. Safe to call from several threads.
 
-    A call takes one source and gives one result, or takes a list of sources and gives a list.
+    A source is read into one item, which has one result. What reads many items of one source has a verb of its own.
     """
 
     @overload
-    def __call__(self, source: list[S]) -> list[R]: ...
+    def predict(self, source: list[S]) -> list[R]: ...
     @overload
-    def __call__(self, source: S) -> R: ...
-    def __call__(self, source: S | list[S]) -> R | list[R]:
+    def predict(self, source: S) -> R: ...
+    def predict(self, source: S | list[S]) -> R | list[R]:
+        """The result of a source, or those of a list of sources. Raises: InputError, where one cannot be read."""
         check_process()
         if isinstance(source, list):
             return list(self.predict_stream(self.read(one) for one in source))
@@ -73,8 +74,8 @@ class ResultWriter(Protocol[R_contra]):
         ...
 
 
-class VisionPredictor(Predictor[ImageSource, ImageItem, I]):
-    """Base of the predictors of images and videos.
+class ImagePredictor(Predictor[ImageSource, ImageItem, I]):
+    """What all predictors of images and videos keep to.
 
     Attributes:
         extra_suffixes: Those of its results.
@@ -104,8 +105,16 @@ class VisionPredictor(Predictor[ImageSource, ImageItem, I]):
         )
 
 
+class VisionPredictor(ImagePredictor[I]):
+    """Base of the predictors of images and videos that are called with an image, or with a list of images."""
+
+    __call__ = Predictor.predict
+
+
 class LanguagePredictor(Predictor[Text, Text, R]):
     """Base of the predictors of texts. A pair of texts is a tuple of two."""
+
+    __call__ = Predictor.predict
 
     @property
     @abstractmethod

@@ -50,7 +50,7 @@ class ImageResult(Result):
 
     @property
     def size(self) -> tuple[int, int]:
-        """(height, width): the name of before, for one release; of an OCR page the other way. See `size_hw`."""
+        """(height, width): the name of before, for one release; of a page the other way. See `size_hw`."""
         return self.size_hw
 
     @property

@@ -18,7 +18,7 @@ from framework.core.torch_state import TorchState
 from framework.interop import load_program, load_weights, weighted_ops
 from framework.interop.detect import detect
 from framework.interop.paddle_runs import name_of_checkpoint
-from framework.interop.source import read_source
+from framework.interop.source import Source, read_source
 from framework.interop.weights.match import from_torch, match_weights
 from framework.interop.weights.model_folder import find_weights, is_model_folder
 from framework.interop.weights.weighted import WeightedOp
@@ -66,6 +66,15 @@ def resolve_weights(spec: str | Path, domain: str | None = None) -> Path:
     return hub.resolve(spec, domain)
 
 
+def _open(path: str | Path | Source) -> Source | Path:
+    """A file of weights, read once for all that is asked of it; of a checkpoint its folder. Raises: FormatError."""
+    return Path(path) if not isinstance(path, Source) and Path(path).is_dir() else read_source(path)
+
+
+def _is_program(weights: Source | Path) -> bool:
+    return isinstance(weights, Source) and detect(weights) in _PROGRAMS
+
+
 def load_model(config: object, path: str | Path, params: str | Path | None = None) -> nn.Layer:
     """The model of a bound config with weights from a file or a checkpoint folder, in evaluation mode.
 
@@ -75,11 +84,11 @@ def load_model(config: object, path: str | Path, params: str | Path | None = Non
     Raises:
         FormatError: the file cannot be read. WeightError: the weights do not fit the model.
     """
-    path = Path(path)
-    if path.is_file() and detect(read_source(path)) in _PROGRAMS:
+    weights = _open(path)
+    if _is_program(weights):
         config = deploy_config(config)
     model: nn.Layer = build(config)
-    return load_weights_into(model, path, params).eval()
+    return load_weights_into(model, weights, params).eval()
 
 
 def deploy_config(config: _Config) -> _Config:
@@ -97,7 +106,7 @@ def deploy_config(config: _Config) -> _Config:
     return dataclasses.replace(config, **changes) if changes else config
 
 
-def load_weights_into(model: _Model, path: str | Path, params: str | Path | None = None) -> _Model:
+def load_weights_into(model: _Model, path: str | Path | Source, params: str | Path | None = None) -> _Model:
     """Load a file of weights, or a checkpoint folder, into `model`, which is returned.
 
     An exported program (ONNX, .pdmodel, PIR .json) is matched by the order of its operations; it fits the deploy form.
@@ -111,14 +120,14 @@ def load_weights_into(model: _Model, path: str | Path, params: str | Path | None
         FormatError: the file cannot be read.
         WeightError: the weights do not fit the model.
     """
-    path = Path(path)
-    if path.is_file() and detect(read_source(path)) in _PROGRAMS:
-        ops = weighted_ops(load_program(path, params))
+    weights = _open(path)
+    if isinstance(weights, Source) and _is_program(weights):
+        ops = weighted_ops(load_program(weights, params))
         # A model whose upstream cuts its layers otherwise says how they correspond.
         ops = model.program_ops(ops) if isinstance(model, RegroupsProgram) else ops
         model.set_state_dict(match_weights(model, ops, model.example_shape))
         return model
-    return load_state_into(model, read_state(path))
+    return load_state_into(model, read_state(weights))
 
 
 def checkpoint_weights(folder: Path) -> dict[str, np.ndarray]:
@@ -220,11 +229,11 @@ def load_pretrained(
             allowed="a path, a name that `oar models list` shows, or an address",
             fix="net.set_state_dict(state) loads a mapping of names to arrays",
         )
-    path = resolve_weights(weights)
-    if not (partial or skip or into) and path.is_file() and detect(read_source(path)) in _PROGRAMS:
-        load_weights_into(model, path)
+    opened = _open(resolve_weights(weights))
+    if not (partial or skip or into) and _is_program(opened):
+        load_weights_into(model, opened)
         return []
-    read = read_state(path)
+    read = read_state(opened)
     if partial:
         return _load_what_fits(model, read, weights)
     target = model if into is None else _part(model, into)
@@ -269,9 +278,10 @@ def _load_what_fits(model: nn.Layer, state: dict[str, np.ndarray], weights: str 
     return [key for key in model.state_shapes() if key not in taken]
 
 
-def read_state(path: Path) -> dict[str, np.ndarray]:
+def read_state(path: Path | Source) -> dict[str, np.ndarray]:
     """The named arrays of a file of weights or of a checkpoint. Raises: FormatError."""
-    return checkpoint_weights(path) if path.is_dir() else load_weights(path)
+    weights = _open(path)
+    return load_weights(weights) if isinstance(weights, Source) else checkpoint_weights(weights)
 
 
 def _part(model: nn.Layer, name: str) -> nn.Layer:

@@ -26,10 +26,10 @@ from jax import export
 from framework.core.errors import FormatError
 from framework.export.program import PLATFORMS, TensorSpec
 from framework.export.program_bytes import Program, StoredProgram
-from framework.workflow.domain.domain import ROOT
+from framework.workflow.domain.domain import ROOT, all_domains
 
 MANIFEST = "manifest.json"
-# Modules, and packages with all below them, that decide about what a program computes.
+# Modules, and packages with all below them, that decide about what a program of any domain computes.
 _DECIDING = (
     "framework.nn",
     "framework.core.dtypes",
@@ -42,15 +42,6 @@ _DECIDING = (
     "zoo.contracts",
     "zoo.layers",
     "zoo.vision",
-    "ocr.models",
-    "ocr.layers",
-    "ocr.tasks.text",
-    "ocr.pipeline.config",
-    "detection.models",
-    "detection.layers",
-    "detection.tasks",
-    "detection.boxes",
-    "detection.contracts",
 )
 
 
@@ -165,7 +156,8 @@ def write_programs(made: Collected) -> None:
         for key, data in files.items():
             (folder / f"{key}{suffix}").write_bytes(gzip.compress(data, 9, mtime=0))
         digests[kind] = {key: hashlib.sha256(data).hexdigest() for key, data in files.items()}
-    names = sorted(name for name in sys.modules if name.startswith(_DECIDING))
+    deciding = (*_DECIDING, *(name for domain in all_domains() for name in domain.program_modules))
+    names = sorted(name for name in sys.modules if name.startswith(deciding))
     files = [Path(file) for name in names if (file := sys.modules[name].__file__) is not None]
     sources = {path.relative_to(ROOT).as_posix(): _digest(path) for path in files}
     manifest = {"jax": jax.__version__, **digests, "sources": sources}

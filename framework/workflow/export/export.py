@@ -11,20 +11,22 @@ from typing import Any, cast
 import jax
 
 from framework import hub, nn
-from framework.config import load, plain, resolved
+from framework.config import plain
 from framework.core.dtypes import Precision
 from framework.core.errors import ConfigError, InputError
-from framework.engine.experiment import Experiment, bind_experiment
+from framework.engine.experiment import Experiment
 from framework.engine.task import Pipeline, Stage, Task, check_transforms
 from framework.export import Artifact, TensorSpec
 from framework.export.artifact import pack_assets
 from framework.export.formats.onnx.model import OPSET
 from framework.export.program import lower_layer, program_weights
 from framework.export.program_bytes import Program
-from framework.io.checkpoint import STATE, config_name, load_checkpoint, run_folder
+from framework.io.checkpoint import STATE, load_checkpoint, run_folder
 from framework.nn.reparam import fold_norms, reparameterize
 from framework.vision.sample_transforms.resize import Resize
-from framework.workflow.domain.domain import find_config, find_domain
+from framework.workflow.domain.capabilities import ExportExtras
+from framework.workflow.domain.config_file import ConfigFile, open_config
+from framework.workflow.domain.domain import find_domain
 from framework.workflow.domain.weights import load_model, resolve_weights
 from framework.workflow.export.bundled import find_program, note_graph, note_program, program_key
 from framework.workflow.export.onnx import OnnxFile, OnnxOptions, with_onnx
@@ -138,7 +140,7 @@ def with_input_shape(experiment: Experiment, input_shape: tuple[int, ...]) -> Ex
 
 
 def export_config(
-    config: str | Path,
+    config: str | Path | ConfigFile,
     settings: Sequence[str] = (),
     input_shape: Sequence[int] | None = None,
     onnx: OnnxOptions | None = None,
@@ -158,17 +160,17 @@ def export_config(
     """
     if onnx is not None and not onnx.for_engine:
         onnx.check_packages()
-    config = find_config(config)
-    tree = load(config, settings)
-    experiment = bind_experiment(tree)
+    config = open_config(config, settings)
+    experiment = config.experiment
     domain = find_domain(experiment.domain)
     if experiment.pipeline is not None:
-        return _export_pipeline(experiment, experiment.pipeline, config, resolved(tree), input_shape, onnx)
+        return _export_pipeline(config, experiment.pipeline, input_shape, onnx)
     experiment = settle_predict_options(experiment)
     if input_shape is not None:
         experiment = with_input_shape(experiment, tuple(input_shape))
-    prepared = domain.prepare_export(experiment)
-    model, path, kept = trained_model(prepared, config)
+    extras = domain.capability(ExportExtras)
+    prepared = experiment if extras is None else extras.prepare(experiment)
+    model, path, kept = trained_model(prepared, config.path)
     task, labels = prepared.task, labels_of(prepared, kept)
     assert task is not None  # trained_model requires it
     task.check(model, labels)
@@ -176,14 +178,14 @@ def export_config(
     if not specs:
         raise ConfigError(
             "nothing says what the exported program takes",
-            where=config,
+            where=config.path,
             received="no `export.inputs`",
             allowed="such as export: {inputs: {image: {shape: [n, 224, 224, 3], dtype: uint8}}}",
         )
     predict, buckets = prepared.predict, prepared.predict.buckets
     about = {
         "domain": experiment.domain,
-        "name": config_name(config),
+        "name": config.name,
         **_needed_imports(experiment),
         "model": plain(task.adapt_model(prepared.model)),
         "batch_size": predict.batch_size,
@@ -191,15 +193,16 @@ def export_config(
         "labels": list(labels),
         "bf16_verified": prepared.export.bf16_verified,
         **_engine_table(experiment, prepared.export.bf16_engines),
-        "provenance": {"weights": path.name, "config": resolved(tree)},
+        "provenance": {"weights": path.name, "config": config.text},
     }
     if path.is_file():
         about["provenance"]["sha256"] = hub.digest(path)
+    # Keys that programs written for Paddle's infer_cfg.yml read.
+    about |= {"mode": "xla", "arch": about["model"]["type"], "label_list": about["labels"]}
     about |= domain.describe(experiment, model, labels)
-    about |= domain.describe_for_paddle(about)
     export, transforms = prepared.export, predict.transforms or ()
     made = model_artifact(model, task, specs, transforms, about, export.precisions, export.constraints, onnx)
-    made.files |= domain.companion_files(made.config)
+    made.files |= {} if extras is None else extras.files(made.config)
     return made
 
 
@@ -231,19 +234,18 @@ def settle_predict_options(experiment: Experiment) -> Experiment:
 
 
 def _export_pipeline(
-    experiment: Experiment,
+    config: ConfigFile,
     pipeline: Pipeline,
-    config: Path,
-    text: str,
     input_shape: Sequence[int] | None,
     onnx: OnnxOptions | None,
 ) -> Artifact:
     """The artifact of a pipeline: one of each stage, and nothing else."""
+    experiment = config.experiment
     if experiment.weights is not None or input_shape is not None:
         names = pipeline.stage_names
         raise ConfigError(
             "a pipeline has several models",
-            where=config,
+            where=config.path,
             received="weights without the model that they are for"
             if input_shape is None
             else "--input_shape",
@@ -255,12 +257,12 @@ def _export_pipeline(
     if experiment.export.bf16_engines:
         raise ConfigError(
             "what was measured in bfloat16 are the weights of a stage",
-            where=config,
+            where=config.path,
             received="export.bf16_engines of a pipeline",
             allowed=", ".join(f"pipeline.{name}.bf16_engines" for name in pipeline.stage_names),
         )
     stages = {name: _export_stage(stage, name, experiment, onnx) for name, stage in pipeline.stages().items()}
-    about = {"domain": experiment.domain, "kind": "pipeline", "name": config_name(config), "config": text}
+    about = {"domain": experiment.domain, "kind": "pipeline", "name": config.name, "config": config.text}
     return Artifact({**about, **pipeline.describe()}, stages=stages)
 
 
@@ -282,7 +284,7 @@ def _export_stage(stage: Stage, name: str, experiment: Experiment, onnx: OnnxOpt
 
 
 def write_artifact(
-    config: str | Path,
+    config: str | Path | ConfigFile,
     output_dir: Path,
     settings: Sequence[str] = (),
     input_shape: Sequence[int] | None = None,
@@ -294,9 +296,9 @@ def write_artifact(
 
     Without `named` it is written to `output_dir` itself; with `onnx` the program stands in it as ONNX, too.
     """
-    config = find_config(config)
-    folder = output_dir / config_name(config) if named else output_dir
-    return export_config(config, settings, input_shape, onnx).save(folder)
+    config = open_config(config, settings)
+    folder = output_dir / config.name if named else output_dir
+    return export_config(config, input_shape=input_shape, onnx=onnx).save(folder)
 
 
 def model_artifact(

@@ -24,9 +24,8 @@ from numpy.typing import ArrayLike
 from framework.compress import QuantizedModel, Quantizer
 from framework.compress.search import relative_error
 from framework.compress.weight_only import quantize_weights
-from framework.config import load
 from framework.core.errors import ConfigError, InputError
-from framework.engine.experiment import Experiment, bind_experiment
+from framework.engine.experiment import Experiment
 from framework.export import Artifact, load_artifact
 from framework.export.artifact import ONNX, check_output
 from framework.export.formats.onnx.check import NamedArrays
@@ -36,6 +35,7 @@ from framework.io.checkpoint import config_name
 from framework.io.dataset import Subset
 from framework.text.lines import read_lines
 from framework.vision import image as vision_image
+from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.domain.domain import find_config, find_domain
 from framework.workflow.domain.options import make_options
 from framework.workflow.domain.predictor import LanguagePredictor
@@ -137,7 +137,7 @@ class Quantization:
 
 
 def quantize(
-    config: str | Path,
+    config: str | Path | ConfigFile,
     output: str | Path,
     settings: Sequence[str] = (),
     data: str | Path | None = None,
@@ -154,19 +154,19 @@ def quantize(
         InputError: there are no examples. ConfigError: a pipeline without `data`.
         FormatError: the model has no layer that could be in int8, or none may be without losing more than allowed.
     """
-    config = find_config(config)
-    experiment = bind_experiment(load(config, settings))
+    config = open_config(config, settings)
+    experiment = config.experiment
     if data is None and experiment.pipeline is not None:
         raise ConfigError(
             "a pipeline has no data of its own",
-            where=config,
+            where=config.path,
             received="no --data",
             fix="--data FOLDER, with images as those that it will read",
         )
     check_output(Path(output))  # before minutes are spent
     example_files = None if data is None else _example_files(Path(data), options.examples)
     with tempfile.TemporaryDirectory(prefix="oar-quantize-") as work:
-        artifact = load_artifact(export_config(config, settings, onnx=OnnxOptions()).save(Path(work) / "f32"))
+        artifact = load_artifact(export_config(config, onnx=OnnxOptions()).save(Path(work) / "f32"))
         feeds = (
             {"": list(_from_config(experiment, artifact, options.examples))}
             if example_files is None
@@ -174,9 +174,9 @@ def quantize(
         )
         labelled = None
         if experiment.pipeline is None and experiment.data.eval is not None:
-            labelled = evaluation_set(experiment, config, tuple(artifact.setting("labels", default=())))
+            labelled = evaluation_set(experiment, config.path, tuple(artifact.setting("labels", default=())))
         found = [
-            _quantize_program(one, name or config_name(config), feeds.get(name, []), labelled, options)
+            _quantize_program(one, name or config.name, feeds.get(name, []), labelled, options)
             for name, one in programs_of(artifact).items()
         ]
         for one, (_, made) in zip(programs_of(artifact).values(), found):
@@ -383,7 +383,7 @@ def record_inputs(artifact: Artifact, sources: Iterable[Path | str]) -> dict[str
     for source in sources:
         if isinstance(predictor, LanguagePredictor):
             first, _, second = str(source).partition("\t")
-            predictor((first, second) if predictor.pairs else str(source))
+            predictor.predict((first, second) if predictor.pairs else str(source))
         else:
-            predictor(source)
+            predictor.predict(source)
     return {name: runtime.calls.get(id(one), []) for name, one in programs_of(artifact).items()}

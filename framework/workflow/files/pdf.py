@@ -1,4 +1,4 @@
-"""Pages of PDF documents as images, through pypdfium2 (extra `ocr`)."""
+"""Pages of PDF documents as images, through pypdfium2 (an optional package)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a PDF page says by itself: its characters, drawn paths and images, as plain arrays (extra `ocr`).
+"""What a PDF page says by itself: its characters, drawn paths and images, as plain arrays (an optional package).
 
 `framework.workflow.files.pdf.PdfReader.content` is how to get it. All coordinates are pixels of the rendered page (x
 to the right, y downwards, crop box and /Rotate applied); `PageContent.to_points` leads back to the page's own points.

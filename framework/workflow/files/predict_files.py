@@ -32,16 +32,16 @@ from framework.workflow.domain.outputs import (
 )
 from framework.workflow.domain.predictor import (
     ImageItem,
+    ImagePredictor,
     LanguagePredictor,
     Predictor,
     ResultWriter,
     Text,
-    VisionPredictor,
 )
 from framework.workflow.domain.result import ImageResult
 from framework.workflow.files.pdf import PdfReader
 
-AnyVision = VisionPredictor[Any]
+AnyVision = ImagePredictor[Any]
 SOURCES = ("image_file", "image_dir", "pdf_file", "video_file", "camera_id", "text", "text_file", "pair")
 _DRAWERS, _DRAWN_AHEAD = 2, 8
 
@@ -343,7 +343,7 @@ def predict_files(
         if predictor.pairs:
             lines = _pairs(lines, "--text" if text is not None else str(text_file))
         return run_texts(predictor, lines, output_dir)
-    if not isinstance(predictor, VisionPredictor) or has_text:
+    if not isinstance(predictor, ImagePredictor) or has_text:
         raise ConfigError(
             "this model takes something else",
             received="a text" if has_text else "images or a video",

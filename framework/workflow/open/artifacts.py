@@ -11,15 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from framework.config import Tree, load, packages_of, resolved
 from framework.core.errors import ConfigError, FormatError, HubError
 from framework.export import Artifact, load_artifact
 from framework.export.artifact import CONFIG
 from framework.inference.runtime import Runtime
-from framework.io.checkpoint import CHECKPOINTS, config_name, find_checkpoint, run_folder
-from framework.workflow.domain.domain import Domain, Model, all_domains, find_config, find_domain
+from framework.io.checkpoint import CHECKPOINTS, find_checkpoint, run_folder
+from framework.workflow.domain.capabilities import FallbackModel, FolderImporter, RuntimeSettings
+from framework.workflow.domain.config_file import ConfigFile, open_config
+from framework.workflow.domain.domain import Domain, Model, all_domains, find_domain
 from framework.workflow.export.bundled import has_graphs
 from framework.workflow.open.cache import keep_artifact
+
+_NO_RUNTIME_SETTINGS = RuntimeSettings(
+    choose=lambda config, plain, options: (),
+    split=lambda settings: (tuple(settings), ()),
+    apply=lambda artifact, settings: artifact,
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +38,7 @@ class Found:
 
 
 def find_artifact(
-    model: Model,
+    model: Model | ConfigFile,
     settings: Sequence[str] = (),
     domain: str | None = None,
     runtime: Runtime | None = None,
@@ -40,7 +47,8 @@ def find_artifact(
     """The artifact of a folder, of a configuration file, or of the name of a configuration.
 
     Args:
-        model: An artifact's folder, one of another toolkit that a domain can import, a file (.yml), or a name.
+        model: An artifact's folder, one of another toolkit that a domain can import, a file (.yml), a name,
+            or a configuration that was read.
         settings: Overrides of the configuration, as `-o` of the tools.
         domain: The artifact must be of this domain.
         runtime: Where the engine that it chooses runs ONNX files, that of a configuration has one. None: it has none.
@@ -51,30 +59,12 @@ def find_artifact(
         FormatError: an artifact of another domain. HubError: weights are neither here nor reachable, and the domain has
         no model that takes the place of this one.
     """
-    path = Path(model).expanduser()
-    if path.is_dir():
-        found = _from_folder(path, domain)
-    else:
-        config = find_config(model, domain)
-        tree = load(config, settings)
-        name = domain_of(tree, config)
-        _check_domain(name, domain, model)
-        owner = find_domain(name)
-        if chosen := tuple(owner.choose_settings(config, tree.plain(), options or {})):
-            settings = (*settings, *chosen)
-            tree = load(config, settings)
-        in_program, after = owner.split_settings(settings)
-        if after:  # which leave no trace in what is kept
-            tree = load(config, in_program)
-        try:
-            made = _from_config(config, tree, in_program, owner, runtime)
-        except HubError as error:
-            other = owner.fallback_model(model, settings, options or {}, error)
-            if other is None:
-                raise
-            return find_artifact(other, settings, domain, runtime, options)
-        return Found(owner.apply_settings(made, after), owner)
-    in_program, after = found.domain.split_settings(settings)
+    path = None if isinstance(model, ConfigFile) else Path(model).expanduser()
+    if path is None or not path.is_dir():
+        return _find_of_config(open_config(model, settings, domain), model, domain, runtime, options or {})
+    found = _from_folder(path, domain)
+    at_run_time = found.domain.capability(RuntimeSettings) or _NO_RUNTIME_SETTINGS
+    in_program, after = at_run_time.split(settings)
     if in_program:
         raise ConfigError(
             "an artifact's programs and weights are made, these settings cannot be changed any more",
@@ -82,7 +72,32 @@ def find_artifact(
             received=", ".join(in_program),
             fix="change the configuration and export again with `oar export`",
         )
-    return Found(found.domain.apply_settings(found.artifact, after), found.domain)
+    return Found(at_run_time.apply(found.artifact, after), found.domain)
+
+
+def _find_of_config(
+    config: ConfigFile,
+    model: Model | ConfigFile,
+    domain: str | None,
+    runtime: Runtime | None,
+    options: Mapping[str, Any],
+) -> Found:
+    """`find_artifact` of a configuration; `model` is what it was asked for by."""
+    _check_domain(config.domain, domain, config.path if isinstance(model, ConfigFile) else model)
+    owner = find_domain(config.domain)
+    at_run_time = owner.capability(RuntimeSettings) or _NO_RUNTIME_SETTINGS
+    config = open_config(config, at_run_time.choose(config.path, config.plain, options))
+    in_program, after = at_run_time.split(config.settings)  # the second leave no trace in what is kept
+    try:
+        made = _from_config(config.with_settings(in_program), owner, runtime)
+    except HubError as error:
+        fallback = owner.capability(FallbackModel)
+        is_named = not isinstance(model, ConfigFile)
+        other = fallback.choose(model, config.settings, options, error) if fallback and is_named else None
+        if other is None:
+            raise
+        return find_artifact(other, config.settings, domain, runtime, options)
+    return Found(at_run_time.apply(made, after), owner)
 
 
 def _check_domain(name: str, wanted: str | None, model: Model) -> None:
@@ -121,7 +136,8 @@ def _from_folder(path: Path, wanted: str | None) -> Found:
             ) from None
     for owner in all_domains():
         if wanted in (None, owner.name):
-            artifact = owner.import_folder(path)
+            importer = owner.capability(FolderImporter)
+            artifact = importer and importer.read(path)
             if artifact is not None:
                 return Found(artifact, owner)
     raise FormatError(
@@ -133,18 +149,9 @@ def _from_folder(path: Path, wanted: str | None) -> Found:
     )
 
 
-def domain_of(tree: Tree, where: object) -> str:
-    """The domain that a configuration names. Raises: ConfigError."""
-    packages_of(tree)  # which knows what is wrong with the key
-    return str(tree.value["domain"].value)
-
-
-def _from_config(
-    config: Path, tree: Tree, settings: Sequence[str], owner: Domain[Any], runtime: Runtime | None
-) -> Artifact:
-    """The artifact of a configuration, which is `tree` with the settings: from OAR_HOME if it was made before, else
-    exported now and kept there."""
-    plain, text = tree.plain(), resolved(tree)
+def _from_config(config: ConfigFile, owner: Domain[Any], runtime: Runtime | None) -> Artifact:
+    """The artifact of a configuration: from OAR_HOME if it was made before, else exported now and kept there."""
+    plain = config.plain
     table = (plain.get("export") or {}).get("engines") or {}
     kind = ""
     if runtime is not None and runtime.choose_engine(table) != "xla":
@@ -159,11 +166,10 @@ def _from_config(
 
         # An engine that is asked for by name says what is missing; "auto" does without.
         wanted = OnnxOptions(for_engine=True, optional=runtime is not None and runtime.engine == "auto")
-        return export_config(config, settings, onnx=wanted if kind else None)
+        return export_config(config, onnx=wanted if kind else None)
 
-    files = [*_weight_files(plain, config), *_named_files(plain), *_imported_files(plain)]
-    name = config_name(config)
-    return keep_artifact(f"{name}{kind}", text, files, owner.packages, make)
+    files = [*_weight_files(plain, config.path), *_named_files(plain), *_imported_files(plain)]
+    return keep_artifact(f"{config.name}{kind}", config.text, files, owner.packages, make)
 
 
 def _weight_files(plain: dict[str, Any], config: Path) -> list[Path]:

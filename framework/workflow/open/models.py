@@ -152,8 +152,9 @@ def _weights() -> dict[str, _Choice]:
     for name, item in hub.entries().items():
         fields = dict(item.model)
         if type_name := fields.pop("type", None):
-            domain = "classification" if item.domain == "zoo" else item.domain
-            found[_plain(name)] = _Choice(name, type_name, packages_of_domain(domain), fields, name)
+            shared = ("zoo", "framework", *component_packages())
+            packages = shared if item.domain == "zoo" else packages_of_domain(item.domain)
+            found[_plain(name)] = _Choice(name, type_name, packages, fields, name)
     return found
 
 

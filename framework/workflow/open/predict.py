@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from framework.core.process import pause_collection
 from framework.inference.runtime import Runtime
+from framework.workflow.domain.capabilities import TaskAliases
 from framework.workflow.domain.domain import Model, find_domain
 from framework.workflow.domain.options import make_options, options_signature
 from framework.workflow.domain.predictor import Predictor
@@ -41,7 +42,10 @@ def open_predictor(
     """
     given: Mapping[str, Any] = options or {}
     if domain is not None and isinstance(model, str):
-        model, given = find_domain(domain).find_alias(model, given)
+        aliases = find_domain(domain).capability(TaskAliases)
+        if aliases is not None and model in aliases.names:
+            alias = aliases.names[model]
+            model, given = alias.config, {**alias.options, **given}
     runtime = runtime or Runtime()
     with pause_collection():
         found = find_artifact(model, overrides, domain, runtime, given)

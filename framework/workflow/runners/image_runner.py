@@ -7,7 +7,6 @@ A domain says how an image is prepared (the transforms in the artifact) and what
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,6 +23,7 @@ from framework.vision import boxes as vision_boxes
 from framework.vision.sample import Sample
 from framework.workflow.domain.predictor import ImageItem
 from framework.workflow.domain.samples import apply_transforms
+from framework.workflow.runners.batches import Batches
 
 R = TypeVar("R")
 Interpret = Callable[[dict[str, np.ndarray], Sample, np.ndarray], R]
@@ -53,9 +53,7 @@ class ImageRunner(Generic[R]):
                 "a batch needs an image", where="batch_size", received=batch_size, allowed="1 or more"
             )
         self.engine, self.transforms, self.interpret = engine, tuple(transforms), interpret
-        self.batch_size = batch_size
-        # One thread for all calls, not one for each: starting threads takes time and memory.
-        self._device = ThreadPoolExecutor(1, "oar-predict")
+        self.batch_size, self._batches = batch_size, Batches(engine, batch_size)
 
     def predict(self, items: Iterable[ImageItem]) -> Iterator[R]:
         """One result for each item, in order. Memory does not grow with their number."""
@@ -65,41 +63,9 @@ class ImageRunner(Generic[R]):
 
     def predict_samples(self, samples: Iterable[Sample]) -> Iterator[R]:
         """`predict` of samples, for transforms that ask for more than an image, such as the object to cut out."""
-        waiting: list[tuple[list[tuple[Sample, np.ndarray]], Future]] = []
-        for group in self._groups(samples):
-            waiting.append((group, self._device.submit(self._run, [sample for sample, _ in group])))
-            if len(waiting) > 1:
-                yield from self._interpreted(*waiting.pop(0))
-        for group, future in waiting:
-            yield from self._interpreted(group, future)
-
-    def _groups(self, samples: Iterable[Sample]) -> Iterator[list[tuple[Sample, np.ndarray]]]:
-        group: list[tuple[Sample, np.ndarray]] = []
-        for sample in samples:
-            image = sample.image
-            sample = apply_transforms(sample, self.transforms)
-            if group and (len(group) == self.batch_size or group[0][0].image.shape != sample.image.shape):
-                yield group
-                group = []
-            group.append((sample, image))
-            if self.batch_size == 1:
-                yield group
-                group = []
-        if group:
-            yield group
-
-    def _run(self, samples: list[Sample]) -> dict[str, np.ndarray]:
-        """Full batches and, where the program takes any number, single images are the shapes compiled for a size."""
-        images = np.stack([sample.image for sample in samples])
-        one = len(images) == 1 and not isinstance(self.engine.inputs["image"].shape[0], int)
-        if len(images) < self.batch_size and not one:
-            images = np.concatenate([images, np.repeat(images[-1:], self.batch_size - len(images), axis=0)])
-        return self.engine({"image": images})
-
-    def _interpreted(self, group: list[tuple[Sample, np.ndarray]], future: Future) -> Iterator[R]:
-        outputs = future.result()
-        for number, (sample, image) in enumerate(group):
-            yield self.interpret({name: value[number] for name, value in outputs.items()}, sample, image)
+        prepared = ((apply_transforms(sample, self.transforms), sample.image) for sample in samples)
+        for (sample, image), outputs in self._batches.stream(prepared, lambda pair: {"image": pair[0].image}):
+            yield self.interpret(outputs, sample, image)
 
 
 class SourceBoxes(NamedTuple):

@@ -14,6 +14,7 @@ from framework.io.collate import PadToBucket
 from framework.text.sample import TextSample
 from framework.workflow.domain.predictor import LanguagePredictor, Text
 from framework.workflow.domain.result import TextResult
+from framework.workflow.runners.batches import Batches
 
 R = TypeVar("R", bound=TextResult)
 R_co = TypeVar("R_co", covariant=True)
@@ -72,7 +73,7 @@ class TextPredictor(LanguagePredictor[R]):
             )
         self.engine, self.processor, self.batch_size = engine, processor, batch_size
         self.padding = {name: value for name, value in padding.items() if name in engine.inputs}
-        self.collate = PadToBucket(tuple(buckets), self.padding)
+        self._batches = Batches(engine, batch_size, PadToBucket(tuple(buckets), self.padding))
 
     @property
     def pairs(self) -> bool:
@@ -116,16 +117,8 @@ class TextPredictor(LanguagePredictor[R]):
         found: dict[int, dict[str, np.ndarray]] = {}
         for first in range(0, len(order), self.batch_size):
             places = order[first : first + self.batch_size]
-            found |= zip(places, self._run([packs[place] for place in places]))
+            found |= zip(places, self._batches.run([packs[place] for place in places]))
         return [found[place] for place in range(len(parts))]
-
-    def _run(self, packs: list[dict[str, np.ndarray]]) -> list[dict[str, np.ndarray]]:
-        """Full batches and single texts are the two sizes that are compiled for a length."""
-        count = len(packs)
-        if 1 < count < self.batch_size:
-            packs = packs + packs[-1:] * (self.batch_size - count)
-        outputs = self.engine(self.collate(packs))
-        return [{name: value[place] for name, value in outputs.items()} for place in range(count)]
 
 
 def text_sample(source: Any) -> TextSample:

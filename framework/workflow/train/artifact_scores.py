@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from framework.config import load
 from framework.core.errors import ConfigError, FormatError
 from framework.engine.evaluator import Judge
-from framework.engine.experiment import bind_experiment
 from framework.export import Artifact, load_artifact
 from framework.inference import Runtime
 from framework.inference.engine import Engine
-from framework.workflow.domain.domain import find_config
+from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.train.run import Evaluation, EvaluationSet, evaluation_set
 
 
 def evaluate_artifact(
-    folder: str | Path, config: str | Path, overrides: tuple[str, ...] = (), runtime: Runtime | None = None
+    folder: str | Path,
+    config: str | Path | ConfigFile,
+    overrides: tuple[str, ...] = (),
+    runtime: Runtime | None = None,
 ) -> Evaluation:
     """Scores of an artifact on `data.eval` of a configuration, by the engine and the precision of `runtime`.
 
@@ -28,11 +29,11 @@ def evaluate_artifact(
         FormatError: the artifact is a pipeline, or its program gives something else than the metrics take.
         InputError: the configuration has no `data.eval`.
     """
-    config = find_config(config)
-    experiment = bind_experiment(load(config, overrides))
+    config = open_config(config, overrides)
+    experiment = config.experiment
     experiment.require("task")
     artifact = load_artifact(folder)
-    data = evaluation_set(experiment, config, tuple(artifact.setting("labels", default=())))
+    data = evaluation_set(experiment, config.path, tuple(artifact.setting("labels", default=())))
     judge = Judge(data.task, data.loader, data.labels)
     scores = score_engine((runtime or Runtime()).open(artifact), data, artifact, judge)
     return Evaluation(scores, judge.details())

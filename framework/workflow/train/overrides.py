@@ -1,26 +1,21 @@
-"""Overrides that one number of a command line stands for: they depend on what the config says already."""
+"""Overrides that one number of a command line stands for: they depend on what the config says already, which the
+functions take as plain mappings.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from framework.config import load
 from framework.config.arguments import setting
 from framework.core.errors import ConfigError
-from framework.workflow.domain.domain import find_config
 
 # Fields of schedules that say how fast a schedule is as a whole; the first that there is, is its learning rate.
 _BASES = ("learning_rate", "max_learning_rate", "values")
 # All fields of schedules that are learning rates: they are scaled together.
 _RATES = (*_BASES, "base_learning_rate", "end_learning_rate", "start_lr", "end_lr", "eta_min", "min_lr")
-
-
-def read_settings(config: str | Path, overrides: Sequence[str]) -> dict[str, Any]:
-    """What a config says with these overrides, as plain mappings: what the functions below take."""
-    return load(find_config(config), tuple(overrides)).plain()
 
 
 def _find(settings: Any, key: str) -> Any:

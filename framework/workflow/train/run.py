@@ -20,14 +20,14 @@ from filelock import FileLock, Timeout
 
 import framework
 from framework import nn
-from framework.config import build, load, override, resolved
+from framework.config import build, override, resolved
 from framework.core.disk import disk_errors, write_file
 from framework.core.errors import ConfigError, InputError
 from framework.engine import callbacks as C
 from framework.engine import finders
 from framework.engine.details import Details
 from framework.engine.evaluator import Evaluator
-from framework.engine.experiment import Experiment, LoaderConfig, bind_experiment
+from framework.engine.experiment import Experiment, LoaderConfig
 from framework.engine.finders import BatchSizeFinding, LRFinding
 from framework.engine.label_alignment import AlignedPack, align_labels, infer_classes
 from framework.engine.loggers import TensorBoard
@@ -51,7 +51,7 @@ from framework.io.weighting import make_sampler
 from framework.nn import functional_core
 from framework.optimizer import Optimizer
 from framework.optimizer.lr.base import LRScheduler
-from framework.workflow.domain.domain import find_config
+from framework.workflow.domain.config_file import ConfigFile, open_config
 from framework.workflow.domain.outputs import make_folder
 from framework.workflow.domain.samples import apply_transforms
 from framework.workflow.domain.weights import load_pretrained, load_state_into, resolve_weights
@@ -108,7 +108,7 @@ def make_loader(
 
 
 def train(
-    config: str | Path,
+    config: str | Path | ConfigFile,
     overrides: tuple[str, ...] = (),
     output_dir: str | Path | None = None,
     resume: str | bool = False,
@@ -130,13 +130,12 @@ def train(
         ConfigError, WeightError, InputError, TrainingError: each says what is wrong and what to do.
         TrainingStopped: SIGINT or SIGTERM came; a checkpoint is written, and the message has the command to go on.
     """
-    config = find_config(config)
-    tree = load(config, overrides)
-    experiment = bind_experiment(tree)
+    config = open_config(config, overrides)
+    experiment = config.experiment
     experiment.require("model", "task", "optim")
-    folder = Path(output_dir) if output_dir else run_folder(config)
+    folder = Path(output_dir) if output_dir else run_folder(config.path)
     with _run_folder(folder, bool(resume)), _log_file(folder / "train.log"):
-        text = resolved(override(tree, "weights=null"))
+        text = resolved(override(config.tree, "weights=null"))
         trainer = make_trainer(experiment, folder, text, evaluate, callbacks)
         write_file(folder / RUN_CONFIG, text.encode("utf-8"))
         if resume:
@@ -228,7 +227,7 @@ def _start_from(path: Path, model: nn.Layer, task: Task, experiment: Experiment)
 
 
 def find_lr(
-    config: str | Path,
+    config: str | Path | ConfigFile,
     overrides: tuple[str, ...] = (),
     output_dir: str | Path | None = None,
     *,
@@ -241,11 +240,11 @@ def find_lr(
     lr_finder.png and lr_finder.csv go into `output_dir`, by default `lr_finder` in the run's folder. The rates are
     those that the config would say; where its optimizer has a schedule, the suggestion is for the schedule's peak.
     """
-    config = find_config(config)
-    experiment = bind_experiment(load(config, overrides))
+    config = open_config(config, overrides)
+    experiment = config.experiment
     experiment.require("model", "task", "optim")
     trainer = make_trainer(experiment, None, evaluate=False)
-    folder = Path(output_dir) if output_dir else run_folder(config) / "lr_finder"
+    folder = Path(output_dir) if output_dir else run_folder(config.path) / "lr_finder"
     optimizer = cast(Optimizer, experiment.optim)
     with C.print_log():
         found = finders.find_lr(
@@ -279,13 +278,17 @@ def _rate_key(holder: Any) -> list[str]:
 
 
 def find_batch_size(
-    config: str | Path, overrides: tuple[str, ...] = (), *, free: int | None = None, share: float = 0.9
+    config: str | Path | ConfigFile,
+    overrides: tuple[str, ...] = (),
+    *,
+    free: int | None = None,
+    share: float = 0.9,
 ) -> BatchSizeFinding:
     """The largest batch size of a configuration whose training step fits into the memory; see the engine's function.
 
     Texts of different lengths are taken to be as long as the longest bucket.
     """
-    experiment = bind_experiment(load(find_config(config), overrides))
+    experiment = open_config(config, overrides).experiment
     experiment.require("model", "task", "optim")
     data = experiment.data.train
     if data is not None:
@@ -322,22 +325,22 @@ class Evaluation:
             return [path, *(self.details.write(path.parent) if self.details else ())]
 
 
-def evaluate(config: str | Path, overrides: tuple[str, ...] = ()) -> dict[str, float]:
+def evaluate(config: str | Path | ConfigFile, overrides: tuple[str, ...] = ()) -> dict[str, float]:
     """The scores of `evaluate_classes`."""
     return evaluate_classes(config, overrides).scores
 
 
-def evaluate_classes(config: str | Path, overrides: tuple[str, ...] = ()) -> Evaluation:
+def evaluate_classes(config: str | Path | ConfigFile, overrides: tuple[str, ...] = ()) -> Evaluation:
     """Scores of `weights` (default: the best checkpoint of the config's run) on `data.eval`, and those of each class.
 
     Classes are compared by the names that come with the weights, where the task says which arrays hold them. Those that
     the model does not know or that the data lack are named in one line of the log; none is refused.
     """
-    config = find_config(config)
-    experiment = bind_experiment(load(config, overrides))
-    _evaluation_data(experiment, config)
-    model, _, kept = trained_model(experiment, config)
-    data = evaluation_set(experiment, config, kept)
+    config = open_config(config, overrides)
+    experiment = config.experiment
+    _evaluation_data(experiment, config.path)
+    model, _, kept = trained_model(experiment, config.path)
+    data = evaluation_set(experiment, config.path, kept)
     data.task.check(model, data.classes)
     check_transforms(model, data.transforms)
     graphdef, params, buffers = functional_core.split(model.eval())

@@ -184,7 +184,7 @@ def test_the_numbers_of_the_classes_are_exported(
     dataset = f"{{type: CocoDetection, root: {tmp_path.as_posix()!r}, annotations: {file}}}"
     config.write_text(f"domain: detection\ndata: {{eval: {{dataset: {dataset}}}}}\n", encoding="utf-8")
     facts = DOMAIN.describe(bind_experiment(load(config)), Bright(), tuple(labels))
-    assert facts.get("category_ids") == ids
+    assert facts.get("category_ids") == ids and "draw_threshold" in facts
 
 
 def test_interpret():

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,13 @@ from framework.export import Artifact
 from framework.inference import Runtime
 from framework.vision import image as vision_image
 from framework.workflow import open_predictor
-from framework.workflow.domain.domain import DefaultName, find_config
+from framework.workflow.domain.capabilities import OptionModel
+from framework.workflow.domain.config_file import ConfigFile
+from framework.workflow.domain.domain import DefaultName, find_capabilities, find_config
 from framework.workflow.open.artifacts import find_artifact
-from ocr.domain import DOMAIN, _at_run_time, _bucket_sides, predictor
+from ocr.domain import DOMAIN, _bucket_sides, predictor
 from ocr.pipeline.predictor import OCRPredictor, is_pdf
+from ocr.pipeline.settings import _at_run_time, apply_settings, fallback_model
 from ocr.results.pages import Page
 from ocr.text.languages import required_letters
 
@@ -43,8 +45,8 @@ def exports(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[str, 
     """What was exported since, as the overrides that it was exported with; an OAR_HOME of its own."""
     made: list[tuple[str, ...]] = []
 
-    def export_config(config: Path, settings: Sequence[str], onnx: None) -> Artifact:
-        made.append(tuple(settings))
+    def export_config(config: ConfigFile, onnx: None) -> Artifact:
+        made.append(config.settings)
         return small_artifact()
 
     monkeypatch.setenv("OAR_HOME", str(tmp_path / "home"))
@@ -180,7 +182,7 @@ def test_settings_of_nothing_are_errors(setting: str):
     with pytest.raises(
         ConfigError, match=rf"-o {setting}: the pipeline has no such option\n(.*\n)+.*pipeline\.detector"
     ):
-        DOMAIN.apply_settings(small_artifact(orientation=False), [setting])
+        apply_settings(small_artifact(orientation=False), [setting])
 
 
 def test_an_unknown_option_is_an_error(exports):
@@ -264,8 +266,9 @@ def test_a_language_that_the_dictionary_lacks(exports):
 def routed(exports, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """As `exports`; the dictionary of what is exported has the letters of the languages that the tests ask for."""
 
-    def export_config(config: Path, settings: Sequence[str], onnx: None) -> Artifact:
-        exports.append(tuple(settings))
+    def export_config(config: ConfigFile, onnx: None) -> Artifact:
+        settings = config.settings
+        exports.append(settings)
         artifact = small_artifact()
         names = " ".join(settings).partition("[")[2].rstrip("]").split(", ") if settings else [""]
         for number, name in enumerate(names, start=1):
@@ -344,8 +347,7 @@ def test_languages_that_cannot_be_had(routed, tmp_path: Path):
 
 
 def test_an_option_alone_stands_for_the_default_model():
-    assert DOMAIN.default_model({"lang": "ru"}) == "pp_ocrv6_small"
-    assert DOMAIN.default_model({"lang": None, "drop_score": 0.5}) is None
+    assert [(one.option, one.model) for one in find_capabilities(OptionModel)] == [("lang", "pp_ocrv6_small")]
 
 
 def test_the_log_says_what_a_config_with_a_language_chose(exports, caplog: pytest.LogCaptureFixture):
@@ -457,7 +459,7 @@ def test_the_package_gives_the_short_names():
 )
 def test_the_shipped_pair_stands_for_the_default_alone(model, settings, options, taken, caplog):
     error = HubError("the weights cannot be had", where="pp_ocrv6_small_det (weights)", received="a\n b")
-    assert DOMAIN.fallback_model(model, settings, options, error) == taken
+    assert fallback_model(model, settings, options, error) == taken
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == (taken is not None)
     assert all("oar-toolkit[ocr]" in line and "a; b" in line and "\n" not in line for line in said)

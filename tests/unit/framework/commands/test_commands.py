@@ -10,33 +10,33 @@ from pathlib import Path
 import pytest
 
 from framework.commands import main
-from framework.commands.main import ALIASES, COMMANDS
-from framework.commands.segmentation_flags import add_augmentation, augmentation_overrides
-from framework.commands.train import overrides
+from framework.commands.main import aliases, commands
+from framework.commands.train import open_train_config
 from framework.commands.train import parser as train_parser
 from framework.config import load, override
 from framework.config.arguments import BooleanFlag, Settings, choose_device
 from framework.core.errors import ConfigError
+from framework.workflow.domain.config_file import open_config
 from framework.workflow.domain.domain import config_names, find_config
-from framework.workflow.train.overrides import learning_rate_overrides, read_settings
+from framework.workflow.train.overrides import learning_rate_overrides
 
 REPO = Path(__file__).resolve().parents[4]
 
 
-@pytest.mark.parametrize("name", [*COMMANDS, *ALIASES])
+@pytest.mark.parametrize("name", [*commands(), *aliases()])
 def test_every_command_has_a_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         status = main([name, "--help"])
     except SystemExit as stop:
         status = stop.code
     assert status == 0
-    assert f"usage: oar {ALIASES.get(name, name)}" in capsys.readouterr().out
+    assert f"usage: oar {aliases().get(name, name)}" in capsys.readouterr().out
 
 
 def test_help_and_version_are_quick(capsys: pytest.CaptureFixture[str]) -> None:
     code = "import sys; from framework.commands import main; main(['--help']); print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPO, check=True)
-    assert done.stdout.endswith("False\n") and all(f"  {name}" in done.stdout for name in COMMANDS)
+    assert done.stdout.endswith("False\n") and all(f"  {name}" in done.stdout for name in commands())
     assert main(["--version"]) == 0 and capsys.readouterr().out.startswith("oar 0.")
 
 
@@ -82,7 +82,7 @@ def trained(*words: str) -> dict[str, object]:
     """The resolved config of `oar train` with these arguments."""
     args = train_parser().parse_args(words)
     given = Settings.read(args.opt, training=True)
-    return load(find_config(args.config), overrides(args, given.overrides)).plain()
+    return open_train_config(args, given.overrides).plain
 
 
 def test_flags_of_training_are_settings() -> None:
@@ -127,7 +127,7 @@ def test_learning_rates_keep_the_form_of_their_schedule(name: str) -> None:
     optim = tree.plain().get("optim")
     if optim is None or "NoamDecay" in str(optim):
         pytest.skip("the config is not trained, or its rate follows from the model's width")
-    for text in learning_rate_overrides(read_settings(name, ()), 0.125):
+    for text in learning_rate_overrides(open_config(name).plain, 0.125):
         tree = override(tree, text)
     before, after = load(find_config(name)).plain()["optim"], tree.plain()["optim"]
 
@@ -175,9 +175,9 @@ def test_loggers_are_added_to_the_callbacks(
 
 def test_learning_rates_that_are_none() -> None:
     with pytest.raises(ConfigError, match=r"--learning_rate: a learning rate is above 0\n  received: -1"):
-        learning_rate_overrides(read_settings("lenet_mnist", ()), -1)
+        learning_rate_overrides(open_config("lenet_mnist").plain, -1)
     with pytest.raises(ConfigError, match=r"optim.learning_rate: the config has no learning rate to"):
-        learning_rate_overrides(read_settings("pp_ocrv6_small", ()), 0.1)
+        learning_rate_overrides(open_config("pp_ocrv6_small").plain, 0.1)
 
 
 def test_keys_of_paddle_are_ours() -> None:
@@ -233,31 +233,6 @@ def test_flags_without_effect_say_so(caplog: pytest.LogCaptureFixture) -> None:
         "--to_static has no effect",
         "--enable_ce has no effect",
     ]
-
-
-def test_flags_of_test_time_augmentation() -> None:
-    parser = argparse.ArgumentParser()
-    add_augmentation(parser, "--aug_eval")
-
-    def changes(*words: str) -> tuple[str, ...]:
-        args = parser.parse_args(words)
-        return augmentation_overrides(args, args.aug_eval)
-
-    assert changes("--flip_horizontal") == ()
-    assert changes("--aug_eval", "--scales", "0.5", "1", "--flip_horizontal") == (
-        *("task.inference.scales=[0.5, 1.0]", "task.inference.flip=true"),
-    )
-    key, _, value = changes("--is_slide", "--crop_size", "1024", "512", "--stride", "768", "384")[
-        0
-    ].partition("=")
-    assert (key, json.loads(value)) == (
-        "task.inference.slide",
-        {"crop_hw": [512, 1024], "stride_hw": [384, 768]},
-    )
-    with pytest.raises(
-        ConfigError, match=r"--is_slide: windows need a size and a stride\n  received: no --stride"
-    ):
-        changes("--is_slide", "--crop_size", "8", "8")
 
 
 SCRIPT = "import os, sys; print(sys.argv[1:], os.environ.get('CUDA_VISIBLE_DEVICES'))"

@@ -10,8 +10,8 @@ import pytest
 
 from framework.commands.main import main
 from framework.core.errors import ConfigError, FormatError
-from framework.workflow.data.synthesize import collect_coco, synthesize
 from framework.workflow.files.pdf import PdfReader
+from ocr.data.synthesize import collect_coco, synthesize
 from ocr.data.synthetic.documents import CLASS_NAMES, SCHEMES, SyntheticDocuments
 from ocr.documents.assemble import arrange
 from ocr.documents.order import order_boxes

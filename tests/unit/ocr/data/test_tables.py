@@ -10,7 +10,7 @@ from framework.vision import image
 from framework.vision.normalize import Normalize
 from framework.vision.sample_transforms.pad import PadToSize
 from framework.vision.sample_transforms.resize import Resize
-from framework.workflow.data.synthesize import synthesize
+from ocr.data.synthesize import synthesize
 from ocr.data.synthetic.tables import SyntheticTables
 from ocr.data.tables import PubTabNet
 from ocr.tables.grid import read_grid

@@ -23,6 +23,7 @@ from ocr.domain import DOMAIN, OCROptions
 from ocr.pages.stages import PageOrientationClassifier, PageOrientationOptions, Unwarper, UnwarpOptions
 from ocr.pipeline.config import PageOrientationConfig, TextSystem
 from ocr.pipeline.predictor import OCRPredictor
+from ocr.pipeline.settings import choose_settings
 from ocr.results.pages import Page
 from tests.unit.ocr.pipeline.test_text_pipeline import (
     HALF,
@@ -312,17 +313,15 @@ def test_stages_are_off_unless_enabled() -> None:
 def test_options_switch_stages_on() -> None:
     config = find_config("pp_ocrv6_small", "ocr")
     plain = load(config, ()).plain()
-    chosen = DOMAIN.choose_settings(
-        config, plain, {"unwarp": True, "document_orientation": True, "lang": "ru"}
-    )
+    chosen = choose_settings(config, plain, {"unwarp": True, "document_orientation": True, "lang": "ru"})
     assert set(chosen) == {
         "pipeline.recognizers=[eslav_pp_ocrv5_mobile_rec]",
         "pipeline.document_orientation.enabled=true",
         "pipeline.unwarp.enabled=true",
     }
-    assert DOMAIN.choose_settings(config, plain, {"unwarp": False, "document_orientation": None}) == ()
+    assert choose_settings(config, plain, {"unwarp": False, "document_orientation": None}) == ()
     on = load(config, ("pipeline.unwarp.enabled=true",)).plain()
-    assert DOMAIN.choose_settings(config, on, {"unwarp": True}) == ()
+    assert choose_settings(config, on, {"unwarp": True}) == ()
 
 
 def test_the_small_classifier_takes_the_place_of_weights_that_cannot_be_had(

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from framework.commands.data import main
-from framework.core.errors import ConfigError, FormatError, InputError
+from framework.core.errors import FormatError, InputError
 from framework.inference import Runtime
 from framework.vision import image
-from framework.workflow.data.lines import LineOptions, write_lines
-from framework.workflow.domain.domain import find_domain
 from ocr.data.lines import TextLineImages
 from ocr.domain import DOMAIN, OCROptions
+from ocr.pipeline.line_files import LineOptions, write_lines
 from tests.unit.ocr.pipeline.test_text_pipeline import (
     FakeEngine,
     artifact,
@@ -46,7 +45,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         calls.append({"model": name, **given})
         return DOMAIN.open(kept, OCROptions(**given["options"]), Runtime("cpu"))
 
-    monkeypatch.setattr("ocr.domain.open_predictor", open_predictor)
+    monkeypatch.setattr("ocr.pipeline.line_files.open_predictor", open_predictor)
     return calls
 
 
@@ -235,8 +234,6 @@ def test_what_cannot_be_read(model: list, pages: Path, tmp_path: Path) -> None:
         write_lines(pages, out, LineOptions(labels=labels))
     with pytest.raises(FormatError, match=r"finds no lines on pages(.|\n)*--cropped"):
         write_lines(pages, out, model="recognizer")
-    with pytest.raises(ConfigError, match="cuts no lines"):
-        find_domain("nlp").write_lines(pages, out, LineOptions(), None, Runtime())
     assert not out.exists()
 
 

@@ -1,13 +1,18 @@
 """Files that `oar convert` does not read itself, and ONNX as its output."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from framework.core.errors import FormatError
+from framework import nn
+from framework.commands import main
+from framework.core.bounded import read_bytes
+from framework.core.errors import FormatError, WeightError
 from framework.interop.programs import onnx
-from framework.workflow.convert.graph import convert_graph, refuse_foreign
+from framework.workflow.convert.graph import compare_with_graph, convert_graph, refuse_foreign
+from framework.workflow.domain.weights import load_weights_into
 
 DATA = Path(__file__).parents[4] / "golden" / "data"
 
@@ -46,6 +51,27 @@ def test_a_program_of_paddle_becomes_onnx(tmp_path: Path) -> None:
         (tmp_path / "m.pdmodel").write_bytes(stored["program"].tobytes())
         (tmp_path / "m.pdiparams").write_bytes(stored["params"].tobytes())
         x, wanted = stored["in0.x"], stored["out0.1"]
-    made = convert_graph(tmp_path / "m.pdmodel", tmp_path / "m.onnx")
-    assert made.difference < 1e-4 and made.inputs["x"].shape == ("n", 3, "h", "w")
+    made = convert_graph(tmp_path / "m.pdmodel")
+    made.write(tmp_path / "m.onnx")
+    assert compare_with_graph(made) < 1e-4 and made.inputs["x"].shape == ("n", 3, "h", "w")
     np.testing.assert_allclose(onnx.load(tmp_path / "m.onnx")(x)[1], wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_graph_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with np.load(DATA / "paddle_control_segmenter_pdmodel.npz") as stored:
+        (tmp_path / "m.pdmodel").write_bytes(stored["program"].tobytes())
+        (tmp_path / "m.pdiparams").write_bytes(stored["params"].tobytes())
+    read: list[str] = []
+
+    def count(path: Path, *limits: Any) -> bytes:
+        read.append(path.name)
+        return read_bytes(path, *limits)
+
+    monkeypatch.setattr("framework.interop.source.read_bytes", count)
+    assert main(["convert", str(tmp_path / "m.pdmodel"), str(tmp_path / "artifact")]) == 0
+    assert read == ["m.pdmodel", "m.pdiparams"]
+    net = nn.Sequential(nn.Conv2D(3, 4, 3))
+    net.example_shape = (1, 8, 8, 3)
+    with pytest.raises(WeightError):  # the network has other layers
+        load_weights_into(net, tmp_path / "m.pdmodel")
+    assert read[2:] == ["m.pdmodel", "m.pdiparams"]

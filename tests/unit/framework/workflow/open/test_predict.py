@@ -13,10 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import framework
+from framework.commands import main
 from framework.commands.infer import parser
+from framework.config import Tree, Where, build
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.export import Artifact
+from framework.vision import image as vision_image
 from framework.workflow import open_predictor
+from framework.workflow.domain.config_file import open_config
 from framework.workflow.domain.domain import all_domains, find_config, find_domain
 from framework.workflow.domain.options import make_options
 from framework.workflow.export.export import write_artifact
@@ -117,6 +122,29 @@ def test_a_pipeline_has_no_one_shape_and_no_one_file_of_weights(tmp_path: Path) 
     with pytest.raises(ConfigError, match=r"pipeline\.detector\.weights=…, pipeline\.recognizer\.weights=…"):
         write_artifact(path, tmp_path, ("weights=a.onnx",))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_config_is_read_once_from_the_command_to_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OAR_HOME", str(tmp_path / "home"))
+    read: list[Path] = []
+    config_load = importlib.import_module("framework.config.load")  # the package has a function of this name
+    read_file = config_load._load_file
+
+    def count(path: Path, chain: tuple[Path, ...], asked_at: Where | None = None) -> Tree:
+        read.append(path)
+        return read_file(path, chain, asked_at)
+
+    weights = tmp_path / "lenet.safetensors"
+    framework.save(build(open_config("lenet_mnist").experiment.model).state_dict(), weights)
+    vision_image.write(tmp_path / "a.png", np.zeros((28, 28, 3), np.uint8))
+    monkeypatch.setattr(config_load, "_load_file", count)
+    for _ in ("made now", "made before"):
+        asked = ["infer", "-c", "lenet_mnist", "-o", f"weights={weights}", "-i", str(tmp_path / "a.png")]
+        assert main([*asked, "--output_dir", str(tmp_path / "out")]) == 0
+        assert read[0] == find_config("lenet_mnist") and len(set(read)) == len(read)
+        read.clear()
 
 
 # -- a domain of another distribution ----------------------------------------------------------------------------------

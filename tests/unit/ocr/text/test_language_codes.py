@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from framework.core.errors import InputError
-from framework.core.languages import _TABLE, GROUPS, LANGUAGES, language_code, language_codes
+from ocr.text.language_codes import _TABLE, GROUPS, LANGUAGES, language_code, language_codes
 
 
 def test_no_spelling_means_two_languages():

@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from framework.commands.infer import run_infer
-from framework.workflow.domain.domain import DefaultName
-
-MODEL = DefaultName("pp_ocrv6_small")
+from ocr.pipeline.options import DEFAULT_MODEL
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs `oar ocr`; returns the exit status."""
-    return run_infer(argv, MODEL, "oar ocr")
+    return run_infer(argv, DEFAULT_MODEL, "oar ocr")

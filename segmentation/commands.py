@@ -1,16 +1,20 @@
-"""PaddleSeg's flags of evaluation and prediction at several scales, mirrored and window by window."""
+"""What segmentation adds to the command `oar`: PaddleSeg's flags of evaluation and prediction at several scales,
+mirrored and window by window."""
 
 from __future__ import annotations
 
 import argparse
+import functools
+from typing import Any
 
 from framework.config.arguments import setting
+from framework.config.command_line import CommandLine, Flags
 from framework.core.errors import ConfigError
 
 _KEY = "task.inference"
 
 
-def add_augmentation(parser: argparse.ArgumentParser, switch: str) -> None:
+def add_augmentation(parser: argparse.ArgumentParser, models: Any, switch: str) -> None:
     """The flags, of which `switch` (--aug_eval or --aug_pred) turns on scales and mirroring."""
     group = parser.add_argument_group("segmentation", f"short for -o {_KEY}.…")
     group.add_argument(switch, action="store_true", help="take --scales and --flip_horizontal")
@@ -21,10 +25,10 @@ def add_augmentation(parser: argparse.ArgumentParser, switch: str) -> None:
     group.add_argument("--stride", type=int, nargs=2, metavar=("W", "H"), help="between windows")
 
 
-def augmentation_overrides(args: argparse.Namespace, augment: bool) -> tuple[str, ...]:
+def augmentation_overrides(args: argparse.Namespace, switch: str) -> tuple[str, ...]:
     """What the flags change of a config. Raises: ConfigError, where a size of the windows is missing."""
     changes: tuple[str, ...] = ()
-    if augment:
+    if getattr(args, switch.removeprefix("--")):
         changes = (*setting(f"{_KEY}.scales", args.scales), *setting(f"{_KEY}.flip", args.flip_horizontal))
     if not args.is_slide:
         return changes
@@ -37,3 +41,14 @@ def augmentation_overrides(args: argparse.Namespace, augment: bool) -> tuple[str
         )
     slide = {"crop_hw": args.crop_size[::-1], "stride_hw": args.stride[::-1]}
     return (*changes, *setting(f"{_KEY}.slide", slide))
+
+
+COMMANDS = CommandLine(
+    flags={
+        command: Flags(
+            functools.partial(add_augmentation, switch=switch),
+            functools.partial(augmentation_overrides, switch=switch),
+        )
+        for command, switch in (("eval", "--aug_eval"), ("infer", "--aug_pred"))
+    }
+)

@@ -14,12 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from framework.commands.document_flags import (
-    add_upstream_flags,
-    check_upstream_flags,
-    upstream_model,
-    upstream_settings,
-)
 from framework.commands.infer import IGNORED, add_runtime, choose_runtime
 from framework.commands.main import run
 from framework.config.arguments import (
@@ -30,9 +24,17 @@ from framework.config.arguments import (
 )
 from framework.core.errors import InputError, did_you_mean
 from framework.inference import keep_memory
-from framework.workflow.domain.domain import Domain, document_domain
 from framework.workflow.domain.options import add_option_flags, make_options
 from framework.workflow.files.documents import convert_documents
+from ocr.commands.document_flags import (
+    add_upstream_flags,
+    check_upstream_flags,
+    upstream_model,
+    upstream_settings,
+)
+from ocr.documents.config import read_document_config
+from ocr.documents.options import DocumentOptions
+from ocr.pipeline.options import DEFAULT_MODEL
 
 # PaddleOCR's switches of formats, of predict_system.py and of its 3.x commands.
 _FORMAT_FLAGS = {"recovery": "docx", "recovery_to_markdown": "md", "save_pdf": "pdf"}
@@ -46,9 +48,8 @@ _NETWORKS = {
 _UNRECORDED = ("password", "workers")
 
 
-def parser() -> tuple[argparse.ArgumentParser, Domain[Any], tuple[str, ...]]:
-    """The arguments, the domain that reads documents, and the names of its options among them."""
-    domain = document_domain()
+def parser() -> tuple[argparse.ArgumentParser, tuple[str, ...]]:
+    """The arguments, and the names of the readers' options among them."""
     made = argparse.ArgumentParser(
         prog="oar document",
         description="Read PDFs and scans into Markdown, HTML, JSON, Word, Excel and searchable PDF. A folder that was "
@@ -93,8 +94,7 @@ def parser() -> tuple[argparse.ArgumentParser, Domain[Any], tuple[str, ...]]:
     add_settings_long(made)
     add_upstream_flags(made)
     add_ignored(made, "XLA compiles the program for the device", IGNORED)
-    assert domain.document_options is not None
-    return made, domain, add_option_flags(made, [domain.document_options])
+    return made, add_option_flags(made, [DocumentOptions])
 
 
 def add_settings_long(parser: argparse.ArgumentParser) -> None:
@@ -126,7 +126,9 @@ def _choose_formats(args: argparse.Namespace, known: Sequence[str]) -> tuple[str
     return tuple(dict.fromkeys([*(given or ["md"]), *(["png"] if args.draw else [])]))
 
 
-def _document(args: argparse.Namespace, domain: Domain[Any], names: Sequence[str]) -> int:
+def _document(args: argparse.Namespace, names: Sequence[str]) -> int:
+    from ocr.documents.convert import open_converter  # what only prints the help needs none of it
+
     given = read_overrides(args)
     values = vars(args)
     source = args.source or args.input
@@ -143,7 +145,7 @@ def _document(args: argparse.Namespace, domain: Domain[Any], names: Sequence[str
         settings(given, args.model_path),
     )
     options: dict[str, Any] = {}
-    if args.config is not None and (found := domain.read_document_config(args.config, overrides)) is not None:
+    if args.config is not None and (found := read_document_config(args.config, overrides)) is not None:
         model, overrides, options = found[0], tuple(found[1]), dict(found[2])
     overrides += upstream_settings(values)
     options |= {name: values[name] for name in names if values[name] is not None}
@@ -152,10 +154,9 @@ def _document(args: argparse.Namespace, domain: Domain[Any], names: Sequence[str
             options[option] = (options.get(option) or network) if values[name] else None
     if args.mode == "kie":
         options["fields"] = True
-    assert domain.document_options is not None
-    chosen = make_options(domain.document_options, options, "oar document")
+    chosen = make_options(DocumentOptions, options, "oar document")
     keep_memory()
-    converter = domain.open_documents(model, chosen, choose_runtime(args), overrides)
+    converter = open_converter(model or DEFAULT_MODEL, chosen, choose_runtime(args), overrides)
     formats = _choose_formats(args, converter.formats)
     kept = {name: value for name, value in dataclasses.asdict(chosen).items() if name not in _UNRECORDED}
     report = convert_documents(
@@ -172,5 +173,5 @@ def _document(args: argparse.Namespace, domain: Domain[Any], names: Sequence[str
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs `oar document`; returns the exit status."""
-    made, domain, names = parser()
-    return run(made, lambda args: _document(args, domain, names), argv, "stopped; what is read stays")
+    made, names = parser()
+    return run(made, lambda args: _document(args, names), argv, "stopped; what is read stays")

@@ -52,7 +52,6 @@ def synthesize(
     output: str | Path,
     settings: Sequence[str] = (),
     *,
-    domain: str = "ocr",
     suffix: Literal[".jpg", ".png"] = ".jpg",
     workers: int = 2,
 ) -> SynthesisReport:
@@ -81,7 +80,7 @@ def synthesize(
     tree: Tree = from_plain({"type": dataset})
     for text in settings:
         tree = override(tree, text)
-    source: Any = bind(tree, Annotated[Dataset, Kind("dataset")], packages_of_domain(domain))
+    source: Any = bind(tree, Annotated[Dataset, Kind("dataset")], packages_of_domain("ocr"))
     count = len(source)
     # The count is left out: more of the same can be added.
     plain = dataclasses.replace(source, count=1) if hasattr(source, "count") else source

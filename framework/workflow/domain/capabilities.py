@@ -1,0 +1,98 @@
+"""What only some domains can do: frozen dataclasses that a domain lists and that commands look up by their class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from framework.core.errors import HubError
+from framework.export import Artifact
+
+if TYPE_CHECKING:  # what runs artifacts loads no training code
+    from framework.engine.experiment import Experiment
+    from framework.workflow.domain.domain import Model
+
+
+class TaskAlias(NamedTuple):
+    """What the name of a task stands for: a config's name, and options of the predictor that come with it."""
+
+    config: str
+    options: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class TaskAliases:
+    """Names of tasks that `predictor` takes in the place of a model's, such as "ner"."""
+
+    names: Mapping[str, TaskAlias]
+
+
+@dataclass(frozen=True)
+class OptionModel:
+    """An option of the predictor that stands for a model where none is named.
+
+    Attributes:
+        metavar: What its value is called in the usage of `oar infer`.
+        purpose: What one gives it for, such as "to translate".
+        model: The config's name.
+    """
+
+    option: str
+    metavar: str
+    purpose: str
+    model: str
+
+
+@dataclass(frozen=True)
+class FallbackModel:
+    """A model in the place of one whose weights cannot be had.
+
+    Attributes:
+        choose: The config's name, of which the log warns; None: there is none, and the error stands. Takes the model as
+            it was asked for (a `DefaultName` where nobody named one), the overrides and the options of the call, and
+            the error.
+    """
+
+    choose: Callable[[Model, Sequence[str], Mapping[str, Any], HubError], str | None]
+
+
+@dataclass(frozen=True)
+class RuntimeSettings:
+    """Overrides ("a.b=c") that change no program.
+
+    Attributes:
+        choose: More overrides of a configuration that options of the predictor ask for. Takes its file, what it says
+            with the overrides of the call, and the options.
+        split: Overrides that change the programs, and those that `apply` can change afterwards.
+        apply: The artifact with overrides of the second kind. Raises: ConfigError.
+    """
+
+    choose: Callable[[Path, Mapping[str, Any], Mapping[str, Any]], Sequence[str]]
+    split: Callable[[Sequence[str]], tuple[tuple[str, ...], tuple[str, ...]]]
+    apply: Callable[[Artifact, Sequence[str]], Artifact]
+
+
+@dataclass(frozen=True)
+class FolderImporter:
+    """Models of other toolkits.
+
+    Attributes:
+        read: The artifact of a folder that another toolkit wrote, or None where this is no such folder.
+    """
+
+    read: Callable[[Path], Artifact | None]
+
+
+@dataclass(frozen=True)
+class ExportExtras:
+    """What an export does besides.
+
+    Attributes:
+        prepare: The experiment as its program is made; `predict.transforms` are settled then. Raises: ConfigError.
+        files: Files that Paddle's toolkits write beside the program, by name, from the artifact's config.
+    """
+
+    prepare: Callable[[Experiment], Experiment]
+    files: Callable[[Mapping[str, Any]], Mapping[str, bytes]]
