@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # what runs artifacts loads no training code
 log = logging.getLogger("oar")
 Model = str | os.PathLike[str]
 """A model by the name of its config, by a config file, or by an artifact's folder."""
-ROOT = Path(framework.__file__).resolve().parents[2]
+ROOT = Path(framework.__file__).resolve().parents[1]
 O = TypeVar("O")  # noqa: E741
 
 
