@@ -26,6 +26,7 @@ from framework.text.lines import read_lines
 from framework.vision.dataset_files import read_annotations, read_image
 from framework.vision.image import read_size
 from framework.vision.sample import Sample
+from ocr.results.geometry import bounds_of
 
 OTHER = ("other", "others", "ignore", "none", "o")
 """Labels of what is no key information"""
@@ -247,7 +248,7 @@ def make_segments(listed: object, place: str, keys: tuple[str, str] = ("text", "
         try:
             own = int(one.get("id", number))
             links = tuple((int(first), int(second)) for first, second in one.get("linking", ()))
-            bounds = bounds_of(one[box])
+            bounds = _bounds_of(one[box])
             text, name = one[said], one[label]
             if not isinstance(text, str) or not isinstance(name, str):
                 raise ValueError(f"{said} and {label} are texts")
@@ -265,15 +266,14 @@ def make_segments(listed: object, place: str, keys: tuple[str, str] = ("text", "
     )
 
 
-def bounds_of(points: Any) -> tuple[float, float, float, float]:
+def _bounds_of(points: Any) -> tuple[float, float, float, float]:
     """The box (xyxy) of [x1, y1, x2, y2], or around a polygon. Raises: ValueError, where it is neither."""
     array = np.asarray(points, np.float64)
     if array.shape == (4,):
         array = array.reshape(2, 2)
     if array.ndim != 2 or array.shape[1:] != (2,) or len(array) < 2 or not np.isfinite(array).all():
         raise ValueError(f"{str(points)[:80]} is no box [x1, y1, x2, y2] and no polygon [[x, y], …]")
-    low, high = array.min(axis=0), array.max(axis=0)
-    return float(low[0]), float(low[1]), float(high[0]), float(high[1])
+    return bounds_of(array)
 
 
 @register("dataset")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocr.text.reading_order import bounds_of, quad_of
+from ocr.results.geometry import bounds_of
+from ocr.text.reading_order import quad_of
 
 if TYPE_CHECKING:
     from ocr.results.pages import Page

@@ -11,8 +11,9 @@ import numpy as np
 
 from ocr.exporters.paddle import page_to_predict_dict
 from ocr.results.blocks import BLOCK_LABELS, Block, Formula, Table
+from ocr.results.geometry import bounds_of
 from ocr.results.lines import Line
-from ocr.text.reading_order import bounds_of, quad_of
+from ocr.text.reading_order import quad_of
 
 if TYPE_CHECKING:
     from ocr.results.pages import Page

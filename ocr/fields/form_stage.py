@@ -16,8 +16,8 @@ from ocr.data.forms import FormSample, blank_page
 from ocr.fields.form_decoding import pair_entities, vote_lines
 from ocr.fields.form_tokens import KIND_OF_LABEL, first_tokens, pack_tokens
 from ocr.results.blocks import Field
+from ocr.results.geometry import line_box
 from ocr.results.lines import Line
-from ocr.results.page_text import line_box
 from ocr.results.pages import Page
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from ocr.results.blocks import Block, Box, Cell, Table
 from ocr.results.crops import cut_box
+from ocr.results.geometry import line_box
 from ocr.results.lines import Line
-from ocr.results.page_text import line_box
 from ocr.tables.cell_bands import place_by_words
 from ocr.tables.cell_text import cell_text, part_of_line
 

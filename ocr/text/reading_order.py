@@ -48,13 +48,6 @@ def quad_of(polygon: ArrayLike) -> NDArray[np.float64]:
     return _rectangle(points, complex(*right))
 
 
-def bounds_of(polygon: ArrayLike) -> tuple[float, float, float, float]:
-    """The upright box (left, top, right, bottom) around a polygon [P, 2]."""
-    points = np.asarray(polygon, dtype=np.float64)
-    (left, top), (right, bottom) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
-    return left, top, right, bottom
-
-
 def merge_quads(quads: ArrayLike) -> NDArray[np.float64]:
     """The rectangle [4, 2] around quads [N >= 1, 4, 2], turned as they are turned on average, top-left first."""
     quads = np.asarray(quads, dtype=np.float64)

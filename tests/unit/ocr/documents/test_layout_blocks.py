@@ -21,6 +21,8 @@ from ocr.documents.layout_blocks import (
 )
 from ocr.documents.layout_model import open_layout
 from ocr.documents.layout_regions import LayoutRules, Region
+from ocr.documents.lazy import Lazy
+from ocr.documents.page_content import PageContent
 from ocr.documents.reader import DocumentReader
 from ocr.results.blocks import BLOCK_LABELS, Block, Figure, Table
 from ocr.results.lines import Line, Word
@@ -156,10 +158,10 @@ def test_figures_of_scans_come_from_the_network_and_other_blocks_from_rules() ->
         return (Region("image", (10, 100, 200, 250), 0.9), Region("text", (0, 0, 300, 30), 0.9))
 
     def labels(reader: DocumentReader, *, scan: bool) -> list[str]:
-        blocks = reader._make_blocks(lines, None, 300, 300, image=image, scan=scan)
+        blocks = reader._make_blocks(PageContent(tuple(lines), 300, 300, image=image, scan=scan))
         return [block.label for block in blocks]
 
-    reader = DocumentReader(lambda: None, open_figures=lambda: detect)  # type: ignore[arg-type, return-value]
+    reader = DocumentReader(Lazy(lambda: None), figure_layout=Lazy(lambda: detect))  # type: ignore[arg-type, return-value]
     assert labels(reader, scan=True) == ["text", "image"] and asked == [300]
     # a page with a text layer and one without figures leave the network alone
     assert labels(reader, scan=False) == ["text"]
@@ -190,7 +192,7 @@ def test_the_reader_takes_regions_where_it_has_a_detector() -> None:
     def no_ocr() -> Any:
         raise AssertionError("a text layer was read by OCR")
 
-    document = DocumentReader(no_ocr, "always", dpi=72.0, layout=detector)(make_pdf(page))
+    document = DocumentReader(Lazy(no_ocr), "always", dpi=72.0, layout=detector)(make_pdf(page))
     assert [(block.label, block.text) for block in document.pages[0].blocks] == [
         ("abstract", "Words of an abstract"),
         ("text", "and of a paragraph"),

@@ -1,28 +1,29 @@
-"""Blocks of text from lines: paragraphs, headings, list items, captions and footnotes, by their places and their type.
+"""Paragraphs, headings, list items, captions and footnotes from lines, by their places and their type.
 
-What a line is set in is known of a text layer (`LineStyle`) and not of OCR, where the height of a line stands for the
+What a line is set in is known of a text layer (`Line.style`) and not of OCR, where the height of a line stands for the
 size of its type, which is worth less: a heading must be larger then.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from ocr.results.blocks import Block, Box
-from ocr.results.lines import Line
-from ocr.results.page_text import LineStyle, line_box
-from ocr.text.columns import find_columns
+from ocr.results.geometry import bounding_box, line_box
+from ocr.results.lines import Line, has_styles
+from ocr.text.columns import LIST_MARK, find_columns
 from ocr.text.reading_order import DETECTOR_MARGIN, is_unspaced, reading_regions
 
 # Multiples of the size of the type.
 PARAGRAPH_GAP = 0.45  # beyond the usual distance of lines
 WIDEST_LEADING = 1.9
 INDENT = (0.8, 4.0)  # of a first line: the least, the greatest
+CELL_GAP = 1.0  # lines of a row nearer than this are one cell
 SIZE_CHANGE = {
     True: 1.12,
     False: 1.4,
@@ -36,25 +37,52 @@ SECTION_TEXT = 12.0  # multiples of its size: the least width of the text below 
 COLUMN_GAP, PROSE_WORDS = 0.6, 2.0  # the least white between columns; the least mean words of their lines
 FOOTNOTE = 0.92  # to the page's usual size, with a mark, in the lower half
 
-_BULLET = re.compile(r"([•▪◦‣·➢✓□❖–—*-]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\[\d+\])\s+\S")
-_NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s+\S")
-_SECTION = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s+(?![a-z])[^\W\d_].*[^.,;:]$")
-_TABLE_CAPTION = re.compile(
+TABLE_CAPTION = re.compile(
     r"(table|tab\.|tabelle|tableau|tabla|tabella|表)\s*\.?\s*[\dIVXA-Z]", re.IGNORECASE
 )
+_BULLET = re.compile(rf"{LIST_MARK}\s+\S")
+_NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s+\S")
+_SECTION = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s+(?![a-z])[^\W\d_].*[^.,;:]$")
 _FIGURE_CAPTION = re.compile(r"(figure|fig\.|abbildung|abb\.|figura|图|図)\s*\.?\s*[\dIVXA-Z]", re.IGNORECASE)
 _FOOTNOTE_MARK = re.compile(r"(\d{1,2}|[*†‡§¶]|[a-z])\)?\s*\S")
 
 
 @dataclass(frozen=True)
-class _Row:
-    """The lines of one height in a region, from left to right."""
+class Row:
+    """The lines of one height in a region, from left to right.
 
-    lines: tuple[Line, ...]
+    `cells` are those that stand together, apart from others, such as a label and its price; `hyphen` says that the
+    row's end breaks a word.
+    """
+
+    cells: tuple[tuple[Line, ...], ...]
     box: Box
     size: float
     bold: bool
     hyphen: bool
+
+    @classmethod
+    def of(cls, lines: Sequence[Line]) -> Row:
+        """A row of lines from left to right."""
+        boxes = [line_box(line) for line in lines]
+        size = max(map(_size, lines))
+        cells = [[lines[0]]]
+        for line, (before, after) in zip(lines[1:], pairwise(boxes), strict=True):
+            if after[0] - before[2] > CELL_GAP * size:
+                cells.append([])
+            cells[-1].append(line)
+        end = lines[-1].style
+        return cls(
+            tuple(map(tuple, cells)),
+            bounding_box(boxes),
+            size,
+            all(line.is_bold for line in lines),
+            end is not None and end.hyphen,
+        )
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        return tuple(line for cell in self.cells for line in cell)
 
     @property
     def text(self) -> str:
@@ -64,77 +92,82 @@ class _Row:
     def middle(self) -> float:
         return (self.box[1] + self.box[3]) / 2
 
+    def room(self, below: Row, left: float, right: float) -> float:
+        """How much of the column from `left` to `right` a row leaves free for the beginning of the one below it."""
+        apart = abs(self.box[0] + self.box[2] - below.box[0] - below.box[2]) / 2
+        centred = apart < 0.5 * self.size and abs(self.box[0] - below.box[0]) > self.size
+        return right - self.box[2] + (self.box[0] - left if centred else 0.0)
 
-def make_text_blocks(
-    lines: Sequence[Line],
-    styles: Sequence[LineStyle] | None = None,
-    hyphens: Sequence[bool] | None = None,
-    *,
-    height: float,
-    others: Sequence[Block] = (),
-) -> list[Block]:
-    """Lines as blocks, without an order; headings have level 1; `finish_document` sets the others for a whole document.
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Rows that are read as one, with the sides of their column and what they are: the label of their block."""
+
+    rows: tuple[Row, ...]
+    left: float
+    right: float
+    label: str
+
+    @property
+    def text(self) -> str:
+        """What it says; a heading on one line."""
+        text = join_rows(self.rows, self.left, self.right)
+        return text.replace("\n", " ") if self.label in HEADINGS else text
+
+
+def make_text_blocks(lines: Sequence[Line], *, height: float, others: Sequence[Block] = ()) -> list[Block]:
+    """The paragraphs of lines as blocks, without an order; headings have level 1; `finish_document` sets the others for
+    a whole document. Args: as of `find_paragraphs`.
+    """
+    return [
+        Block(
+            one.label,
+            bounding_box(row.box for row in one.rows),
+            one.text,
+            tuple(line for row in one.rows for line in row.lines),
+            score=float(np.mean([line.score for row in one.rows for line in row.lines])),
+            level=int(one.label in (*HEADINGS, "list_item")),
+        )
+        for one in find_paragraphs(lines, height=height, others=others)
+    ]
+
+
+def find_paragraphs(lines: Sequence[Line], *, height: float, others: Sequence[Block] = ()) -> list[Paragraph]:
+    """The paragraphs of a page in the reading order of its columns.
 
     Args:
-        lines: Upright or not; every line stands in exactly one block.
-        styles: How each is set; None where nobody knows.
-        hyphens: Which lines end in a hyphen that only breaks a word; None where nobody knows.
+        lines: Upright or not; every line stands in exactly one paragraph.
         height: Of the page, in pixels.
         others: Tables, figures and headings that stand on the page, too: they bound columns.
     """
-    lines = list(lines)
     if not lines:
         return []
-    known = styles is not None
-    boxes = [line_box(line) for line in lines]
-    sizes = (
-        [style.size for style in styles]
-        if styles is not None
-        else [min(b[2] - b[0], b[3] - b[1]) for b in boxes]
-    )
-    bold = [style.bold for style in styles] if styles is not None else [False] * len(lines)
-    broken = list(hyphens) if hyphens is not None else [False] * len(lines)
-    usual, usual_bold = _usual(lines, sizes, bold)
-    groups: list[tuple[list[_Row], float]] = []  # with the right end of their column
-    for region in _regions(lines, boxes, others, 0.0 if known else DETECTOR_MARGIN):
-        rows = [
-            _Row(
-                tuple(lines[i] for i in row),
-                _around([boxes[i] for i in row]),
-                max(sizes[i] for i in row),
-                all(bold[i] for i in row),
-                broken[row[-1]],
-            )
-            for row in region
-        ]
+    known = has_styles(lines)
+    usual, usual_bold = usual_type(lines)
+    groups: list[tuple[list[Row], float, float]] = []  # with the sides of their column
+    for region in _regions(lines, others, 0.0 if known else DETECTOR_MARGIN):
+        rows = [Row.of([lines[i] for i in row]) for row in region]
         left, right = min(row.box[0] for row in rows), max(row.box[2] for row in rows)
-        groups += [(group, right) for group in _split_paragraphs(rows, left, right, known)]
-    blocks: list[Block] = []
-    for number, (group, right) in enumerate(groups):
-        text = join_rows(
-            [row.text for row in group], [row.box for row in group], right, [r.hyphen for r in group]
-        )
-        label = _label(group, text, usual, usual_bold, known, height)
+        groups += [(group, left, right) for group in _split_paragraphs(rows, left, right, known)]
+    found = []
+    for number, (group, left, right) in enumerate(groups):
+        label = _label(group, join_rows(group, left, right), usual, usual_bold, known, height)
         if not known and label in ("text", "list_item"):
             around = [groups[n][0] if 0 <= n < len(groups) else None for n in (number - 1, number + 1)]
             label = "paragraph_title" if _is_section(group, *around) else label
-        heading = label in ("doc_title", "paragraph_title")
-        if heading:
-            text = text.replace("\n", " ")
-        blocks.append(
-            Block(
-                label,
-                _around([row.box for row in group]),
-                text,
-                tuple(line for row in group for line in row.lines),
-                score=float(np.mean([line.score for row in group for line in row.lines])),
-                level=int(heading or label == "list_item"),
-            )
-        )
-    return blocks
+        found.append(Paragraph(tuple(group), left, right, label))
+    return found
 
 
-def _is_section(group: Sequence[_Row], before: Sequence[_Row] | None, after: Sequence[_Row] | None) -> bool:
+def _size(line: Line) -> float:
+    """The size of its type, or how high it is, across the text."""
+    if line.style is not None:
+        return line.style.size
+    left, top, right, bottom = line_box(line)
+    return right - left if line.vertical or line.orientation in (90, 270) else bottom - top
+
+
+def _is_section(group: Sequence[Row], before: Sequence[Row] | None, after: Sequence[Row] | None) -> bool:
     """Whether a row is a numbered heading, where the size and weight of its type are not known: it stands over a
     paragraph, and is no item of a list.
     """
@@ -146,10 +179,9 @@ def _is_section(group: Sequence[_Row], before: Sequence[_Row] | None, after: Seq
     return not numbered and len(after) > 1 and wide and below
 
 
-def _regions(
-    lines: Sequence[Line], boxes: Sequence[Box], others: Sequence[Block], margin: float
-) -> list[list[list[int]]]:
+def _regions(lines: Sequence[Line], others: Sequence[Block], margin: float) -> list[list[list[int]]]:
     """The rows of lines of each column, and of what spans columns, in reading order."""
+    boxes = [line_box(line) for line in lines]
     level = [i for i, line in enumerate(lines) if line.orientation == 0 and not line.vertical]
     found: list[list[list[int]]] = []
     if 2 * len(level) < len(lines):
@@ -195,21 +227,18 @@ def _split_columns(
     return [[row for row in column if row] for column in split]
 
 
-def _around(boxes: Sequence[Box]) -> Box:
-    left, top, right, bottom = zip(*boxes, strict=True)
-    return min(left), min(top), max(right), max(bottom)
-
-
-def _usual(lines: Sequence[Line], sizes: Sequence[float], bold: Sequence[bool]) -> tuple[float, bool]:
+def usual_type(lines: Sequence[Line]) -> tuple[float, bool]:
     """The size in which the middle one of all characters is set, and whether most are bold."""
     weights = np.array([max(len(line.text), 1) for line in lines])
+    sizes = np.array(list(map(_size, lines)))
     order = np.argsort(sizes)
     passed = np.cumsum(weights[order])
-    size = float(np.asarray(sizes)[order][np.searchsorted(passed, passed[-1] / 2)])
-    return size, bool(weights[np.asarray(bold)].sum() > passed[-1] / 2)
+    size = float(sizes[order][np.searchsorted(passed, passed[-1] / 2)])
+    bold = np.array([line.is_bold for line in lines])
+    return size, bool(weights[bold].sum() > passed[-1] / 2)
 
 
-def _split_paragraphs(rows: Sequence[_Row], left: float, right: float, known: bool) -> list[list[_Row]]:
+def _split_paragraphs(rows: Sequence[Row], left: float, right: float, known: bool) -> list[list[Row]]:
     size = float(np.median([row.size for row in rows]))
     distances = [after.middle - before.middle for before, after in pairwise(rows)]
     leading = min(float(np.median(distances)) if distances else 0.0, WIDEST_LEADING * size)
@@ -233,9 +262,7 @@ def _split_paragraphs(rows: Sequence[_Row], left: float, right: float, known: bo
             and right - before.box[2] > SECTION_ROOM * (right - left) > right - row.box[2]
             and not row.text[:1].islower()
         )
-        caption = (
-            bool(_TABLE_CAPTION.match(row.text) or _FIGURE_CAPTION.match(row.text)) and len(row.text) > 6
-        )
+        caption = bool(TABLE_CAPTION.match(row.text) or _FIGURE_CAPTION.match(row.text)) and len(row.text) > 6
         if (
             gap
             or indented
@@ -251,11 +278,11 @@ def _split_paragraphs(rows: Sequence[_Row], left: float, right: float, known: bo
 
 
 def _label(
-    group: Sequence[_Row], text: str, usual: float, usual_bold: bool, known: bool, height: float
+    group: Sequence[Row], text: str, usual: float, usual_bold: bool, known: bool, height: float
 ) -> str:
     letters = sum(char.isalpha() for char in text)
     size = min(row.size for row in group)
-    if _TABLE_CAPTION.match(text) and len(group) <= 4:
+    if TABLE_CAPTION.match(text) and len(group) <= 4:
         return "table_title"
     if _FIGURE_CAPTION.match(text) and len(group) <= 6:
         return "figure_title"
@@ -275,29 +302,38 @@ def _label(
 
 
 def join_rows(
-    texts: Sequence[str], boxes: Sequence[Box], right: float, hyphens: Sequence[bool] | None = None
+    rows: Sequence[Row],
+    left: float,
+    right: float,
+    text_of: Callable[[Row], str] = lambda row: row.text,
+    *,
+    keep_cells: bool = False,
 ) -> str:
-    """Lines of one paragraph as a person would type it.
+    """The rows of one paragraph as a person would type it.
 
-    A line runs on into the next one where that one's first word had no room on it any more, up to `right`; other line
-    ends are kept as newlines, as in addresses and verse. Nothing stands between Chinese or Japanese characters. A
-    hyphen at a line's end goes where the document says that it breaks a word, or where a small letter follows.
+    A row runs on into the next one where that one's first word had no room on it any more, up to `right`, and from
+    `left` on where the two are centred; other line ends are kept as newlines, as in addresses and verse. Nothing stands
+    between Chinese or Japanese characters. A hyphen at a row's end goes where the document says that it breaks a word,
+    or where a small letter follows.
+
+    Args:
+        text_of: What a row says.
+        keep_cells: Rows with cells that stand apart keep their line ends.
     """
-    said = texts[0]
-    for number in range(1, len(texts)):
-        text, box, before = texts[number], boxes[number], boxes[number - 1]
-        first = 1 if is_unspaced(text[0]) else len(text.split(maxsplit=1)[0])
-        needed = (box[2] - box[0]) * first / max(len(text), 1)
-        hyphen = re.search(r"\w[-\u00ad\u2010]$", said) is not None and (
-            text[0].islower() or bool(hyphens and hyphens[number - 1])
-        )
-        if hyphen:
-            said = said[:-1] + text
-        elif right - before[2] > needed + 0.5 * (box[3] - box[1]):
-            said += "\n" + text
+    text = text_of(rows[0])
+    for before, row in pairwise(rows):
+        said, box = text_of(row), row.box
+        first = 1 if is_unspaced(said[0]) else len(said.split(maxsplit=1)[0])
+        needed = (box[2] - box[0]) * first / max(len(said), 1)
+        hyphen = re.search(r"\w[-\u00ad\u2010]$", text) is not None and (said[0].islower() or before.hyphen)
+        cells = keep_cells and max(len(before.cells), len(row.cells)) > 1
+        if hyphen and not cells:
+            text = text[:-1] + said
+        elif cells or before.room(row, left, right) > needed + 0.5 * (box[3] - box[1]):
+            text += "\n" + said
         else:
-            said += ("" if is_unspaced(said[-1]) and is_unspaced(text[0]) else " ") + text
-    return said
+            text += ("" if is_unspaced(text[-1]) and is_unspaced(said[0]) else " ") + said
+    return text
 
 
 def heading_depth(text: str) -> int | None:
