@@ -14,7 +14,7 @@ from framework.workflow.runners.image_runner import load_transforms
 from ocr.fields.field_decoding import label_names
 from ocr.fields.field_stage import FieldOptions, FieldReader
 from ocr.fields.form_stage import FormOptions, FormReader, FormStage
-from ocr.fields.form_tokens import RELATION_LABELS
+from ocr.fields.forms import RELATION_LABELS
 
 PACKAGES = ("ocr", "zoo", "framework")
 

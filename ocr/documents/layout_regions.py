@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -184,13 +184,3 @@ def with_labels(
         if label is not None:
             regions.append(Region(label, tuple(box), float(score)))
     return regions
-
-
-def scale_regions(regions: Sequence[Region], scale: float) -> tuple[Region, ...]:
-    """The regions of an image that is `scale` times as large."""
-    return tuple(one._replace(box=tuple(scale * value for value in one.box)) for one in regions)
-
-
-def with_threshold(rules: LayoutRules, threshold: float | None) -> LayoutRules:
-    """One threshold for all labels, where it is given."""
-    return rules if threshold is None else replace(rules, threshold=threshold, thresholds={})

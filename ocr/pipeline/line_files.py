@@ -21,7 +21,7 @@ from framework.vision.dataset_files import read_image
 from framework.workflow import ImageItem
 from framework.workflow.data.lines import IMAGES, LABELS, MISREAD, READINGS, LineOptions
 from framework.workflow.domain.outputs import Report, stems, text_file
-from ocr.data.labels import LineLabel, PageLabel, read_line_labels, read_page_labels
+from ocr.data.labels import PageLabel, read_page_labels
 from ocr.data.line_matching import longest_run, match_line, says_another, take_case
 from ocr.data.pages import TextPageFiles
 from ocr.pipeline.predictor import OCRPredictor
@@ -29,6 +29,7 @@ from ocr.pipeline.single_stage import SingleStage
 from ocr.pipeline.text_pipeline import OCRPipeline
 from ocr.results.lines import Line
 from ocr.results.pages import Page
+from ocr.text.label_files import LineLabel, read_line_labels
 from ocr.text.preprocess import crop_lines
 from ocr.text.stages import Recognizer, RecognizerGroup
 
