@@ -13,11 +13,11 @@ import numpy as np
 
 from framework.vision import boxes as vision_boxes
 from ocr.documents.layout_regions import Region
+from ocr.documents.page_content import PageContent
 from ocr.results.blocks import Block, Box, Cell, Figure, Formula, Table
 from ocr.results.geometry import bounding_box, line_box, rows_of
 from ocr.results.lines import Line
 from ocr.tables.cell_text import split_lines
-from ocr.tables.ruling_lines import RulingLines
 from ocr.tables.text_tables import build_text_table
 from ocr.text.paragraphs import HEADING_ROWS, HEADINGS, Paragraph, Row, make_text_blocks
 
@@ -30,41 +30,27 @@ _FIGURE_EDGE = 0.3  # of its height: so much of a detector's box may be its neig
 _SURE_HEADING = 0.5  # its score at least
 
 
-def blocks_from_regions(
-    regions: Sequence[Region],
-    lines: Sequence[Line],
-    *,
-    known: Sequence[Block] = (),
-    ruling: RulingLines | None = None,
-    image: np.ndarray | None = None,
-    tables: bool = True,
-    figures: bool = True,
-    height: float,
-) -> tuple[list[Block], list[Line]]:
-    """(blocks without an order, lines that stand in no region).
+def add_regions(
+    page: PageContent, regions: Sequence[Region], *, tables: bool = True, figures: bool = True
+) -> PageContent:
+    """The page with the blocks of regions, of `clean_regions`; lines that stand in none are left.
 
-    Args:
-        regions: Of `clean_regions`.
-        lines: Of text, that stand in no block yet.
-        known: Tables and figures that were found without the detector; regions of their kind and place are theirs.
-        ruling: The page's ruling lines, for tables.
-        image: Of the page, [H, W, 3], from which figures are cut; None leaves them without.
-        tables, figures: Whether there are such blocks; without them their text is that of paragraphs.
-        height: Of the page, in pixels.
+    Regions of the kind and position of a table or figure that stands there are left to it. Without `tables` or
+    `figures` there are no such blocks, and their text is that of paragraphs.
     """
     blocks: list[Block] = []
-    rest = list(lines)
-    regions = [one for one in regions if not _is_known(one, known)]
-    taken = [one for one in regions if one.label == "table"] if tables else []
-    for region in taken:  # cells of lines that go on beyond the table are told by their words
-        inside, rest = split_lines(rest, region.box)
-        block = build_text_table(inside, ruling) or _one_column(inside, region.box)
+    rest = list(page.lines)
+    regions = [one for one in regions if not _is_known(one, (*page.tables, *page.figures))]
+    for region in (one for one in regions if tables and one.label == "table"):
+        inside, rest = split_lines(rest, region.box)  # of lines that go on beyond the table words tell
+        block = build_text_table(inside, page.ruling) or _one_column(inside, region.box)
         blocks.append(replace(block, bbox=region.box, score=region.score))
     others = [one for one in regions if one.label != "table" and (figures or one.label not in FIGURES)]
-    parts, rest = assign_lines(rest, [one.box for one in others])
-    for region, inside in zip(others, parts, strict=True):
-        blocks += _make(region, inside, image, height)
-    return blocks, rest
+    members, rest = assign_lines(rest, [one.box for one in others])
+    for region, inside in zip(others, members, strict=True):
+        blocks += _make(region, inside, page.image, page.height)
+    uncovered = tuple(without_covered(page.figures, blocks))
+    return replace(page, regions=tuple(blocks), figures=uncovered, lines=tuple(rest))
 
 
 def _is_known(region: Region, known: Sequence[Block]) -> bool:

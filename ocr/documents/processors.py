@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ocr.documents.assemble import arrange
-from ocr.documents.layout_blocks import FIGURES, blocks_from_regions, regions_of_scan, without_covered
+from ocr.documents.layout_blocks import add_regions, regions_of_scan
 from ocr.documents.layout_model import LayoutDetector
 from ocr.documents.layout_regions import Region
 from ocr.documents.lazy import Lazy
@@ -74,22 +74,7 @@ class AddRegions:
 
     def __call__(self, page: PageContent) -> PageContent:
         detected = self._detect(page)
-        if not detected:
-            return page
-        regions, lines = blocks_from_regions(
-            detected,
-            page.lines,
-            known=(*page.tables, *page.figures),
-            ruling=page.ruling,
-            image=page.image,
-            tables=self.tables,
-            figures=self.figures,
-            height=page.height,
-        )
-        figures = page.figures
-        if any(block.label in FIGURES for block in regions):
-            figures = tuple(without_covered(figures, regions))
-        return replace(page, regions=tuple(regions), figures=figures, lines=tuple(lines))
+        return add_regions(page, detected, tables=self.tables, figures=self.figures) if detected else page
 
     def _detect(self, page: PageContent) -> Sequence[Region]:
         if page.image is None:

@@ -20,7 +20,7 @@ from framework.vision.image import rotate90
 from framework.workflow import ImageItem
 from ocr.pages.preparation import PagePreparation, PreparedImage
 from ocr.pages.stages import PageOrientationClassifier, Unwarper
-from ocr.results.pages import Char, Line, Page
+from ocr.results.pages import Char, Line, Page, Word
 from ocr.text.char_boxes import char_spans, text_quads, upright_quads
 from ocr.text.characters import reading_indices
 from ocr.text.curved_lines import Band
@@ -297,11 +297,7 @@ class OCRPipeline:
         vertical: Any = column or None  # None: worked out from the polygons
         if column:
             quads = upright_quads(quads)
-        chars = tuple(
-            Char(text.chars[i].char, text.chars[i].score, quads[1 + i])
-            for i in reading_indices([char.char for char in text.chars], text.right_to_left)
-        )
-        return Line(text.text, text.score, quads[0], words_from_chars(chars), vertical=vertical)
+        return Line(text.text, text.score, quads[0], _words(text, quads), vertical=vertical)
 
 
 def _curved_line(text: Text, spans: np.ndarray, warp: GridWarp, upside_down: bool) -> Line:
@@ -315,11 +311,13 @@ def _curved_line(text: Text, spans: np.ndarray, warp: GridWarp, upside_down: boo
         [np.stack([edge, np.full_like(edge, top)], 1), np.stack([edge[::-1], np.full_like(edge, bottom)], 1)]
     )
     points = tuple((float(x), float(y)) for x, y in warp.source_points(outline))
-    chars = tuple(
-        Char(text.chars[i].char, text.chars[i].score, quads[1 + i])
-        for i in reading_indices([char.char for char in text.chars], text.right_to_left)
-    )
-    return Line(text.text, text.score, points, words_from_chars(chars))
+    return Line(text.text, text.score, points, _words(text, quads))
+
+
+def _words(text: Text, quads: np.ndarray) -> tuple[Word, ...]:
+    """The words of a line from its quad and those of its characters [1 + N, 4, 2]."""
+    order = reading_indices([char.char for char in text.chars], text.right_to_left)
+    return words_from_chars([Char(text.chars[i].char, text.chars[i].score, quads[1 + i]) for i in order])
 
 
 def _sideways(lines: Sequence[Line]) -> int:

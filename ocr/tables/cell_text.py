@@ -9,8 +9,8 @@ from dataclasses import replace
 from ocr.results.blocks import Box, Cell
 from ocr.results.geometry import bounding_box, box_polygon, centre, line_box, rows_of
 from ocr.results.lines import Line, Word
+from ocr.text.reading_order import join_texts
 
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _NUMBER = re.compile(r"[\d.,%+\-−–()€$£¥±×/: ]*\d[\d.,%+\-−–()€$£¥±×/: eE]*[A-Za-z%]{0,3}")
 
 
@@ -76,10 +76,8 @@ def cell_text(lines: Sequence[Line], width: float | None = None) -> tuple[str, t
         room = None if width is None else width - (end - start)
         if room is not None and box[2] - box[0] + 0.6 * height < room:
             text += "\n" + said
-        elif _CJK.match(said) and _CJK.match(text[-1]):
-            text += said
         else:
-            text += " " + said
+            text = join_texts(text, said)
     return text, tuple(line for row in rows for line in row)
 
 

@@ -261,7 +261,7 @@ class TextRecognition(Task):
     def adapt(self, dataset: Any) -> TextRecognition:
         """Surveys the texts of the training data, where they can be had without the images."""
         if isinstance(dataset, HasTexts):
-            survey_texts(dataset.labels_of_lines(), self.alphabet).report(self.alphabet)
+            survey_texts(dataset.labels_of_lines(), self.alphabet)
         return self
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:

@@ -60,6 +60,7 @@ def _images(field: str, place: str) -> Sequence[str]:
 
 
 def bad_line(place: str, line: str, allowed: str) -> FormatError:
+    """The error of a line that is no label, with what one is."""
     return FormatError(
         "this line is no label",
         where=place,

@@ -17,7 +17,7 @@ from ocr.results.blocks import Block, Box
 from ocr.results.geometry import bounding_box, line_box
 from ocr.results.lines import Line, has_styles
 from ocr.text.columns import LIST_MARK, find_columns
-from ocr.text.reading_order import DETECTOR_MARGIN, is_unspaced, reading_regions
+from ocr.text.reading_order import DETECTOR_MARGIN, is_unspaced, join_texts, reading_regions
 
 # Multiples of the size of the type.
 PARAGRAPH_GAP = 0.45  # beyond the usual distance of lines
@@ -332,7 +332,7 @@ def join_rows(
         elif cells or before.room(row, left, right) > needed + 0.5 * (box[3] - box[1]):
             text += "\n" + said
         else:
-            text += ("" if is_unspaced(text[-1]) and is_unspaced(said[0]) else " ") + said
+            text = join_texts(text, said)
     return text
 
 

@@ -95,6 +95,12 @@ def is_unspaced(char: str) -> bool:
     return unicodedata.east_asian_width(char) in "WF" and not unicodedata.name(char, "").startswith("HANGUL")
 
 
+def join_texts(first: str, second: str) -> str:
+    """Two texts of which one goes on in the other: with a space between them, but for Chinese and Japanese."""
+    unspaced = first and second and is_unspaced(first[-1]) and is_unspaced(second[0])
+    return first + ("" if unspaced else " ") + second
+
+
 def spaced_words(line: Line) -> Iterator[tuple[Word, bool]]:
     """The words of a line, each with whether white space follows it in the line's text.
 

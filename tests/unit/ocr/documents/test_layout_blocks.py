@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ from framework.config import build
 from framework.core.errors import FormatError, InputError
 from framework.interop.weights.safetensors_io import write_safetensors
 from ocr.documents.layout_blocks import (
+    add_regions,
     assign_lines,
-    blocks_from_regions,
     regions_of_scan,
     without_covered,
 )
@@ -27,6 +28,20 @@ from ocr.documents.reader import DocumentReader
 from ocr.results.blocks import BLOCK_LABELS, Block, Figure, Table
 from ocr.results.lines import Line, Word
 from tests.unit.ocr.documents.pdf_pages import PdfPage, make_pdf
+
+
+def blocks_from_regions(
+    regions: Sequence[Region],
+    lines: Sequence[Line],
+    *,
+    known: Sequence[Block] = (),
+    figures: bool = True,
+    **page: Any,
+) -> tuple[tuple[Block, ...], tuple[Line, ...]]:
+    """The blocks of regions, and the lines that stand in none, of a page where other blocks are known."""
+    content = PageContent(tuple(lines), 400, figures=tuple(known), **page)
+    found = add_regions(content, regions, figures=figures)
+    return found.regions, found.lines
 
 
 def line(x: float, y: float, text: str, step: float = 6.0) -> Line:
@@ -97,7 +112,7 @@ def test_a_table_takes_the_words_inside_it() -> None:
     (known,), _ = blocks_from_regions([region], [line(10, 10, "one"), line(10, 30, "two")], height=100)
     assert isinstance(known.content, Table) and (known.content.rows, known.content.columns) == (2, 1)
     same = Block("table", (4, 4, 130, 60), content=Table(()))
-    assert blocks_from_regions([region], lines, known=[same], height=100)[0] == []
+    assert blocks_from_regions([region], lines, known=[same], height=100)[0] == ()
 
 
 def test_parts_of_a_figure_are_not_figures() -> None:
@@ -106,7 +121,7 @@ def test_parts_of_a_figure_are_not_figures() -> None:
     assert without_covered(parts, [whole]) == parts[1:]
     region = Region("image", (0, 0, 100, 100), 0.9)
     assert len(blocks_from_regions([region], [], known=parts, height=300)[0]) == 1
-    assert blocks_from_regions([region], [], known=[whole], height=300)[0] == []
+    assert blocks_from_regions([region], [], known=[whole], height=300)[0] == ()
 
 
 def test_of_a_scan_figures_with_little_text_and_sure_headings_are_taken() -> None:
@@ -176,7 +191,7 @@ def test_list_items_are_parted() -> None:
         ("list_item", "2. second"),
         ("list_item", "3. third"),
     ]
-    assert rest == []
+    assert rest == ()
 
 
 def test_the_reader_takes_regions_where_it_has_a_detector() -> None:
