@@ -124,10 +124,10 @@ class OCRPipeline:
 
     def predict_prepared(self, item: ImageItem) -> tuple[Page, PreparedImage | None]:
         """The page in pixels of the image as it was read, and that image where it is another one than was given."""
-        prepared, found, seconds = self._begin(item)
+        prepared, detected, seconds = self._begin(item)
         if prepared is None:
-            return self._recognize(found, seconds, item), None
-        page = self._recognize(found, seconds, item._replace(image=prepared.image))
+            return self._recognize(detected, seconds, item), None
+        page = self._recognize(detected, seconds, item._replace(image=prepared.image))
         return prepared.describe(page), prepared
 
     def predict_stream(self, images: Iterable[ImageItem]) -> Iterator[Page]:
@@ -155,15 +155,19 @@ class OCRPipeline:
 
     def _begin(self, item: ImageItem) -> tuple[PreparedImage | None, DetectedLines, dict[str, float]]:
         prepared = None if self.preparation is None else self.preparation(item.image)
-        found, seconds = self._detect(item.image if prepared is None else prepared.image)
-        return prepared, found, seconds
+        detected, seconds = self._detect(item.image if prepared is None else prepared.image)
+        return prepared, detected, seconds
 
     def _finish(
-        self, prepared: PreparedImage | None, found: DetectedLines, seconds: dict[str, float], item: ImageItem
+        self,
+        prepared: PreparedImage | None,
+        detected: DetectedLines,
+        seconds: dict[str, float],
+        item: ImageItem,
     ) -> Page:
         if prepared is None:
-            return self._recognize(found, seconds, item)
-        page = self._recognize(found, seconds, item._replace(image=prepared.image))
+            return self._recognize(detected, seconds, item)
+        page = self._recognize(detected, seconds, item._replace(image=prepared.image))
         return prepared.restore(page, item.image)
 
     def _detect(self, image: np.ndarray) -> tuple[DetectedLines, dict[str, float]]:
@@ -181,9 +185,9 @@ class OCRPipeline:
             )
         return DetectedLines(quads, {}), {"detect": time.perf_counter() - started}
 
-    def _recognize(self, found: DetectedLines, seconds: dict[str, float], item: ImageItem) -> Page:
-        page = self._recognize_lines(found, seconds, item)
-        quarter = 0 if found.curved else _sideways(page.lines)
+    def _recognize(self, detected: DetectedLines, seconds: dict[str, float], item: ImageItem) -> Page:
+        page = self._recognize_lines(detected, seconds, item)
+        quarter = 0 if detected.curved else _sideways(page.lines)
         if not quarter:
             return page
         # Detectors are trained on horizontal text and run lines of a page on its side into one another. The crops are
@@ -197,7 +201,7 @@ class OCRPipeline:
         both = {key: page.seconds.get(key, 0.0) + again.seconds.get(key, 0.0) for key in keys}
         return replace(best, seconds=both)
 
-    def _recognize_lines(self, found: DetectedLines, seconds: dict[str, float], item: ImageItem) -> Page:
+    def _recognize_lines(self, detected: DetectedLines, seconds: dict[str, float], item: ImageItem) -> Page:
         """The page of detected lines, unless it lies on its side; `seconds` gets what each step took."""
 
         def timed(name: str, started: float) -> float:
@@ -207,25 +211,25 @@ class OCRPipeline:
 
         image = item.image
         clock = time.perf_counter()
-        crops = self._cut(image, found)
+        crops = self._cut(image, detected)
         clock = timed("crop", clock)
         images, directions = self._orient(crops.images)
         if self.orientation is not None and images:
             clock = timed("orient", clock)
         texts, upside_down = self._read(images, directions)
         clock = timed("recognize", clock)
-        lines = self._arrange(found.quads, crops, texts, upside_down)
+        lines = self._arrange(detected.quads, crops, texts, upside_down)
         timed("arrange", clock)
         seconds["total"] = sum(seconds.values())
         height, width = image.shape[:2]
         return Page(lines, item.number, seconds, source=item.source, width=width, height=height, image=image)
 
-    def _cut(self, image: np.ndarray, found: DetectedLines) -> LineCrops:
+    def _cut(self, image: np.ndarray, detected: DetectedLines) -> LineCrops:
         """The image of each line, from left to right; curved ones are straightened."""
-        rotated = turned_lines(found.quads, rotate_ratio=self.options.rotate_ratio)
-        rotated[list(found.curved)] = False
-        crops = crop_lines(image, found.quads, rotated)
-        warps = {number: line.warp(image.shape[:2]) for number, line in found.curved.items()}
+        rotated = turned_lines(detected.quads, rotate_ratio=self.options.rotate_ratio)
+        rotated[list(detected.curved)] = False
+        crops = crop_lines(image, detected.quads, rotated)
+        warps = {number: line.warp(image.shape[:2]) for number, line in detected.curved.items()}
         for number, warp in warps.items():
             crops[number] = warp.image(image)
         return LineCrops(crops, rotated, warps)
