@@ -77,7 +77,7 @@ class TextLayerRule:
 
 
 @dataclass(frozen=True)
-class Usable:
+class LayerCheck:
     """Whether the text layer is used, and why. True where `usable` is."""
 
     usable: bool
@@ -367,7 +367,7 @@ def _vertical_lines(
     return found
 
 
-def is_usable(layer: TextLayer, page: PageContent, rule: TextLayerRule | None = None) -> Usable:
+def is_usable(layer: TextLayer, page: PageContent, rule: TextLayerRule | None = None) -> LayerCheck:
     """Whether the text layer of this page tells what the page shows, so that OCR is not needed."""
     rule = rule or TextLayerRule()
     area = max(page.width * page.height, 1)
@@ -375,34 +375,34 @@ def is_usable(layer: TextLayer, page: PageContent, rule: TextLayerRule | None = 
     curves = sum(1 for path in page.paths if path.curved and path.fill is not None)
     if not layer.chars:
         if not images and curves < 20:
-            return Usable(True, "the page has no text, no images and no drawings with curves")
+            return LayerCheck(True, "the page has no text, no images and no drawings with curves")
         what = "images" if images else "drawings that may be text as outlines"
-        return Usable(False, f"no text, but {what}")
+        return LayerCheck(False, f"no text, but {what}")
     share = layer.broken / layer.chars
     if share >= rule.max_broken:
-        return Usable(False, f"{layer.broken} of {layer.chars} characters have no Unicode map")
+        return LayerCheck(False, f"{layer.broken} of {layer.chars} characters have no Unicode map")
     visible = [line for line in layer.lines if line.style is None or not line.style.invisible]
     shown = sum(len(line.text) for line in visible)
     hidden = sum(len(line.text) for line in layer.lines) - shown
     if hidden > shown and images and not rule.accept_invisible:
-        return Usable(False, "invisible text over an image: another program's OCR of a scan")
+        return LayerCheck(False, "invisible text over an image: another program's OCR of a scan")
     boxes = [line_box(line) for line in (layer.lines if rule.accept_invisible else visible)]
     for image in images:
         if _area(image) < rule.scan_area * area:
             continue
         spans = [(b[1], b[3]) for b in boxes if _area(_cut(b, image)) > 0.5 * max(_area(b), 1e-6)]
         if _covered(spans) < rule.min_cover * (image[3] - image[1]):
-            return Usable(
+            return LayerCheck(
                 False, f"an image covers {_area(image) / area:.0%} of the page with hardly any text on it"
             )
     if layer.chars < rule.min_chars:
         if sum(map(_area, images)) > 0.05 * area:
-            return Usable(False, f"only {layer.chars} characters beside images")
+            return LayerCheck(False, f"only {layer.chars} characters beside images")
         if curves > 20 + 5 * layer.chars:
-            return Usable(
+            return LayerCheck(
                 False, f"only {layer.chars} characters beside drawings that may be text as outlines"
             )
-    return Usable(True, f"{layer.chars} characters with a Unicode map")
+    return LayerCheck(True, f"{layer.chars} characters with a Unicode map")
 
 
 def images_without_text(layer: TextLayer, page: PageContent, *, min_area: float = 0.01) -> tuple[Box, ...]:

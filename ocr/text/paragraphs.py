@@ -7,6 +7,7 @@ size of its type, which is worth less: a heading must be larger then.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -146,7 +147,7 @@ def find_paragraphs(lines: Sequence[Line], *, height: float, others: Sequence[Bl
     usual, usual_bold = usual_type(lines)
     groups: list[tuple[list[Row], float, float]] = []  # with the sides of their column
     for region in _regions(lines, others, 0.0 if known else DETECTOR_MARGIN):
-        rows = [Row.of([lines[i] for i in row]) for row in region]
+        rows = list(map(Row.of, region))
         left, right = min(row.box[0] for row in rows), max(row.box[2] for row in rows)
         groups += [(group, left, right) for group in _split_paragraphs(rows, left, right, known)]
     found = []
@@ -179,52 +180,52 @@ def _is_section(group: Sequence[Row], before: Sequence[Row] | None, after: Seque
     return not numbered and len(after) > 1 and wide and below
 
 
-def _regions(lines: Sequence[Line], others: Sequence[Block], margin: float) -> list[list[list[int]]]:
+def _regions(lines: Sequence[Line], others: Sequence[Block], margin: float) -> list[list[list[Line]]]:
     """The rows of lines of each column, and of what spans columns, in reading order."""
-    boxes = [line_box(line) for line in lines]
-    level = [i for i, line in enumerate(lines) if line.orientation == 0 and not line.vertical]
-    found: list[list[list[int]]] = []
+    level = [line for line in lines if line.orientation == 0 and not line.vertical]
     if 2 * len(level) < len(lines):
-        parts = [(list(range(len(lines))), False)]
+        columns = [(list(lines), False)]
     else:
-        texts = [lines[i].text for i in level]
+        boxes, texts = [line_box(line) for line in level], [line.text for line in level]
         headings = [block.bbox for block in others if block.label in HEADINGS]
         obstacles = [block.bbox for block in others if block.label not in HEADINGS]
-        columns = find_columns([boxes[i] for i in level], texts, obstacles, headings=headings, margin=margin)
-        parts = [([level[i] for i in column.lines], column.cut) for column in columns]
-        turned = sorted(set(range(len(lines))) - set(level))
-        parts += [(turned, False)] if turned else []
-    for members, cut in parts:
-        for region in reading_regions([lines[i].polygon for i in members]):
+        cut = find_columns(boxes, texts, obstacles, headings=headings, margin=margin)
+        columns = [([level[i] for i in column.lines], column.cut) for column in cut]
+        if len(level) < len(lines):
+            columns.append(([line for line in lines if line.orientation or line.vertical], False))
+    regions: list[list[list[Line]]] = []
+    for members, is_cut in columns:
+        for region in reading_regions([line.polygon for line in members]):
             rows = [[members[i] for i in row] for row in region]
-            found += [rows] if cut else _split_columns(rows, lines, boxes)
-    return found
+            regions += [rows] if is_cut else _split_columns(rows)
+    return regions
 
 
-def _split_columns(
-    region: Sequence[Sequence[int]], lines: Sequence[Line], boxes: Sequence[Box]
-) -> list[list[list[int]]]:
+def _split_columns(rows: list[list[Line]]) -> list[list[list[Line]]]:
     """The rows of a region, or those of each of its columns where prose stands beside prose: short columns whose lines
     are level look like rows with gaps. Labels beside values stay together.
     """
-    rows = [list(row) for row in region]
-    items = sorted((i for row in rows for i in row), key=lambda i: boxes[i][0])
-    if all(len(row) == 1 for row in rows) or any(lines[i].orientation or lines[i].vertical for i in items):
+    lines = sorted((line for row in rows for line in row), key=lambda line: line_box(line)[0])
+    if all(len(row) == 1 for row in rows) or any(line.orientation or line.vertical for line in lines):
         return [rows]
-    height = float(np.median([boxes[i][3] - boxes[i][1] for i in items]))
-    columns: list[list[int]] = [[items[0]]]
-    end = boxes[items[0]][2]
-    for i in items[1:]:
-        if boxes[i][0] - end >= COLUMN_GAP * height:
-            columns.append([])
-        columns[-1].append(i)
-        end = max(end, boxes[i][2])
-    prose = [sum(len(lines[i].text.split()) for i in column) / len(column) for column in columns]
-    if len(columns) < 2 or min(map(len, columns)) < 2 or min(prose) < PROSE_WORDS:
+    boxes = [line_box(line) for line in lines]
+    height = float(np.median([box[3] - box[1] for box in boxes]))
+    starts, end = [boxes[0][0]], boxes[0][2]
+    for box in boxes:
+        if box[0] - end >= COLUMN_GAP * height:
+            starts.append(box[0])
+        end = max(end, box[2])
+
+    def within(row: list[Line], column: int) -> list[Line]:
+        return [line for line in row if bisect_right(starts, line_box(line)[0]) == column]
+
+    columns = [[within(row, column) for row in rows] for column in range(1, len(starts) + 1)]
+    columns = [[row for row in column if row] for column in columns]
+    texts = [[line.text for row in column for line in row] for column in columns]
+    prose = [sum(len(text.split()) for text in column) / len(column) for column in texts]
+    if len(columns) < 2 or min(map(len, texts)) < 2 or min(prose) < PROSE_WORDS:
         return [rows]
-    places = {i: number for number, column in enumerate(columns) for i in column}
-    split = [[[i for i in row if places[i] == number] for row in rows] for number in range(len(columns))]
-    return [[row for row in column if row] for column in split]
+    return columns
 
 
 def usual_type(lines: Sequence[Line]) -> tuple[float, bool]:
