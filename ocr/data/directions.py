@@ -16,8 +16,8 @@ from framework.io.dataset import Dataset, LazyDataset
 from framework.vision import image
 from framework.vision.dataset_files import read_image
 from framework.vision.sample import Sample
-from ocr.data.labels import LineLabel, read_line_labels
 from ocr.data.listed import ListedImages
+from ocr.text.label_files import LineLabel, read_line_labels
 from ocr.text.preprocess import LINE_TURNS, PAGE_TURNS
 
 

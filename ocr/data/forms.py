@@ -25,15 +25,14 @@ from framework.io.dataset import LazyDataset
 from framework.text.lines import read_lines
 from framework.vision.dataset_files import read_annotations, read_image
 from framework.vision.image import read_size
-from framework.vision.sample import Sample
+from ocr.fields.forms import XFUND_CLASSES, FormSample, blank_page, tag_names
+from ocr.results.geometry import bounds_of
 
 OTHER = ("other", "others", "ignore", "none", "o")
 """Labels of what is no key information"""
 LABEL_KEYS = ("label", "key_cls")
 """Under which a line has its label: in upstream's and published data, and as PPOCRLabel writes it"""
 LONGEST_SIDE = 1_000_000  # pixels of a page
-XFUND_CLASSES = ("question", "answer", "header")
-"""Those of XFUND and FUNSD, in the order of upstream's class_list_xfun.txt"""
 
 
 class Segment(NamedTuple):
@@ -54,21 +53,6 @@ class FormPage(NamedTuple):
     size_hw: tuple[int, int] | None
     segments: tuple[Segment, ...]
     place: str
-
-
-@dataclass(frozen=True, eq=False)
-class FormSample(Sample):
-    """A page with K segments: `boxes`, `text` (one a segment) and `labels`, the class of a segment's first word.
-
-    A class is a tag: 0 is O, 2k + 1 is B- of label k and 2k + 2 is I- of it.
-    """
-
-    links: np.ndarray | None = None
-    """[L, 2] int32: pairs of segments, by their places, key and value in the order of the labels."""
-    token_ids: np.ndarray | None = None
-    """[T] int32: the tokens of the segments, one segment after the other, that a transform made."""
-    token_segments: np.ndarray | None = None
-    """[T] int32: the segment of each token, by its place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,12 +110,6 @@ class FormPages(LazyDataset):
     @cached_property
     def _index(self) -> list[FormPage]:
         return self._read_pages()
-
-
-def tag_names(labels: Sequence[str]) -> tuple[str, ...]:
-    """O, and B- and I- of each label, in upper case. Source: PaddleOCR ppocr/utils/utility.py
-    load_vqa_bio_label_maps"""
-    return ("O", *(f"{letter}-{label.upper()}" for label in labels for letter in "BI"))
 
 
 def make_sample(page: FormPage, image: np.ndarray, labels: Sequence[str]) -> FormSample:
@@ -200,11 +178,6 @@ def _clip(segment: Segment, width: int, height: int, place: str) -> list[float]:
     return inside
 
 
-def blank_page(size_hw: tuple[int, int]) -> np.ndarray:
-    """A white page [H, W, 3] uint8 that takes no memory and cannot be written to."""
-    return np.broadcast_to(np.full((1, 1, 3), 255, np.uint8), (*size_hw, 3))
-
-
 def _size_of(path: Path) -> tuple[int, int]:
     try:
         return read_size(path)
@@ -247,7 +220,7 @@ def make_segments(listed: object, place: str, keys: tuple[str, str] = ("text", "
         try:
             own = int(one.get("id", number))
             links = tuple((int(first), int(second)) for first, second in one.get("linking", ()))
-            bounds = bounds_of(one[box])
+            bounds = _bounds_of(one[box])
             text, name = one[said], one[label]
             if not isinstance(text, str) or not isinstance(name, str):
                 raise ValueError(f"{said} and {label} are texts")
@@ -265,15 +238,14 @@ def make_segments(listed: object, place: str, keys: tuple[str, str] = ("text", "
     )
 
 
-def bounds_of(points: Any) -> tuple[float, float, float, float]:
+def _bounds_of(points: Any) -> tuple[float, float, float, float]:
     """The box (xyxy) of [x1, y1, x2, y2], or around a polygon. Raises: ValueError, where it is neither."""
     array = np.asarray(points, np.float64)
     if array.shape == (4,):
         array = array.reshape(2, 2)
     if array.ndim != 2 or array.shape[1:] != (2,) or len(array) < 2 or not np.isfinite(array).all():
         raise ValueError(f"{str(points)[:80]} is no box [x1, y1, x2, y2] and no polygon [[x, y], …]")
-    low, high = array.min(axis=0), array.max(axis=0)
-    return float(low[0]), float(low[1]), float(high[0]), float(high[1])
+    return bounds_of(array)
 
 
 @register("dataset")

@@ -1,4 +1,4 @@
-"""Label files: lines of text with their images, pages with the polygons of their text. Pure reading, no images.
+"""Label files of pages with the polygons of their text, and files mixed by ratios. Pure reading, no images.
 
 Formats: PaddleOCR (`image<tab>text`, `image<tab>json`), and a file for each page as of ICDAR 2015 and SROIE
 (`x1,y1,…,x4,y4,text`). What cannot be read is an error with file and line, or is counted and left out.
@@ -8,31 +8,17 @@ Source: PaddleOCR doc/doc_en/dataset; https://rrc.cvc.uab.es
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 import numpy as np
 
-from framework.core.errors import ConfigError, FormatError
-from framework.text.lines import read_lines
+from framework.core.errors import ConfigError
+from ocr.text.label_files import BadLines, bad_line, read_labels
 
-log = logging.getLogger("oar")
-BadLines = Literal["error", "skip"]
 IGNORED = ("###", "*")  # texts of regions that nobody can read
-_SHOWN = 5
-_L = TypeVar("_L")
-
-
-@dataclass(frozen=True)
-class LineLabel:
-    """An image of one line and its text; `place` is "file:line"."""
-
-    image: str
-    text: str
-    place: str
 
 
 @dataclass(frozen=True)
@@ -53,22 +39,6 @@ class PageLabel:
     place: str
 
 
-def read_line_labels(path: Path, bad_lines: BadLines = "error") -> list[LineLabel]:
-    """`image<tab>text` a line. The image may be a list as JSON, of which each has the text.
-
-    Raises:
-        FormatError: a line has no tab, no image or no text, with "error"; or nothing is left.
-    """
-
-    def parse(line: str, place: str) -> list[LineLabel]:
-        image, tab, text = line.partition("\t")
-        if not tab or not image or not text.strip():
-            raise _bad_line(place, line, "image<tab>text, and neither is empty")
-        return [LineLabel(name, text, place) for name in _images(image, place)]
-
-    return _read(path, parse, bad_lines)
-
-
 def read_page_labels(path: Path, bad_lines: BadLines = "error") -> list[PageLabel]:
     """`image<tab>[{"transcription": …, "points": [[x, y], …]}, …]` a line.
 
@@ -82,14 +52,12 @@ def read_page_labels(path: Path, bad_lines: BadLines = "error") -> list[PageLabe
             listed = json.loads(text) if tab and image else None
             regions = tuple(make_region(one["points"], str(one["transcription"])) for one in listed or ())
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise _bad_line(
-                place, line, f'image<tab>[{{"transcription": …, "points": …}}]; {error}'
-            ) from None
+            raise bad_line(place, line, f'image<tab>[{{"transcription": …, "points": …}}]; {error}') from None
         if not isinstance(listed, list):
-            raise _bad_line(place, line, 'image<tab>[{"transcription": "…", "points": [[x, y], …]}, …]')
+            raise bad_line(place, line, 'image<tab>[{"transcription": "…", "points": [[x, y], …]}, …]')
         return [PageLabel(image, regions, place)]
 
-    return _read(path, parse, bad_lines)
+    return read_labels(path, parse, bad_lines)
 
 
 def read_regions(path: Path, bad_lines: BadLines = "error") -> tuple[Region, ...]:
@@ -109,9 +77,9 @@ def read_regions(path: Path, bad_lines: BadLines = "error") -> tuple[Region, ...
                 raise ValueError("fewer than 8 numbers")
             return [make_region(np.reshape(numbers, (4, 2)), cells[8] if len(cells) > 8 else "###")]
         except ValueError as error:
-            raise _bad_line(place, line, f"x1,y1,…,x4,y4,text; {error}") from None
+            raise bad_line(place, line, f"x1,y1,…,x4,y4,text; {error}") from None
 
-    return tuple(_read(path, parse, bad_lines)) if path.stat().st_size else ()
+    return tuple(read_labels(path, parse, bad_lines)) if path.stat().st_size else ()
 
 
 def make_region(points: Any, text: str) -> Region:
@@ -146,50 +114,3 @@ def mix_files(files: Sequence[Sequence[Any]], ratios: Sequence[float] | None) ->
             drawn = np.random.default_rng((17, number)).choice(len(entries), count, replace=False)
             mixed += [entries[place] for place in sorted(drawn.tolist())]
     return mixed
-
-
-def _images(field: str, place: str) -> Sequence[str]:
-    if not field.startswith("["):
-        return (field,)
-    try:
-        listed = json.loads(field)
-    except (ValueError, RecursionError):
-        return (field,)
-    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-        raise _bad_line(place, field, "a name, or a list of names as JSON, before the tab")
-    return listed
-
-
-def _bad_line(place: str, line: str, allowed: str) -> FormatError:
-    return FormatError(
-        "this line is no label",
-        where=place,
-        received=repr(line[:100]),
-        allowed=allowed,
-        fix="correct the line, or leave such lines out: bad_lines: skip",
-    )
-
-
-def _read(path: Path, parse: Callable[[str, str], list[_L]], bad_lines: BadLines) -> list[_L]:
-    found: list[_L] = []
-    wrong: list[FormatError] = []
-    for line, place in _numbered(path):
-        try:
-            found += parse(line, place)
-        except FormatError as error:
-            if bad_lines == "error":
-                raise
-            wrong.append(error)
-    if wrong:
-        shown = ", ".join(f"{error.where} {error.received}" for error in wrong[:_SHOWN])
-        more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        log.warning("%s: %d lines are no labels and are left out: %s%s", path, len(wrong), shown, more)
-    if not found and wrong:
-        raise wrong[0]
-    return found
-
-
-def _numbered(path: Path) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(read_lines(path), start=1):
-        if line:
-            yield line, f"{path}:{number}"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Protocol, runtime_checkable
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -21,25 +21,14 @@ from framework.vision import image
 from framework.vision.contours import quad_sizes
 from framework.vision.dataset_files import read_image
 from framework.vision.sample import Sample
-from ocr.data.labels import LineLabel, check_label_files, mix_files, read_line_labels
+from ocr.data.labels import check_label_files, mix_files
 from ocr.data.listed import ListedImages
 from ocr.data.pages import LabelledPages
+from ocr.data.protocols import HasSizes, HasTexts
+from ocr.text.label_files import LineLabel, read_line_labels
 from ocr.text.preprocess import crop_lines
 
 _KEPT_PAGES = 8
-
-
-@runtime_checkable
-class LabelledLines(Protocol):
-    """A data set of lines that knows texts and sizes without reading the images."""
-
-    def labels_of_lines(self) -> Sequence[tuple[str, str]]:
-        """(text, place) of each sample; the place is for messages."""
-        ...
-
-    def size_hw(self, index: int) -> tuple[int, int]:
-        """(height, width) of an image, in pixels."""
-        ...
 
 
 @register("dataset")
@@ -226,7 +215,9 @@ class MixedTextLines(LazyDataset):
     def labels_of_lines(self) -> Sequence[tuple[str, str]]:
         """Those of the data sets that know theirs without reading images."""
         known = {
-            n: one.labels_of_lines() for n, one in enumerate(self.datasets) if isinstance(one, LabelledLines)
+            number: one.labels_of_lines()
+            for number, one in enumerate(self.datasets)
+            if isinstance(one, HasTexts) and isinstance(one, HasSizes)
         }
         return [known[number][place] for number, place in self._index if number in known]
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from framework.io.dataset import LazyDataset
 from framework.vision.dataset_files import read_image
-from ocr.data.labels import BadLines, LineLabel, PageLabel, check_label_files, mix_files
+from ocr.data.labels import PageLabel, check_label_files, mix_files
+from ocr.text.label_files import BadLines, LineLabel
 
 LabelT = TypeVar("LabelT", LineLabel, PageLabel)
 

@@ -17,8 +17,9 @@ from framework.io.dataset import LazyDataset
 from framework.vision import image
 from framework.vision.dataset_files import read_image
 from framework.vision.sample import Sample
-from ocr.data.labels import BadLines, PageLabel, read_page_labels, read_regions
+from ocr.data.labels import PageLabel, read_page_labels, read_regions
 from ocr.data.listed import ListedImages
+from ocr.text.label_files import BadLines
 
 
 @runtime_checkable

@@ -14,8 +14,14 @@ from pathlib import Path
 from framework.config.registry import register
 from framework.core.errors import FormatError
 from framework.vision.dataset_files import read_annotations
-from ocr.data.forms import FormPage, FormPages, Segment, bounds_of, some_pages
+from ocr.data.forms import (
+    FormPage,
+    FormPages,
+    Segment,
+    some_pages,
+)
 from ocr.data.labels import read_regions
+from ocr.results.geometry import bounds_of
 
 SROIE_CLASSES = ("company", "date", "address", "total")
 ALIKE = 0.85  # share of letters from which lines say a value, though not to the letter

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ocr.documents.order import order_boxes
 from ocr.results.blocks import Block, Box
-from ocr.results.page_text import line_box
+from ocr.results.geometry import bounding_box, line_box
 
 # Of a heading's height: what stands beside it; what begins on one level; the least white above
 NEAR, LEVEL, APART = 0.2, 1.2, 0.4
@@ -30,7 +30,7 @@ def arrange(blocks: Sequence[Block], height: float) -> tuple[Block, ...]:
     body = [block for block in owned if block.label not in UNORDERED and block.label != "footnote"]
     notes = sorted((b for b in owned if b.label == "footnote"), key=lambda block: block.bbox[1])
     # A caption takes its place with what it belongs to.
-    boxes = _widen_headings(body, [_around([part.bbox for part in block.walk()]) for block in body])
+    boxes = _widen_headings(body, [bounding_box([part.bbox for part in block.walk()]) for block in body])
     ordered = [body[i] for i in order_boxes(boxes)] + notes
     rest = sorted((b for b in owned if b.label in UNORDERED), key=lambda block: block.bbox[1])
     return (
@@ -48,7 +48,7 @@ def _widen_headings(blocks: Sequence[Block], boxes: Sequence[Box]) -> list[Box]:
     """
     if not boxes:
         return []
-    left, _, right, _ = _around(boxes)
+    left, _, right, _ = bounding_box(boxes)
     titles = {i for i, block in enumerate(blocks) if block.label in ("doc_title", "paragraph_title")}
     # OCR does not tell how a line is set: one at the left edge with white above it may be a heading, too.
     above = [box for block, box in zip(blocks, boxes, strict=True) if block.label not in _FIGURES]
@@ -97,11 +97,6 @@ def _begin_columns(heading: Box, boxes: Sequence[Box]) -> bool:
 def _goes_on(heading: Box, box: Box) -> bool:
     """Whether a box of another column reaches down beside the heading or further."""
     return (box[0] >= heading[2] or box[2] <= heading[0]) and box[3] > heading[1]
-
-
-def _around(boxes: Sequence[Box]) -> Box:
-    left, top, right, bottom = zip(*boxes, strict=True)
-    return min(left), min(top), max(right), max(bottom)
 
 
 def _attach_captions(blocks: Sequence[Block], height: float) -> list[Block]:

@@ -25,8 +25,7 @@ from framework.workflow.domain.domain import Model
 from framework.workflow.domain.outputs import text_file, write_json
 from framework.workflow.files.documents import Conversion, DocumentConverter, Interrupted, Progress
 from ocr.documents.document import make_reader
-from ocr.documents.field_model import FieldModel
-from ocr.documents.loaders import make_opener, open_field_model
+from ocr.documents.loaders import lazy_ocr, open_field_model
 from ocr.documents.options import DocumentOptions
 from ocr.documents.page_store import PageStore
 from ocr.documents.page_workers import PageWorkers
@@ -38,7 +37,7 @@ from ocr.exporters.markdown import iterate_markdown
 from ocr.exporters.paddle_structure import page_to_paddle, plain
 from ocr.exporters.searchable_pdf import SearchablePdf, paper_of, to_jpeg
 from ocr.exporters.xlsx import import_openpyxl, write_xlsx_pages
-from ocr.fields.rules import FieldFinder
+from ocr.fields.rules import FieldFinder, FieldModel
 from ocr.results.blocks import Field, field_to_dict
 from ocr.results.pages import Page
 
@@ -325,5 +324,5 @@ def open_converter(
     model: Model, options: DocumentOptions, runtime: Runtime, overrides: Sequence[str] = ()
 ) -> OCRDocuments:
     """The converter that these options ask for; the model is opened for the first page that needs it."""
-    open_ocr = make_opener(model, runtime, overrides, options.ocr_options())
-    return OCRDocuments(make_reader(options, open_ocr, runtime), options, open_field_model(options, runtime))
+    ocr = lazy_ocr(model, runtime, overrides, options.ocr_options())
+    return OCRDocuments(make_reader(options, ocr, runtime), options, open_field_model(options, runtime))

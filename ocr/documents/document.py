@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,11 @@ from framework.workflow.domain.options import make_options, options_signature
 from framework.workflow.domain.predictor import ImageSource
 from ocr.documents.config import require_document_config
 from ocr.documents.layout_model import open_layout
-from ocr.documents.loaders import (
-    make_formula_opener,
-    make_opener,
-    open_default_layout,
-    open_field_model,
-)
+from ocr.documents.lazy import Lazy
+from ocr.documents.loaders import default_layout, lazy_formula, lazy_ocr, open_field_model
 from ocr.documents.options import DocumentOptions
 from ocr.documents.reader import DocumentReader
-from ocr.documents.table_models import make_table_opener
+from ocr.documents.table_models import lazy_table
 from ocr.documents.whole_document import finish_document
 from ocr.fields.rules import FieldFinder
 from ocr.pipeline.options import DEFAULT_MODEL
@@ -33,7 +28,7 @@ from ocr.results.pages import Document
 
 def make_reader(
     options: DocumentOptions,
-    open_ocr: Callable[[], OCRPredictor],
+    ocr: Lazy[OCRPredictor],
     runtime: Runtime | None = None,
     *,
     images: bool = False,
@@ -41,7 +36,7 @@ def make_reader(
     """The reader that options ask for, whose networks beside OCR run on `runtime`; see `DocumentReader`."""
     runtime = runtime or Runtime()
     return DocumentReader(
-        open_ocr,
+        ocr,
         options.text_layer,
         options.tables,
         options.figures,
@@ -51,12 +46,10 @@ def make_reader(
         None if options.layout_model is None else open_layout(options.layout_model, runtime=runtime),
         None
         if options.table_model is None
-        else make_table_opener(
-            options.table_model, runtime, options.cell_model, options.table_classification_model
-        ),
-        make_opener(options.seal_model, runtime) if options.seals else None,
-        None if options.formula_model is None else make_formula_opener(options.formula_model, runtime),
-        functools.partial(open_default_layout, runtime),
+        else lazy_table(options.table_model, runtime, options.cell_model, options.table_classification_model),
+        lazy_ocr(options.seal_model, runtime) if options.seals else None,
+        None if options.formula_model is None else lazy_formula(options.formula_model, runtime),
+        default_layout(runtime),
     )
 
 
@@ -102,10 +95,10 @@ def document(
         options = {**named.options, **{name: value for name, value in options.items() if value is not None}}
     chosen = make_options(DocumentOptions, options, "ocr.document")
     runtime = Runtime(device, precision, engine, threads)
-    open_ocr = make_opener(model, runtime, overrides, chosen.ocr_options())
+    ocr = lazy_ocr(model, runtime, overrides, chosen.ocr_options())
     finder = FieldFinder(model=open_field_model(chosen, runtime)) if chosen.wants_fields else None
     kept = images or (finder is not None and finder.reads_images)
-    reader = make_reader(chosen, open_ocr, runtime, images=kept)
+    reader = make_reader(chosen, ocr, runtime, images=kept)
     found = []
     with reader.open(source, pages=chosen.pages, password=chosen.password) as opened:  # type: ignore[arg-type]
         for page in opened.read_all(chosen.workers):

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from framework.core.errors import FormatError
 from framework.export import Artifact
@@ -15,24 +14,9 @@ from framework.workflow.runners.image_runner import load_transforms
 from ocr.fields.field_decoding import label_names
 from ocr.fields.field_stage import FieldOptions, FieldReader
 from ocr.fields.form_stage import FormOptions, FormReader, FormStage
-from ocr.fields.form_tokens import RELATION_LABELS
-from ocr.results.blocks import Field
-from ocr.results.pages import Page
+from ocr.fields.forms import RELATION_LABELS
 
 PACKAGES = ("ocr", "zoo", "framework")
-
-
-class FieldModel(Protocol):
-    """What finds the fields of pages; FieldReader and FormReader are such."""
-
-    @property
-    def reads_images(self) -> bool:
-        """Whether pages must have their image."""
-        ...
-
-    def __call__(self, page: Page) -> list[Field]:
-        """The fields of a page."""
-        ...
 
 
 def open_fields(

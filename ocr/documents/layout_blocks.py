@@ -1,25 +1,25 @@
 """Blocks from the regions of a layout detector and the lines of a page.
 
 Each line goes to the region that most of it lies in; lines in no region stay for the rules of
-`ocr.documents.paragraphs`, so no text is lost. Figures keep the lines that stand in them.
+`ocr.text.paragraphs`, so no text is lost. Figures keep the lines that stand in them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from framework.vision import boxes as vision_boxes
 from ocr.documents.layout_regions import Region
-from ocr.documents.paragraphs import HEADING_ROWS, join_rows, make_text_blocks
+from ocr.documents.page_content import PageContent
 from ocr.results.blocks import Block, Box, Cell, Figure, Formula, Table
+from ocr.results.geometry import bounding_box, line_box, rows_of
 from ocr.results.lines import Line
-from ocr.results.page_text import LineStyle, line_box
-from ocr.tables.cell_text import rows_of, split_lines
-from ocr.tables.ruling_lines import Rules
+from ocr.tables.cell_text import split_lines
 from ocr.tables.text_tables import build_text_table
+from ocr.text.paragraphs import HEADING_ROWS, HEADINGS, Paragraph, Row, make_text_blocks
 
 FIGURES = ("image", "chart", "seal", "header_image", "footer_image")
 _INSIDE = 0.5  # of a line's area
@@ -28,47 +28,29 @@ _EDGE_OUT = 0.1  # of a line's height that is outside of the figure
 _FIGURE_TEXT = 0.3  # of a figure's area: where lines cover more it is no figure
 _FIGURE_EDGE = 0.3  # of its height: so much of a detector's box may be its neighbours'
 _SURE_HEADING = 0.5  # its score at least
-_LEVELS = {"doc_title": 1, "paragraph_title": 1}  # `finish_document` sets the others for a whole document
 
 
-def blocks_from_regions(
-    regions: Sequence[Region],
-    lines: Sequence[Line],
-    *,
-    known: Sequence[Block] = (),
-    styles: Mapping[int, LineStyle] | None = None,
-    hyphens: Mapping[int, bool] | None = None,
-    rules: Rules | None = None,
-    image: np.ndarray | None = None,
-    tables: bool = True,
-    figures: bool = True,
-    height: float,
-) -> tuple[list[Block], list[Line]]:
-    """(blocks without an order, lines that stand in no region).
+def add_regions(
+    page: PageContent, regions: Sequence[Region], *, tables: bool = True, figures: bool = True
+) -> PageContent:
+    """The page with the blocks of regions, of `clean_regions`; lines that stand in none are left.
 
-    Args:
-        regions: Of `clean_regions`.
-        lines: Of text, that stand in no block yet.
-        known: Tables and figures that were found without the detector; regions of their kind and place are theirs.
-        styles, hyphens: By `id` of a line, how it is set and whether its end breaks a word; None where nobody knows.
-        rules: The page's ruling lines, for tables.
-        image: Of the page, [H, W, 3], from which figures are cut; None leaves them without.
-        tables, figures: Whether there are such blocks; without them their text is that of paragraphs.
-        height: Of the page, in pixels.
+    Regions of the kind and position of a table or figure that stands there are left to it. Without `tables` or
+    `figures` there are no such blocks, and their text is that of paragraphs.
     """
     blocks: list[Block] = []
-    rest = list(lines)
-    regions = [one for one in regions if not _is_known(one, known)]
-    taken = [one for one in regions if one.label == "table"] if tables else []
-    for region in taken:  # cells of lines that go on beyond the table are told by their words
-        inside, rest = split_lines(rest, region.box)
-        block = build_text_table(inside, rules, _styles(inside, styles)) or _one_column(inside, region.box)
+    rest = list(page.lines)
+    regions = [one for one in regions if not _is_known(one, (*page.tables, *page.figures))]
+    for region in (one for one in regions if tables and one.label == "table"):
+        inside, rest = split_lines(rest, region.box)  # of lines that go on beyond the table words tell
+        block = build_text_table(inside, page.ruling) or _one_column(inside, region.box)
         blocks.append(replace(block, bbox=region.box, score=region.score))
     others = [one for one in regions if one.label != "table" and (figures or one.label not in FIGURES)]
-    parts, rest = assign_lines(rest, [one.box for one in others])
-    for region, inside in zip(others, parts, strict=True):
-        blocks += _make(region, inside, styles, hyphens, image, height)
-    return blocks, rest
+    members, rest = assign_lines(rest, [one.box for one in others])
+    for region, inside in zip(others, members, strict=True):
+        blocks += _make(region, inside, page.image, page.height)
+    uncovered = tuple(without_covered(page.figures, blocks))
+    return replace(page, regions=tuple(blocks), figures=uncovered, lines=tuple(rest))
 
 
 def _is_known(region: Region, known: Sequence[Block]) -> bool:
@@ -113,7 +95,7 @@ def regions_of_scan(
             good = bool(text <= _FIGURE_TEXT * vision_boxes.area(box)[0])
         else:
             good = one.score >= _SURE_HEADING and 0 < len(rows_of(inside)) <= HEADING_ROWS
-            one = one._replace(box=_around([line_box(line) for line in inside])) if inside else one
+            one = one._replace(box=bounding_box(map(line_box, inside))) if inside else one
         if good:
             kept.append(one)
     return kept
@@ -168,24 +150,7 @@ def assign_lines(lines: Sequence[Line], boxes: Sequence[Box]) -> tuple[list[list
     return parts, rest
 
 
-def _styles(lines: Sequence[Line], styles: Mapping[int, LineStyle] | None) -> list[LineStyle] | None:
-    """Those of a text layer; of a part of a line that of its height."""
-    if styles is None:
-        return None
-    return [
-        styles.get(id(line), LineStyle(line_box(line)[3] - line_box(line)[1], False, False, ""))
-        for line in lines
-    ]
-
-
-def _make(
-    region: Region,
-    lines: Sequence[Line],
-    styles: Mapping[int, LineStyle] | None,
-    hyphens: Mapping[int, bool] | None,
-    image: np.ndarray | None,
-    height: float,
-) -> list[Block]:
+def _make(region: Region, lines: Sequence[Line], image: np.ndarray | None, height: float) -> list[Block]:
     label = region.label
     if label in FIGURES:
         rows = [line for row in rows_of(lines) for line in row]
@@ -197,22 +162,22 @@ def _make(
         # A formula that nobody read is still a block that an export can cut out; a text without lines is none.
         return [Block(label, region.box, score=region.score)] if label == "formula" else []
     if label in ("list_item", "table"):
-        broken = None if hyphens is None else [hyphens.get(id(line), False) for line in lines]
-        found = make_text_blocks(lines, _styles(lines, styles), broken, height=height)
-        return [replace(block, score=region.score) for block in found]
-    rows = rows_of(lines)
-    boxes = [_around([line_box(line) for line in row]) for row in rows]
-    texts = [" ".join(line.text.strip() for line in row) for row in rows]
-    breaks = None if hyphens is None else [hyphens.get(id(row[-1]), False) for row in rows]
-    text = join_rows(texts, boxes, max(box[2] for box in boxes), breaks)
-    heading = _LEVELS.get(label, 0)
-    if heading:
-        text = text.replace("\n", " ")
-    ordered = tuple(line for row in rows for line in row)
+        return [replace(block, score=region.score) for block in make_text_blocks(lines, height=height)]
+    rows = tuple(Row.of(row) for row in rows_of(lines))
+    left, _, right, _ = bounding_box(row.box for row in rows)
+    text = Paragraph(rows, left, right, label).text
+    heading = int(label in HEADINGS)  # `finish_document` sets the levels for a whole document
+    ordered = tuple(line for row in rows for line in row.lines)
     content = Formula(text) if label == "formula" else None
     return [
         Block(
-            label, _around([region.box, *boxes]), text, ordered, region.score, level=heading, content=content
+            label,
+            bounding_box([region.box, *(row.box for row in rows)]),
+            text,
+            ordered,
+            region.score,
+            level=heading,
+            content=content,
         )
     ]
 
@@ -225,18 +190,13 @@ def _one_column(lines: Sequence[Line], box: Box) -> Block:
             number,
             0,
             " ".join(line.text for line in row),
-            bbox=_around([line_box(line) for line in row]),
+            bbox=bounding_box(map(line_box, row)),
             lines=tuple(row),
         )
         for number, row in enumerate(rows)
     )
     table = Table(cells)
     return Block("table", box, table.text, tuple(line for row in rows for line in row), content=table)
-
-
-def _around(boxes: Sequence[Box]) -> Box:
-    left, top, right, bottom = zip(*boxes, strict=True)
-    return min(left), min(top), max(right), max(bottom)
 
 
 def _cut(image: np.ndarray | None, box: Box) -> np.ndarray | None:

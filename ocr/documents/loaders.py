@@ -1,19 +1,20 @@
-"""What opens the networks of a document reader: each when it is first called, on the runtime that was chosen, once."""
+"""The networks of a document reader: each is opened when it is first needed, on the runtime that was chosen, once."""
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from framework.core.errors import InputError
 from framework.inference import Runtime
 from framework.workflow import open_predictor
-from ocr.documents.field_model import FieldModel, open_fields
+from ocr.documents.field_model import open_fields
 from ocr.documents.layout_model import LayoutDetector, open_layout
-from ocr.documents.once import Once
+from ocr.documents.lazy import Lazy
 from ocr.documents.options import DocumentOptions
-from ocr.fields.rules import name_of_key
+from ocr.fields.rules import FieldModel, name_of_key
 from ocr.formulas.blocks import FormulaReader
 from ocr.pipeline.predictor import OCRPredictor
 from ocr.pipeline.single_stage import FormulaPages
@@ -21,47 +22,42 @@ from ocr.pipeline.single_stage import FormulaPages
 DEFAULT_LAYOUT = "picodet_s_layout_synthetic"
 
 
-def make_opener(
+def lazy_ocr(
     model: str | os.PathLike[str],
     runtime: Runtime,
     overrides: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
-) -> Callable[[], OCRPredictor]:
-    """A function that opens `ocr.predictor` of this model when it is first called: what reads text layers alone loads
-    none.
-    """
+) -> Lazy[OCRPredictor]:
+    """`ocr.predictor` of this model: what reads text layers alone loads none."""
 
     def open_ocr() -> OCRPredictor:
-        found = open_predictor(model, domain="ocr", runtime=runtime, overrides=overrides, options=options)
-        return cast(OCRPredictor, found)
+        opened = open_predictor(model, domain="ocr", runtime=runtime, overrides=overrides, options=options)
+        return cast(OCRPredictor, opened)
 
-    return Once(open_ocr)
+    return Lazy(open_ocr)
 
 
-def make_formula_opener(model: str, runtime: Runtime) -> Callable[[], FormulaReader]:
-    """A function that opens a formula network, by its name or its artifact's folder, when it is first called.
-
-    It raises InputError where the model is of another kind.
-    """
+def lazy_formula(model: str, runtime: Runtime) -> Lazy[FormulaReader]:
+    """A formula network, by its name or its artifact's folder. `get` raises InputError where it is of another kind."""
 
     def open_formula() -> FormulaReader:
-        found = cast(OCRPredictor, open_predictor(model, domain="ocr", runtime=runtime))
-        if not isinstance(found.pipeline, FormulaPages):
+        opened = cast(OCRPredictor, open_predictor(model, domain="ocr", runtime=runtime))
+        if not isinstance(opened.pipeline, FormulaPages):
             raise InputError(
                 "this model reads no formulas",
                 where="formula_model",
                 received=model,
                 allowed="PP-FormulaNet-S, PP-FormulaNet_plus-S, or an artifact of a model of configs/ocr/formula",
             )
-        return found.pipeline.stage
+        return opened.pipeline.stage
 
-    return Once(open_formula)
+    return Lazy(open_formula)
 
 
-@Once
-def open_default_layout(runtime: Runtime) -> LayoutDetector:
+@functools.cache
+def default_layout(runtime: Runtime) -> Lazy[LayoutDetector]:
     """The layout network that is shipped; one for each runtime, which all documents share."""
-    return open_layout(DEFAULT_LAYOUT, runtime=runtime)
+    return Lazy(lambda: open_layout(DEFAULT_LAYOUT, runtime=runtime))
 
 
 def open_field_model(options: DocumentOptions, runtime: Runtime) -> FieldModel | None:

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ocr.results.geometry import split_at_stripes
+
 TRIM = 0.05  # of a box's sides: boxes of detectors touch and overlap a little
 _Boxes = NDArray[np.float64]
 _Items = NDArray[np.intp]
@@ -41,22 +43,13 @@ def order_boxes(boxes: ArrayLike | Sequence[Sequence[float]], *, right_to_left: 
 def _order(boxes: _Boxes, items: _Items) -> list[int]:
     if len(items) < 2:
         return items.tolist()
-    columns = _cut(boxes, items, axis=0)
+    columns = split_at_stripes(boxes, items, axis=0)
     if len(columns) > 1:
         return [index for column in columns for index in _order(boxes, column)]
-    bands = _join_bands(boxes, _cut(boxes, items, axis=1))
+    bands = _join_bands(boxes, split_at_stripes(boxes, items, axis=1))
     if len(bands) > 1:
         return [index for band in bands for index in _order(boxes, band)]
     return _order_by_precedence(boxes, items)
-
-
-def _cut(boxes: _Boxes, items: _Items, axis: int) -> list[_Items]:
-    """The items in groups between white stripes: columns (axis 0, left to right) or bands (axis 1, downwards)."""
-    first = boxes[items, axis]
-    order = np.argsort(first, kind="stable")
-    ends = np.maximum.accumulate(boxes[items, axis + 2][order])
-    starts = np.flatnonzero(first[order][1:] >= ends[:-1]) + 1
-    return np.split(items[order], starts)
 
 
 def _join_bands(boxes: _Boxes, bands: list[_Items]) -> list[_Items]:
@@ -64,7 +57,7 @@ def _join_bands(boxes: _Boxes, bands: list[_Items]) -> list[_Items]:
     joined = [bands[0]]
     for band in bands[1:]:
         together = np.concatenate([joined[-1], band])
-        if len(_cut(boxes, together, axis=0)) > 1:
+        if len(split_at_stripes(boxes, together, axis=0)) > 1:
             joined[-1] = together
         else:
             joined.append(band)

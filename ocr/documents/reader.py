@@ -1,9 +1,9 @@
 """From a PDF or an image to a document of blocks: `ocr.document`.
 
-Each page goes through the same stages: lines of text (from the page's own text layer where that can be believed, else
-by OCR), tables (by ruling lines, then by the places of words), figures, blocks of text, and their reading order. No
-network takes part but OCR's and a small one that tells where the figures of scans are, and these are opened only for a
-page that needs them.
+Each page goes through the same steps (`ocr.documents.processors`): lines of text (from the page's own text layer where
+that can be believed, else by OCR), tables (by ruling lines, then by the positions of words), figures, blocks of text,
+and their reading order. No network takes part but OCR's and a small one that tells where the figures of scans are, and
+these are opened only for a page that needs them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -32,44 +32,43 @@ from framework.vision import image as vision_image
 from framework.workflow import ImageItem
 from framework.workflow.domain.predictor import ImageSource
 from framework.workflow.files.pdf import PdfReader
-from ocr.documents.assemble import arrange
-from ocr.documents.layout_blocks import FIGURES, blocks_from_regions, regions_of_scan, without_covered
 from ocr.documents.layout_model import LayoutDetector
-from ocr.documents.layout_regions import Region
+from ocr.documents.lazy import Lazy
 from ocr.documents.options import TextSource
+from ocr.documents.page_content import PageContent
 from ocr.documents.page_store import PageStore
-from ocr.documents.page_workers import PageWorkers, WorkerTask, no_network
-from ocr.documents.paragraphs import make_text_blocks
-from ocr.documents.seals import read_seals
+from ocr.documents.page_workers import NeedsNetwork, PageWorkers, WorkerTask, no_network
+from ocr.documents.processors import (
+    AddParagraphs,
+    AddRegions,
+    AddTextTables,
+    Processor,
+    ReadRegions,
+    add_ruled_tables,
+    arrange_blocks,
+    turn_back,
+    turn_upright,
+)
 from ocr.documents.whole_document import finish_document
-from ocr.formulas.blocks import FormulaReader, read_formulas
-from ocr.pages.sideways import find_turn
+from ocr.formulas.blocks import FormulaReader
 from ocr.pipeline.predictor import OCRPredictor, is_pdf
 from ocr.results.blocks import Block, Box, Figure
 from ocr.results.lines import Line
-from ocr.results.page_text import LineStyle, images_without_text, is_usable, line_box, read_text_layer
+from ocr.results.page_text import images_without_text, is_usable, read_text_layer
 from ocr.results.pages import Document, Page
-from ocr.tables.network_tables import TableReader, replace_tables
-from ocr.tables.ruled_tables import find_ruled_tables
-from ocr.tables.ruling_lines import Rules, rules_of_page
-from ocr.tables.scanned_ruling_lines import rules_of_image
-from ocr.tables.text_tables import find_text_tables
+from ocr.tables.network_tables import TableReader
+from ocr.tables.ruling_lines import ruling_lines_of_page
+from ocr.tables.scanned_ruling_lines import ruling_lines_of_image
 
 log = logging.getLogger("oar")
 LEAST_FIGURE = 0.01  # of the page's area
-MARGIN = 0.12  # of the page's width: what is turned against the page's text there is none of its text
-_NO_OCR = (ConfigError, DeviceError, HubError, MissingExtraError, WeightError)
-_PAGE_ERRORS = (
-    OarError,
-    ArithmeticError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
 MOST_PIXELS = 50_000_000  # of a rendered page: A1 at 200 dpi
+_EVERY_PAGE = (ConfigError, DeviceError, HubError, MissingExtraError, WeightError, NeedsNetwork)
+"""What would come again on every page, or is read elsewhere."""
+_DAMAGED = (OarError, MemoryError, OSError)
+"""What a page raises that is damaged or too large."""
+_FAULTS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+"""What our own code or an engine raises on a page that it cannot cope with."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +76,7 @@ class DocumentReader:
     """Reads documents with one recogniser. Safe to call from several threads.
 
     Attributes:
-        open_ocr: Gives the predictor for pages without a text layer; called on the first of them, and again on others,
-            so it should remember what it opened.
+        ocr: The predictor for pages without a text layer.
         text_layer: "auto" takes a page's own text where it can stand in for OCR, "always" wherever there is a page of a
             PDF, "never" reads every page by OCR.
         tables: Whether tables are looked for; else their text stands in paragraphs.
@@ -87,17 +85,17 @@ class DocumentReader:
         dpi: At which pages of PDFs are measured and rendered.
         first_pages: Of PDFs without `pages` only so many are read; 0 for all.
         layout: Gives the regions of a page's image; every page is rendered then. None: rules find the blocks.
-        open_figures: As `open_ocr`, for a layout network that tells where the figures are on pages that OCR reads;
-            rules find their other blocks. Not used beside `layout`. None: such figures are not found.
-        open_table: As `open_ocr`, for a network that reads tables of images which have no ruling lines; None: none.
-        open_seals: As `open_ocr`, for what reads the seals that the layout finds; None: they are figures alone.
-        open_formula: As `open_ocr`, for a network that reads the formulas which `layout` finds; None: they stay as OCR
-            or the text layer has them.
+        table: A network that reads tables of images which have no ruling lines; None: none.
+        seals: What reads the seals that the layout finds; None: they are figures alone.
+        formula: A network that reads the formulas which `layout` finds; None: they stay as OCR or the text layer has
+            them.
+        figure_layout: A layout network that tells where the figures are on pages that OCR reads; rules find their other
+            blocks. Not used beside `layout`. None: such figures are not found.
 
     Raises: InputError, where `text_layer` is none of these.
     """
 
-    open_ocr: Callable[[], OCRPredictor]
+    ocr: Lazy[OCRPredictor]
     text_layer: TextSource = "auto"
     tables: bool = True
     figures: bool = True
@@ -105,10 +103,10 @@ class DocumentReader:
     dpi: float = 200.0
     first_pages: int = 0
     layout: LayoutDetector | None = None
-    open_table: Callable[[], TableReader] | None = None
-    open_seals: Callable[[], OCRPredictor] | None = None
-    open_formula: Callable[[], FormulaReader] | None = None
-    open_figures: Callable[[], LayoutDetector] | None = None
+    table: Lazy[TableReader] | None = None
+    seals: Lazy[OCRPredictor] | None = None
+    formula: Lazy[FormulaReader] | None = None
+    figure_layout: Lazy[LayoutDetector] | None = None
 
     def __post_init__(self) -> None:
         if self.text_layer not in get_args(TextSource):
@@ -118,6 +116,20 @@ class DocumentReader:
                 received=self.text_layer,
                 allowed=", ".join(get_args(TextSource)),
             )
+
+    @property
+    def processors(self) -> tuple[Processor, ...]:
+        """The steps from a page's lines to its blocks."""
+        return (
+            turn_upright,
+            add_ruled_tables,
+            AddRegions(self.layout, self.figure_layout, self.tables, self.figures),
+            ReadRegions(self.table, self.seals, self.formula),
+            *([AddTextTables(self.table)] if self.layout is None else []),
+            AddParagraphs(),
+            arrange_blocks,
+            turn_back,
+        )
 
     def __call__(
         self,
@@ -179,16 +191,11 @@ class DocumentReader:
 
     def without_networks(self) -> DocumentReader:
         """The same, and it can be pickled; a page that needs a network raises `NeedsNetwork`."""
-        no = cast(Any, no_network)
-        return replace(
-            self,
-            open_ocr=no,
-            layout=None if self.layout is None else no,
-            open_table=None if self.open_table is None else no,
-            open_seals=None if self.open_seals is None else no,
-            open_formula=None if self.open_formula is None else no,
-            open_figures=None if self.open_figures is None else no,
-        )
+        lazy = {
+            name: None if getattr(self, name) is None else Lazy(no_network)
+            for name in ("ocr", "table", "seals", "formula", "figure_layout")
+        }
+        return replace(self, layout=None if self.layout is None else cast(Any, no_network), **cast(Any, lazy))
 
     def read_pdf_page(self, reader: PdfReader, number: int, label: str) -> Page:
         """Page `number`, from 1, with its blocks in order. Raises: InputError, where it is damaged."""
@@ -206,7 +213,7 @@ class DocumentReader:
         seconds = {"text_layer": time.perf_counter() - started}
         figures = images_without_text(layer, content, min_area=LEAST_FIGURE) if self.figures else ()
         # Figures alone are rendered in a fraction of the time.
-        whole = self.images or self.layout is not None or self.open_table is not None
+        whole = self.images or self.layout is not None or self.table is not None
         image = reader.render(number - 1, dpi=dpi) if whole else None
 
         def cut(box: Box) -> np.ndarray:
@@ -217,14 +224,14 @@ class DocumentReader:
 
         started = time.perf_counter()
         blocks = self._make_blocks(
-            layer.lines,
-            rules_of_page(content) if self.tables else None,
-            content.width,
-            content.height,
-            styles=layer.styles,
-            hyphens=layer.hyphens,
-            figures=[Block("image", box, content=Figure(cut(box))) for box in figures],
-            image=image,
+            PageContent(
+                layer.lines,
+                content.width,
+                content.height,
+                ruling_lines_of_page(content) if self.tables else None,
+                image,
+                figures=tuple(Block("image", box, content=Figure(cut(box))) for box in figures),
+            )
         )
         seconds["blocks"] = time.perf_counter() - started
         seconds["total"] = sum(seconds.values())
@@ -260,13 +267,13 @@ class DocumentReader:
 
         What was turned upright or made flat first stays so: blocks, rules and columns are looked for there.
         """
-        page, prepared = self.open_ocr().predict_prepared(ImageItem(image, label, number))
+        page, prepared = self.ocr.get().predict_prepared(ImageItem(image, label, number))
         if prepared is not None:
             image = prepared.image
             to_points = None if to_points is None else prepared.compose(to_points)
         started = time.perf_counter()
-        rules = rules_of_image(image, dpi=dpi) if self.tables else None
-        blocks = self._make_blocks(page.lines, rules, page.width, page.height, image=image, scan=True)
+        ruling = ruling_lines_of_image(image, dpi=dpi) if self.tables else None
+        blocks = self._make_blocks(PageContent(page.lines, page.width, page.height, ruling, image, scan=True))
         seconds = {**page.seconds, "blocks": time.perf_counter() - started}
         seconds["total"] = page.seconds.get("total", 0.0) + seconds["blocks"]
         return replace(
@@ -277,116 +284,10 @@ class DocumentReader:
             image=page.image if self.images else None,
         )
 
-    def _make_blocks(
-        self,
-        lines: Sequence[Line],
-        rules: Rules | None,
-        width: float,
-        height: float,
-        *,
-        styles: Sequence[LineStyle] | None = None,
-        hyphens: Sequence[bool] | None = None,
-        figures: Sequence[Block] = (),
-        image: np.ndarray | None = None,
-        scan: bool = False,
-    ) -> tuple[Block, ...]:
-        turn = find_turn(lines, width, height)
-        if not turn.angle:
-            return self._make_upright_blocks(
-                lines,
-                rules,
-                turn.size,
-                styles=styles,
-                hyphens=hyphens,
-                figures=figures,
-                image=image,
-                scan=scan,
-            )
-        upright = [turn.line(line) for line in lines]
-        known = {id(there): line for there, line in zip(upright, lines, strict=True)}
-        back = turn.back
-        blocks = self._make_upright_blocks(
-            upright,
-            None if rules is None else turn.rules(rules),
-            turn.size,
-            styles=styles,
-            hyphens=hyphens,
-            figures=[turn.block(block, turn.line) for block in figures],
-            image=None if image is None else np.ascontiguousarray(np.rot90(image, turn.angle // 90)),
-            scan=scan,
-        )
-        return tuple(back.block(b, lambda line: known.get(id(line)) or back.line(line)) for b in blocks)
-
-    def _make_upright_blocks(
-        self,
-        lines: Sequence[Line],
-        rules: Rules | None,
-        size: tuple[float, float],
-        *,
-        styles: Sequence[LineStyle] | None,
-        hyphens: Sequence[bool] | None,
-        figures: Sequence[Block],
-        image: np.ndarray | None,
-        scan: bool,
-    ) -> tuple[Block, ...]:
-        width, height = size
-        looks = {id(line): i for i, line in enumerate(lines)}
-        tables: list[Block] = []
-        rest = list(lines)
-        if rules is not None:
-            ruled, left = find_ruled_tables(rules, rest, styles)
-            tables, rest = list(ruled), list(left)
-        regions: list[Block] = []
-        detected = self._detect(image, rest, tables, scan)
-        if detected and image is not None:
-            regions, rest = blocks_from_regions(
-                detected,
-                rest,
-                known=[*tables, *figures],
-                styles=None if styles is None else {key: styles[i] for key, i in looks.items()},
-                hyphens=None if hyphens is None else {key: hyphens[i] for key, i in looks.items()},
-                rules=rules,
-                image=image,
-                tables=self.tables,
-                figures=self.figures,
-                height=height,
-            )
-            if self.open_table is not None:
-                regions = replace_tables(regions, image, self.open_table)
-            if self.open_seals is not None:
-                regions = read_seals(regions, image, self.open_seals)
-            if self.open_formula is not None:
-                regions = read_formulas(regions, image, self.open_formula)
-            if any(block.label in FIGURES for block in regions):
-                figures = without_covered(figures, regions)
-        if self.layout is None and rules is not None:
-            # Lines that a table cut in two are of no line's style; those of text beside it are whole.
-            there = (*tables, *figures, *regions)
-            aligned, left = find_text_tables(rest, rules, _styles_of(rest, looks, styles), there)
-            if image is not None and self.open_table is not None:
-                aligned = replace_tables(aligned, image, self.open_table)
-            tables, rest = [*tables, *aligned], list(left)
-        text = make_text_blocks(
-            rest,
-            _styles_of(rest, looks, styles),
-            None if hyphens is None else [hyphens[looks[id(x)]] if id(x) in looks else False for x in rest],
-            height=height,
-            others=(*tables, *figures, *regions),
-        )
-        text = [replace(b, label="aside_text", level=0) if _is_aside(b, width) else b for b in text]
-        return arrange([*tables, *figures, *regions, *text], height)
-
-    def _detect(
-        self, image: np.ndarray | None, lines: Sequence[Line], tables: Sequence[Block], scan: bool
-    ) -> Sequence[Region]:
-        """The regions of a network: all of `layout`, or of scans figures and headings."""
-        if image is None:
-            return ()
-        if self.layout is not None:
-            return self.layout(image)
-        if self.open_figures is None or not scan or not self.figures:
-            return ()
-        return regions_of_scan(self.open_figures()(image), lines, tables)
+    def _make_blocks(self, content: PageContent) -> tuple[Block, ...]:
+        for process in self.processors:
+            content = process(content)
+        return content.blocks
 
 
 class OpenDocument(contextlib.AbstractContextManager["OpenDocument"]):
@@ -422,13 +323,15 @@ class OpenDocument(contextlib.AbstractContextManager["OpenDocument"]):
             return self._reader.read_image(self._image, self.label, number, None)
         try:
             return self._reader.read_pdf_page(self._pdf, number, self.label)
-        except _NO_OCR:
+        except _EVERY_PAGE:
             raise
-        except _PAGE_ERRORS as error:  # whatever is wrong with one page, the others are read
-            if not isinstance(error, OarError):
-                log.debug("page %d of %s", number, self.label, exc_info=True)
+        except _DAMAGED as error:
             reason = str(error) if isinstance(error, OarError) else f"{type(error).__name__}: {error}"
-            return Page((), number, warnings=(reason,), source=self.label, width=0, height=0)
+        except _FAULTS as error:  # whatever is wrong with one page, the others are read
+            reason = f"{type(error).__name__}: {error}"
+            debug = log.isEnabledFor(logging.DEBUG)
+            log.warning("a fault on page %d of %s: %s", number, self.label, reason, exc_info=debug)
+        return Page((), number, warnings=(reason,), source=self.label, width=0, height=0)
 
     def read_all(self, workers: int = 1) -> Iterator[Page]:
         """All pages in order, as `read`; with several workers in processes beside this one."""
@@ -454,30 +357,10 @@ class OpenDocument(contextlib.AbstractContextManager["OpenDocument"]):
             self._pdf.close()
 
 
-def _styles_of(
-    lines: Sequence[Line], places: dict[int, int], styles: Sequence[LineStyle] | None
-) -> list[LineStyle] | None:
-    """The style of each line; of a part of a line that of its height."""
-    if styles is None:
-        return None
-    return [
-        styles[places[id(line)]]
-        if id(line) in places
-        else LineStyle(line_box(line)[3] - line_box(line)[1], False, False, "")
-        for line in lines
-    ]
-
-
 def _lines_in_order(blocks: Sequence[Block], lines: Sequence[Line]) -> tuple[Line, ...]:
     """The lines as the blocks are read."""
     ordered = [line for block in blocks for part in block.walk() for line in part.lines]
     return tuple(ordered) if ordered else tuple(lines)
-
-
-def _is_aside(block: Block, width: float) -> bool:
-    """Whether the block stands at the page's side, turned against its text: a stamp, a vertical running title."""
-    turned = bool(block.lines) and all(line.orientation in (90, 270) for line in block.lines)
-    return turned and (block.bbox[2] <= MARGIN * width or block.bbox[0] >= (1 - MARGIN) * width)
 
 
 def parse_pages(text: str | None, count: int, where: str = "") -> list[int]:

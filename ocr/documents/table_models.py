@@ -6,7 +6,8 @@ classifier chooses. No code of the domains that trained detectors and classifier
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -16,7 +17,7 @@ from framework.inference import Runtime
 from framework.vision.sample import Sample
 from framework.workflow import ImageItem, find_artifact, open_predictor
 from framework.workflow.runners.image_runner import ImageRunner, SourceBoxes, open_runner, read_boxes
-from ocr.documents.once import Once
+from ocr.documents.lazy import Lazy
 from ocr.pipeline.predictor import OCRPredictor
 from ocr.pipeline.single_stage import TablePages
 from ocr.results.blocks import Table
@@ -92,13 +93,11 @@ def open_kinds(model: str, runtime: Runtime | None = None) -> Callable[[np.ndarr
 class KindTableReader:
     """Reads tables by the network of their kind; each is opened when it is first needed."""
 
-    def __init__(
-        self, tell: Callable[[np.ndarray], Kind], open_reader: Callable[[Kind], TableReader]
-    ) -> None:
-        self.tell, self.open_reader = tell, Once(open_reader)
+    def __init__(self, tell: Callable[[np.ndarray], Kind], readers: Mapping[Kind, Lazy[TableReader]]) -> None:
+        self.tell, self.readers = tell, readers
 
     def __call__(self, image: np.ndarray) -> Table:
-        return self.open_reader(self.tell(image))(image)
+        return self.readers[self.tell(image)].get()(image)
 
 
 def open_structure(model: str, runtime: Runtime | None = None) -> TableReader:
@@ -119,13 +118,13 @@ def open_structure(model: str, runtime: Runtime | None = None) -> TableReader:
     return found.pipeline.stage
 
 
-def make_table_opener(
+def lazy_table(
     model: str,
     runtime: Runtime,
     cell_model: str | None = None,
     kind_model: str = "PP-LCNet_x1_0_table_cls",
-) -> Callable[[], TableReader]:
-    """A function that opens what reads tables when it is first called.
+) -> Lazy[TableReader]:
+    """What reads tables.
 
     Args:
         model: The network of the structure.
@@ -135,20 +134,23 @@ def make_table_opener(
     """
     structure, cells = (PAIRS.get(name, name) if name else "" for name in (model, cell_model))
 
+    kinds = get_args(Kind)
     # A model that serves both kinds is opened once, too.
-    open_reader = Once(lambda name: open_structure(name, runtime))
-    open_detector = Once(lambda name: open_cells(name, runtime))
+    names = {structure.replace(KIND, kind) for kind in kinds}
+    structures = {name: Lazy(partial(open_structure, name, runtime)) for name in names}
+    names = {cells.replace(KIND, kind) for kind in kinds}
+    detectors = {name: Lazy(partial(open_cells, name, runtime)) for name in names}
 
     def open_kind(kind: Kind) -> TableReader:
-        reader = open_reader(structure.replace(KIND, kind))
+        reader = structures[structure.replace(KIND, kind)].get()
         if not cells:
             return reader
-        return DetectedTableReader(reader, open_detector(cells.replace(KIND, kind)))
+        return DetectedTableReader(reader, detectors[cells.replace(KIND, kind)].get())
 
-    @Once
     def open_table() -> TableReader:
         if KIND in structure + cells:
-            return KindTableReader(open_kinds(kind_model, runtime), open_kind)
-        return open_kind(get_args(Kind)[0])
+            readers = {kind: Lazy(partial(open_kind, kind)) for kind in kinds}
+            return KindTableReader(open_kinds(kind_model, runtime), readers)
+        return open_kind(kinds[0])
 
-    return open_table
+    return Lazy(open_table)

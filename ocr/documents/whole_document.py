@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ocr.documents.assemble import UNORDERED
-from ocr.documents.paragraphs import heading_depth
-from ocr.pages.sideways import Turn, find_turn
+from ocr.pages.sideways import Rotation, find_rotation
 from ocr.results.blocks import Block, Table
-from ocr.results.page_text import line_box
+from ocr.results.geometry import line_box
 from ocr.results.pages import Page
+from ocr.text.paragraphs import heading_depth
 
 EDGE = 0.1  # of the page's height: where headers and footers stand
 PLACES = 50  # heights at which a repeated text may stand: its places on two pages are alike where these are
@@ -50,13 +50,13 @@ class DocumentFacts:
     def add(self, page: Page) -> None:
         """Note what stands at the page's edges, and its headings."""
         self.pages += 1
-        turn = _turn_of(page)
-        self._edges.update({edge for block in page.blocks if (edge := _edge_of(block, turn)) is not None})
+        rotation = _rotation_of(page)
+        self._edges.update({edge for block in page.blocks if (edge := _edge_of(block, rotation)) is not None})
         for block in page.blocks:
             if block.label == "paragraph_title":
-                self._headings.append((_size(block), _edge_of(block, turn)))
+                self._headings.append((_size(block), _edge_of(block, rotation)))
             elif block.label == "doc_title":
-                self._titles.append((page.page, _size(block), _edge_of(block, turn)))
+                self._titles.append((page.page, _size(block), _edge_of(block, rotation)))
 
     def finish(self, pages: Iterable[Page]) -> Iterator[Page]:
         """The same pages again, in order: headers, footers and numbers labelled, levels and `continued` set.
@@ -73,13 +73,13 @@ class DocumentFacts:
                 sizes.append(size)
         last: Block | None = None  # that is read before
         for page in pages:
-            turn = _turn_of(page)
-            labelled = (self._relabel(block, turn) for block in page.blocks)
+            rotation = _rotation_of(page)
+            labelled = (self._relabel(block, rotation) for block in page.blocks)
             blocks = [_relevel(block, page.page, title_page, sizes) for block in labelled]
             read = [block for block in blocks if block.label not in UNORDERED]
             read = [replace(block, order=number) for number, block in enumerate(read)]
             rest = [replace(block, order=None) for block in blocks if block.label in UNORDERED]
-            read, last = _mark_continuations(read, last, turn)
+            read, last = _mark_continuations(read, last, rotation)
             yield replace(page, blocks=(*read, *rest))
 
     def _repeats(self, edge: _Edge) -> bool:
@@ -88,8 +88,8 @@ class DocumentFacts:
         count = sum(self._edges[kind, text, place + step] for step in (-1, 0, 1))
         return count > max(1, min(self.pages // 4, REPEATED))
 
-    def _relabel(self, block: Block, turn: Turn) -> Block:
-        edge = _edge_of(block, turn)
+    def _relabel(self, block: Block, rotation: Rotation) -> Block:
+        edge = _edge_of(block, rotation)
         if edge is None:
             return block
         if _NUMBER.fullmatch(block.text.strip()):
@@ -97,9 +97,9 @@ class DocumentFacts:
         return replace(block, label=edge[0], level=0) if self._repeats(edge) else block
 
 
-def _turn_of(page: Page) -> Turn:
+def _rotation_of(page: Page) -> Rotation:
     """How the page lies: what is told by places is told by those on the upright page."""
-    return find_turn(page.lines, page.width, page.height)
+    return find_rotation(page.lines, page.width, page.height)
 
 
 def _relevel(block: Block, number: int, title_page: int | None, sizes: Sequence[float]) -> Block:
@@ -114,10 +114,10 @@ def _relevel(block: Block, number: int, title_page: int | None, sizes: Sequence[
     return replace(block, label="paragraph_title", level=min(depth + (title_page is not None), 6))
 
 
-def _edge_of(block: Block, turn: Turn) -> _Edge | None:
+def _edge_of(block: Block, rotation: Rotation) -> _Edge | None:
     if block.content is not None:
         return None
-    box, height = turn.box(block.bbox), turn.size[1]
+    box, height = rotation.box(block.bbox), rotation.size[1]
     if box[3] <= EDGE * height:
         kind = "header"
     elif box[1] >= (1 - EDGE) * height:
@@ -136,7 +136,7 @@ def _size(block: Block) -> float:
 
 
 def _mark_continuations(
-    blocks: Sequence[Block], before: Block | None, turn: Turn
+    blocks: Sequence[Block], before: Block | None, rotation: Rotation
 ) -> tuple[list[Block], Block | None]:
     """Sets `continued`, over column breaks and over the page break after `before`; also the last block of the text."""
     marked: list[Block] = []
@@ -147,7 +147,7 @@ def _mark_continuations(
             marked.append(block)
             continue
         # Within a page only what begins beside the last block, or higher up, stands in another column.
-        box = turn.box(block.bbox)
+        box = rotation.box(block.bbox)
         breaks = new_page or box[1] < middle
         if last is not None and breaks and _goes_on(last, block, new_page):
             block = replace(block, continued=True)

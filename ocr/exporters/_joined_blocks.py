@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ocr.results.blocks import Block, Table
-from ocr.text.reading_order import is_unspaced
+from ocr.text.reading_order import join_texts
 
 if TYPE_CHECKING:
     from ocr.results.pages import Page
@@ -58,8 +58,7 @@ def join_blocks(parts: Sequence[Block]) -> Block:
         if text[-1:] in ("-", "\u00ad", "\u2010") and start[:1].islower():
             text = text[:-1] + start
         else:
-            apart = "" if text and start and is_unspaced(text[-1]) and is_unspaced(start[0]) else " "
-            text += apart + start
+            text = join_texts(text, start)
     return replace(first, text=text, lines=lines)
 
 

@@ -9,7 +9,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from ocr.text.reading_order import bounds_of, reading_regions
+from ocr.results.geometry import bounds_of
+from ocr.text.reading_order import reading_regions
 
 if TYPE_CHECKING:
     from ocr.results.lines import Line, Polygon

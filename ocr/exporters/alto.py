@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement
 
 from ocr.exporters._xml import blocks_of, serialise, xml_text
-from ocr.text.reading_order import bounds_of, quad_of, spaced_words
+from ocr.results.geometry import bounds_of
+from ocr.text.reading_order import quad_of, spaced_words
 
 if TYPE_CHECKING:
     from ocr.results.lines import Char, Line, Word

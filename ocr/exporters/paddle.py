@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocr.text.reading_order import bounds_of, quad_of
+from ocr.results.geometry import bounds_of
+from ocr.text.reading_order import quad_of
 
 if TYPE_CHECKING:
     from ocr.results.pages import Page
@@ -47,11 +48,12 @@ def page_to_predict_dict(page: Page) -> dict[str, Any]:
         "rec_texts": [line.text for line in page.lines],
         "rec_scores": [line.score for line in page.lines],
         "rec_polys": [polygon.astype(np.int32) for polygon in polygons],
-        "rec_boxes": _boxes([line.polygon for line in page.lines]),
+        "rec_boxes": integer_boxes([line.polygon for line in page.lines]),
         "text_word": [[word.text for word in line.words] for line in page.lines],
-        "text_word_boxes": [_boxes([word.polygon for word in line.words]) for line in page.lines],
+        "text_word_boxes": [integer_boxes([word.polygon for word in line.words]) for line in page.lines],
     }
 
 
-def _boxes(polygons: list[Any]) -> np.ndarray:
+def integer_boxes(polygons: list[Any]) -> np.ndarray:
+    """[N, 4] int32: the upright boxes around polygons."""
     return np.array([bounds_of(polygon) for polygon in polygons]).round().astype(np.int32).reshape(-1, 4)

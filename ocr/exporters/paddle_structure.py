@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ocr.exporters.paddle import page_to_predict_dict
+from ocr.exporters.paddle import integer_boxes, page_to_predict_dict
 from ocr.results.blocks import BLOCK_LABELS, Block, Formula, Table
 from ocr.results.lines import Line
-from ocr.text.reading_order import bounds_of, quad_of
+from ocr.text.reading_order import quad_of
 
 if TYPE_CHECKING:
     from ocr.results.pages import Page
@@ -105,7 +105,7 @@ def _html(table: Table) -> str:
 def _table(block: Block, table: Table) -> dict[str, Any]:
     boxes = [cell.bbox for cell in table.cells if cell.bbox is not None]
     lines: list[Line] = [line for cell in table.cells for line in cell.lines]
-    bounds = np.array([bounds_of(line.polygon) for line in lines]).round().astype(np.int32).reshape(-1, 4)
+    bounds = integer_boxes([line.polygon for line in lines])
     return {
         "cell_box_list": [list(box) for box in boxes],
         "pred_html": _html(table),

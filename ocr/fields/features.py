@@ -27,7 +27,7 @@ def word_features(words: PageWords, buckets: int) -> np.ndarray:
     """[T, NUM_FEATURES] int32 in 1 to buckets - 1, and 0 where there is no such feature."""
     plain = [re.sub(r"\d", "0", text.casefold()) for text in words.texts]
     shapes = [shape(text.upper()) for text in words.texts]  # receipts are often labelled in capitals
-    rows = _rows(words)
+    rows = words.by_row()
     counts = Counter(words.texts)
     ranks = _ranks(words.texts)
     found = np.zeros((len(words), NUM_FEATURES), np.int32)
@@ -84,7 +84,7 @@ def word_places(words: PageWords) -> np.ndarray:
     found = np.zeros((len(words), NUM_PLACES), np.float32)
     found[:, :4] = boxes
     found[:, 4] = np.clip(heights / usual, 0, 4) - 1
-    rows = _rows(words)
+    rows = words.by_row()
     bounds = np.array(
         [[boxes[row, :2].min(axis=0), boxes[row, 2:].max(axis=0)] for row in rows], np.float32
     ).reshape(-1, 4)
@@ -103,16 +103,6 @@ def word_places(words: PageWords) -> np.ndarray:
         found[row, 12] = np.exp(-number / 3.0)
         found[row, 13] = np.exp(-(len(rows) - 1 - number) / 3.0)
     return found
-
-
-def _rows(words: PageWords) -> list[list[int]]:
-    rows: list[list[int]] = []
-    for place, row in enumerate(words.rows.tolist()):
-        if place and row == words.rows[place - 1]:
-            rows[-1].append(place)
-        else:
-            rows.append([place])
-    return rows
 
 
 def _facing(words: PageWords, word: int, row: list[int]) -> int | None:

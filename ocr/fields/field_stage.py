@@ -13,7 +13,7 @@ from ocr.fields.features import word_features, word_places
 from ocr.fields.field_decoding import FieldKind, decode_fields
 from ocr.fields.words import PageWords, split_page
 from ocr.results.blocks import Field
-from ocr.results.page_text import line_box
+from ocr.results.geometry import line_box
 from ocr.results.pages import Page
 
 PADDING = {"features": 0, "places": 0.0, "mask": False}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,12 +12,11 @@ from framework.core.errors import InputError
 from framework.core.transform import Transform
 from framework.inference import Engine
 from framework.workflow.domain.samples import apply_transforms
-from ocr.data.forms import FormSample, blank_page
 from ocr.fields.form_decoding import pair_entities, vote_lines
-from ocr.fields.form_tokens import KIND_OF_LABEL, first_tokens, pack_tokens
+from ocr.fields.forms import KIND_OF_LABEL, FormSample, blank_page, first_tokens, pack_tokens, tokens_of
 from ocr.results.blocks import Field
+from ocr.results.geometry import line_box
 from ocr.results.lines import Line
-from ocr.results.page_text import line_box
 from ocr.results.pages import Page
 
 
@@ -47,9 +46,9 @@ class FormStage:
 
     def tokenize(self, page: FormSample) -> tuple[FormSample, np.ndarray]:
         """The page with its tokens, and the line of each token that the program sees."""
-        made = apply_transforms(page, self.transforms)
-        assert isinstance(made, FormSample) and made.token_segments is not None
-        return made, made.token_segments[: self.options.max_seq_len]
+        tokenized = apply_transforms(page, self.transforms)
+        _, segments, _ = tokens_of(tokenized)
+        return cast(FormSample, tokenized), segments[: self.options.max_seq_len]
 
 
 class FormReader:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from datetime import date
 
 from ocr.results.blocks import Field
+from ocr.results.geometry import line_box
 from ocr.results.lines import Line
-from ocr.results.page_text import line_box
 
 _ZONES = {(3, 30): "TD1", (2, 36): "TD2", (2, 44): "TD3"}
 # By format and field: the row, the first character and the one after the last. A check digit follows these.

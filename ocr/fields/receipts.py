@@ -14,9 +14,8 @@ from statistics import median
 
 from ocr.fields.values import FoundAmount, as_amount, find_amounts, find_dates, read_misread_amount
 from ocr.results.blocks import Field
+from ocr.results.geometry import line_box, rows_of
 from ocr.results.lines import Line
-from ocr.results.page_text import line_box
-from ocr.tables.cell_text import rows_of
 
 
 def _any_case(pattern: str) -> re.Pattern[str]:

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
-from ocr.documents.field_model import FieldModel
 from ocr.fields.mrz import find_mrz
 from ocr.fields.receipts import Candidate, find_address, find_company, find_date, find_total
 from ocr.fields.values import find_amounts, find_dates
 from ocr.results.blocks import Box, Field
+from ocr.results.geometry import line_box, rows_of
 from ocr.results.lines import Line
-from ocr.results.page_text import line_box
 from ocr.results.pages import Page
-from ocr.tables.cell_text import rows_of
 
 MOST_PAIRS = 2000  # of a document
 LONGEST_KEY, LONGEST_VALUE = 40, 200
@@ -65,6 +64,19 @@ _FORM_ONLY = {
     "surname", "given_names", "name", "nationality", "sex", "birth_date", "expiry_date", "issue_date",
     "document_number", "address",
 }  # fmt: skip
+
+
+class FieldModel(Protocol):
+    """What finds the fields of pages; FieldReader and FormReader are such."""
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether pages must have their image."""
+        ...
+
+    def __call__(self, page: Page) -> list[Field]:
+        """The fields of a page."""
+        ...
 
 
 def find_fields(pages: Iterable[Page], model: FieldModel | None = None) -> tuple[Field, ...]:

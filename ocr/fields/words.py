@@ -11,8 +11,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
+
+from ocr.results.geometry import rows_of_boxes
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
 _WORD = re.compile(
@@ -21,7 +24,6 @@ _WORD = re.compile(
     r"|(?:RM|USD|EUR|MYR|SGD)(?=\d)"
     rf"|[^\s{_CJK}]+"
 )
-SAME_ROW = 0.5  # share of the lower one's height by which two lines of a row overlap
 TB_YX_STEP = 20.0  # pixels of height within which TB-YX sorts by x
 
 
@@ -54,6 +56,10 @@ class PageWords:
         low, high = self.boxes[:, :2].min(axis=0), self.boxes[:, 2:].max(axis=0)
         return float(low[0]), float(low[1]), float(high[0]), float(high[1])
 
+    def by_row(self) -> list[list[int]]:
+        """The numbers of the words of each row."""
+        return [list(row) for _, row in groupby(range(len(self)), self.rows.tolist().__getitem__)]
+
     def first(self, count: int) -> PageWords:
         """The first `count` words."""
         return PageWords(
@@ -85,20 +91,6 @@ def split_page(texts: Sequence[str], boxes: np.ndarray) -> PageWords:
         np.array([span for *_, span, _ in found], np.int32).reshape(-1, 2),
         np.array([row for *_, row in found], np.int32),
     )
-
-
-def rows_of_boxes(boxes: np.ndarray) -> list[list[int]]:
-    """The places of boxes [K, 4] that stand on one height together, from left to right; rows from top to bottom."""
-    rows: list[list[int]] = []
-    for place in np.argsort(boxes[:, 1] + boxes[:, 3], kind="stable").tolist():
-        if rows:
-            one, last = boxes[place], boxes[rows[-1][-1]]
-            overlap = min(one[3], last[3]) - max(one[1], last[1])
-            if overlap > SAME_ROW * min(one[3] - one[1], last[3] - last[1]):
-                rows[-1].append(place)
-                continue
-        rows.append([place])
-    return [sorted(row, key=lambda place: float(boxes[place, 0])) for row in rows]
 
 
 def tb_yx_order(boxes: np.ndarray) -> list[int]:

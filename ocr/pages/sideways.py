@@ -10,13 +10,13 @@ import numpy as np
 
 from ocr.results.blocks import Block, Box, Table
 from ocr.results.lines import Char, Line, Polygon, Word
-from ocr.tables.ruling_lines import Rules
+from ocr.tables.ruling_lines import RulingLines
 
 MOST = 0.6  # of a page's characters tell how the page lies
 
 
 @dataclass(frozen=True)
-class Turn:
+class Rotation:
     """A page of `width` x `height` pixels whose text is turned clockwise by `angle`: 0, 90, 180 or 270 degrees."""
 
     angle: int
@@ -29,9 +29,9 @@ class Turn:
         return (self.height, self.width) if self.angle in (90, 270) else (self.width, self.height)
 
     @property
-    def back(self) -> Turn:
+    def inverse(self) -> Rotation:
         """From the upright page to the page as it is."""
-        return Turn(-self.angle % 360, *self.size)
+        return Rotation(-self.angle % 360, *self.size)
 
     def point(self, x: float, y: float) -> tuple[float, float]:
         """Where a point of the page stands on the upright page."""
@@ -63,9 +63,9 @@ class Turn:
             for word in line.words
         )
         angle = (line.orientation - self.angle) % 360
-        return Line(line.text, line.score, polygon(line.polygon), words, angle, line.vertical)
+        return Line(line.text, line.score, polygon(line.polygon), words, angle, line.vertical, line.style)
 
-    def rules(self, rules: Rules) -> Rules:
+    def ruling(self, ruling: RulingLines) -> RulingLines:
         """Ruling lines and filled boxes."""
 
         def ends(lines: np.ndarray, level: bool) -> np.ndarray:
@@ -83,11 +83,11 @@ class Turn:
                 return np.column_stack([y[:, 0], x])
             return np.column_stack([x[:, 0], y])
 
-        level, upright = ends(rules.horizontal, True), ends(rules.vertical, False)
+        level, upright = ends(ruling.horizontal, True), ends(ruling.vertical, False)
         if self.angle in (90, 270):
             level, upright = upright, level
-        fills = tuple((self.box(box), color) for box, color in rules.fills)
-        return Rules(level, upright, fills, rules.unit)
+        fills = tuple((self.box(box), color) for box, color in ruling.fills)
+        return RulingLines(level, upright, fills, ruling.unit)
 
     def block(self, block: Block, line: Callable[[Line], Line]) -> Block:
         """A block with all that it holds; `line` gives the lines, which may be known already."""
@@ -113,10 +113,10 @@ class Turn:
         )
 
 
-def find_turn(lines: Sequence[Line], width: float, height: float) -> Turn:
+def find_rotation(lines: Sequence[Line], width: float, height: float) -> Rotation:
     """How the page lies, by the lines of most of its characters; 0 where they disagree."""
     chars: Counter[int] = Counter()
     for line in lines:
         chars[line.orientation] += len(line.text)
     angle, most = chars.most_common(1)[0] if chars else (0, 0)
-    return Turn(angle if most >= MOST * sum(chars.values()) else 0, width, height)
+    return Rotation(angle if most >= MOST * sum(chars.values()) else 0, width, height)

@@ -23,7 +23,7 @@ from framework.workflow import ImageItem, open_predictor, option
 from framework.workflow.domain.domain import Model
 from framework.workflow.domain.options import check_range
 from framework.workflow.domain.outputs import Report, stems, text_file
-from ocr.data.labels import LineLabel, PageLabel, read_line_labels, read_page_labels
+from ocr.data.labels import PageLabel, read_page_labels
 from ocr.data.line_matching import longest_run, match_line, says_another, take_case
 from ocr.data.pages import TextPageFiles
 from ocr.pipeline.options import DEFAULT_MODEL
@@ -32,6 +32,7 @@ from ocr.pipeline.single_stage import SingleStage
 from ocr.pipeline.text_pipeline import OCRPipeline
 from ocr.results.lines import Line
 from ocr.results.pages import Page
+from ocr.text.label_files import LineLabel, read_line_labels
 from ocr.text.preprocess import crop_lines
 from ocr.text.stages import Recognizer, RecognizerGroup
 

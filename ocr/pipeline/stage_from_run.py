@@ -85,4 +85,4 @@ def read_run_characters(folder: Path) -> CharacterSet:
             received=f"{folder}: task {type(experiment.task).__name__}",
             allowed="a run of TextRecognition, or weights with `characters`",
         )
-    return experiment.task.alphabet
+    return experiment.task.alphabet.characters

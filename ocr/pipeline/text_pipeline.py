@@ -20,7 +20,7 @@ from framework.vision.image import rotate90
 from framework.workflow import ImageItem
 from ocr.pages.preparation import PagePreparation, PreparedImage
 from ocr.pages.stages import PageOrientationClassifier, Unwarper
-from ocr.results.pages import Char, Line, Page
+from ocr.results.pages import Char, Line, Page, Word
 from ocr.text.char_boxes import char_spans, text_quads, upright_quads
 from ocr.text.characters import reading_indices
 from ocr.text.curved_lines import Band
@@ -32,16 +32,30 @@ from ocr.text.tiles import detect_in_tiles, split_long
 
 LONGEST = 1.5  # a line that would be squeezed more than this to fit the recogniser is read in parts
 SURE = 0.9  # mean probability of a line's characters: text on its head hardly reaches it
-
-
 _EDGE = 12  # points of each edge of a curved line
 
 
-class _Found(NamedTuple):
+class DetectedLines(NamedTuple):
     """Lines of a page: quads [N, 4, 2], and those that are curved by their number."""
 
     quads: np.ndarray
-    bands: Mapping[int, Band]
+    curved: Mapping[int, Band]
+
+
+class LineCrops(NamedTuple):
+    """N images of lines, which of them are turned by 90 degrees [N], and how curved ones were straightened."""
+
+    images: list[np.ndarray]
+    rotated: np.ndarray
+    warps: Mapping[int, GridWarp]
+
+
+class Directions(NamedTuple):
+    """[N] bool each: which lines stand on their heads, of which that must be confirmed, and of which nobody is sure."""
+
+    upside_down: np.ndarray
+    doubtful: np.ndarray
+    unsure: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -110,10 +124,10 @@ class OCRPipeline:
 
     def predict_prepared(self, item: ImageItem) -> tuple[Page, PreparedImage | None]:
         """The page in pixels of the image as it was read, and that image where it is another one than was given."""
-        prepared, found, seconds = self._begin(item)
+        prepared, detected, seconds = self._begin(item)
         if prepared is None:
-            return self._recognize(found, seconds, item), None
-        page = self._recognize(found, seconds, item._replace(image=prepared.image))
+            return self._recognize(detected, seconds, item), None
+        page = self._recognize(detected, seconds, item._replace(image=prepared.image))
         return prepared.describe(page), prepared
 
     def predict_stream(self, images: Iterable[ImageItem]) -> Iterator[Page]:
@@ -139,98 +153,135 @@ class OCRPipeline:
 
     # -- the two halves of a page -----------------------------------------------------------------------------------
 
-    def _begin(self, item: ImageItem) -> tuple[PreparedImage | None, _Found, dict[str, float]]:
+    def _begin(self, item: ImageItem) -> tuple[PreparedImage | None, DetectedLines, dict[str, float]]:
         prepared = None if self.preparation is None else self.preparation(item.image)
-        found, seconds = self._detect(item.image if prepared is None else prepared.image)
-        return prepared, found, seconds
+        detected, seconds = self._detect(item.image if prepared is None else prepared.image)
+        return prepared, detected, seconds
 
     def _finish(
-        self, prepared: PreparedImage | None, found: _Found, seconds: dict[str, float], item: ImageItem
+        self,
+        prepared: PreparedImage | None,
+        detected: DetectedLines,
+        seconds: dict[str, float],
+        item: ImageItem,
     ) -> Page:
         if prepared is None:
-            return self._recognize(found, seconds, item)
-        page = self._recognize(found, seconds, item._replace(image=prepared.image))
+            return self._recognize(detected, seconds, item)
+        page = self._recognize(detected, seconds, item._replace(image=prepared.image))
         return prepared.restore(page, item.image)
 
-    def _detect(self, image: np.ndarray) -> tuple[_Found, dict[str, float]]:
+    def _detect(self, image: np.ndarray) -> tuple[DetectedLines, dict[str, float]]:
         started = time.perf_counter()
         if self.orientation is not None:
             self.orientation.prepare()
         most = self.detector.options.max_aspect
         if self.detector.finds_outlines and max(image.shape[:2]) <= most * min(image.shape[:2]):
-            return _Found(*self.detector.find_bands(image)), {"detect": time.perf_counter() - started}
+            return DetectedLines(*self.detector.find_bands(image)), {"detect": time.perf_counter() - started}
         quads, _ = detect_in_tiles(self.detector, image, most)
         options = self.recognizer.options
         if len(quads) and options.widths:
             quads = split_long(
                 image, quads, LONGEST * options.widths[-1] / (options.height * options.width_scale)
             )
-        return _Found(quads, {}), {"detect": time.perf_counter() - started}
+        return DetectedLines(quads, {}), {"detect": time.perf_counter() - started}
 
-    def _recognize(self, found: _Found, seconds: dict[str, float], item: ImageItem) -> Page:
-        page = self._recognize_lines(found, seconds, item)
-        quarter = 0 if found.bands else _sideways(page.lines)
+    def _recognize(self, detected: DetectedLines, seconds: dict[str, float], item: ImageItem) -> Page:
+        page = self._recognize_lines(detected, seconds, item)
+        quarter = 0 if detected.curved else _sideways(page.lines)
         if not quarter:
             return page
         # Detectors are trained on horizontal text and run lines of a page on its side into one another. The crops are
         # cut from the image as it is, with the corners in the order of the upright page.
         (quads, _), more = self._detect(rotate90(item.image, -quarter))
-        again = self._recognize_lines(_Found(_rotate_back(quads, quarter, page.size_hw), {}), more, item)
+        again = self._recognize_lines(
+            DetectedLines(_rotate_back(quads, quarter, page.size_hw), {}), more, item
+        )
         best = max(again, page, key=lambda p: sum(x.score * sum(map(str.isalnum, x.text)) for x in p.lines))
         keys = {**page.seconds, **again.seconds}
         both = {key: page.seconds.get(key, 0.0) + again.seconds.get(key, 0.0) for key in keys}
         return replace(best, seconds=both)
 
-    def _recognize_lines(self, found: _Found, seconds: dict[str, float], item: ImageItem) -> Page:
-        image, quads = item.image, found.quads
-        started = time.perf_counter()
-        turned = turned_lines(quads, rotate_ratio=self.options.rotate_ratio)
-        turned[list(found.bands)] = False
-        crops = crop_lines(image, quads, turned)
-        warps = {number: band.warp(image.shape[:2]) for number, band in found.bands.items()}
+    def _recognize_lines(self, detected: DetectedLines, seconds: dict[str, float], item: ImageItem) -> Page:
+        """The page of detected lines, unless it lies on its side; `seconds` gets what each step took."""
+
+        def timed(name: str, started: float) -> float:
+            now = time.perf_counter()
+            seconds[name] = now - started
+            return now
+
+        image = item.image
+        clock = time.perf_counter()
+        crops = self._cut(image, detected)
+        clock = timed("crop", clock)
+        images, directions = self._orient(crops.images)
+        if self.orientation is not None and images:
+            clock = timed("orient", clock)
+        texts, upside_down = self._read(images, directions)
+        clock = timed("recognize", clock)
+        lines = self._arrange(detected.quads, crops, texts, upside_down)
+        timed("arrange", clock)
+        seconds["total"] = sum(seconds.values())
+        height, width = image.shape[:2]
+        return Page(lines, item.number, seconds, source=item.source, width=width, height=height, image=image)
+
+    def _cut(self, image: np.ndarray, detected: DetectedLines) -> LineCrops:
+        """The image of each line, from left to right; curved ones are straightened."""
+        rotated = turned_lines(detected.quads, rotate_ratio=self.options.rotate_ratio)
+        rotated[list(detected.curved)] = False
+        crops = crop_lines(image, detected.quads, rotated)
+        warps = {number: line.warp(image.shape[:2]) for number, line in detected.curved.items()}
         for number, warp in warps.items():
             crops[number] = warp.image(image)
-        seconds["crop"] = time.perf_counter() - started
-        upside_down = doubtful = unsure = np.zeros(len(crops), bool)
-        if self.orientation is not None and crops:
-            started = time.perf_counter()
-            probabilities, thresh = self.orientation(crops), self.orientation.options.thresh
-            crops, upside_down = apply_orientation(crops, probabilities, thresh)
-            # The classifier errs on one line in a hundred. Where it turns some lines of a page and others not, the
-            # fewer must be confirmed: these lines are read both ways, and the surer reading wins.
-            turns_most = 2 * upside_down.sum() > len(crops)
-            doubtful = (upside_down != turns_most) & upside_down.any()
-            unsure = (probabilities.max(axis=1) < thresh) & ~doubtful
-            seconds["orient"] = time.perf_counter() - started
-        started = time.perf_counter()
-        second = np.flatnonzero(doubtful)
-        texts = self.recognizer(crops + [rotate90(crops[i], 2) for i in second])
-        others = texts[len(crops) :]
-        for i, other in zip(second, others):
+        return LineCrops(crops, rotated, warps)
+
+    def _orient(self, crops: list[np.ndarray]) -> tuple[list[np.ndarray], Directions]:
+        """The lines upright, as the classifier sees it, and which of them stood on their heads."""
+        if self.orientation is None or not crops:
+            return crops, Directions(*np.zeros((3, len(crops)), bool))
+        probabilities, thresh = self.orientation(crops), self.orientation.options.thresh
+        crops, upside_down = apply_orientation(crops, probabilities, thresh)
+        # The classifier errs on one line in a hundred. Where it turns some lines of a page and others not, the fewer
+        # must be confirmed.
+        turns_most = 2 * upside_down.sum() > len(upside_down)
+        doubtful = (upside_down != turns_most) & upside_down.any()
+        unsure = (probabilities.max(axis=1) < thresh) & ~doubtful
+        return crops, Directions(upside_down, doubtful, unsure)
+
+    def _read(
+        self, crops: list[np.ndarray], directions: Directions
+    ) -> tuple[list[tuple[Text, int, float]], np.ndarray]:
+        """What each line says, with its columns and its share of them, and which lines stand on their heads."""
+        upside_down = directions.upside_down
+        # Doubtful lines are read both ways, and the surer reading wins.
+        second = np.flatnonzero(directions.doubtful).tolist()
+        texts = self.recognizer([*crops, *(rotate90(crops[i], 2) for i in second)])
+        for i, other in zip(second, texts[len(crops) :]):
             if other[0].score > texts[i][0].score:
                 texts[i], upside_down[i] = other, not upside_down[i]
         # Nor can it tell for every line. One that it left upright and that reads badly may read well on its head.
-        third = [i for i in np.flatnonzero(unsure) if texts[i][0].score < SURE]
+        third = [i for i in np.flatnonzero(directions.unsure).tolist() if texts[i][0].score < SURE]
         for i, other in zip(third, self.recognizer([rotate90(crops[i], 2) for i in third])):
             if other[0].score >= SURE:
                 texts[i], upside_down[i] = other, True
-        seconds["recognize"] = time.perf_counter() - started
-        started = time.perf_counter()
+        return texts[: len(crops)], upside_down
+
+    def _arrange(
+        self,
+        quads: np.ndarray,
+        crops: LineCrops,
+        texts: Sequence[tuple[Text, int, float]],
+        upside_down: np.ndarray,
+    ) -> tuple[Line, ...]:
+        """The lines that say something, in the order in which they are read."""
         lines = [
-            self._line(text, steps, share, quad, bool(turn), bool(flip), warps.get(number))
-            for number, ((text, steps, share), quad, turn, flip) in enumerate(
-                zip(texts, quads, turned, upside_down)
+            self._line(text, steps, share, quad, bool(rotated), bool(flip), crops.warps.get(number))
+            for number, ((text, steps, share), quad, rotated, flip) in enumerate(
+                zip(texts, quads, crops.rotated, upside_down)
             )
             if text.text.strip() and text.score >= self.options.drop_score
         ]
         # Now that it is known which way up each line is: a page on its head starts at its lower edge.
-        lines = [lines[i] for i in reading_order([line.polygon for line in lines])]
-        seconds["arrange"] = time.perf_counter() - started
-        seconds["total"] = sum(seconds.values())
-        height, width = image.shape[:2]
-        return Page(
-            tuple(lines), item.number, seconds, source=item.source, width=width, height=height, image=image
-        )
+        return tuple(lines[i] for i in reading_order([line.polygon for line in lines]))
 
     def _line(
         self,
@@ -250,11 +301,7 @@ class OCRPipeline:
         vertical: Any = column or None  # None: worked out from the polygons
         if column:
             quads = upright_quads(quads)
-        chars = tuple(
-            Char(text.chars[i].char, text.chars[i].score, quads[1 + i])
-            for i in reading_indices([char.char for char in text.chars], text.right_to_left)
-        )
-        return Line(text.text, text.score, quads[0], words_from_chars(chars), vertical=vertical)
+        return Line(text.text, text.score, quads[0], _words(text, quads), vertical=vertical)
 
 
 def _curved_line(text: Text, spans: np.ndarray, warp: GridWarp, upside_down: bool) -> Line:
@@ -268,11 +315,13 @@ def _curved_line(text: Text, spans: np.ndarray, warp: GridWarp, upside_down: boo
         [np.stack([edge, np.full_like(edge, top)], 1), np.stack([edge[::-1], np.full_like(edge, bottom)], 1)]
     )
     points = tuple((float(x), float(y)) for x, y in warp.source_points(outline))
-    chars = tuple(
-        Char(text.chars[i].char, text.chars[i].score, quads[1 + i])
-        for i in reading_indices([char.char for char in text.chars], text.right_to_left)
-    )
-    return Line(text.text, text.score, points, words_from_chars(chars))
+    return Line(text.text, text.score, points, _words(text, quads))
+
+
+def _words(text: Text, quads: np.ndarray) -> tuple[Word, ...]:
+    """The words of a line from its quad and those of its characters [1 + N, 4, 2]."""
+    order = reading_indices([char.char for char in text.chars], text.right_to_left)
+    return words_from_chars([Char(text.chars[i].char, text.chars[i].score, quads[1 + i]) for i in order])
 
 
 def _sideways(lines: Sequence[Line]) -> int:

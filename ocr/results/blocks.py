@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 
 from framework.core.errors import InputError
+from ocr.results.geometry import Box as Box
 from ocr.results.lines import Line, line_from_dict, line_to_dict
-
-Box = tuple[float, float, float, float]
 
 # Names of PP-DocLayout's 23 classes (PaddleX, PP-DocLayout-L.yaml), and "list_item", which it counts as text.
 BLOCK_LABELS = (

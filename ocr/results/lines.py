@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -98,12 +98,25 @@ class Word:
 
 
 @dataclass(frozen=True)
+class LineStyle:
+    """How most of a line is set. `size` in pixels of the page; `hyphen` says that the line's last one breaks a word."""
+
+    size: float
+    bold: bool
+    italic: bool
+    font: str
+    invisible: bool = False
+    hyphen: bool = False
+
+
+@dataclass(frozen=True)
 class Line:
     """One line of text, or one column of vertical text.
 
     `orientation` is how far the text is turned clockwise from upright: 0, 90, 180 or 270 degrees. `vertical` says that
     upright characters follow one another from top to bottom, as in a Japanese or Chinese column. Both follow from the
-    geometry and are worked out from it when they are not given.
+    geometry and are worked out from it when they are not given. `style` is known of a PDF's own text while its page is
+    read; it is neither written nor compared.
     """
 
     text: str
@@ -112,6 +125,7 @@ class Line:
     words: tuple[Word, ...] = ()
     orientation: int = _FROM_GEOMETRY
     vertical: bool = _FROM_GEOMETRY
+    style: LineStyle | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         _freeze(self)
@@ -122,6 +136,16 @@ class Line:
             object.__setattr__(self, "orientation", turn)
         if self.vertical is None:
             object.__setattr__(self, "vertical", _is_vertical(self))
+
+    @property
+    def is_bold(self) -> bool:
+        """Whether it is known to be set in bold."""
+        return self.style is not None and self.style.bold
+
+
+def has_styles(lines: Sequence[Line]) -> bool:
+    """Whether it is known how lines are set: those of a PDF's own text."""
+    return any(line.style is not None for line in lines)
 
 
 def _upper_edge(polygon: Polygon) -> complex:

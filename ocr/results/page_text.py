@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from framework.workflow.files.pdf_content import PageContent, PageText
-from ocr.results.blocks import Box
-from ocr.results.lines import Char, Line, Polygon, Word
+from ocr.results.geometry import Box, bounding_box, box_polygon, line_box
+from ocr.results.lines import Char, Line, LineStyle, Polygon, Word
 
 WORD_GAP = 0.17  # of the font size, over the line's own letter spacing
 RUN_GAP = 1.0  # between neighbours in the content
@@ -42,29 +42,15 @@ _PRIVATE = {
 
 
 @dataclass(frozen=True)
-class LineStyle:
-    """How most of a line is set. `size` in pixels of the page."""
-
-    size: float
-    bold: bool
-    italic: bool
-    font: str
-    invisible: bool = False
-
-
-@dataclass(frozen=True)
 class TextLayer:
-    """Lines in the order in which the page's content draws them, `styles[i]` that of `lines[i]`.
+    """Lines with their styles, in the order in which the page's content draws them.
 
-    `chars` counts the characters without spaces, `broken` those of them that the fonts do not map to Unicode;
-    `hyphens[i]` says that line i ends in a hyphen that breaks a word over two lines, as the document marks it.
+    `chars` counts the characters without spaces, `broken` those of them that the fonts do not map to Unicode.
     """
 
-    lines: tuple[Line, ...]
-    styles: tuple[LineStyle, ...]
+    lines: tuple[Line, ...] = ()
     chars: int = 0
     broken: int = 0
-    hyphens: tuple[bool, ...] = ()
 
     @property
     def text(self) -> str:
@@ -91,7 +77,7 @@ class TextLayerRule:
 
 
 @dataclass(frozen=True)
-class Usable:
+class LayerCheck:
     """Whether the text layer is used, and why. True where `usable` is."""
 
     usable: bool
@@ -101,17 +87,11 @@ class Usable:
         return self.usable
 
 
-def line_box(line: Line | Word | Char) -> Box:
-    """The upright box around a line, word or character."""
-    xs, ys = zip(*line.polygon, strict=True)
-    return min(xs), min(ys), max(xs), max(ys)
-
-
 def read_text_layer(page: PageContent) -> TextLayer:
     """The lines of a page: words from gaps, lines from baselines, superscripts with their line, columns apart."""
     text = page.text
     if not text.text:
-        return TextLayer((), ())
+        return TextLayer()
     sizes = np.array([style.size for style in text.styles])[text.style]
     heights = np.maximum(text.cells[:, 3] - text.cells[:, 1], 1.0)
     sizes = np.where(sizes > 0.5, sizes, heights)
@@ -126,25 +106,19 @@ def read_text_layer(page: PageContent) -> TextLayer:
     codes = [_character(value) for value in text.text]
     printed = np.array([bool(code.strip()) for code in codes]) & inside & visible_alpha
     if not printed.any():
-        return TextLayer((), ())
+        return TextLayer()
     broken = sum(
         1
         for i in np.flatnonzero(printed)
         if text.unmapped[i] or codes[i] == "\ufffd" or unicodedata.category(codes[i][0]) in ("Co", "Cc", "Cn")
     )
-    lines: list[tuple[int, Line, LineStyle, bool]] = []
+    lines: list[tuple[int, Line]] = []
     for angle in sorted(set(np.round(angles[printed] / 2) * 2 % 360)):
         near = np.abs((angles - angle + 180) % 360 - 180) <= 1.0
         members = np.flatnonzero(printed & near)
         lines += _lines_at(text, codes, sizes, members, float(angle))
     lines.sort(key=lambda item: item[0])
-    return TextLayer(
-        tuple(item[1] for item in lines),
-        tuple(item[2] for item in lines),
-        int(printed.sum()),
-        broken,
-        tuple(item[3] for item in lines),
-    )
+    return TextLayer(tuple(line for _, line in lines), int(printed.sum()), broken)
 
 
 def _character(value: str) -> str:
@@ -188,8 +162,8 @@ class _Run:
 
 def _lines_at(
     text: PageText, codes: Sequence[str], sizes: np.ndarray, members: np.ndarray, angle: float
-) -> list[tuple[int, Line, LineStyle, bool]]:
-    """The lines of the characters that are turned clockwise by `angle`."""
+) -> list[tuple[int, Line]]:
+    """The lines of the characters that are turned clockwise by `angle`, each with where it begins in the content."""
     turn = math.radians(angle)
     along, across = np.array([math.cos(turn), math.sin(turn)]), np.array([-math.sin(turn), math.cos(turn)])
     corners = text.cells[members][:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 2)
@@ -299,7 +273,7 @@ def _line(
     order: list[int],
     axes: tuple[np.ndarray, np.ndarray],
     angle: float,
-) -> tuple[int, Line, LineStyle, bool]:
+) -> tuple[int, Line]:
     members, left, right, top, bottom, size, spaces = chars
     (ax, ay), (bx, by) = axes[0].tolist(), axes[1].tolist()
 
@@ -336,17 +310,17 @@ def _line(
         )
         boxes.append(box)
         made.append(Word("".join(char.text for char in parts), 1.0, polygon(*box), parts))
-    lefts, tops, rights, bottoms = zip(*boxes, strict=True)
+    at = members[order]
     line = Line(
         " ".join(word.text for word in made),
         1.0,
-        polygon(min(lefts), min(tops), max(rights), max(bottoms)),
+        polygon(*bounding_box(boxes)),
         tuple(made),
         orientation=round(angle / 90) * 90 % 360,
         vertical=False,
+        style=_line_style(text, at),
     )
-    at = members[order]
-    return int(at.min()), line, _line_style(text, at), bool(text.hyphen[at[-1]])
+    return int(at.min()), line
 
 
 def _line_style(text: PageText, at: np.ndarray) -> LineStyle:
@@ -356,12 +330,19 @@ def _line_style(text: PageText, at: np.ndarray) -> LineStyle:
     bold = sum(n for s, n in styles.items() if text.styles[s].bold)
     italic = sum(n for s, n in styles.items() if text.styles[s].italic)
     hidden = sum(n for s, n in styles.items() if text.styles[s].invisible)
-    return LineStyle(most.size, bold > total / 2, italic > total / 2, most.font, hidden > total / 2)
+    return LineStyle(
+        most.size,
+        bold > total / 2,
+        italic > total / 2,
+        most.font,
+        hidden > total / 2,
+        bool(text.hyphen[at[-1]]),
+    )
 
 
 def _vertical_lines(
     text: PageText, codes: Sequence[str], sizes: np.ndarray, members: np.ndarray
-) -> list[tuple[int, Line, LineStyle, bool]]:
+) -> list[tuple[int, Line]]:
     """Columns of upright characters, top to bottom."""
     columns: list[list[int]] = []
     for i in members.tolist():
@@ -375,21 +356,18 @@ def _vertical_lines(
         columns.append([i])
     found = []
     for column in columns:
-        chars = tuple(Char(codes[i], 1.0, _upright(text.cells[i])) for i in column)
+        chars = tuple(Char(codes[i], 1.0, box_polygon(text.cells[i])) for i in column)
         boxes = text.cells[column]
-        outer = _upright(np.concatenate([boxes[:, :2].min(0), boxes[:, 2:].max(0)]))
+        outer = box_polygon(bounding_box(boxes))
         content = "".join(char.text for char in chars)
-        line = Line(content, 1.0, outer, (Word(content, 1.0, outer, chars),), orientation=0, vertical=True)
-        found.append((column[0], line, _line_style(text, np.array(column)), bool(text.hyphen[column[-1]])))
+        style = _line_style(text, np.array(column))
+        found.append(
+            (column[0], Line(content, 1.0, outer, (Word(content, 1.0, outer, chars),), 0, True, style))
+        )
     return found
 
 
-def _upright(box: np.ndarray) -> Polygon:
-    left, top, right, bottom = (float(value) for value in box)
-    return (left, top), (right, top), (right, bottom), (left, bottom)
-
-
-def is_usable(layer: TextLayer, page: PageContent, rule: TextLayerRule | None = None) -> Usable:
+def is_usable(layer: TextLayer, page: PageContent, rule: TextLayerRule | None = None) -> LayerCheck:
     """Whether the text layer of this page tells what the page shows, so that OCR is not needed."""
     rule = rule or TextLayerRule()
     area = max(page.width * page.height, 1)
@@ -397,37 +375,34 @@ def is_usable(layer: TextLayer, page: PageContent, rule: TextLayerRule | None = 
     curves = sum(1 for path in page.paths if path.curved and path.fill is not None)
     if not layer.chars:
         if not images and curves < 20:
-            return Usable(True, "the page has no text, no images and no drawings with curves")
+            return LayerCheck(True, "the page has no text, no images and no drawings with curves")
         what = "images" if images else "drawings that may be text as outlines"
-        return Usable(False, f"no text, but {what}")
+        return LayerCheck(False, f"no text, but {what}")
     share = layer.broken / layer.chars
     if share >= rule.max_broken:
-        return Usable(False, f"{layer.broken} of {layer.chars} characters have no Unicode map")
-    hidden = sum(len(line.text) for line, s in zip(layer.lines, layer.styles, strict=True) if s.invisible)
-    shown = sum(len(line.text) for line in layer.lines) - hidden
+        return LayerCheck(False, f"{layer.broken} of {layer.chars} characters have no Unicode map")
+    visible = [line for line in layer.lines if line.style is None or not line.style.invisible]
+    shown = sum(len(line.text) for line in visible)
+    hidden = sum(len(line.text) for line in layer.lines) - shown
     if hidden > shown and images and not rule.accept_invisible:
-        return Usable(False, "invisible text over an image: another program's OCR of a scan")
-    boxes = [
-        line_box(line)
-        for line, style in zip(layer.lines, layer.styles, strict=True)
-        if rule.accept_invisible or not style.invisible
-    ]
+        return LayerCheck(False, "invisible text over an image: another program's OCR of a scan")
+    boxes = [line_box(line) for line in (layer.lines if rule.accept_invisible else visible)]
     for image in images:
         if _area(image) < rule.scan_area * area:
             continue
         spans = [(b[1], b[3]) for b in boxes if _area(_cut(b, image)) > 0.5 * max(_area(b), 1e-6)]
         if _covered(spans) < rule.min_cover * (image[3] - image[1]):
-            return Usable(
+            return LayerCheck(
                 False, f"an image covers {_area(image) / area:.0%} of the page with hardly any text on it"
             )
     if layer.chars < rule.min_chars:
         if sum(map(_area, images)) > 0.05 * area:
-            return Usable(False, f"only {layer.chars} characters beside images")
+            return LayerCheck(False, f"only {layer.chars} characters beside images")
         if curves > 20 + 5 * layer.chars:
-            return Usable(
+            return LayerCheck(
                 False, f"only {layer.chars} characters beside drawings that may be text as outlines"
             )
-    return Usable(True, f"{layer.chars} characters with a Unicode map")
+    return LayerCheck(True, f"{layer.chars} characters with a Unicode map")
 
 
 def images_without_text(layer: TextLayer, page: PageContent, *, min_area: float = 0.01) -> tuple[Box, ...]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ocr.results.blocks import Box, Cell
+from ocr.results.geometry import bounding_box, box_polygon, centre, line_box, rows_of
 from ocr.results.lines import Line, Word
-from ocr.results.page_text import line_box
+from ocr.text.reading_order import join_texts
 
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _NUMBER = re.compile(r"[\d.,%+\-−–()€$£¥±×/: ]*\d[\d.,%+\-−–()€$£¥±×/: eE]*[A-Za-z%]{0,3}")
 
 
@@ -18,21 +19,16 @@ def is_number(text: str) -> bool:
     return bool(_NUMBER.fullmatch(text.strip()))
 
 
-def centre(box: Box) -> tuple[float, float]:
-    """The middle (x, y) of a box."""
-    return (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
-
-
 def part_of_line(line: Line, words: Sequence[Word]) -> Line:
-    """A line of some of the line's words."""
+    """A line of some of the line's words, set as it is."""
     if len(words) == len(line.words):
         return line
-    boxes = [line_box(word) for word in words]
-    left, top = min(b[0] for b in boxes), min(b[1] for b in boxes)
-    right, bottom = max(b[2] for b in boxes), max(b[3] for b in boxes)
-    polygon = ((left, top), (right, top), (right, bottom), (left, bottom))
+    polygon = box_polygon(bounding_box(map(line_box, words)))
     text = " ".join(word.text for word in words)
-    return Line(text, line.score, polygon, tuple(words), line.orientation, line.vertical)
+    style = line.style
+    if style is not None and words[-1] is not line.words[-1]:
+        style = replace(style, hyphen=False)
+    return Line(text, line.score, polygon, tuple(words), line.orientation, line.vertical, style)
 
 
 def split_lines(lines: Iterable[Line], box: Box) -> tuple[list[Line], list[Line]]:
@@ -59,21 +55,6 @@ def split_lines(lines: Iterable[Line], box: Box) -> tuple[list[Line], list[Line]
     return inside, rest
 
 
-def rows_of(lines: Iterable[Line]) -> list[list[Line]]:
-    """Lines that stand on one height together, from left to right; rows from top to bottom."""
-    rows: list[list[Line]] = []
-    for line in sorted(lines, key=lambda line: centre(line_box(line))[1]):
-        box = line_box(line)
-        if rows:
-            last = line_box(rows[-1][-1])
-            overlap = min(box[3], last[3]) - max(box[1], last[1])
-            if overlap > 0.5 * min(box[3] - box[1], last[3] - last[1]):
-                rows[-1].append(line)
-                continue
-        rows.append([line])
-    return [sorted(row, key=lambda line: line_box(line)[0]) for row in rows]
-
-
 def cell_text(lines: Sequence[Line], width: float | None = None) -> tuple[str, tuple[Line, ...]]:
     """What the lines of a cell say and the lines in order.
 
@@ -95,10 +76,8 @@ def cell_text(lines: Sequence[Line], width: float | None = None) -> tuple[str, t
         room = None if width is None else width - (end - start)
         if room is not None and box[2] - box[0] + 0.6 * height < room:
             text += "\n" + said
-        elif _CJK.match(said) and _CJK.match(text[-1]):
-            text += said
         else:
-            text += " " + said
+            text = join_texts(text, said)
     return text, tuple(line for row in rows for line in row)
 
 

@@ -8,10 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
+from framework.vision import boxes as vision_boxes
 from ocr.results.blocks import Block, Box, Cell, Table
 from ocr.results.crops import cut_box
+from ocr.results.geometry import line_box
 from ocr.results.lines import Line
-from ocr.results.page_text import line_box
 from ocr.tables.cell_bands import place_by_words
 from ocr.tables.cell_text import cell_text, part_of_line
 
@@ -60,10 +61,8 @@ def _fill(cell: Cell, lines: Sequence[Line]) -> Cell:
 
 def _shares(box: Box, cells: np.ndarray) -> np.ndarray:
     """[K]: how much of a box's area lies in each cell."""
-    across = np.minimum(box[2], cells[:, 2]) - np.maximum(box[0], cells[:, 0])
-    down = np.minimum(box[3], cells[:, 3]) - np.maximum(box[1], cells[:, 1])
     area = max((box[2] - box[0]) * (box[3] - box[1]), 1e-9)
-    return np.maximum(across, 0) * np.maximum(down, 0) / area
+    return vision_boxes.intersection(np.array([box], np.float64), cells)[0] / area
 
 
 def _choose(box: Box, cells: np.ndarray, shares: np.ndarray) -> int:

@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 
 from ocr.results.blocks import Block, Box, Cell, Table
+from ocr.results.geometry import centre, line_box
 from ocr.results.lines import Line
-from ocr.results.page_text import LineStyle, line_box
-from ocr.tables.cell_text import cell_text, centre, count_header_rows, split_lines
-from ocr.tables.ruling_lines import Rules, merge_lines
+from ocr.tables.cell_text import cell_text, count_header_rows, split_lines
+from ocr.tables.ruling_lines import RulingLines, merge_lines
 
 NEAR = 3.0  # points: lines closer than this are one (double borders, borders of neighbouring cells)
 GAP = 4.0  # points: gaps in a line (dots, dashes, crossings left free)
@@ -22,28 +22,26 @@ MIN_SIDE = 4.0  # points: narrower columns and lower rows are no cells
 
 
 def find_ruled_tables(
-    rules: Rules, lines: Sequence[Line], styles: Sequence[LineStyle] | None = None
+    ruling: RulingLines, lines: Sequence[Line]
 ) -> tuple[tuple[Block, ...], tuple[Line, ...]]:
     """The tables of a page that ruling lines tell, and the lines that stand in none of them.
 
     Args:
-        rules: The page's lines and filled boxes.
-        lines: Its lines of text.
-        styles: How each is set, for the guess which rows are the head; None where nobody knows.
+        ruling: The page's lines and filled boxes.
+        lines: Its lines of text; their styles, where they are known, help to tell which rows are the head.
     Returns: blocks labelled "table", from top to bottom, with `Table` as content, and the remaining lines.
     """
-    unit = rules.unit
-    level, upright = _with_fill_edges(rules)
+    unit = ruling.unit
+    level, upright = _with_fill_edges(ruling)
     level = merge_lines(level, NEAR * unit, GAP * unit)
     upright = merge_lines(upright, NEAR * unit, GAP * unit)
     level = level[level[:, 2] - level[:, 1] > MIN_SIDE * unit]
     upright = upright[upright[:, 2] - upright[:, 1] > MIN_SIDE * unit]
-    bold = _bold_places(lines, styles)
     found: list[tuple[Box, Block]] = []
     rest = list(lines)
     # Small grids first: a table inside a frame is the table.
     for group in sorted(_groups(level, upright, NEAR * unit), key=lambda g: _extent(*g)):
-        made = _table(*group, rules, rest, bold)
+        made = _table(*group, ruling, rest)
         if made is None:
             continue
         block, rest = made
@@ -56,11 +54,11 @@ def _extent(level: np.ndarray, upright: np.ndarray) -> float:
     return float(np.ptp(level[:, 1:]) * np.ptp(upright[:, 1:]))
 
 
-def _with_fill_edges(rules: Rules) -> tuple[np.ndarray, np.ndarray]:
+def _with_fill_edges(ruling: RulingLines) -> tuple[np.ndarray, np.ndarray]:
     """Lines, and the edges of filled boxes that stand side by side or touch a line."""
-    level, upright = [rules.horizontal], [rules.vertical]
-    boxes = np.array([box for box, _ in rules.fills], np.float64).reshape(-1, 4)
-    tol = NEAR * rules.unit
+    level, upright = [ruling.horizontal], [ruling.vertical]
+    boxes = np.array([box for box, _ in ruling.fills], np.float64).reshape(-1, 4)
+    tol = NEAR * ruling.unit
     for box in boxes:
         beside = np.minimum(np.abs(boxes[:, 0] - box[2]), np.abs(boxes[:, 2] - box[0])) < tol
         beside &= (np.minimum(boxes[:, 3], box[3]) - np.maximum(boxes[:, 1], box[1])) > 0.5 * (
@@ -102,9 +100,9 @@ def _places(values: np.ndarray, near: float) -> np.ndarray:
 
 
 def _table(
-    level: np.ndarray, upright: np.ndarray, rules: Rules, lines: list[Line], bold: set[tuple[int, int]]
+    level: np.ndarray, upright: np.ndarray, ruling: RulingLines, lines: list[Line]
 ) -> tuple[Block, list[Line]] | None:
-    unit = rules.unit
+    unit = ruling.unit
     xs, ys = _places(upright[:, 0], MIN_SIDE * unit), _places(level[:, 0], MIN_SIDE * unit)
     # A table without its outer lines at the sides ends where its other lines end.
     open_sides: list[tuple[int, float]] = []
@@ -140,8 +138,8 @@ def _table(
         pad = min((line_box(line)[0] - bounds[0] for line in mine), default=0.0)
         text, ordered = cell_text(mine, bounds[2] - bounds[0] - 2 * max(pad, 0.0))
         cells.append(Cell(row, column, text, height, width, bounds, 1.0, False, ordered))
-        is_bold.append(bool(mine) and all(_key(line) in bold for line in mine))
-        fills.append(_fill(rules, bounds))
+        is_bold.append(bool(mine) and all(line.is_bold for line in mine))
+        fills.append(_fill(ruling, bounds))
     said = sum(bool(cell.text) for cell in cells)
     if len(cells) < 2 or said < 2 or said < 0.2 * len(cells) or (rows == 1 and said < len(cells)):
         return None
@@ -188,29 +186,12 @@ def _spans(right: np.ndarray, below: np.ndarray) -> list[tuple[int, int, int, in
     return cells
 
 
-def _fill(rules: Rules, box: Box) -> object:
+def _fill(ruling: RulingLines, box: Box) -> object:
     """The colour of the smallest filled box under a cell's centre."""
     x, y = centre(box)
-    under = [(b, color) for b, color in rules.fills if b[0] <= x <= b[2] and b[1] <= y <= b[3]]
+    under = [(b, color) for b, color in ruling.fills if b[0] <= x <= b[2] and b[1] <= y <= b[3]]
     return (
         min(under, key=lambda item: (item[0][2] - item[0][0]) * (item[0][3] - item[0][1]))[1]
         if under
         else None
     )
-
-
-def _key(line: Line) -> tuple[int, int]:
-    """Where the line's first word stands."""
-    left, top, _, _ = line_box(line.words[0] if line.words else line)
-    return round(left), round(top)
-
-
-def _bold_places(lines: Sequence[Line], styles: Sequence[LineStyle] | None) -> set[tuple[int, int]]:
-    """Where the words of bold lines stand: lines are divided between cells, words are not."""
-    places = set()
-    for line, style in zip(lines, styles or (), strict=bool(styles)):
-        if style.bold:
-            for word in line.words or (line,):
-                left, top, _, _ = line_box(word)
-                places.add((round(left), round(top)))
-    return places

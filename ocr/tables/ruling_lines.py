@@ -13,7 +13,7 @@ THIN = 4.0  # points: a filled rectangle up to this thickness is a line
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
+class RulingLines:
     """Lines and boxes in pixels of the page.
 
     `horizontal` [H, 3] are (y, x0, x1), `vertical` [V, 3] are (x, y0, y1), centre lines, x0 <= x1 and y0 <= y1.
@@ -27,7 +27,7 @@ class Rules:
     unit: float = 1.0
 
 
-def rules_of_page(page: PageContent) -> Rules:
+def ruling_lines_of_page(page: PageContent) -> RulingLines:
     """The ruling lines of a PDF page: strokes, thin filled rectangles, frames, and the edges of filled boxes."""
     unit = page.scale
     level: list[np.ndarray] = []
@@ -53,7 +53,7 @@ def rules_of_page(page: PageContent) -> Rules:
             small = width * height < 0.7 * page.width * page.height
             if small and min(width, height) > THIN * unit and min(path.fill[:3]) < 252:
                 fills.append((tuple(map(float, box)), path.fill))  # type: ignore[arg-type]
-    return Rules(_stack(level), _stack(upright), tuple(fills), unit)
+    return RulingLines(_stack(level), _stack(upright), tuple(fills), unit)
 
 
 def _stack(lines: list[np.ndarray]) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from framework.vision.line_segments import find_ruling_lines
-from ocr.tables.ruling_lines import Rules
+from ocr.tables.ruling_lines import RulingLines
 
 MIN_LENGTH = (
     30.0  # points: longer than strokes of letters and the serifs of words, shorter than two rows of a table
@@ -13,7 +13,7 @@ MIN_LENGTH = (
 MAX_THICKNESS = 3.0  # points
 
 
-def rules_of_image(image: np.ndarray, *, dpi: float | None = None) -> Rules:
+def ruling_lines_of_image(image: np.ndarray, *, dpi: float | None = None) -> RulingLines:
     """The ruling lines of a page's image, [H, W, 3] uint8 RGB.
 
     Args:
@@ -24,4 +24,4 @@ def rules_of_image(image: np.ndarray, *, dpi: float | None = None) -> Rules:
     level, upright = find_ruling_lines(
         image, min_length=max(8, round(MIN_LENGTH * unit)), max_thickness=max(2, round(MAX_THICKNESS * unit))
     )
-    return Rules(level, upright, (), unit)
+    return RulingLines(level, upright, (), unit)

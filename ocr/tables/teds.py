@@ -5,8 +5,7 @@ Source: Zhong et al. 2020, https://arxiv.org/abs/1911.10683, section 5; ibm-aur-
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import numpy as np
@@ -56,48 +55,6 @@ def tree_similarity(
     distance = tree_distance(first_order, second_order, rename)
     size = max(len(first), len(second)) if divisor == "nodes" else max(one.elements, other.elements)
     return 1.0 - distance / size if size else 1.0
-
-
-@dataclass
-class TableScores:
-    """Means over tables: `teds` and `teds_structure` of all, and `teds_simple`, `teds_complex` of those without and
-    with spans where both kinds came; `divisor` as of `teds`."""
-
-    divisor: Divisor = "elements"
-
-    def __post_init__(self) -> None:
-        self._rows: list[tuple[float, float, bool]] = []
-
-    def add(self, found: str, wanted: str) -> None:
-        """Take in one table. Raises: InputError, where the wanted one is none."""
-        one, other = read_table(found), read_table(wanted)
-        if other is None:
-            raise InputError("the label holds no table", received=wanted[:80], allowed="HTML with <table>")
-        complex_ = any(node.colspan > 1 or node.rowspan > 1 for node in _number(other.root)[0])
-        both = (False, True)
-        scores = [
-            0.0 if one is None else tree_similarity(one, other, structure_only=only, divisor=self.divisor)
-            for only in both
-        ]
-        self._rows.append((scores[0], scores[1], complex_))
-
-    def result(self) -> dict[str, float]:
-        """Empty for no table."""
-        if not self._rows:
-            return {}
-        found = {
-            "teds": _mean(row[0] for row in self._rows),
-            "teds_structure": _mean(row[1] for row in self._rows),
-        }
-        kinds = {row[2] for row in self._rows}
-        if len(kinds) == 2:
-            found["teds_simple"] = _mean(row[0] for row in self._rows if not row[2])
-            found["teds_complex"] = _mean(row[0] for row in self._rows if row[2])
-        return found
-
-
-def _mean(values: Iterable[float]) -> float:
-    return float(np.mean(list(values)))
 
 
 def _number(root: Node) -> tuple[list[Node], PostOrder]:

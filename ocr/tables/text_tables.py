@@ -14,32 +14,31 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ocr.results.blocks import Block, Box, Cell, Table
-from ocr.results.lines import Line
-from ocr.results.page_text import LineStyle, line_box
+from ocr.results.geometry import bounding_box, line_box, rows_of
+from ocr.results.lines import Line, has_styles
 from ocr.tables.cell_text import (
     cell_text,
     count_header_rows,
     is_number,
     part_of_line,
-    rows_of,
     split_lines,
 )
-from ocr.tables.ruling_lines import Rules, merge_lines
-from ocr.text.columns import find_columns
+from ocr.tables.ruling_lines import RulingLines, merge_lines
+from ocr.text.columns import BULLETS, LIST_MARK, find_columns
+from ocr.text.paragraphs import TABLE_CAPTION
 from ocr.text.reading_order import DETECTOR_MARGIN
 
 WORD_JOIN = 0.5  # of the text height: closer words are one piece of a cell
 STRIPE = 0.6  # of the text height: the least white between columns
 CAPTION_ROWS = 4  # at the top of what looks like a table, one of which may be its caption
-_CAPTION = re.compile(r"\s*(table|tab\.|tabelle|tableau|tabla|tabella|表)\s*\.?\s*[\dIVXA-Z]", re.IGNORECASE)
-_BULLET = re.compile(r"([•▪◦‣·*–—\-➢✓□]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\[\d+\])$")
-_ITEM = re.compile(r"[•▪◦‣·➢✓□]\s+\S")  # of a list
+_MARK = re.compile(rf"{LIST_MARK}$")
+_ITEM = re.compile(rf"[{BULLETS}]\s+\S")  # of a list
 _LEADER = re.compile(r"(\. ?){4,}|…{2,}|·{4,}|_{4,}")
 _MONOSPACED = re.compile(r"mono|courier|consol|menlo|code|typewriter|cmtt", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _Segment:
     """Words of one row that stand together."""
 
     line: Line
@@ -48,37 +47,34 @@ class _Piece:
 
 def find_text_tables(
     lines: Sequence[Line],
-    rules: Rules | None = None,
-    styles: Sequence[LineStyle] | None = None,
+    ruling: RulingLines | None = None,
     others: Sequence[Block] = (),
 ) -> tuple[tuple[Block, ...], tuple[Line, ...]]:
     """Tables that only words and horizontal rules tell, and the lines that stand in none of them.
 
     Args:
-        lines: Upright lines of text that stand in no other table.
-        rules: The page's ruling lines; None of a scan without them.
-        styles: How each line is set; None where nobody knows (OCR).
+        lines: Upright lines of text that stand in no other table, with their styles where they are known.
+        ruling: The page's ruling lines; None of a scan without them.
         others: Tables, figures and headings that stand on the page, too: they bound its columns.
     """
     upright = [line for line in lines if line.orientation == 0 and not line.vertical and line.text.strip()]
     if len(upright) < 4:
         return (), tuple(lines)
-    looks = _Looks(lines, styles)
     blocks: list[Block] = []
     rest = list(lines)
-    for box, level in _ruled_regions(rules, upright):
+    for box, level in _ruled_regions(ruling, upright):
         inside, outside = split_lines(rest, box)
         above, inside, level = _cut_caption(inside, level)
-        block = _build(inside, level, looks, hinted=True)
+        block = _build(inside, level, hinted=True)
         if block is not None:
             blocks.append(block)
             rest = [*outside, *above]
     level_lines = [line for line in rest if line.orientation == 0 and not line.vertical]
-    margin = DETECTOR_MARGIN if styles is None else 0.0
+    margin = 0.0 if has_styles(lines) else DETECTOR_MARGIN
     for region in _aligned_regions(level_lines, [block.bbox for block in (*others, *blocks)], margin):
         caption = _has_caption(rest, region)
         _, region, _ = _cut_caption(region, np.zeros((0, 3)))
-        block = _build(region, np.zeros((0, 3)), looks, hinted=caption)
+        block = _build(region, np.zeros((0, 3)), hinted=caption)
         if block is not None:
             blocks.append(block)
             used = set(map(id, region))
@@ -86,59 +82,29 @@ def find_text_tables(
     return tuple(sorted(blocks, key=lambda block: (block.bbox[1], block.bbox[0]))), tuple(rest)
 
 
-def build_text_table(
-    lines: Sequence[Line], rules: Rules | None = None, styles: Sequence[LineStyle] | None = None
-) -> Block | None:
+def build_text_table(lines: Sequence[Line], ruling: RulingLines | None = None) -> Block | None:
     """The table that lines are which are known to be one; None where they stand in a single column or row."""
     upright = [line for line in lines if line.orientation == 0 and not line.vertical]
-    level = np.zeros((0, 3)) if rules is None else rules.horizontal
-    if rules is not None and len(level) and upright:
-        boxes = [line_box(line) for line in upright]
+    level = np.zeros((0, 3)) if ruling is None else ruling.horizontal
+    if ruling is not None and len(level) and upright:
+        left, top, right, bottom = bounding_box(map(line_box, upright))
         reach = 3 * _height(upright)
-        level = merge_lines(level, 1.5 * rules.unit, 3 * rules.unit)
-        inside = (level[:, 0] > min(b[1] for b in boxes) - reach) & (
-            level[:, 0] < max(b[3] for b in boxes) + reach
-        )
-        inside &= (level[:, 2] > min(b[0] for b in boxes)) & (level[:, 1] < max(b[2] for b in boxes))
-        level = level[inside]
-    return _build(upright, level, _Looks(lines, styles), hinted=True)
-
-
-class _Looks:
-    """What is bold or monospaced, by the places of words: lines get divided, words do not."""
-
-    def __init__(self, lines: Sequence[Line], styles: Sequence[LineStyle] | None) -> None:
-        self._styles: dict[tuple[int, int], LineStyle] = {}
-        for line, style in zip(lines, styles or (), strict=False):
-            for word in line.words or (line,):
-                self._styles[self._key(line_box(word))] = style
-
-    @staticmethod
-    def _key(box: Box) -> tuple[int, int]:
-        return round(box[0]), round(box[1])
-
-    def _of(self, line: Line) -> LineStyle | None:
-        return self._styles.get(self._key(line_box(line.words[0] if line.words else line)))
-
-    def bold(self, line: Line) -> bool:
-        style = self._of(line)
-        return style is not None and style.bold
-
-    def monospaced(self, line: Line) -> bool:
-        style = self._of(line)
-        return style is not None and bool(_MONOSPACED.search(style.font))
+        level = merge_lines(level, 1.5 * ruling.unit, 3 * ruling.unit)
+        inside = (level[:, 0] > top - reach) & (level[:, 0] < bottom + reach)
+        level = level[inside & (level[:, 2] > left) & (level[:, 1] < right)]
+    return _build(upright, level, hinted=True)
 
 
 def _height(lines: Sequence[Line]) -> float:
     return float(np.median([line_box(line)[3] - line_box(line)[1] for line in lines]))
 
 
-def _ruled_regions(rules: Rules | None, lines: list[Line]) -> list[tuple[Box, np.ndarray]]:
+def _ruled_regions(ruling: RulingLines | None, lines: list[Line]) -> list[tuple[Box, np.ndarray]]:
     """Boxes between horizontal rules of one length, and all rules in them."""
-    if rules is None or len(rules.horizontal) < 2:
+    if ruling is None or len(ruling.horizontal) < 2:
         return []
-    unit = rules.unit
-    level = merge_lines(rules.horizontal, 1.5 * unit, 3 * unit)
+    unit = ruling.unit
+    level = merge_lines(ruling.horizontal, 1.5 * unit, 3 * unit)
     long = level[level[:, 2] - level[:, 1] > 50 * unit]
     text_height = _height(lines)
     left = list(range(len(long)))
@@ -173,15 +139,15 @@ def _is_tabular(lines: list[Line], above: np.ndarray, below: np.ndarray, height:
     """
     box = (float(above[1]) - 4, float(above[0]), float(above[2]) + 4, float(below[0]))
     inside, _ = split_lines(lines, box)
-    rows = [_pieces(row, height) for row in rows_of(inside)]
+    rows = [_segments(row, height) for row in rows_of(inside)]
     if not rows:
         return False
     return len(rows[0]) > 1 or sum(len(row) > 1 for row in rows) >= 0.4 * len(rows)
 
 
-def _pieces(row: Sequence[Line], height: float) -> list[_Piece]:
+def _segments(row: Sequence[Line], height: float) -> list[_Segment]:
     """The words of a row, joined where they stand close together."""
-    pieces: list[_Piece] = []
+    segments: list[_Segment] = []
     for line in row:
         groups: list[list] = []
         for word in line.words:
@@ -191,8 +157,8 @@ def _pieces(row: Sequence[Line], height: float) -> list[_Piece]:
             else:
                 groups.append([word])
         for part in [part_of_line(line, group) for group in groups] or [line]:
-            pieces.append(_Piece(part, line_box(part)))
-    return sorted(pieces, key=lambda piece: piece.box[0])
+            segments.append(_Segment(part, line_box(part)))
+    return sorted(segments, key=lambda segment: segment.box[0])
 
 
 def _aligned_regions(lines: list[Line], obstacles: Sequence[Box], margin: float) -> list[list[Line]]:
@@ -207,7 +173,7 @@ def _aligned_regions(lines: list[Line], obstacles: Sequence[Box], margin: float)
         run: list[list[Line]] = []
         for row in [*rows, []]:
             height = _height(row) if row else 1.0
-            several = len(_pieces(row, height)) > 1 if row else False
+            several = len(_segments(row, height)) > 1 if row else False
             near = bool(run) and bool(row) and line_box(row[0])[1] - line_box(run[-1][0])[3] < 1.8 * height
             if row and ((several and (not run or near)) or (near and _is_continuation(row, run[-1]))):
                 run.append(row)
@@ -242,7 +208,7 @@ def _cut_caption(lines: Sequence[Line], level: np.ndarray) -> tuple[list[Line], 
     """
     rows = rows_of(list(lines))
     for number, row in reversed(list(enumerate(rows[:CAPTION_ROWS]))):
-        if _CAPTION.match(row[0].text) and len(rows) - number > 2:
+        if TABLE_CAPTION.match(row[0].text.lstrip()) and len(rows) - number > 2:
             end = max(line_box(line)[3] for line in row)
             above = [line for one in rows[: number + 1] for line in one]
             return above, [line for one in rows[number + 1 :] for line in one], level[level[:, 0] > end - 1]
@@ -250,28 +216,27 @@ def _cut_caption(lines: Sequence[Line], level: np.ndarray) -> tuple[list[Line], 
 
 
 def _has_caption(lines: Sequence[Line], region: Sequence[Line]) -> bool:
-    boxes = [line_box(line) for line in region]
-    top, bottom = min(b[1] for b in boxes), max(b[3] for b in boxes)
+    left, top, right, bottom = bounding_box(map(line_box, region))
     reach = 4 * _height(region)
     return any(
-        _CAPTION.match(line.text) and top - reach < line_box(line)[1] < bottom + reach
+        TABLE_CAPTION.match(line.text.lstrip()) and top - reach < line_box(line)[1] < bottom + reach
         for line in lines
-        if line_box(line)[0] < max(b[2] for b in boxes) and line_box(line)[2] > min(b[0] for b in boxes)
+        if line_box(line)[0] < right and line_box(line)[2] > left
     )
 
 
-def _stripes(rows: list[list[_Piece]], height: float) -> list[tuple[float, float]]:
+def _stripes(rows: list[list[_Segment]], height: float) -> list[tuple[float, float]]:
     """White stripes (x0, x1) that the rows leave free, between the first and the last piece of the table."""
     most = max(map(len, rows))
     full = [row for row in rows if len(row) >= max(2, 0.6 * most)]
     if not full:
         return []
-    first = min(piece.box[0] for row in full for piece in row)
-    last = max(piece.box[2] for row in full for piece in row)
+    first = min(segment.box[0] for row in full for segment in row)
+    last = max(segment.box[2] for row in full for segment in row)
     count = np.zeros(int(last - first) + 2, np.int32)
     for row in full:
-        for piece in row:
-            count[max(0, int(piece.box[0] - first)) : int(np.ceil(piece.box[2] - first)) + 1] += 1
+        for segment in row:
+            count[max(0, int(segment.box[0] - first)) : int(np.ceil(segment.box[2] - first)) + 1] += 1
     free = np.concatenate([[False], count <= int(0.1 * len(full)), [False]])
     edges = np.flatnonzero(np.diff(free.astype(np.int8)))
     stripes = [
@@ -282,29 +247,23 @@ def _stripes(rows: list[list[_Piece]], height: float) -> list[tuple[float, float
     return [(a, b) for a, b in stripes if a > first]
 
 
-def _build(lines: Sequence[Line], level: np.ndarray, looks: _Looks, *, hinted: bool) -> Block | None:
+def _build(lines: Sequence[Line], level: np.ndarray, *, hinted: bool) -> Block | None:
     lines = [line for line in lines if line.text.strip()]
     if len(lines) < 3:
         return None
     height = _height(lines)
-    rows = [_pieces(row, height) for row in rows_of(lines)]
+    rows = [_segments(row, height) for row in rows_of(lines)]
     stripes = _stripes(rows, height)
     columns = len(stripes) + 1
     if columns < 2 or len(rows) < 2:
         return None
     middles = [(a + b) / 2 for a, b in stripes]
     placed = [_place(row, stripes, middles) for row in rows]
-    full = [line_box(line) for line in lines]
-    box: Box = (
-        min(b[0] for b in full),
-        min(b[1] for b in full),
-        max(b[2] for b in full),
-        max(b[3] for b in full),
-    )
-    if not hinted and not _looks_like_table(rows, placed, columns, looks):
+    box = bounding_box(map(line_box, lines))
+    if not hinted and not _looks_like_table(rows, placed, columns):
         return None
-    tops = [min(piece.box[1] for piece in row) for row in rows]
-    bottoms = [max(piece.box[3] for piece in row) for row in rows]
+    tops = [min(segment.box[1] for segment in row) for row in rows]
+    bottoms = [max(segment.box[3] for segment in row) for row in rows]
     wide = level[(level[:, 2] - level[:, 1]) > 0.8 * (box[2] - box[0])] if len(level) else level
     groups = _logical_rows(placed, tops, bottoms, columns, wide)
     edges = [box[0], *middles, box[2]]
@@ -313,24 +272,18 @@ def _build(lines: Sequence[Line], level: np.ndarray, looks: _Looks, *, hinted: b
     for number, members in enumerate(groups):
         parts: dict[tuple[int, int], list[Line]] = {}
         for member in members:
-            for piece, (first, last) in zip(rows[member], placed[member], strict=True):
-                first, last = _widened(piece, first, last, level, edges, height, box)
-                parts.setdefault((first, last), []).append(piece.line)
+            for segment, (first, last) in zip(rows[member], placed[member], strict=True):
+                first, last = _widened(segment, first, last, level, edges, height, box)
+                parts.setdefault((first, last), []).append(segment.line)
         taken = -1
         for first, last in _apart(parts):
             if first <= taken:
                 continue
             taken = last
             text, ordered = cell_text(parts[first, last])
-            bounds = [line_box(line) for line in ordered]
-            cell_box = (
-                min(b[0] for b in bounds),
-                min(b[1] for b in bounds),
-                max(b[2] for b in bounds),
-                max(b[3] for b in bounds),
-            )
+            cell_box = bounding_box(map(line_box, ordered))
             cells.append(Cell(number, first, text, 1, last - first + 1, cell_box, 0.9, False, ordered))
-            bold.append(all(map(looks.bold, ordered)))
+            bold.append(all(line.is_bold for line in ordered))
     head = 0
     if len(wide) >= 3:  # top, middle and bottom rule
         inner = wide[np.argsort(wide[:, 0])][1][0]
@@ -369,16 +322,16 @@ def _apart(parts: dict[tuple[int, int], list[Line]]) -> list[tuple[int, int]]:
 
 
 def _place(
-    row: list[_Piece], stripes: list[tuple[float, float]], middles: list[float]
+    row: list[_Segment], stripes: list[tuple[float, float]], middles: list[float]
 ) -> list[tuple[int, int]]:
     """(first column, last column) of each piece. A piece over a whole stripe spans its columns."""
     placed = []
-    for piece in row:
-        centre = (piece.box[0] + piece.box[2]) / 2
+    for segment in row:
+        centre = (segment.box[0] + segment.box[2]) / 2
         covered = [
             i
             for i, (a, b) in enumerate(stripes)
-            if piece.box[0] <= a + 0.2 * (b - a) and piece.box[2] >= b - 0.2 * (b - a)
+            if segment.box[0] <= a + 0.2 * (b - a) and segment.box[2] >= b - 0.2 * (b - a)
         ]
         if covered:
             placed.append((covered[0], covered[-1] + 1))
@@ -389,13 +342,13 @@ def _place(
 
 
 def _widened(
-    piece: _Piece, first: int, last: int, level: np.ndarray, edges: list[float], height: float, box: Box
+    segment: _Segment, first: int, last: int, level: np.ndarray, edges: list[float], height: float, box: Box
 ) -> tuple[int, int]:
     """The columns over which a short rule just below the piece runs: the rule of a group of columns."""
     for y, x0, x1 in level:
-        if x1 - x0 > 0.8 * (box[2] - box[0]) or not -0.5 * height < y - piece.box[3] < 0.8 * height:
+        if x1 - x0 > 0.8 * (box[2] - box[0]) or not -0.5 * height < y - segment.box[3] < 0.8 * height:
             continue
-        if x0 - height <= piece.box[0] and piece.box[2] <= x1 + height:
+        if x0 - height <= segment.box[0] and segment.box[2] <= x1 + height:
             covered = [
                 c
                 for c in range(len(edges) - 1)
@@ -440,26 +393,24 @@ def _logical_rows(
     return groups
 
 
-def _looks_like_table(
-    rows: list[list[_Piece]], placed: list[list[tuple[int, int]]], columns: int, looks: _Looks
-) -> bool:
+def _looks_like_table(rows: list[list[_Segment]], placed: list[list[tuple[int, int]]], columns: int) -> bool:
     """Without rules or caption: short cells, most of them filled, numbers in a column, no list and no code."""
-    pieces = [piece for row in rows for piece in row]
-    texts = [piece.line.text for piece in pieces]
+    segments = [segment for row in rows for segment in row]
+    texts = [segment.line.text for segment in segments]
     if len(rows) < 3 or any(_LEADER.search(text) for text in texts):
         return False
-    if sum(looks.monospaced(piece.line) for piece in pieces) > 0.5 * len(pieces):
+    if sum(_is_monospaced(segment.line) for segment in segments) > 0.5 * len(segments):
         return False
-    if len(pieces) < 0.6 * len(rows) * columns:
+    if len(segments) < 0.6 * len(rows) * columns:
         return False
     by_column: list[list[str]] = [[] for _ in range(columns)]
     for row, places in zip(rows, placed, strict=True):
-        for piece, (first, last) in zip(row, places, strict=True):
+        for segment, (first, last) in zip(row, places, strict=True):
             if first == last:
-                by_column[first].append(piece.line.text)
+                by_column[first].append(segment.line.text)
     if any(not column for column in by_column):
         return False
-    if sum(bool(_BULLET.match(text)) for text in by_column[0]) > 0.5 * len(by_column[0]) and columns < 4:
+    if sum(bool(_MARK.match(text)) for text in by_column[0]) > 0.5 * len(by_column[0]) and columns < 4:
         return False
     if sum(bool(_ITEM.match(text)) for text in texts) >= 0.2 * len(texts):
         return False
@@ -473,11 +424,17 @@ def _looks_like_table(
         values = [float(text) for text in by_column[1] if text.isdigit()]
         ascending = len(values) > 2 and values == sorted(values) and len(values) >= 0.8 * len(by_column[1])
         return numeric[1] and not ascending and len(rows) >= 4
-    regular = len(rows) >= 4 and len(pieces) >= 0.85 * len(rows) * columns
+    regular = len(rows) >= 4 and len(segments) >= 0.85 * len(rows) * columns
     return any(numeric[1:]) or (regular and bool(words <= 2.5))
 
 
-def _is_prose_in_columns(rows: list[list[_Piece]], placed: list[list[tuple[int, int]]], columns: int) -> bool:
+def _is_monospaced(line: Line) -> bool:
+    return line.style is not None and bool(_MONOSPACED.search(line.style.font))
+
+
+def _is_prose_in_columns(
+    rows: list[list[_Segment]], placed: list[list[tuple[int, int]]], columns: int
+) -> bool:
     """Whether two columns, or one of long lines, are filled from side to side by most of their lines, as paragraphs
     are; justified ones have gaps between words as wide as those between cells.
     """
@@ -486,10 +443,10 @@ def _is_prose_in_columns(rows: list[list[_Piece]], placed: list[list[tuple[int, 
         lines: list[tuple[float, float, str]] = []
         for row, places in zip(rows, placed, strict=True):
             inside = [
-                piece for piece, (first, last) in zip(row, places, strict=True) if first == last == column
+                segment for segment, (first, last) in zip(row, places, strict=True) if first == last == column
             ]
             if inside:
-                text = " ".join(piece.line.text for piece in inside)
+                text = " ".join(segment.line.text for segment in inside)
                 lines.append((inside[0].box[0], inside[-1].box[2], text))
         words = np.mean([len(text.split()) for _, _, text in lines]) if lines else 0.0
         if len(lines) < 3 or words < 2.5:

@@ -20,16 +20,17 @@ from framework.engine.task import Batch, Losses, Metric, Task
 from framework.nn import functional as F
 from framework.nn.layer import Layer
 from framework.vision.sample import Sample
-from ocr.data.forms import FormSample
 from ocr.fields.field_decoding import label_names
 from ocr.fields.form_decoding import RelationScores
-from ocr.fields.form_tokens import (
+from ocr.fields.forms import (
     ANSWER,
     KIND_OF_LABEL,
     QUESTION,
     RELATION_LABELS,
+    FormSample,
     first_tokens,
     pack_tokens,
+    tokens_of,
 )
 from ocr.fields.scores import EntityScores
 from ocr.layers.layoutxlm import LayoutXLMConfig
@@ -90,12 +91,10 @@ class SemanticEntityRecognition(FormTask):
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
         packed = self.pack_tokens(sample)
-        assert (
-            isinstance(sample, FormSample) and sample.token_segments is not None and sample.labels is not None
-        )
+        segments, labels = _labels_of(sample)
         tags = np.full(self.max_seq_len, -1, np.int32)
-        segments = sample.token_segments[: self.max_seq_len]
-        begins = sample.labels[segments]
+        segments = segments[: self.max_seq_len]
+        begins = labels[segments]
         is_first = np.zeros(len(segments), bool)
         is_first[list(first_tokens(segments).values())] = True
         tags[: len(segments)] = np.where((begins > 0) & ~is_first, begins + 1, begins)
@@ -141,20 +140,19 @@ class RelationExtraction(FormTask):
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
         packed = self.pack_tokens(sample)
-        assert (
-            isinstance(sample, FormSample) and sample.token_segments is not None and sample.labels is not None
-        )
-        segments = sample.token_segments[: self.max_seq_len]
+        segments, labels = _labels_of(sample)
+        segments = segments[: self.max_seq_len]
         starts, kinds = (np.full(self.max_entities, -1, np.int32) for _ in range(2))
         places: dict[int, int] = {}
         for segment, start in first_tokens(segments).items():
-            label = int(sample.labels[segment])
+            label = int(labels[segment])
             if label and len(places) < self.max_entities:
                 kinds[len(places)] = self._kind_of(label)
                 starts[len(places)] = start
                 places[segment] = len(places)
         related = np.zeros((self.max_entities, self.max_entities), np.int32)
-        for pair in () if sample.links is None else sample.links.tolist():
+        links = sample.links if isinstance(sample, FormSample) else None
+        for pair in () if links is None else links.tolist():
             if all(one in places for one in pair):
                 head, tail = sorted((places[one] for one in pair), key=lambda one: kinds[one])
                 if kinds[head] == QUESTION and kinds[tail] == ANSWER:
@@ -228,3 +226,13 @@ def relation_loss(logits: jax.Array, related: jax.Array, kinds: jax.Array) -> ja
     picked = jnp.take_along_axis(chances, jnp.asarray(related)[..., None], axis=-1)[..., 0]
     each = -(picked * pairs).sum(axis=(1, 2)) / jnp.maximum(pairs.sum(axis=(1, 2)), 1.0)
     return each.sum()
+
+
+def _labels_of(sample: Sample) -> tuple[np.ndarray, np.ndarray]:
+    """The line of each token, and the class of each line. Raises: InputError, where the lines have no labels."""
+    _, segments, _ = tokens_of(sample)
+    if sample.labels is None:
+        raise InputError(
+            "the lines of a page have no labels", where=sample.id, allowed="those of a data set of forms"
+        )
+    return segments, sample.labels

@@ -79,11 +79,11 @@ class PermutedTextRecognition(TextRecognition):
 
     def word_tokens(self, target: jax.Array, length: jax.Array) -> jax.Array:
         """Classes [N, L] as the decoder takes them [N, L + 2]: start, symbols, end, padding."""
-        start = self.alphabet.num_classes
-        place = jnp.arange(target.shape[1] + 2)[None]
-        tokens = jnp.where(place <= length[:, None], jnp.pad(target, ((0, 0), (1, 1))), start + 1)
-        tokens = jnp.where(place == length[:, None] + 1, END, tokens)
-        return jnp.where(place == 0, start, tokens)
+        start = self.alphabet.characters.num_classes
+        position = jnp.arange(target.shape[1] + 2)[None]
+        tokens = jnp.where(position <= length[:, None], jnp.pad(target, ((0, 0), (1, 1))), start + 1)
+        tokens = jnp.where(position == length[:, None] + 1, END, tokens)
+        return jnp.where(position == 0, start, tokens)
 
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """As of TextRecognition; "width" is not looked at."""

@@ -16,7 +16,7 @@ from framework.vision.sample import Sample
 from ocr.tables.html import read_contents
 from ocr.tables.stage import BoxForm, BoxScale
 from ocr.tables.structure import TableDictionary, mark_empty
-from ocr.tasks.tables import TableStructure, inside
+from ocr.tasks.tables import TableStructure, cells_of, inside
 
 
 @register("task")
@@ -44,9 +44,9 @@ class TableMasterStructure(TableStructure):
     size_hw: tuple[int, int] = (480, 480)
 
     def spell(self, sample: Sample) -> list[str]:
-        assert sample.valid is not None
         contents = ["".join(tokens) for tokens in read_contents(str(sample.text))]
-        return mark_empty(super().spell(sample), contents, sample.valid.tolist())
+        _, _, filled = cells_of(sample)
+        return mark_empty(super().spell(sample), contents, filled.tolist())
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
         packed = super().pack(sample)

@@ -67,8 +67,7 @@ class TableStructure(Task):
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
         packed = self.pack_evaluated(sample)
-        cells = _cells_of(sample)
-        assert sample.boxes is not None and sample.valid is not None
+        cells, cell_boxes, filled = cells_of(sample)
         tokens = self.spell(sample)
         numbers = self.dictionary.encode(tokens)
         steps = self.max_text_length + 2
@@ -83,9 +82,9 @@ class TableStructure(Task):
             split = tokens if self.dictionary.merge else split_cells(tokens)
             places = [place for place, token in enumerate(split) if starts_cell(token)]
             height, width = sample.size_hw if self.box_scale != "content" else packed["size"].tolist()
-            scaled = sample.boxes / np.array([width, height] * 2, np.float32)
+            scaled = cell_boxes / np.array([width, height] * 2, np.float32)
             for cell, place in enumerate(places[: len(cells)]):
-                boxes[place + 1], known[place + 1] = scaled[cell], sample.valid[cell]
+                boxes[place + 1], known[place + 1] = scaled[cell], filled[cell]
         return {
             **packed,
             "tokens": given,
@@ -182,9 +181,7 @@ class TableGrid(Task):
         from ocr.tables.grid import make_targets
 
         packed = self.pack_evaluated(sample)
-        assert sample.boxes is not None and sample.valid is not None
-        cells = _cells_of(sample)
-        targets = make_targets(cells, sample.boxes, sample.valid, sample.size_hw, _MOST)
+        targets = make_targets(*cells_of(sample), sample.size_hw, _MOST)
         return {**packed, **{f"target_{name}": value for name, value in targets._asdict().items()}}
 
     def pack_evaluated(self, sample: Sample) -> dict[str, np.ndarray]:
@@ -246,16 +243,17 @@ def _pack_image(sample: Sample) -> dict[str, np.ndarray]:
     }
 
 
-def _cells_of(sample: Sample) -> list[GridCell]:
+def cells_of(sample: Sample) -> tuple[list[GridCell], np.ndarray, np.ndarray]:
+    """The cells of a label with their boxes, and which of them say something."""
     cells = place_cells(read_structure(str(sample.text)))
-    assert sample.boxes is not None
-    if len(cells) != len(sample.boxes):
+    boxes, filled = sample.boxes, sample.valid
+    if boxes is None or filled is None or len(cells) != len(boxes):
         raise InputError(
             "cells and boxes of a table differ in number",
             where=sample.id,
-            received=f"{len(cells)} cells, {len(sample.boxes)} boxes",
+            received=f"{len(cells)} cells, {'no' if boxes is None or filled is None else len(boxes)} boxes",
         )
-    return cells
+    return cells, boxes, filled
 
 
 def _visible(sample: Sample) -> tuple[int, int]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +19,7 @@ from framework.nn import functional as F
 from framework.nn.layer import Layer
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
+from ocr.data.protocols import HasLineWidths, HasSizes, HasTexts
 from ocr.losses.center import CenterLoss
 from ocr.losses.text import (
     balanced_cross_entropy,
@@ -31,15 +31,12 @@ from ocr.losses.text import (
     mutual_divergence,
     smoothed_cross_entropy,
 )
+from ocr.tasks.alphabet import Alphabet, guide_tokens
 from ocr.tasks.distill import LineTeacher, MapTeacher, MutualLines, MutualMaps, valid_pair
-from ocr.text.characters import CharacterSet
+from ocr.tasks.text_survey import survey_texts
 from ocr.text.dictionary import Dictionary
 from ocr.text.postprocess import DBPostprocess
 from ocr.text.stages import DetectOptions, OrientationOptions, RecognizeOptions
-
-log = logging.getLogger("oar")
-_SHOWN = 5
-_START, _END = 2, 3  # of the tokens of the guiding decoder; the symbol of class c is token c + 3
 
 
 @register("task")
@@ -190,6 +187,8 @@ class TextDetection(Task):
 class TextRecognition(Task):
     """What lines say. Inputs: "image" [N, H, W, 3] uint8 RGB and "width" [N] int32, the columns that are no padding.
 
+    Any model will do that gives CTC logits [N, T, num_classes] of normalised images, class 0 being the blank.
+
     Attributes:
         characters: The dictionary; needed for training and evaluation. A model with `num_classes: null` gets a class
             for each symbol.
@@ -251,78 +250,27 @@ class TextRecognition(Task):
             )
 
     @cached_property
-    def alphabet(self) -> CharacterSet:
-        """The symbols. Raises: ConfigError, where the task has no dictionary."""
-        if self.characters is None:
-            raise ConfigError(
-                "a recogniser is trained and scored with a dictionary",
-                where="task.characters",
-                received="none",
-                allowed="file, weights, symbols, blocks or labels",
-                fix="-o task.characters.file=dict.txt",
-            )
-        return self.characters.read()
-
-    @cached_property
-    def _pretrained_alphabet(self) -> CharacterSet:
-        assert self.pretrained_characters is not None
-        return self.pretrained_characters.read()
-
-    @cached_property
-    def _is_new(self) -> np.ndarray:
-        """[num_classes] bool: the classes of symbols that the pretrained weights lack."""
-        known = set(self._pretrained_alphabet.symbols)
-        return np.array([symbol not in known for symbol in self.alphabet.symbols])
+    def alphabet(self) -> Alphabet:
+        """The symbols that are learned."""
+        return Alphabet(
+            self.characters, self.pretrained_characters, self.max_text_length, self.lower_case, self.unknown
+        )
 
     # -- data -----------------------------------------------------------------------------------------------------
 
     def adapt(self, dataset: Any) -> TextRecognition:
-        """Looks through the texts of the training data, where they can be had without the images."""
-        labels = getattr(dataset, "labels_of_lines", None)
-        if labels is not None:
-            self._look_through(labels())
+        """Surveys the texts of the training data, where they can be had without the images."""
+        if isinstance(dataset, HasTexts):
+            survey_texts(dataset.labels_of_lines(), self.alphabet)
         return self
-
-    def _look_through(self, labels: Sequence[tuple[str, str]]) -> None:
-        known = {symbol for symbols in self.alphabet.symbols for symbol in symbols}
-        unknown: dict[str, str] = {}
-        lines, long = 0, []
-        for text, place in labels:
-            text = self._as_written(text)
-            strange = [character for character in text if character not in known]
-            lines += bool(strange)
-            for character in strange:
-                unknown.setdefault(character, place)
-            if len(text) > self.max_text_length:
-                long.append(place)
-        shown = ", ".join(f"{c!r} ({place})" for c, place in [*unknown.items()][:_SHOWN])
-        if lines and self.unknown == "error":
-            raise InputError(
-                f"{lines} of {len(labels)} texts have characters that are not in the dictionary",
-                where=next(iter(unknown.values())),
-                received=shown,
-                allowed=f"the {self.alphabet.num_classes - 1} symbols of {self.alphabet.source}",
-                fix="add them to the dictionary; or task.unknown: skip leaves such lines out, drop the characters",
-            )
-        if lines:
-            what = "are left out" if self.unknown == "skip" else "lose them"
-            log.warning(
-                "%d of %d texts have characters outside of the dictionary and %s: %s",
-                *(lines, len(labels), what, shown),
-            )
-        if long:
-            log.warning(
-                "%d of %d texts are longer than max_text_length %d and are left out: %s",
-                *(len(long), len(labels), self.max_text_length, ", ".join(long[:_SHOWN])),
-            )
 
     def pack(self, sample: Sample) -> dict[str, np.ndarray]:
         if not isinstance(sample.text, str):
             raise InputError(
                 "a sample has no text", where=sample.id, allowed="one text, as of TextLineImages"
             )
-        text = self._as_written(sample.text)
-        target, counts = self._encode(text)
+        text = self.alphabet.written(sample.text)
+        target, counts = self.alphabet.encode(text)
         # Columns that ResizeLine padded are none of the line: a reader makes them 0 after normalisation, too.
         width = sample.size_hw[1] if sample.warp is None else _visible_size(sample)[1]
         return {
@@ -334,70 +282,33 @@ class TextRecognition(Task):
             "text": np.array(text),
         }
 
-    def _as_written(self, text: str) -> str:
-        """A label as the model is to write it."""
-        return text.lower() if self.lower_case else text
-
-    def _encode(self, text: str) -> tuple[np.ndarray, bool]:
-        """Classes of a text, and whether it counts in training."""
-        alphabet = self.alphabet
-        known = all(symbol in alphabet.classes for symbol in text)
-        target = alphabet.encode(text, skip_unknown=True)
-        counts = len(target) > 0 and len(target) <= self.max_text_length and (known or self.unknown == "drop")
-        return target[: self.max_text_length], counts
-
     def length(self, sample: Sample) -> int:
         return sample.image.shape[1]
 
     def lengths(self, dataset: Any, transforms: Sequence[Any]) -> list[int] | None:
-        size_hw = getattr(dataset, "size_hw", None)
-        if size_hw is None or not transforms or not hasattr(transforms[-1], "line_width"):
+        last = transforms[-1] if transforms else None
+        if not isinstance(dataset, HasSizes) or not isinstance(last, HasLineWidths):
             return None
-        return [transforms[-1].line_width(size_hw(index)) for index in range(len(dataset))]
+        return [last.line_width(dataset.size_hw(index)) for index in range(len(dataset))]
 
     # -- model ----------------------------------------------------------------------------------------------------
 
     def adapt_model(self, config: Any) -> Any:
         if self.characters is None or getattr(config, "num_classes", 0) is not None:
             return config
-        return replace(config, num_classes=self.alphabet.num_classes)
+        return replace(config, num_classes=self.alphabet.characters.num_classes)
 
     def check(self, model: Layer, labels: tuple[str, ...]) -> None:
-        if self.characters is not None:
-            config: Any = getattr(model, "config", None)
-            classes = getattr(config, "num_classes", None)
-            if classes is not None:
-                self.alphabet.check_head(classes, "the model")
+        classes = getattr(getattr(model, "config", None), "num_classes", None)
+        if self.characters is not None and classes is not None:
+            self.alphabet.characters.check_head(classes, "the model")
 
     def pretrained_model(self, config: Any) -> Any:
-        if self.pretrained_characters is None:
-            return config
-        return replace(config, num_classes=self._pretrained_alphabet.num_classes)
+        pretrained = self.alphabet.pretrained
+        return config if pretrained is None else replace(config, num_classes=pretrained.num_classes)
 
     def adapt_pretrained(self, state: dict[str, np.ndarray], model: Layer) -> dict[str, np.ndarray]:
-        old, new = self._pretrained_alphabet, self.alphabet
-        rows = {symbol: row for row, symbol in enumerate(old.symbols)}
-        taken = [(row, rows[symbol]) for row, symbol in enumerate(new.symbols) if symbol in rows]
-        log.info(
-            "the head begins with the rows of %d of %d symbols of %s", len(taken), new.num_classes, old.source
-        )
-        own = {name: np.array(value) for name, value in model.state_dict().items()}
-        to, source = (np.array(side) for side in zip(*taken, strict=True))
-        for name, value in own.items():
-            given = state[name]
-            if given.shape == value.shape:
-                own[name] = given
-                continue
-            axis = next(n for n, (one, other) in enumerate(zip(value.shape, given.shape)) if one != other)
-            fresh, old_rows = np.moveaxis(value, axis, 0), np.moveaxis(given, axis, 0)
-            shift = 0
-            if value.shape[axis] != new.num_classes:  # of the guiding decoder, whose own tokens come first
-                shift = _END
-                fresh[: shift + 1] = old_rows[: shift + 1]
-            # A new symbol begins as the mean of all: with values of its own it would win against known ones.
-            fresh[shift + 1 :] = old_rows[shift + 1 :].mean(axis=0)
-            fresh[to + shift] = old_rows[source + shift]
-        return own
+        return self.alphabet.begin_head(state, model)
 
     # -- loss and inference -----------------------------------------------------------------------------------------
 
@@ -407,7 +318,7 @@ class TextRecognition(Task):
             found, out = self._loss_of(model, image, batch)
             if self.distill is None:
                 return found
-            taught = self.distill.loss(out.ctc, batch, self.alphabet)
+            taught = self.distill.loss(out.ctc, batch, self.alphabet.characters)
             return Losses(found.total + taught, {**found.parts, "teacher": taught})
         first, second = valid_pair(model)
         (one, one_out), (other, other_out) = (self._loss_of(m, image, batch) for m in (first, second))
@@ -424,11 +335,11 @@ class TextRecognition(Task):
         target, length, counts = batch["target"], batch["target_length"], batch["counts"]
         tokens = None
         if getattr(getattr(model, "config", None), "guided", False):
-            tokens = self._tokens(target, length)
+            tokens = guide_tokens(target, length)
         out = self._outputs(model, image, tokens)
         logits = out.ctc.astype(jnp.float32)
         if self.keep_known:
-            logits = jnp.where(jnp.asarray(self._is_new), logits, jax.lax.stop_gradient(logits))
+            logits = jnp.where(jnp.asarray(self.alphabet.is_new), logits, jax.lax.stop_gradient(logits))
         losses = ctc_line_losses(logits, target, length)
         total = (losses * counts).sum() / jnp.maximum(counts.sum(), 1.0)
         parts = {"ctc": total}
@@ -449,19 +360,14 @@ class TextRecognition(Task):
             return model.forward_guided(image, tokens)
         return _Logits(model(image))
 
-    def _tokens(self, target: jax.Array, length: jax.Array) -> jax.Array:
-        """Targets [N, L] of the guiding decoder [N, L + 2]: start, characters, end, padding 0."""
-        place = jnp.arange(target.shape[1] + 2)[None]
-        shifted = jnp.pad(target, ((0, 0), (1, 1))) + _END
-        inside = (place > 0) & (place <= length[:, None])
-        tokens = jnp.where(inside, shifted, 0)
-        tokens = jnp.where(place == 0, _START, tokens)
-        return jnp.where(place == length[:, None] + 1, _END, tokens)
-
     def infer(self, model: Layer, inputs: Batch) -> dict[str, jax.Array]:
         """{"indices": [N, T] int32 of symbols, "probabilities": [N, T] float32}"""
-        valid = _valid_columns(inputs)
-        indices, probabilities = model.read(_normalize_valid(inputs["image"], self.normalize, valid))  # type: ignore[attr-defined]
+        from ocr.layers.ctc_head import greedy  # what runs artifacts loads no layers
+
+        image = _normalize_valid(inputs["image"], self.normalize, _valid_columns(inputs))
+        indices, probabilities = (
+            model.read(image) if isinstance(model, ReadsColumns) else greedy(model(image))
+        )
         return {"indices": indices, "probabilities": probabilities}
 
     def describe_stage(self, buckets: tuple[int, ...] | None) -> dict[str, Any]:
@@ -473,12 +379,12 @@ class TextRecognition(Task):
         elif buckets is not None:
             longer = (width for width in options.widths if width > buckets[-1])
             options = replace(options, widths=(*buckets, *longer))
-        return {"kind": "recognizer", "options": plain(options), **self.alphabet.to_dict()}
+        return {"kind": "recognizer", "options": plain(options), **self.alphabet.characters.to_dict()}
 
     def metrics(self, labels: tuple[str, ...]) -> Mapping[str, Metric]:
         from ocr.text.scores import RecognitionScores
 
-        return {"text": RecognitionScores(self.alphabet)}
+        return {"text": RecognitionScores(self.alphabet.characters)}
 
 
 @register("task")
@@ -530,6 +436,13 @@ class TextLineOrientation(Task):
         from ocr.text.scores import OrientationScores
 
         return {"direction": OrientationScores()}
+
+
+@runtime_checkable
+class ReadsColumns(Protocol):
+    """A recogniser that gives the best class of each column and its probability without all logits in memory."""
+
+    def read(self, x: jax.Array) -> tuple[jax.Array, jax.Array]: ...
 
 
 class _Logits(NamedTuple):

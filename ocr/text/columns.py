@@ -21,6 +21,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ocr.results.geometry import split_at_stripes
+
 _Items = NDArray[np.intp]
 
 # Multiples of the median height of lines.
@@ -42,7 +44,9 @@ SAME_STRIPE = 0.5  # of a known stripe's width
 
 MIN_ROWS = {False: 3, True: 2}  # of a column; beside a table or figure
 DEEPEST = 6
-_MARK = re.compile(r"([•▪◦‣·➢✓□❖–—*-]|\(?\d{1,2}[.)]|\(?[a-zA-Z][.)])\s")
+BULLETS = "•▪◦‣·➢✓□❖"  # which begin an item of a list and nothing else
+LIST_MARK = rf"([{BULLETS}–—*-]|\(?\d{{1,3}}[.)]|\(?[a-zA-Z][.)]|\[\d+\])"
+_MARK = re.compile(rf"{LIST_MARK}\s")
 
 
 class Column(NamedTuple):
@@ -149,7 +153,7 @@ class _Cutter:
 
     def _groups(self, items: _Items) -> list[tuple[_Items, bool]]:
         """Bands that belong together, downwards, each with whether they are a heading over columns."""
-        bands = self._bands(items)
+        bands = split_at_stripes(self.boxes, items, axis=1)
         stripes = [self._stripes(band) for band in bands]
         groups: list[tuple[list[_Items], bool]] = []
         heading = False
@@ -168,12 +172,6 @@ class _Cutter:
             else:
                 groups.append(([band], heading))
         return [(np.concatenate(parts), heading) for parts, heading in groups]
-
-    def _bands(self, items: _Items) -> list[_Items]:
-        """The items between white stripes from left to right, downwards."""
-        order = items[np.argsort(self.boxes[items, 1], kind="stable")]
-        ends = np.maximum.accumulate(self.boxes[order, 3])
-        return np.split(order, np.flatnonzero(self.boxes[order[1:], 1] >= ends[:-1]) + 1)
 
     def _is_heading(self, bands: Sequence[_Items], number: int, second: bool) -> bool:
         """Whether a band without a stripe is a line over columns that begin below it, one of them to its right.
@@ -244,7 +242,7 @@ class _Cutter:
         lines = items[items < len(self.signs)]
         if not len(lines):
             return np.zeros((0, 4))
-        boxes = [self.boxes[band] for band in self._bands(lines)]
+        boxes = [self.boxes[band] for band in split_at_stripes(self.boxes, lines, axis=1)]
         return np.array([np.concatenate([b[:, :2].min(axis=0), b[:, 2:].max(axis=0)]) for b in boxes])
 
     def _are_prose(

@@ -10,8 +10,8 @@ from framework import hub
 from framework.core.errors import ConfigError, did_you_mean
 from framework.export.artifact import CONFIG, load_artifact
 from framework.interop import load_program
-from ocr.data.labels import read_line_labels
 from ocr.text.characters import CharacterSet
+from ocr.text.label_files import read_line_labels
 
 # First and last code point. Source: https://www.unicode.org/Public/UCD/latest/ucd/Blocks.txt
 BLOCKS: dict[str, tuple[int, int]] = {

@@ -48,13 +48,6 @@ def quad_of(polygon: ArrayLike) -> NDArray[np.float64]:
     return _rectangle(points, complex(*right))
 
 
-def bounds_of(polygon: ArrayLike) -> tuple[float, float, float, float]:
-    """The upright box (left, top, right, bottom) around a polygon [P, 2]."""
-    points = np.asarray(polygon, dtype=np.float64)
-    (left, top), (right, bottom) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
-    return left, top, right, bottom
-
-
 def merge_quads(quads: ArrayLike) -> NDArray[np.float64]:
     """The rectangle [4, 2] around quads [N >= 1, 4, 2], turned as they are turned on average, top-left first."""
     quads = np.asarray(quads, dtype=np.float64)
@@ -100,6 +93,12 @@ def words_from_chars(chars: Sequence[Char]) -> tuple[Word, ...]:
 def is_unspaced(char: str) -> bool:
     """Whether the script of `char` writes no spaces between words: Chinese and Japanese, not Korean."""
     return unicodedata.east_asian_width(char) in "WF" and not unicodedata.name(char, "").startswith("HANGUL")
+
+
+def join_texts(first: str, second: str) -> str:
+    """Two texts of which one goes on in the other: with a space between them, but for Chinese and Japanese."""
+    unspaced = first and second and is_unspaced(first[-1]) and is_unspaced(second[0])
+    return first + ("" if unspaced else " ") + second
 
 
 def spaced_words(line: Line) -> Iterator[tuple[Word, bool]]:

@@ -51,11 +51,6 @@ def similarity(one: str, other: str) -> float:
     return 1.0 - edit_distance(one, other) / longest if longest else 1.0
 
 
-def text_edit_distance(found: str, wanted: str) -> float:
-    """Of pages: the edit distance over the longer length, runs of spaces and line ends as one space; 0 is best."""
-    return 1.0 - similarity(" ".join(found.split()), " ".join(wanted.split()))
-
-
 def order_edit_distance(found: Sequence[Hashable], wanted: Sequence[Hashable]) -> float:
     """How far the order in which blocks are read is from the right one: 0 is equal, 1 the farthest.
 

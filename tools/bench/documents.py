@@ -175,21 +175,16 @@ def ours(pdf: bytes) -> tuple[str | None, Sequence[str]]:
     from framework.workflow.files.pdf import PdfReader
     from ocr.results.page_text import is_usable, read_text_layer
     from ocr.tables.ruled_tables import find_ruled_tables
-    from ocr.tables.ruling_lines import rules_of_page
+    from ocr.tables.ruling_lines import ruling_lines_of_page
     from ocr.tables.text_tables import find_text_tables
 
     with PdfReader(pdf, dpi=144) as pages:
         page = pages.content(0)
     layer = read_text_layer(page)
     assert is_usable(layer, page)
-    rules = rules_of_page(page)
-    ruled, rest = find_ruled_tables(rules, layer.lines, layer.styles)
-    styles = None if len(rest) != len(layer.lines) else layer.styles
-    by_id = {id(line): style for line, style in zip(layer.lines, layer.styles, strict=True)}
-    if styles is None:
-        kept = [line for line in rest if id(line) in by_id]
-        rest, styles = kept, [by_id[id(line)] for line in kept]
-    plain, _ = find_text_tables(rest, rules, styles)
+    rules = ruling_lines_of_page(page)
+    ruled, rest = find_ruled_tables(rules, layer.lines)
+    plain, _ = find_text_tables(rest, rules)
     return layer.text, [block.content.to_html() for block in (*ruled, *plain)]
 
 

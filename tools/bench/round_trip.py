@@ -150,12 +150,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     from framework.inference import Runtime
     from ocr.documents.document import make_reader
-    from ocr.documents.loaders import make_opener
+    from ocr.documents.loaders import lazy_ocr
     from ocr.documents.options import DocumentOptions
 
     samples = [make_sample(number, args.seed) for number in range(args.pages)]
     runtime = Runtime()
-    open_ocr = make_opener("pp_ocrv6_small", runtime)
+    open_ocr = lazy_ocr("pp_ocrv6_small", runtime)
 
     def oar(**options: Any) -> Callable[[bytes], tuple[str, int]]:
         read = make_reader(DocumentOptions(**options), open_ocr, runtime)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -154,10 +154,6 @@ class Texts:
             if self._length[0] <= len(text) <= longest:
                 return text
         return self._from_corpus(rng, longest) if self._lines else self._random(rng, longest)
-
-    def draw_as(self, kind: Callable[[np.random.Generator], str], rng: np.random.Generator) -> str:
-        """A text that `kind` makes, or another one where nothing of it can be drawn."""
-        return self.keep(kind(rng)) or self.draw(rng)
 
     def _from_corpus(self, rng: np.random.Generator, longest: int) -> str:
         single, text = rng.random() < self._words, ""

@@ -16,7 +16,7 @@ from framework.core.errors import ConfigError, FormatError, InputError, did_you_
 from framework.core.transform import Transform
 from framework.text.xlm_roberta import FILE, XLMRobertaTokenizer
 from framework.vision.sample import Sample
-from ocr.data.forms import FormSample
+from ocr.fields.forms import FormSample
 from ocr.fields.words import tb_yx_order
 from ocr.formulas.tokenizer_files import find_tokenizer_file
 

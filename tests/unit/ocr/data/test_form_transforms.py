@@ -11,8 +11,8 @@ import pytest
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.text.xlm_roberta import FILE, XLMRobertaTokenizer
 from framework.vision.sample import Sample
-from ocr.data.forms import FormSample
 from ocr.data.transforms.forms import PerturbTexts, TokenizeForm
+from ocr.fields.forms import FormSample
 
 TEXTS = ("Total 9.50", "Cash 10.00", "Corner Shop", "Name", "Ann")
 

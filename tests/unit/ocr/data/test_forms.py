@@ -17,10 +17,10 @@ from ocr.data.forms import (
     XFUND,
     FormFiles,
     FormPages,
-    FormSample,
     Segment,
 )
 from ocr.data.receipts import SROIE, locate_fields
+from ocr.fields.forms import FormSample
 
 
 def _line(text: str, box: list[int], label: str, number: int, *links: list[int]) -> dict[str, Any]:

@@ -12,9 +12,10 @@ import pytest
 from framework.core.errors import ConfigError, FormatError, InputError
 from framework.vision import image
 from ocr.data.directions import TextLineDirections
-from ocr.data.labels import mix_files, read_line_labels, read_page_labels, read_regions
+from ocr.data.labels import mix_files, read_page_labels, read_regions
 from ocr.data.lines import LinesOfPages, TextLineImages
 from ocr.data.pages import TextPageFiles, TextPages
+from ocr.text.label_files import read_line_labels
 
 QUAD = [[1, 2], [31, 2], [31, 12], [1, 12]]
 

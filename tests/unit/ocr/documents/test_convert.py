@@ -11,6 +11,7 @@ from framework.core.disk import DiskError
 from framework.workflow.files.documents import Conversion, Interrupted, Progress
 from ocr.documents import convert
 from ocr.documents.convert import OCRDocuments
+from ocr.documents.lazy import Lazy
 from ocr.documents.options import DocumentOptions
 from ocr.documents.page_store import PageStore
 from ocr.documents.reader import DocumentReader
@@ -36,7 +37,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write(folder: Path, *formats: str, progress: Progress | None = None) -> Conversion:
-    converter = OCRDocuments(DocumentReader(no_ocr, dpi=72), DocumentOptions())
+    converter = OCRDocuments(DocumentReader(Lazy(no_ocr), dpi=72), DocumentOptions())
     return converter.convert(
         folder / "in.pdf", folder / "in", formats, folder / "work", progress or Progress()
     )

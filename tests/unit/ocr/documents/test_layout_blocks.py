@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,33 @@ from framework.config import build
 from framework.core.errors import FormatError, InputError
 from framework.interop.weights.safetensors_io import write_safetensors
 from ocr.documents.layout_blocks import (
+    add_regions,
     assign_lines,
-    blocks_from_regions,
     regions_of_scan,
     without_covered,
 )
 from ocr.documents.layout_model import open_layout
 from ocr.documents.layout_regions import LayoutRules, Region
+from ocr.documents.lazy import Lazy
+from ocr.documents.page_content import PageContent
 from ocr.documents.reader import DocumentReader
 from ocr.results.blocks import BLOCK_LABELS, Block, Figure, Table
 from ocr.results.lines import Line, Word
 from tests.unit.ocr.documents.pdf_pages import PdfPage, make_pdf
+
+
+def blocks_from_regions(
+    regions: Sequence[Region],
+    lines: Sequence[Line],
+    *,
+    known: Sequence[Block] = (),
+    figures: bool = True,
+    **page: Any,
+) -> tuple[tuple[Block, ...], tuple[Line, ...]]:
+    """The blocks of regions, and the lines that stand in none, of a page where other blocks are known."""
+    content = PageContent(tuple(lines), 400, figures=tuple(known), **page)
+    found = add_regions(content, regions, figures=figures)
+    return found.regions, found.lines
 
 
 def line(x: float, y: float, text: str, step: float = 6.0) -> Line:
@@ -95,7 +112,7 @@ def test_a_table_takes_the_words_inside_it() -> None:
     (known,), _ = blocks_from_regions([region], [line(10, 10, "one"), line(10, 30, "two")], height=100)
     assert isinstance(known.content, Table) and (known.content.rows, known.content.columns) == (2, 1)
     same = Block("table", (4, 4, 130, 60), content=Table(()))
-    assert blocks_from_regions([region], lines, known=[same], height=100)[0] == []
+    assert blocks_from_regions([region], lines, known=[same], height=100)[0] == ()
 
 
 def test_parts_of_a_figure_are_not_figures() -> None:
@@ -104,7 +121,7 @@ def test_parts_of_a_figure_are_not_figures() -> None:
     assert without_covered(parts, [whole]) == parts[1:]
     region = Region("image", (0, 0, 100, 100), 0.9)
     assert len(blocks_from_regions([region], [], known=parts, height=300)[0]) == 1
-    assert blocks_from_regions([region], [], known=[whole], height=300)[0] == []
+    assert blocks_from_regions([region], [], known=[whole], height=300)[0] == ()
 
 
 def test_of_a_scan_figures_with_little_text_and_sure_headings_are_taken() -> None:
@@ -156,10 +173,10 @@ def test_figures_of_scans_come_from_the_network_and_other_blocks_from_rules() ->
         return (Region("image", (10, 100, 200, 250), 0.9), Region("text", (0, 0, 300, 30), 0.9))
 
     def labels(reader: DocumentReader, *, scan: bool) -> list[str]:
-        blocks = reader._make_blocks(lines, None, 300, 300, image=image, scan=scan)
+        blocks = reader._make_blocks(PageContent(tuple(lines), 300, 300, image=image, scan=scan))
         return [block.label for block in blocks]
 
-    reader = DocumentReader(lambda: None, open_figures=lambda: detect)  # type: ignore[arg-type, return-value]
+    reader = DocumentReader(Lazy(lambda: None), figure_layout=Lazy(lambda: detect))  # type: ignore[arg-type, return-value]
     assert labels(reader, scan=True) == ["text", "image"] and asked == [300]
     # a page with a text layer and one without figures leave the network alone
     assert labels(reader, scan=False) == ["text"]
@@ -174,7 +191,7 @@ def test_list_items_are_parted() -> None:
         ("list_item", "2. second"),
         ("list_item", "3. third"),
     ]
-    assert rest == []
+    assert rest == ()
 
 
 def test_the_reader_takes_regions_where_it_has_a_detector() -> None:
@@ -190,7 +207,7 @@ def test_the_reader_takes_regions_where_it_has_a_detector() -> None:
     def no_ocr() -> Any:
         raise AssertionError("a text layer was read by OCR")
 
-    document = DocumentReader(no_ocr, "always", dpi=72.0, layout=detector)(make_pdf(page))
+    document = DocumentReader(Lazy(no_ocr), "always", dpi=72.0, layout=detector)(make_pdf(page))
     assert [(block.label, block.text) for block in document.pages[0].blocks] == [
         ("abstract", "Words of an abstract"),
         ("text", "and of a paragraph"),

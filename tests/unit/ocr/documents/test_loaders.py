@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from framework.vision import image as vision_image
 from ocr.documents import document, loaders, table_models
 from ocr.documents.convert import open_converter
 from ocr.documents.layout_model import open_layout
-from ocr.documents.loaders import make_opener, open_default_layout
-from ocr.documents.once import Once
+from ocr.documents.lazy import Lazy
+from ocr.documents.loaders import default_layout, lazy_ocr
 from ocr.documents.options import DocumentOptions
-from ocr.documents.table_models import make_table_opener
+from ocr.documents.table_models import lazy_table
 from ocr.pipeline.predictor import OCRPredictor
 
 RUNTIME = Runtime("cpu", "float32", "onnxruntime", 1)
@@ -40,9 +41,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, Runtime]
     monkeypatch.setattr(loaders, "open_layout", open_one)
     monkeypatch.setattr(document, "open_layout", open_one)
     monkeypatch.setattr(table_models, "open_predictor", open_one)
-    open_default_layout.cache_clear()
+    default_layout.cache_clear()
     yield seen
-    open_default_layout.cache_clear()
+    default_layout.cache_clear()
 
 
 def test_every_network_runs_where_the_user_said(opened: list[tuple[str, Runtime]]) -> None:
@@ -53,13 +54,13 @@ def test_every_network_runs_where_the_user_said(opened: list[tuple[str, Runtime]
         seals=True,
     )
     read = open_converter("pp_ocrv6_small", options, RUNTIME)._reader
-    assert read.open_seals is not None and read.open_figures is not None
-    assert read.open_table is not None and read.open_formula is not None
-    for open_it in (read.open_ocr, read.open_seals, read.open_figures):
-        open_it()
-    for open_it in (read.open_table, read.open_formula):  # of another kind: it was opened before that is seen
+    assert read.seals is not None and read.figure_layout is not None
+    assert read.table is not None and read.formula is not None
+    for network in (read.ocr, read.seals, read.figure_layout):
+        network.get()
+    for network in (read.table, read.formula):  # of another kind: it was opened before that is seen
         with pytest.raises(InputError, match="this model reads no"):
-            open_it()
+            network.get()
     assert {model for model, _ in opened} == {
         "PP-DocLayout-S", "pp_ocrv6_small", "pp_ocrv4_server_seal", loaders.DEFAULT_LAYOUT, "table_grid_s",
         "PP-FormulaNet-S",
@@ -68,11 +69,11 @@ def test_every_network_runs_where_the_user_said(opened: list[tuple[str, Runtime]
 
 
 def test_each_is_opened_once(opened: list[tuple[str, Runtime]]) -> None:
-    open_ocr = make_opener("pp_ocrv6_small", RUNTIME)
+    network = lazy_ocr("pp_ocrv6_small", RUNTIME)
     with ThreadPoolExecutor(4) as pool:
-        assert len(set(map(id, pool.map(lambda _: open_ocr(), range(8))))) == 1
-    assert open_default_layout(Runtime()) is open_default_layout(Runtime())
-    assert open_default_layout(Runtime()) is not open_default_layout(RUNTIME)
+        assert len(set(map(id, pool.map(lambda _: network.get(), range(8))))) == 1
+    assert default_layout(Runtime()).get() is default_layout(Runtime()).get()
+    assert default_layout(Runtime()).get() is not default_layout(RUNTIME).get()
     assert [model for model, _ in opened] == ["pp_ocrv6_small", *[loaders.DEFAULT_LAYOUT] * 2]
 
 
@@ -80,18 +81,18 @@ def test_threads_that_ask_at_once_open_one_of_each() -> None:
     seen: list[str] = []
     together = threading.Barrier(4)
 
-    def open_it(name: str) -> object:
+    def make(name: str) -> object:
         seen.append(name)
         time.sleep(0.05)  # what opens a model takes long enough that the others ask meanwhile
         if seen == ["broken"]:
             raise InputError("the first time")
         return object()
 
-    opener = Once(open_it)
+    networks = {name: Lazy(partial(make, name)) for name in ("a", "b", "broken")}
 
     def ask(name: str) -> object:
         together.wait()
-        return opener(name)
+        return networks[name].get()
 
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(ask, ("a", "b", "a", "b")))
@@ -104,7 +105,7 @@ def test_threads_that_ask_at_once_open_one_of_each() -> None:
 
 def test_a_network_that_reads_no_tables(opened: list[tuple[str, Runtime]]) -> None:
     with pytest.raises(InputError, match=r"table_model: this model reads no tables"):
-        make_table_opener("pp_ocrv6_small", RUNTIME)()
+        lazy_table("pp_ocrv6_small", RUNTIME).get()
 
 
 def test_the_layout_network_runs_as_ocr_does_and_finds_the_same_on_each_engine() -> None:
@@ -112,7 +113,7 @@ def test_the_layout_network_runs_as_ocr_does_and_finds_the_same_on_each_engine()
     openvino = pytest.importorskip("framework.inference.engines.openvino")
     pytest.importorskip("openvino")
     page = vision_image.read(Path(__file__).parents[4] / "docs" / "images" / "receipt.png")
-    chosen = open_default_layout(Runtime("cpu"))
+    chosen = default_layout(Runtime("cpu")).get()
     assert isinstance(chosen.runner.engine, openvino.OpenVINOEngine)
     found, same = (
         chosen(page),

@@ -19,6 +19,7 @@ from framework.workflow.files.documents import Interrupted, Progress
 from framework.workflow.files.pdf import PdfReader
 from ocr.documents import page_workers
 from ocr.documents.convert import OCRDocuments
+from ocr.documents.lazy import Lazy
 from ocr.documents.options import DocumentOptions
 from ocr.documents.page_workers import PageWorkers
 from ocr.documents.reader import DocumentReader
@@ -34,7 +35,7 @@ class Deadly(DocumentReader):
         if number == 3:
             os._exit(7)
         if number == 5:
-            self.open_ocr()
+            self.ocr.get()
         if number == 6:
             raise InputError("this page is damaged")
         return super().read_pdf_page(reader, number, label)
@@ -46,8 +47,8 @@ def pages(count: int) -> bytes:
 
 def test_pages_come_in_order_and_a_dead_worker_costs_its_own_page_alone() -> None:
     with (
-        DocumentReader(no_ocr, dpi=72).open(pages(9)) as opened,
-        Deadly(no_ocr, dpi=72).open(pages(9)) as deadly,
+        DocumentReader(Lazy(no_ocr), dpi=72).open(pages(9)) as opened,
+        Deadly(Lazy(no_ocr), dpi=72).open(pages(9)) as deadly,
     ):
         workers = PageWorkers(2)
         whole, broken = opened.worker_task(), deadly.worker_task()
@@ -85,7 +86,7 @@ def test_where_no_worker_starts_pages_are_read_here(
 
     monkeypatch.setattr(page_workers, "_start", start)
     monkeypatch.setattr(page_workers, "FEW", 1)
-    found = DocumentReader(no_ocr, dpi=72)(pages(4), workers=2)
+    found = DocumentReader(Lazy(no_ocr), dpi=72)(pages(4), workers=2)
     assert [page.text for page in found.pages] == [f"the words of page {n}" for n in range(1, 5)]
     assert "worker processes cannot be started (exit code 4)" in caplog.text
 
@@ -120,9 +121,9 @@ def test_windows_waits_for_so_many_processes(monkeypatch: pytest.MonkeyPatch) ->
 def test_what_workers_do_not_read() -> None:
     assert not PageWorkers(1).are_worth(1000) and not PageWorkers(2).are_worth(15)
     assert PageWorkers(2).are_worth(16)
-    with DocumentReader(no_ocr, text_layer="never").open(pages(1)) as opened:
+    with DocumentReader(Lazy(no_ocr), text_layer="never").open(pages(1)) as opened:
         assert opened.worker_task() is None  # every page needs OCR
-    with DocumentReader(no_ocr, layout=no_ocr).open(pages(1)) as opened:  # type: ignore[arg-type]
+    with DocumentReader(Lazy(no_ocr), layout=no_ocr).open(pages(1)) as opened:  # type: ignore[arg-type]
         assert opened.worker_task() is None
     with pytest.raises(InputError, match="workers are too few"):
         DocumentOptions(workers=0)
@@ -134,7 +135,7 @@ def convert(
     """The converter, what was written of in.pdf, and how many pages were told of."""
     told: list[int] = []
     progress = Progress(told.append, lambda: told.append(1), lambda: len(told) > 1 and stopped())
-    converter = OCRDocuments(DocumentReader(no_ocr, dpi=72), DocumentOptions(workers=workers))
+    converter = OCRDocuments(DocumentReader(Lazy(no_ocr), dpi=72), DocumentOptions(workers=workers))
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
     converter.convert(tmp_path / "in.pdf", tmp_path / "in", ("md", "json"), work, progress)

@@ -11,15 +11,18 @@ import ocr
 from framework.core.errors import ConfigError, InputError
 from framework.workflow.files.pdf import PdfReader
 from ocr.documents.layout_regions import Region
-from ocr.documents.paragraphs import heading_depth, join_rows
+from ocr.documents.lazy import Lazy
 from ocr.documents.reader import DocumentReader, parse_pages
 from ocr.exporters._joined_blocks import join_tables
 from ocr.results.blocks import Cell, Table
+from ocr.results.geometry import box_polygon
+from ocr.results.lines import Line
 from ocr.results.page_text import is_usable, read_text_layer
 from ocr.results.pages import Document
 from ocr.tables.ruled_tables import find_ruled_tables
-from ocr.tables.ruling_lines import rules_of_page
-from ocr.tables.scanned_ruling_lines import rules_of_image
+from ocr.tables.ruling_lines import ruling_lines_of_page
+from ocr.tables.scanned_ruling_lines import ruling_lines_of_image
+from ocr.text.paragraphs import Row, heading_depth, join_rows
 from tests.unit.ocr.documents.pdf_pages import HEIGHT, WIDTH, PdfPage, make_pdf
 
 
@@ -27,7 +30,7 @@ def no_ocr():
     raise AssertionError("a page with a text layer was read by OCR")
 
 
-READ = DocumentReader(no_ocr, dpi=72.0)
+READ = DocumentReader(Lazy(no_ocr), dpi=72.0)
 
 
 def paragraph(page: PdfPage, x: float, y: float, *rows: str) -> PdfPage:
@@ -192,8 +195,8 @@ def test_tables_of_an_image_need_no_text_layer():
     with PdfReader(make_pdf(table_page()), dpi=150) as reader:
         content, image = reader.content(0), reader[0]
     lines = read_text_layer(content).lines
-    (drawn,), _ = find_ruled_tables(rules_of_page(content), lines)
-    (seen,), _ = find_ruled_tables(rules_of_image(image, dpi=150), lines)
+    (drawn,), _ = find_ruled_tables(ruling_lines_of_page(content), lines)
+    (seen,), _ = find_ruled_tables(ruling_lines_of_image(image, dpi=150), lines)
     assert isinstance(drawn.content, Table) and isinstance(seen.content, Table)
     assert [(c.row, c.column, c.text) for c in seen.content.cells] == [
         (c.row, c.column, c.text) for c in drawn.content.cells
@@ -211,13 +214,13 @@ def test_tables_of_a_layout_are_read_by_the_network():
     def layout(image):
         return (Region("table", (30.0, 45.0, 190.0, 100.0), 0.9),)
 
-    reader = DocumentReader(no_ocr, dpi=72.0, layout=layout, open_table=lambda: read)  # type: ignore[arg-type]
+    reader = DocumentReader(Lazy(no_ocr), dpi=72.0, layout=layout, table=Lazy(lambda: read))  # type: ignore[arg-type]
     (table,) = reader(make_pdf(page)).tables
     assert [cell.text for cell in table.cells] == ["Apple", "12", "Pear", "7"] and len(seen) == 1
 
 
 def test_tables_can_be_left_out():
-    found = DocumentReader(no_ocr, tables=False)(make_pdf(table_page()))
+    found = DocumentReader(Lazy(no_ocr), tables=False)(make_pdf(table_page()))
     assert not found.tables and "Apple" in found.to_markdown()
 
 
@@ -270,7 +273,8 @@ def test_a_table_over_a_page_break():
 )
 def test_join_rows(texts, ends, said):
     boxes = [(0.0, 12.0 * i, float(end), 12.0 * i + 10) for i, end in enumerate(ends)]
-    assert join_rows(texts, boxes, 100) == said
+    lines = [Line(text, 1.0, box_polygon(box)) for text, box in zip(texts, boxes, strict=True)]
+    assert join_rows([Row.of([line]) for line in lines], 0, 100) == said
 
 
 def test_heading_depth():
@@ -293,12 +297,12 @@ def test_a_page_without_text_is_read_by_ocr_and_a_blank_one_is_not():
         content = reader.content(0)
         assert is_usable(read_text_layer(content), content)
     with pytest.raises(AssertionError, match="was read by OCR"):
-        DocumentReader(no_ocr, text_layer="never")(make_pdf(two_columns()))
+        DocumentReader(Lazy(no_ocr), text_layer="never")(make_pdf(two_columns()))
 
 
 def test_errors():
     with pytest.raises(InputError, match="no such way to use a text layer"):
-        DocumentReader(no_ocr, text_layer="maybe")  # type: ignore[arg-type]
+        DocumentReader(Lazy(no_ocr), text_layer="maybe")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="there is no such text_layer"):
         ocr.document(make_pdf(PdfPage()), text_layer="maybe")
     with pytest.raises(ConfigError, match="there is no such option"):

@@ -15,6 +15,7 @@ from PIL import Image
 
 from framework.core.errors import HubError, InputError
 from framework.workflow.files.pdf import PdfReader
+from ocr.documents.lazy import Lazy
 from ocr.documents.reader import DocumentReader
 from ocr.exporters._pdf import PdfFile
 from ocr.pipeline.predictor import OCRPredictor
@@ -44,7 +45,7 @@ class FakeOCR:
 
 def reader(error: Exception | None = None, **more) -> tuple[DocumentReader, FakeOCR]:
     fake = FakeOCR(error)
-    return DocumentReader(lambda: OCRPredictor(fake, "fake"), **more), fake  # type: ignore[arg-type]
+    return DocumentReader(Lazy(lambda: OCRPredictor(fake, "fake")), **more), fake  # type: ignore[arg-type]
 
 
 def pdf_of(
@@ -306,7 +307,7 @@ def test_the_command_on_a_folder(tmp_path: Path):
     plain = json.loads((output / "good.json").read_text(encoding="utf-8"))
     found = Document.from_dict(plain)
     assert [page.page for page in found.pages] == [1, 2] and found.tables[0].columns == 3
-    whole = DocumentReader(no_ocr)(source / "good.pdf")
+    whole = DocumentReader(Lazy(no_ocr))(source / "good.pdf")
     assert (output / "good.md").read_text(encoding="utf-8") == whole.to_markdown()
     assert "<th>Name</th>" in (output / "good.html").read_text(encoding="utf-8")
     # With the password the locked one is read, the finished one is read again for the settings that changed.
@@ -330,7 +331,7 @@ def test_the_command_on_long_documents(tmp_path: Path, monkeypatch):
     done = document("-i", file, "--save_path", tmp_path / "out", "--format", "md,xlsx")
     assert done.returncode == 0, done.stderr
     text = (tmp_path / "out" / "long.md").read_text(encoding="utf-8")
-    assert text == DocumentReader(no_ocr)(file).to_markdown()
+    assert text == DocumentReader(Lazy(no_ocr))(file).to_markdown()
     assert "Report" not in text and text.count("# ") == 8
     done = document(file, "-o", tmp_path / "some", "--page_num", "2")
     assert (tmp_path / "some" / "long.md").read_text(encoding="utf-8").count("# ") == 2

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ocr.fields.features import NUM_FEATURES, NUM_PLACES, word_features, word_places
-from ocr.fields.words import rows_of_boxes, split_page, tb_yx_order, text_of
+from ocr.fields.words import split_page, tb_yx_order, text_of
+from ocr.results.geometry import rows_of_boxes
 
 
 def test_words_have_the_share_of_their_lines_box() -> None:

@@ -27,7 +27,8 @@ from framework.workflow.export.export import export_config, trained_model
 from framework.workflow.train.run import train as run_training
 from ocr.data.transforms.formulas import FormulaImage, FormulaTokens
 from ocr.documents.layout_regions import Region
-from ocr.documents.loaders import make_formula_opener
+from ocr.documents.lazy import Lazy
+from ocr.documents.loaders import lazy_formula
 from ocr.documents.options import DocumentOptions
 from ocr.documents.reader import DocumentReader
 from ocr.formulas.blocks import read_formulas
@@ -216,7 +217,7 @@ def test_a_document_has_the_latex_of_the_formulas_that_the_detector_finds() -> N
         assert image.shape == (30, 130, 3)
         return FormulaText("x^{2}=4", 0.75)
 
-    opened = DocumentReader(no_ocr, "always", dpi=72.0, layout=layout, open_formula=lambda: read)
+    opened = DocumentReader(Lazy(no_ocr), "always", dpi=72.0, layout=layout, formula=Lazy(lambda: read))
     document = opened(make_pdf(page))
     text, formula = document.pages[0].blocks
     assert text.text == "We have" and formula.content == Formula("x^{2}=4") and formula.score == 0.75
@@ -273,7 +274,7 @@ def test_an_artifact_reads_what_its_model_says(config: Path, tmp_path: Path) -> 
     assert len(set(said.tolist())) > 1 and block.content.latex == decode_latex(
         Tokenizer.from_json(tokenizer_json()), said.tolist()
     )
-    assert make_formula_opener(str(tmp_path / "net"), Runtime())() is not None
+    assert lazy_formula(str(tmp_path / "net"), Runtime()).get() is not None
 
 
 @pytest.mark.slow
@@ -284,7 +285,7 @@ def test_training(config: Path, tmp_path: Path) -> None:
 
 def test_a_model_of_another_kind_reads_no_formulas() -> None:
     with pytest.raises(InputError, match="this model reads no formulas"):
-        make_formula_opener("table_grid_s", Runtime())()
+        lazy_formula("table_grid_s", Runtime()).get()
 
 
 def test_the_recogniser_gives_latex_and_the_mean_probability() -> None:

@@ -18,6 +18,7 @@ from framework.vision.grid_warp import GridWarp
 from framework.vision.normalize import Normalize
 from framework.workflow import ImageItem
 from framework.workflow.domain.domain import find_config
+from ocr.documents.lazy import Lazy
 from ocr.documents.reader import DocumentReader
 from ocr.domain import DOMAIN, OCROptions
 from ocr.pages.stages import PageOrientationClassifier, PageOrientationOptions, Unwarper, UnwarpOptions
@@ -276,7 +277,7 @@ def test_bent_lines_are_no_seals(predictor) -> None:
 def test_a_document_is_in_pixels_of_the_upright_page(predictor) -> None:
     ocr = predictor("document_orientation")
     image = np.ascontiguousarray(np.rot90(THREE[:240], -1))
-    (page,) = DocumentReader(lambda: ocr, images=True)(image).pages
+    (page,) = DocumentReader(Lazy(lambda: ocr), images=True)(image).pages
     assert page.angle == 90 and page.size_hw == (240, 320) and page.image.shape == (240, 320, 3)
     assert page.text == "aa\nbb\ncc" and {line.orientation for line in page.lines} == {0}
     assert page.blocks and all(block.bbox[3] <= 240 for block in page.blocks)

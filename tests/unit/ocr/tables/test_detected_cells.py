@@ -7,7 +7,7 @@ from framework.core.errors import FormatError, InputError
 from framework.inference import Runtime
 from ocr.documents import table_models
 from ocr.documents.options import DocumentOptions
-from ocr.documents.table_models import KindTableReader, make_table_opener
+from ocr.documents.table_models import KindTableReader, lazy_table
 from ocr.results.blocks import Cell, Table
 from ocr.results.lines import Line
 from ocr.tables.detected_cells import DetectedTableReader, align_in_order, place_by_cells, thin_boxes
@@ -134,17 +134,17 @@ def test_the_kind_of_a_table_chooses_its_networks(monkeypatch):
     monkeypatch.setattr(
         table_models, "open_kinds", lambda name, runtime: lambda image: "wired" if image.any() else "wireless"
     )
-    read = make_table_opener("SLANeXt", Runtime(), "RT-DETR-L_table_cell_det")()
+    read = lazy_table("SLANeXt", Runtime(), "RT-DETR-L_table_cell_det").get()
     dark, light = np.zeros((4, 4, 3), np.uint8), np.ones((4, 4, 3), np.uint8)
     for image in (light, dark, light):
         assert read(image).cells[0].bbox is not None
     wired, wireless = (["SLANeXt_" + k, f"RT-DETR-L_{k}_table_cell_det"] for k in ("wired", "wireless"))
     assert opened == wired + wireless
     opened.clear()
-    plain = make_table_opener("SLANet", Runtime(), "cells")
-    assert plain() is plain() and plain()(dark).cells[0].bbox and opened == ["SLANet", "cells"]
+    plain = lazy_table("SLANet", Runtime(), "cells")
+    assert plain.get() is plain.get() and plain.get()(dark).cells[0].bbox and opened == ["SLANet", "cells"]
     opened.clear()
-    both = make_table_opener("SLANet", Runtime(), "cells_{kind}")()
+    both = lazy_table("SLANet", Runtime(), "cells_{kind}").get()
     assert both(dark).cells and both(light).cells and isinstance(both, KindTableReader)
     assert opened == ["SLANet", "cells_wireless", "cells_wired"]
 

@@ -10,9 +10,9 @@ import pytest
 
 from framework.core.errors import InputError
 from ocr.tables.html import MOST_NODES, read_table
-from ocr.tables.teds import TableScores, teds, token_distances
+from ocr.tables.teds import teds, token_distances
 from ocr.tables.tree_distance import PostOrder, tree_distance
-from ocr.text.scores import edit_distance, order_edit_distance, text_edit_distance
+from ocr.text.scores import edit_distance, order_edit_distance
 
 
 def html(*rows: str) -> str:
@@ -126,19 +126,6 @@ def test_token_distances_are_edit_distances_over_the_longer_length():
             assert table[i, j] == pytest.approx(edit_distance(one, other) / max(len(one), len(other), 1))
 
 
-def test_scores_report_simple_and_complex_tables_apart():
-    scores = TableScores()
-    assert scores.result() == {}
-    scores.add(html("a"), html("a"))
-    assert set(scores.result()) == {"teds", "teds_structure"}
-    scores.add("no table", "<table><tr><td colspan=2>a</table>")
-    assert scores.result() == {
-        "teds": 0.5, "teds_structure": 0.5, "teds_simple": 1.0, "teds_complex": 0.0
-    }  # fmt: skip
-    with pytest.raises(InputError, match="the label holds no table"):
-        scores.add(html("a"), "text")
-
-
 def test_unknown_divisor_is_refused():
     with pytest.raises(InputError, match=r"(?s)no such divisor.*elements, nodes"):
         teds(html("a"), html("a"), divisor="rows")  # type: ignore[arg-type]
@@ -163,10 +150,7 @@ def test_published_scores_of_pubtabnet(shared):
     assert means == pytest.approx([0.9361, 0.9309], abs=5e-5)
 
 
-def test_edit_distances_of_pages():
-    assert text_edit_distance("a  b\nc", " a b c ") == 0.0
-    assert text_edit_distance("abcd", "abxd") == 0.25
-    assert text_edit_distance("", "") == 0.0
+def test_edit_distances_of_orders():
     assert order_edit_distance([0, 1, 2], [0, 1, 2]) == order_edit_distance([], []) == 0.0
     assert order_edit_distance([1, 0, 2, 3], [0, 1, 2, 3]) == 0.5
     assert order_edit_distance(["a"], ["a", "b"]) == 0.5

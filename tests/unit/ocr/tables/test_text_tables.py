@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ocr.results.lines import Line, Word
-from ocr.tables.ruling_lines import Rules
+from ocr.tables.ruling_lines import RulingLines
 from ocr.tables.text_tables import find_text_tables
 
 CELLS = [("Muscle", "Origin", "Nerve"), ("Teres", "Border", "Axillary"), ("Deltoid", "Clavicle", "Axillary")]
@@ -34,7 +34,7 @@ def page(*first: Line) -> list[Line]:
 def test_a_header_and_a_caption_above_the_first_row(ruled: bool) -> None:
     head = [line(0, 12, "4"), line(200, 12, "Anatomy"), line(0, 36, "Table 1: The muscles of the shoulder")]
     rules = np.array([(5.0, 0.0, 290.0), (54.0, 0.0, 290.0), (74.0, 0.0, 290.0), (112.0, 0.0, 290.0)])
-    found = Rules(rules, np.zeros((0, 3)), unit=1.0) if ruled else None
+    found = RulingLines(rules, np.zeros((0, 3)), unit=1.0) if ruled else None
     (block,), rest = find_text_tables(page(*head), found)
     assert [[cell.text for cell in block.content.cells if cell.row == row] for row in range(3)] == [  # type: ignore[union-attr]
         list(cells) for cells in CELLS

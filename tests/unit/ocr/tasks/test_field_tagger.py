@@ -19,10 +19,10 @@ from framework.vision import image
 from framework.vision.sample import Sample
 from framework.workflow.export.export import export_config
 from framework.workflow.train import run as train
-from ocr.data.forms import tag_names
 from ocr.documents.field_model import open_fields
 from ocr.fields.features import NUM_FEATURES, NUM_PLACES
 from ocr.fields.field_stage import FieldReader
+from ocr.fields.forms import tag_names
 from ocr.fields.rules import find_fields
 from ocr.models.field_tagger import FieldTagger, FieldTaggerConfig
 from ocr.results.lines import Line

@@ -20,10 +20,10 @@ from framework.text.xlm_roberta import FILE
 from framework.vision import image
 from framework.workflow.export.export import export_config
 from framework.workflow.train import run as train
-from ocr.data.forms import tag_names
 from ocr.data.transforms.forms import TokenizeForm
 from ocr.documents.field_model import open_fields
 from ocr.fields.form_stage import FormReader
+from ocr.fields.forms import tag_names
 from ocr.fields.rules import find_fields
 from ocr.results.lines import Line
 from ocr.results.pages import Page

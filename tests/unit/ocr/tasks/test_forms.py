@@ -12,7 +12,7 @@ import pytest
 from framework.config import build
 from framework.core.errors import ConfigError, InputError, ShapeError
 from framework.vision.sample import Sample
-from ocr.data.forms import FormSample, tag_names
+from ocr.fields.forms import FormSample, tag_names
 from ocr.layers.layoutxlm import LayoutXLMConfig
 from ocr.models.layoutxlm_re import LayoutXLMForReConfig, candidate_pairs
 from ocr.models.layoutxlm_ser import LayoutXLMForSerConfig

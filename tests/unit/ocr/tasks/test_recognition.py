@@ -4,9 +4,12 @@ import logging
 from dataclasses import replace
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from framework import nn
 from framework.core.errors import ConfigError
 from framework.vision.normalize import Normalize
 from framework.vision.sample import Sample
@@ -73,3 +76,18 @@ def test_lines_of_one_width_are_padded_by_every_engine(takes_any_shape: bool) ->
     assert {one["image"].shape[1:] for one in asked} == {(32, 320, 3)}
     widths = sorted(int(w) for one in asked for w in one["width"])
     assert widths[-3:] == [40, 120, 320] and not any(widths[:-3])
+
+
+def test_any_model_of_logits_is_trained_and_read() -> None:
+    class Logits(nn.Layer):
+        def forward(self, x: jax.Array) -> jax.Array:
+            return jnp.tile(jnp.asarray([0.0, 2.0, 1.0, 0.0]), (len(x), x.shape[2] // 8, 1))
+
+    image, width = np.zeros((1, 48, 32, 3), np.uint8), np.array([32], np.int32)
+    found = task().infer(Logits(), {"image": jnp.asarray(image), "width": jnp.asarray(width)})
+    assert found["indices"].tolist() == [[1] * 4]
+    np.testing.assert_allclose(found["probabilities"], np.e**2 / (2 + np.e + np.e**2), rtol=1e-6)
+    packed = {
+        name: jnp.asarray(value)[None] for name, value in task().pack(line("ab")).items() if name != "text"
+    }
+    assert float(task().loss(Logits(), packed).total) > 0

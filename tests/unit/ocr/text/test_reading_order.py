@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ocr.results.geometry import bounds_of
 from ocr.results.pages import Char, Line, Word
 from ocr.text.reading_order import (
-    bounds_of,
     merge_quads,
     quad_of,
     reading_order,

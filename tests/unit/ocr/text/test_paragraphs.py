@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from ocr.documents.paragraphs import make_text_blocks
+from ocr.exporters.markdown import page_to_markdown
+from ocr.results.geometry import box_polygon
 from ocr.results.lines import Line
+from ocr.results.pages import Page
+from ocr.text.paragraphs import make_text_blocks
 
 PROSE = "Words of a paragraph that fill their line up to its right end"
 
@@ -62,3 +67,25 @@ def test_an_address_stays_with_the_line_below_it() -> None:
         "text",
         "14 Harbour Street\nTe",
     )
+
+
+def test_a_page_and_a_document_have_the_same_paragraphs() -> None:
+    lines = lines_of("Harbour news", PROSE, PROSE, "  An end.", PROSE, "After a gap", gaps={1: 9.0, 5: 9.0})
+    blocks = make_text_blocks(lines, height=1000)
+    page = Page(tuple(lines), width=400, height=1000)
+    assert len(blocks) > 2
+    assert page_to_markdown(page) == page_to_markdown(replace(page, lines=tuple(reversed(lines))))
+    assert page_to_markdown(page).split("\n\n") == [block.text.replace("\n", "  \n") for block in blocks]
+
+
+def test_centred_lines_keep_their_ends() -> None:
+    """One that has room on both sides is not full; one set from side to side goes on."""
+
+    def row(left: float, top: float, right: float, text: str) -> Line:
+        return Line(text, 1.0, box_polygon((left, top, right, top + 10)))
+
+    centred = [row(30, 0, 170, "The Harbour Inn"), row(0, 12, 200, "Old street and market")]
+    (block,) = make_text_blocks(centred, height=100)
+    assert block.text == "The Harbour Inn\nOld street and market"
+    (block,) = make_text_blocks([row(0, 0, 170, "The Harbour Inn"), centred[1]], height=100)
+    assert block.text == "The Harbour Inn Old street and market"

@@ -1,0 +1,163 @@
+"""The steps from a page's lines to its blocks, in their order: `(PageContent) -> PageContent`.
+
+What a step is set to, its networks and its constants, are its fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ocr.documents.assemble import arrange
+from ocr.documents.layout_blocks import add_regions, regions_of_scan
+from ocr.documents.layout_model import LayoutDetector
+from ocr.documents.layout_regions import Region
+from ocr.documents.lazy import Lazy
+from ocr.documents.page_content import PageContent
+from ocr.documents.seals import read_seals
+from ocr.formulas.blocks import FormulaReader, read_formulas
+from ocr.pages.sideways import find_rotation
+from ocr.pipeline.predictor import OCRPredictor
+from ocr.results.blocks import Block
+from ocr.results.lines import Line
+from ocr.tables.network_tables import TableReader, replace_tables
+from ocr.tables.ruled_tables import find_ruled_tables
+from ocr.tables.text_tables import find_text_tables
+from ocr.text.paragraphs import make_text_blocks
+
+Processor = Callable[[PageContent], PageContent]
+
+
+def turn_upright(page: PageContent) -> PageContent:
+    """The page as a reader of its text holds it."""
+    rotation = find_rotation(page.lines, page.width, page.height)
+    if not rotation.angle:
+        return page
+    upright = tuple(map(rotation.line, page.lines))
+    width, height = rotation.size
+    image = page.image
+    return replace(
+        page,
+        lines=upright,
+        width=width,
+        height=height,
+        ruling=None if page.ruling is None else rotation.ruling(page.ruling),
+        figures=tuple(rotation.block(block, rotation.line) for block in page.figures),
+        image=None if image is None else np.ascontiguousarray(np.rot90(image, rotation.angle // 90)),
+        rotation=rotation,
+        sources=dict(zip(upright, page.lines, strict=True)),
+    )
+
+
+def add_ruled_tables(page: PageContent) -> PageContent:
+    """Tables that ruling lines tell."""
+    if page.ruling is None:
+        return page
+    tables, lines = find_ruled_tables(page.ruling, page.lines)
+    return replace(page, tables=tables, lines=lines)
+
+
+@dataclass(frozen=True)
+class AddRegions:
+    """Blocks of a layout network: all that `layout` finds, or figures and headings of scans by `figure_layout`.
+
+    Attributes:
+        tables, figures: Whether there are such blocks; without them their text is that of paragraphs.
+    """
+
+    layout: LayoutDetector | None
+    figure_layout: Lazy[LayoutDetector] | None
+    tables: bool
+    figures: bool
+
+    def __call__(self, page: PageContent) -> PageContent:
+        detected = self._detect(page)
+        return add_regions(page, detected, tables=self.tables, figures=self.figures) if detected else page
+
+    def _detect(self, page: PageContent) -> Sequence[Region]:
+        if page.image is None:
+            return ()
+        if self.layout is not None:
+            return self.layout(page.image)
+        if self.figure_layout is None or not page.scan or not self.figures:
+            return ()
+        return regions_of_scan(self.figure_layout.get()(page.image), page.lines, page.tables)
+
+
+@dataclass(frozen=True)
+class ReadRegions:
+    """What networks read of tables, seals and formulas that the layout has found; None leaves them as they are."""
+
+    table: Lazy[TableReader] | None
+    seals: Lazy[OCRPredictor] | None
+    formula: Lazy[FormulaReader] | None
+
+    def __call__(self, page: PageContent) -> PageContent:
+        regions, image = page.regions, page.image
+        if image is None or not regions:
+            return page
+        if self.table is not None:
+            regions = replace_tables(regions, image, self.table.get)
+        if self.seals is not None:
+            regions = read_seals(regions, image, self.seals.get)
+        if self.formula is not None:
+            regions = read_formulas(regions, image, self.formula.get)
+        return replace(page, regions=tuple(regions))
+
+
+@dataclass(frozen=True)
+class AddTextTables:
+    """Tables that the positions of words tell; where the page is rendered `table` reads them again."""
+
+    table: Lazy[TableReader] | None
+
+    def __call__(self, page: PageContent) -> PageContent:
+        if page.ruling is None:
+            return page
+        tables, lines = find_text_tables(page.lines, page.ruling, page.unordered)
+        if page.image is not None and self.table is not None:
+            tables = replace_tables(tables, page.image, self.table.get)
+        return replace(page, tables=(*page.tables, *tables), lines=lines)
+
+
+@dataclass(frozen=True)
+class AddParagraphs:
+    """Blocks of all lines that stand in none.
+
+    Attributes:
+        margin: Of the page's width: what is turned against the page's text there is none of its text.
+    """
+
+    margin: float = 0.12
+
+    def __call__(self, page: PageContent) -> PageContent:
+        blocks = make_text_blocks(page.lines, height=page.height, others=page.unordered)
+        paragraphs = tuple(
+            replace(block, label="aside_text", level=0) if self._is_aside(block, page.width) else block
+            for block in blocks
+        )
+        return replace(page, paragraphs=paragraphs, lines=())
+
+    def _is_aside(self, block: Block, width: float) -> bool:
+        """Whether it stands at the page's side, turned against its text: a stamp, a vertical running title."""
+        turned = bool(block.lines) and all(line.orientation in (90, 270) for line in block.lines)
+        return turned and (block.bbox[2] <= self.margin * width or block.bbox[0] >= (1 - self.margin) * width)
+
+
+def arrange_blocks(page: PageContent) -> PageContent:
+    """Captions join what they belong to, and the blocks get their reading order."""
+    return replace(page, blocks=arrange(page.unordered, page.height))
+
+
+def turn_back(page: PageContent) -> PageContent:
+    """The blocks as they stand on the page as it is."""
+    if page.rotation is None:
+        return page
+    inverse = page.rotation.inverse
+
+    def line(upright: Line) -> Line:
+        return page.sources.get(upright) or inverse.line(upright)
+
+    return replace(page, blocks=tuple(inverse.block(block, line) for block in page.blocks))

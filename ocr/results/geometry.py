@@ -1,0 +1,83 @@
+"""Boxes of text and the rows that they stand in: upright, (left, top, right, bottom), in pixels of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ocr.results.lines import Line, Polygon
+
+Box = tuple[float, float, float, float]
+SAME_ROW = 0.5  # share of the lower one's height by which neighbours in a row overlap
+
+
+class HasPolygon(Protocol):
+    """A line, word or character."""
+
+    @property
+    def polygon(self) -> Polygon: ...
+
+
+def line_box(line: HasPolygon) -> Box:
+    """The upright box around a line, word or character."""
+    xs, ys = zip(*line.polygon, strict=True)
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+def bounds_of(polygon: ArrayLike) -> Box:
+    """The upright box around a polygon [P, 2]."""
+    points = np.asarray(polygon, dtype=np.float64)
+    (left, top), (right, bottom) = points.min(axis=0).tolist(), points.max(axis=0).tolist()
+    return left, top, right, bottom
+
+
+def bounding_box(boxes: Iterable[Box]) -> Box:
+    """The box around one box or more."""
+    left, top, right, bottom = zip(*boxes, strict=True)
+    return min(left), min(top), max(right), max(bottom)
+
+
+def box_polygon(box: Iterable[float]) -> Polygon:
+    """The corners of a box, clockwise from the upper left one."""
+    left, top, right, bottom = map(float, box)
+    return (left, top), (right, top), (right, bottom), (left, bottom)
+
+
+def centre(box: Box) -> tuple[float, float]:
+    """The middle (x, y) of a box."""
+    return (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
+
+
+def rows_of_boxes(boxes: Sequence[Any] | np.ndarray) -> list[list[int]]:
+    """The numbers of boxes [K, 4] that stand on one height together, from left to right; rows from top to bottom.
+
+    Boxes are taken by their middles, downwards; one that overlaps the last one of a row is in that row.
+    """
+    rows: list[list[int]] = []
+    for number in sorted(range(len(boxes)), key=lambda i: boxes[i][1] + boxes[i][3]):
+        if rows:
+            box, last = boxes[number], boxes[rows[-1][-1]]
+            overlap = min(box[3], last[3]) - max(box[1], last[1])
+            if overlap > SAME_ROW * min(box[3] - box[1], last[3] - last[1]):
+                rows[-1].append(number)
+                continue
+        rows.append([number])
+    return [sorted(row, key=lambda number: boxes[number][0]) for row in rows]
+
+
+def rows_of(lines: Iterable[Line]) -> list[list[Line]]:
+    """Lines that stand on one height together; see `rows_of_boxes`."""
+    lines = list(lines)
+    return [[lines[number] for number in row] for row in rows_of_boxes([line_box(line) for line in lines])]
+
+
+def split_at_stripes(boxes: NDArray[Any], items: NDArray[np.intp], axis: int) -> list[NDArray[np.intp]]:
+    """The items of boxes [N, 4] in groups between white stripes that part all of them: columns from left to right
+    (`axis` 0), or bands downwards (1)."""
+    first = boxes[items, axis]
+    order = np.argsort(first, kind="stable")
+    ends = np.maximum.accumulate(boxes[items, axis + 2][order])
+    return np.split(items[order], np.flatnonzero(first[order][1:] >= ends[:-1]) + 1)
