@@ -12,9 +12,9 @@ import pytest
 from framework.core.errors import ConfigError, ShapeError, TraceError
 from framework.vision import ops
 from framework.vision.ops import suppression
-from tools.golden.vision_ops_cases import CASES, draw_boxes
+from tools.golden.cases import draw_boxes, op_cases
 
-BY_NAME = {case.name: case for case in CASES}
+BY_NAME = {case.name: case for case in op_cases()}
 
 
 def arrays(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
