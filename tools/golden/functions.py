@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tools.golden.cases import Case, OpCase, derived, functional_cases, op_cases
-from tools.golden.models import beside, load_file
-from tools.golden.network import Arrays, find, flatten, import_paddle
+from tools.golden.models import beside
+from tools.golden.network import Arrays, find, flatten, import_paddle, load_file
 
 DATA = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data"
 

@@ -1,4 +1,4 @@
-"""Small files of other frameworks for the tests of framework.io.interop, and docs/examples/square.pth.
+"""Small files of other frameworks for the tests of framework.interop, and docs/examples/square.pth.
 
 `python -m tools.golden.interop` writes the files of the framework that its Python has: paddlepaddle 2.6.2; paddlepaddle
 3.2.2 with paddle2onnx 2.1.0; torch. Every weight follows from its name (`values`), so the tests know what they must

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import copy
 import importlib
-import importlib.util
 import sys
 import types
 from pathlib import Path
 from typing import Any
 
-from tools.golden.network import import_paddle
-
-
-def load_file(path: Path, name: str) -> Any:
-    """A module by its path."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from tools.golden.network import import_paddle, load_file
 
 
 def beside(file: str) -> Path:

@@ -26,15 +26,16 @@ import contextlib
 import functools
 import importlib
 import importlib.machinery
+import importlib.util
 import re
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
-from framework.io.named_weights import named_weights  # imports zlib before Paddle, whose own breaks it
 from tests.golden.thinning import KEPT, images, soft_images, thin
 
 Row = Mapping[str, Any]
@@ -69,6 +70,20 @@ UNUSED = (
 )
 MAKES = ("call", "args", "options")
 TORCH_LEAVES = (("running_mean$", "_mean"), ("running_var$", "_variance"))
+
+
+def load_file(path: Path, name: str) -> Any:
+    """A module by its path."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# By its path: its package needs jax. It imports zlib, which has to come before Paddle's own.
+_INTEROP = Path(__file__).resolve().parents[2] / "framework" / "interop"
+named_weights = load_file(_INTEROP / "named_weights.py", "golden_named_weights").named_weights
 
 
 def find(path: str) -> Any:

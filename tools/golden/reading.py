@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from framework.io.named_weights import named_weights
 from tests.golden.formula_weights import sharpen
 from tests.golden.thinning import images, thin
-from tools.golden.network import Arrays, Reference, Row, find, inputs
+from tools.golden.network import Arrays, Reference, Row, find, inputs, named_weights
 
 UNUSED = ("backbone.last_conv.", "backbone.fc.")  # layers that nothing calls
 

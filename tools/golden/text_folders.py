@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from framework.io.interop import write_safetensors
-from framework.io.named_weights import named_weights
+from framework.interop import write_safetensors
 from tools.golden import texts
+from tools.golden.network import named_weights
 
 DATA = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data"
 

@@ -12,9 +12,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from framework.io.named_weights import named_weights
 from tests.golden.thinning import thin
-from tools.golden.network import Arrays, Reference, Row, find, import_paddle, import_torch, spell
+from tools.golden.network import (
+    Arrays,
+    Reference,
+    Row,
+    find,
+    import_paddle,
+    import_torch,
+    named_weights,
+    spell,
+)
 from tools.golden.tables import network_table
 
 Shapes = Mapping[str, tuple[int, ...]]

@@ -7,7 +7,7 @@ from typing import Any
 from framework import paddle
 from framework.core.errors import ShapeError
 from framework.paddle import nn
-from framework.paddle.tensor import Tensor
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.vision.models.parts import with_weights
 
 # layers: first width, growth, layers of each block

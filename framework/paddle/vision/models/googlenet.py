@@ -6,8 +6,8 @@ from typing import Any
 
 from framework import paddle
 from framework.paddle import nn
+from framework.paddle._kernel.tensor import Tensor
 from framework.paddle.nn import functional as F
-from framework.paddle.tensor import Tensor
 from framework.paddle.vision.models.parts import with_weights
 
 # name: input, 1x1, 3x3 reduced, 3x3, 5x5 reduced, 5x5, pool projected
