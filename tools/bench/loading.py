@@ -1,11 +1,13 @@
-"""Images a second of the DataLoader: threads and processes against a plain loop and torch's loader, in the same run.
+"""Samples a second of the DataLoader: images against a plain loop and torch's loader, and synthetic text.
 
-python tools/bench/loader.py [--images 2048] [--workers 2] [--batch-size 32] [--rounds 3]
+Each way makes a part of the samples and then all of them; the difference gives the rate, so that starting processes
+does not count: the column `first` has the seconds to the first batch. On a shared machine the CPU time a sample, of
+all processes together, says more than the rate.
 
-Work of one sample: read a 512x384 JPEG, crop 224x224 at random, mirror half of them, normalise to float32. All take
-the same functions. Each way makes a quarter of the images and then all of them; the difference gives the rate, so
-that starting processes does not count: the column `first` has the seconds to the first batch. On a shared machine the
-CPU time an image, of all processes together, says more than the rate. torch stands in where it is installed.
+loader          a 512x384 JPEG is read, cropped to 224x224 at random, half of them mirrored, normalised to float32:
+                threads and processes, a plain loop, and torch's loader where it is installed, all with the same
+                functions
+synthetic_text  line crops and pages that are drawn, with threads and with processes (--fonts PATH …, --corpus FILE …)
 """
 
 from __future__ import annotations
@@ -14,19 +16,17 @@ import argparse
 import importlib.util
 import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 import numpy as np
 
 from framework.io import DataLoader, Dataset, default_collate
 from framework.vision import image as vision_image
+from tools.bench.peers import arguments, cpu_seconds
 
 SIZE_HW, CROP, FILES = (384, 512), 224, 256
 MEAN = np.array([123.675, 116.28, 103.53], np.float32)
@@ -133,12 +133,6 @@ def ways(args: argparse.Namespace) -> dict[str, Callable[[Photos], Iterable[Any]
     return found
 
 
-def cpu_seconds() -> float:
-    """CPU time of this process and of its children that have ended."""
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
-
-
 def run(batches: Iterable[Any]) -> tuple[float, float, float]:
     """Wall and CPU seconds of all batches, and seconds to the first."""
     started, used, first = time.perf_counter(), cpu_seconds(), 0.0
@@ -147,15 +141,8 @@ def run(batches: Iterable[Any]) -> tuple[float, float, float]:
     return time.perf_counter() - started, cpu_seconds() - used, first
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--images", type=int, default=2048)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=3)
-    args = parser.parse_args()
+def loader(argv: list[str]) -> None:
+    args = arguments(__doc__, images=2048, workers=2, batch_size=32, rounds=3).parse_args(argv)
     many = args.images // args.batch_size * args.batch_size
     few = many // 4 // args.batch_size * args.batch_size
     with tempfile.TemporaryDirectory() as folder:
@@ -179,8 +166,36 @@ def main() -> int:
     best = max((rate[0] for name, rate in medians.items() if name.startswith("torch")), default=0.0)
     print(f"threads / plain loop: {threads / medians['plain loop'][0]:.2f}", end="")
     print(f"; threads / best of torch: {threads / best:.2f}" if best else "")
-    return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def draw(kind: type, count: int, args: argparse.Namespace, how: dict[str, Any]) -> tuple[float, float]:
+    """Wall and CPU seconds of `count` samples."""
+    dataset = kind(count=count, fonts=args.fonts, corpus=args.corpus, skip_missing=True, receipts=0.2)
+    started, used = time.perf_counter(), cpu_seconds()
+    for _ in DataLoader(dataset, batch_size=16, collate_fn=list, **how):
+        pass
+    return time.perf_counter() - started, cpu_seconds() - used
+
+
+def synthetic_text(argv: list[str]) -> None:
+    from ocr.data.synthetic.lines import SyntheticTextLines
+    from ocr.data.synthetic.pages import SyntheticPages
+
+    parser = arguments(__doc__, lines=1500, pages=60, workers=2)
+    parser.add_argument("--fonts", type=Path, nargs="*", default=())
+    parser.add_argument("--corpus", type=Path, nargs="*", default=())
+    args = parser.parse_args(argv)
+    args.fonts, args.corpus = tuple(args.fonts), tuple(args.corpus)
+    ways = {
+        "no workers": {"num_workers": 0},
+        f"{args.workers} threads": {"num_workers": args.workers},
+        f"{args.workers} processes": {"num_workers": args.workers, "worker_mode": "process"},
+    }
+    print(f"{'':<28}{'samples/s':>10}{'CPU ms/sample':>15}")
+    for kind, count in ((SyntheticTextLines, args.lines), (SyntheticPages, args.pages)):
+        for name, how in ways.items():
+            few = max(1, count // 3)
+            wall_few, cpu_few = draw(kind, few, args, how)
+            wall, cpu = draw(kind, count, args, how)
+            rate, cost = (count - few) / (wall - wall_few), (cpu - cpu_few) / (count - few) * 1e3
+            print(f"{kind.__name__[9:] + ', ' + name:<28}{rate:>10.0f}{cost:>15.2f}", flush=True)

@@ -1,6 +1,6 @@
 """Which calls of public Paddle programs `framework.paddle` answers, by the number of places that write them.
 
-python tools/bench/paddle_call_sites.py FOLDER|REPO.git|WHEEL … [--python PATH] [--top 40]
+`python -m tools.bench paddle_call_sites FOLDER|REPO.git|WHEEL … [--python PATH] [--top 40]`
 
 Reads every Python file of folders, bare git repositories and wheels, resolves what `import paddle`, `import
 paddle.nn as nn` and `from paddle.nn import Layer` bound, and counts the calls and base classes whose name begins
@@ -11,7 +11,6 @@ either (paddle.fluid, names and arguments of later releases) are left out.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import importlib
 import inspect
@@ -24,6 +23,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from tools.bench.peers import REPO, arguments
 
 NO_NAME = "no such name"
 
@@ -151,25 +152,16 @@ def _check(site: Site, root: str, cache: dict[str, Any]) -> str | None:
 def check_elsewhere(python: str, sites: list[Site]) -> list[str | None]:
     """`check` of paddle itself, by an interpreter that has it."""
     done = subprocess.run(
-        [python, "-W", "ignore", str(Path(__file__).resolve()), "--check"],
-        input=json.dumps([asdict(site) for site in sites]),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+        [python, "-W", "ignore", "-m", __name__], input=json.dumps([asdict(site) for site in sites]),
+        capture_output=True, text=True, check=True, cwd=REPO,
+    )  # fmt: skip
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def main() -> None:
-    if sys.argv[1:] == ["--check"]:
-        print(json.dumps(check([Site(**row) for row in json.load(sys.stdin)], "paddle")))
-        return
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+def paddle_call_sites(argv: list[str]) -> None:
+    parser = arguments(__doc__, python=None, top=40)
     parser.add_argument("sources", nargs="+", type=Path)
-    parser.add_argument("--python", help="an interpreter that has paddlepaddle 2.6.2")
-    parser.add_argument("--top", type=int, default=40, help="unanswered names to print")
-    options = parser.parse_args()
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    options = parser.parse_args(argv)
     counts: Counter[Site] = Counter()
     for source in options.sources:
         before = counts.total()
@@ -197,5 +189,5 @@ def main() -> None:
         print(f"{reasons.total():6d} {name}: {reasons.most_common(1)[0][0]}")
 
 
-if __name__ == "__main__":
-    main()
+if __name__ == "__main__":  # in Paddle's interpreter
+    print(json.dumps(check([Site(**row) for row in json.load(sys.stdin)], "paddle")))
