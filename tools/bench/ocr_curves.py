@@ -185,10 +185,7 @@ def paddle(case, data):
     mean, std = (
         (half, half)
         if case.model == "rec"
-        else (
-            np.array([0.485, 0.456, 0.406], np.float32),
-            np.array([0.229, 0.224, 0.225], np.float32),
-        )
+        else (np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224, 0.225], np.float32))
     )
     losses = []
     for step, batch in enumerate(data):

@@ -396,8 +396,7 @@ def ocr(peer: str, model: str, network: str, checkout: str) -> Ready:
         names = ("threshold", "threshold_mask", "shrink", "shrink_mask")
         labels = [x, *(paddle.to_tensor(more[name]) for name in names)]
     run = paddle_step(
-        optimizer,
-        lambda: loss_of(layer(x, labels[1:]) if model == "rec" else layer(x), labels)["loss"],
+        optimizer, lambda: loss_of(layer(x, labels[1:]) if model == "rec" else layer(x), labels)["loss"]
     )
     # Running statistics are among the parameters there.
     return run, {"params": sum(int(np.prod(p.shape)) for p in layer.parameters() if not p.stop_gradient)}

@@ -144,11 +144,7 @@ class Detr(nn.Module):
         y = self.backbone(x)
         h, w = y.shape[2:]
         places = torch.cat(
-            [
-                self.columns[:w].unsqueeze(0).repeat(h, 1, 1),
-                self.rows[:h].unsqueeze(1).repeat(1, w, 1),
-            ],
-            -1,
+            [self.columns[:w].unsqueeze(0).repeat(h, 1, 1), self.rows[:h].unsqueeze(1).repeat(1, w, 1)], -1
         ).flatten(0, 1)
         y = y.flatten(2).permute(0, 2, 1) + places
         out = self.transformer(y, self.queries.unsqueeze(0).repeat(x.shape[0], 1, 1))
