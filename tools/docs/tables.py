@@ -161,8 +161,7 @@ def _markdown(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 def benchmarks() -> str:
     """Every measurement of tools/bench, with its command."""
     rows = []
-    for name, (_, compared, needs) in BENCHES.items():
-        what, _, peer = compared.partition(": ")
+    for name, (_, what, peer, needs) in BENCHES.items():
         rows.append((f"`python -m tools.bench {' '.join((name, needs)).strip()}`", what, peer))
     return _markdown(("command", "what", "compared with"), rows)
 

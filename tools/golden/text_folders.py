@@ -17,6 +17,7 @@ import numpy as np
 from framework.interop import write_safetensors
 from tools.golden import texts
 from tools.golden.network import named_weights
+from tools.golden.tables import load
 
 DATA = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data"
 
@@ -37,7 +38,7 @@ _TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 
 @dataclass(frozen=True)
 class Case:
-    """`head` ends the class in transformers; `tokenizer` is a kind of files; `texts` have a pair where they are two."""
+    """A row of text_folders.yml."""
 
     family: str
     head: str
@@ -89,62 +90,14 @@ _UNIGRAM = [
     *((f"▁{word.lower()}", -3.0 - place / 8) for place, word in enumerate(_WORDS)),
     *((letter, -8.0 - place / 16) for place, letter in enumerate([*_LETTERS, ".", ",", "'", "!", "-", "▁"])),
 ]
-_SENTENCES = (
-    "The film was good!",
-    "bad",
-    "",
-    "Zoë's film, in London - the good and the bad and the film and the good.",
-)
 
-CASES = {
-    "bert_classes": Case(
-        "Bert",
-        "ForSequenceClassification",
-        "wordpiece",
-        ("negative", "neutral", "positive"),
-        (*_SENTENCES, "天气 was good", ("the film", "was bad")),
-        tokenizer_settings={"do_lower_case": True, "model_max_length": 16},
-    ),
-    "bert_entities": Case(
-        "Bert",
-        "ForTokenClassification",
-        "wordpiece",
-        tuple(_TAGS),
-        (
-            "Ann Smith lives in Washington, Rome.",
-            "Bob's London-Rome film",
-            "天气 in Birmington was good",
-            "bad",
-        ),
-        tokenizer_settings={"do_lower_case": False},
-    ),
-    "bert_one_class": Case("Bert", "ForSequenceClassification", "wordpiece", ("relevant",), _SENTENCES[:2]),
-    "roberta_pairs": Case(
-        "Roberta",
-        "ForSequenceClassification",
-        "bpe",
-        ("different", "same"),
-        (*_SENTENCES[:3], ("good film", "bad film"), ("a film", "Rome, and the film that was in Rome")),
-        {"type_vocab_size": 1, "pad_token_id": 1, "layer_norm_eps": 1e-5},
-        shards=3,
-    ),
-    "albert_several": Case(
-        "Albert",
-        "ForSequenceClassification",
-        "unigram",
-        ("sport", "money", "art"),
-        _SENTENCES[:3],
-        {"problem_type": "multi_label_classification", "embedding_size": 16, "hidden_act": "gelu_new"},
-    ),
-    "ernie_classes": Case(
-        "Ernie",
-        "ForSequenceClassification",
-        "wordpiece",
-        ("0", "1"),
-        ("天气 good", "bad"),
-        {"use_task_id": True, "task_type_vocab_size": 3, "type_vocab_size": 4},
-    ),
-}
+
+def _case(row: dict[str, Any]) -> Case:
+    texts = tuple(tuple(text) if isinstance(text, list) else text for text in row.pop("texts"))
+    return Case(labels=tuple(row.pop("labels")), texts=texts, **row)
+
+
+CASES = {name: _case(dict(row)) for name, row in load("text_folders").items()}
 
 
 def write_folder(folder: Path, case: Case, shapes: Mapping[str, tuple[int, ...]]) -> Path:
