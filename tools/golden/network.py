@@ -188,6 +188,8 @@ def pretend(name: str) -> None:
 
 
 def numpy_of(value: Any) -> np.ndarray:
+    if isinstance(value, np.ndarray):
+        return value
     return value.detach().numpy() if hasattr(value, "detach") and hasattr(value, "cpu") else value.numpy()
 
 

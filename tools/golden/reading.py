@@ -55,7 +55,7 @@ def near_the_edges(drawn: Arrays, reference: Reference) -> Arrays:
 
 
 def unwarp(reference: Reference, row: Row) -> Arrays:
-    """Stages, the grid, and an image that was unwarped with it. Sizes of entries as bytes."""
+    """Stages, the grid, an image that was unwarped with it, and how many values the parameters have."""
     found: Arrays = {}
     reference.model.eval()
     reference.watch(found)
@@ -64,6 +64,7 @@ def unwarp(reference: Reference, row: Row) -> Arrays:
     return {
         **{name: thin(value) for name, value in found.items()},
         "keys": np.frombuffer(reference.keys().item(), np.uint8),
+        "count": np.array(sum(int(np.prod(p.shape)) for p in reference.model.parameters())),
         "grid": found["out_point_positions2D"],
         "flat": flat[0],
     }

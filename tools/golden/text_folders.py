@@ -16,7 +16,7 @@ import numpy as np
 
 from framework.interop import write_safetensors
 from tools.golden import texts
-from tools.golden.network import named_weights
+from tools.golden.network import import_torch, named_weights
 from tools.golden.tables import load
 
 DATA = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data"
@@ -222,6 +222,7 @@ def files(name: str, cases: list[str]) -> Iterator[tuple[Path, str]]:
     if name == "fill_mask":
         yield DATA / "fill_mask.json", json.dumps(gaps(), ensure_ascii=False, indent=1)
         return
+    import_torch()
     import transformers
 
     path = DATA / "text_folders.json"
@@ -249,7 +250,7 @@ MASKED = (
 def gaps() -> dict[str, Any]:
     """(token, token_str, score, sequence) of FillMaskPipeline for each gap of each text, best first, and the names and
     shapes of a small BERT."""
-    import torch
+    torch = import_torch()
     import transformers
 
     tokenizer = transformers.BertTokenizer(vocab=str(DATA / "tokenizers" / "bert" / "vocab.txt"))
