@@ -127,7 +127,7 @@ class CTCHead(nn.Layer):
     def read(self, x: jax.Array) -> tuple[jax.Array, jax.Array]:
         """`greedy` of the logits, line by line: 18,710 classes of a batch are 36 MB, those of a line stay in the cache.
 
-        On a CPU that takes 25 ms of 8 lines at 320 columns instead of 52 (tools.bench lowering).
+        On a CPU that takes 25 ms of 8 lines at 320 columns instead of 52 (tools/bench/lowering.py).
         """
         return jax.lax.map(lambda line: greedy(self._classify(line)), self._features(x))
 

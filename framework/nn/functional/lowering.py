@@ -7,7 +7,7 @@ The platform is the default backend, or "any" while an artifact for several plat
 into the program under `lax.platform_dependent` and each platform compiles its own. "graph" is for programs that leave
 in another format (framework/export/formats): every operation in the one form that its operator has there.
 
-Milliseconds below: 2 cores (Zen 4/5, AVX-512), jax 0.10.2, float32; measured by tools.bench lowering.
+Milliseconds below: 2 cores (Zen 4/5, AVX-512), jax 0.10.2, float32; measured by tools/bench/lowering.py.
 """
 
 from __future__ import annotations
