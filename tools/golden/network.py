@@ -7,7 +7,7 @@ A row stands in references.yml, or in the table REFERENCES of a golden test. Its
     run                   a function (reference, row) -> arrays in place of the default; `row` may hold settings of it
     stages                sublayers whose outputs are stored; a dict {ours: theirs} where names differ
     eval, train           names of the outputs stored, "eval.{}" for all by number; `train` false: not run in training
-    images                {size_hw, images: 2}: noise whose contrast differs; see `inputs` for other kinds
+    size_hw, images       of images or text lines, and how many: noise whose contrast differs; see `inputs` for others
     gain, scale, add      factors of kernels; {regex: factor} of other entries; {regex: [index, summand]}
     weights               a function (drawn weights, model) -> weights, where these do not do
     constant              regex of entries that stay as the library makes them
@@ -332,8 +332,12 @@ def make_input(row: Row, x: Any) -> Any:
 
 
 def inputs(row: Row, count: int | None = None) -> np.ndarray:
-    """The images [N, C, H, W] of a row: `noise` ([N, C, H, W]) or `uniform`, both with `seed`, `soft`, or `size_hw`."""
+    """What a row is run on: images [N, C, H, W] of `noise` ([N, C, H, W]), `uniform`, `soft` or `size_hw`, or the ids
+    [N, T] of tokens or words (`ids`: [vocabulary, N, T]); all with `seed`."""
     rng = np.random.RandomState(row.get("seed", 7))
+    if "ids" in row:
+        vocabulary, *shape = row["ids"]
+        return rng.randint(0, vocabulary, shape).astype(np.int64)
     if "noise" in row:
         return rng.standard_normal(row["noise"]).astype(np.float32)
     if "uniform" in row:

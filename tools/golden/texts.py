@@ -56,10 +56,11 @@ class Case:
         return self.settings.get("pad_token_id", 0)
 
 
-CASES = {
-    name: Case(**{key: value for key, value in row.items() if key != "run"})
-    for name, row in network_table("text_encoders").items()
-}
+def encoder_case(row: Row) -> Case:
+    return Case(**{key: row[key] for key in ("library", "family", "settings", "variant") if key in row})
+
+
+CASES = {name: encoder_case(row) for name, row in network_table("text_encoders").items()}
 
 
 class Inputs(NamedTuple):
@@ -93,7 +94,7 @@ def drawn(case: Case, shapes: Shapes) -> Arrays:
     """
 
     def source(name: str) -> str:
-        name = re.sub(r"^(?:bert|ernie|roberta|albert|transformer)\.", "", name)
+        name = re.sub(r"^(?:bert|ernie|roberta|albert|electra|transformer)\.", "", name)
         name = re.sub(r"^.*decoder[._]weight$", "embeddings.word_embeddings.weight", name)
         return re.sub(r"^(.*?)\.(?:decoder[._])?bias$", r"\1.bias", name)
 
@@ -143,7 +144,7 @@ def _opened(case: Case, head: str) -> tuple[Shapes, Callable[..., Any]]:
 def text_encoder(reference: None, row: Row) -> Arrays:
     """Hidden states behind the embeddings and every layer, the pooled output, the same of the last layer where more
     tokens are hidden, and what the heads give."""
-    case = Case(**{key: value for key, value in row.items() if key != "run"})
+    case = encoder_case(row)
     x, stored, keys = inputs(case), {}, {}
     tasks = x.tasks if case.settings.get("use_task_id") else None
     for head in HEADS:
