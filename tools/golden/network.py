@@ -6,9 +6,13 @@ A row stands in references.yml, or in the table REFERENCES of a golden test. Its
     parts                 in place of these, for Paddle: {attribute: {call: …}…}, see `assemble`
     run                   a function (reference, row) -> arrays in place of the default; `row` may hold settings of it
     stages                sublayers whose outputs are stored; a dict {ours: theirs} where names differ
-    eval, train           names of the outputs stored, "eval.{}" for all by number; `train` false: not run in training
+    eval                  name of the outputs in evaluation, "eval.{}" for all by number
+    train                 whether outputs in training are stored, too, or on how many images
     size_hw, images       of images or text lines, and how many: noise whose contrast differs; see `inputs` for others
-    gain, scale, add      factors of kernels; {regex: factor} of other entries; {regex: [index, summand]}
+    gain, gain_of         factor of kernels, or [of depthwise ones, of others]; the prefix of those that it is for
+    scale, add            {regex: factor}; {regex: [index, summand]} of other entries
+    fill                  false where `run` gives the model its weights
+    as_dict               true where the model takes {"image": …}
     weights               a function (drawn weights, model) -> weights, where these do not do
     constant              regex of entries that stay as the library makes them
     shared                "last": an array of several names has the values of the last, not of the first as in files
@@ -16,8 +20,9 @@ A row stands in references.yml, or in the table REFERENCES of a golden test. Its
     keys                  names and shapes to store: "own", "drawn" (those above), "torch" (own, torch's shapes, T
                           behind transposed matrices) or "" for none
     tokens, channels_last outputs [N, T, C] as [N, C, T]; [N, H, W, C] as [N, C, H, W]
-    kept                  how many values of each output are stored
+    kept, exact           how many values of each output are stored; names of outputs that are stored whole
     save                  of count (trained values), gain
+    torch, file, print    true for torch's; the file under tests/golden/data; true where `run` prints and none is written
 """
 
 from __future__ import annotations
@@ -328,7 +333,7 @@ class Reference:
 
 def make_input(row: Row, x: Any) -> Any:
     """PaddleDetection's backbones take a dict."""
-    return {"image": x} if row.get("as_dict") else [x] if row.get("as_list") else x
+    return {"image": x} if row.get("as_dict") else x
 
 
 def inputs(row: Row, count: int | None = None) -> np.ndarray:
@@ -353,14 +358,14 @@ def run_default(reference: Reference, row: Row) -> Arrays:
     hooks = reference.watch(found)
     reference.model.eval()
     x = inputs(row)
-    outputs = reference(x[: row["first"]] if "first" in row else x)
+    outputs = reference(x)
     for hook in hooks:
         hook.remove()
     found |= named(row.get("eval"), outputs)
     if row.get("train"):
         reference.train()
         many = row["train"] if isinstance(row["train"], int) and row["train"] is not True else None
-        found |= named(row.get("train_names", "train.{}"), reference(inputs(row, many)))
+        found |= named("train.{}", reference(inputs(row, many)))
     return found
 
 
@@ -392,11 +397,7 @@ def reference_arrays(row: Row) -> Arrays:
         reference.fill()
     run = find(row["run"]) if "run" in row else run_default
     found = run(reference, row)
-    exact = set(row.get("exact", ()))
-    kept = row.get("kept", KEPT)
     for key, out in found.items():
-        if out.dtype == np.float32 and out.ndim and not (exact is None or key in exact or "*" in exact):
-            stored[key] = thin(out, kept)
-        else:
-            stored[key] = out
+        whole = out.dtype != np.float32 or not out.ndim or key in row.get("exact", ())
+        stored[key] = out if whole else thin(out, row.get("kept", KEPT))
     return stored
