@@ -22,7 +22,7 @@ A row stands in references.yml, or in the table REFERENCES of a golden test. Its
     tokens, channels_last outputs [N, T, C] as [N, C, T]; [N, H, W, C] as [N, C, H, W]
     kept, exact           how many values of each output are stored; names of outputs that are stored whole
     save                  of count (trained values), gain
-    torch, file, print    true for torch's; the file under tests/golden/data; true where `run` prints and none is written
+    torch, file, print    true for models of torch; the file under tests/golden/data; true where `run` prints alone
 """
 
 from __future__ import annotations
