@@ -1,9 +1,9 @@
 """Every file under configs/: it loads, binds, names known weights and builds, and says what its golden text says.
 
-A golden text is optional. After a change that is meant to change configs, write those there are, or with `--all` one
+A golden text is optional. After a change that is meant to change configs, write those there are, or with `all` one
 for every config, and read the diff:
 
-    python tools/golden/configs.py [--all]
+    python -m tools.golden configs [all]
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def test_equals_golden(config: str) -> None:
     tree = load(REPO / "configs" / config)
     text = resolved(tree)
     assert text == (GOLDEN / config).with_suffix(".yml").read_text(encoding="utf-8"), (
-        f"{config} resolves to another text; if that is meant, run `python tools/golden/configs.py` and read the diff"
+        f"{config} resolves to another text; if that is meant, run `python -m tools.golden configs` and read the diff"
     )
     assert parse(text, "golden").plain() == tree.plain()
 

@@ -1,4 +1,4 @@
-"""Every configuration as ONNX: one of each structure by default, all of them slowly (tools/bench/onnx_configs.py)."""
+"""Every configuration as ONNX: one of each structure by default, all of them slowly (tools.bench onnx_configs)."""
 
 from __future__ import annotations
 

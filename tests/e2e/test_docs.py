@@ -17,13 +17,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from tests.e2e.tools import run_tool
+from tools.docs import render_receipt, tables
 
 REPO = Path(__file__).resolve().parents[2]
 ELSEWHERE = ("docs/own_data.md",)  # its commands need data: tests/e2e/test_own_data.py
@@ -186,19 +186,10 @@ def test_blocks_are_found() -> None:
     ]
 
 
-def load_script(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(Path(path).stem, REPO / path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_tables_are_up_to_date() -> None:
-    tables = load_script("tools/docs/tables.py")
     texts = {path: path.read_text(encoding="utf-8") for path in tables.documents()}
     old = [path.name for path, text in texts.items() if tables.updated(text) != text]
-    assert not old, f"run `python tools/docs/tables.py`: out of date are the tables of {old}"
+    assert not old, f"run `python -m tools.docs`: out of date are the tables of {old}"
     assert sum(text.count("<!-- table: ") for text in texts.values()) == len(tables.TABLES)
 
 
@@ -217,10 +208,9 @@ def test_links_and_paths_lead_somewhere(document: str) -> None:
 
 
 def test_the_image_is_what_the_script_draws(tmp_path: Path) -> None:
-    script = load_script("tools/docs/render_receipt.py")
-    drawn = np.asarray(script.photograph(script.slip()).convert("RGB"), np.int16)
-    kept = np.asarray(Image.open(script.OUT).convert("RGB"), np.int16)
+    drawn = np.asarray(render_receipt.photograph(render_receipt.slip()).convert("RGB"), np.int16)
+    kept = np.asarray(Image.open(render_receipt.OUT).convert("RGB"), np.int16)
     assert drawn.shape == kept.shape == (1100, 700, 3)
     # Other versions of Pillow and FreeType place letters and colours a little differently.
-    assert np.abs(drawn - kept).mean() < 4, "run `python tools/docs/render_receipt.py`"
-    assert script.OUT.stat().st_size < 400_000
+    assert np.abs(drawn - kept).mean() < 4, "run `python -m tools.docs.render_receipt`"
+    assert render_receipt.OUT.stat().st_size < 400_000

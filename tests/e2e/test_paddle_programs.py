@@ -1,7 +1,7 @@
 """Paddle's guides and ten programs of the size of a paper's run with `from framework import paddle` as they are.
 
 Each reports losses of 20 steps and other numbers, which tests/golden/data/paddle_programs.json has from Paddle 2.6.2
-(tools/golden/paddle_programs.py). Both start from the same weights and read the same batches.
+(`tools.golden paddle_programs`). Both start from the same weights and read the same batches.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def spelled(shapes: dict[str, tuple[int, ...]]) -> str:
 def check_reference(
     model: nn.Layer, test: str, name: str, case: Mapping[str, Any], tolerance: float = 1e-4
 ) -> None:
-    """Names, number of parameters, stages and outputs against what tools/golden/reference.py wrote for `case`.
+    """Names, number of parameters, stages and outputs against what `tools.golden` wrote for `case`.
 
     Of the maps of a backbone without its classifier the last are compared, as many as the reference gives. The
     reference's names are loaded strictly; where `state_dict()` has others, the model's aliases lead to them.

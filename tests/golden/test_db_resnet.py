@@ -1,6 +1,6 @@
 """Parity of DBNet and DBNet++ on ResNet-50, and of CRNN, with PaddleOCR's code, stage by stage.
 
-The references are written by tools/golden/pp_ocr_server.py. Weights are drawn from upstream's names: none are stored.
+The references are written by `tools.golden pp_ocr_server`. Weights are drawn from upstream's names: none are stored.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parity of RT-DETR and DINO with PaddleDetection: names, stages, detections, losses and gradients.
 
-Reference: tools/golden/detr.py
+Reference: `tools.golden detr`
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tests.golden.parity import KEPT
 from zoo.vision.resnet import ResNetConfig
 
 DATA = Path(__file__).parent / "data" / "detr"
-CALMED = ("sampling_offsets.weight", "layers.2.weight")  # as in tools/golden/detr.py
+CALMED = ("sampling_offsets.weight", "layers.2.weight")  # as in `tools.golden detr`
 SLOTS = 12
-# The objects of tools/golden/detr.py with padding between them: cxcywh in 0 to 1
+# The objects of `tools.golden detr` with padding between them: cxcywh in 0 to 1
 BOXES = np.zeros((3, 5, 4), np.float32)
 LABELS, VALID = np.zeros((3, 5), np.int32), np.zeros((3, 5), bool)
 BOXES[0, [0, 2, 4]] = [[0.3, 0.4, 0.2, 0.3], [0.7, 0.6, 0.5, 0.6], [0.5, 0.25, 0.1, 0.08]]

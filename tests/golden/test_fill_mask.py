@@ -1,4 +1,4 @@
-"""Gaps filled as transformers' FillMaskPipeline fills them. The reference is written by tools/golden/fill_mask.py."""
+"""Gaps filled as transformers' FillMaskPipeline fills them. The reference is written by `tools.golden fill_mask`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from framework.interop import write_safetensors
 from nlp import predictor
-from tools.golden.text_encoders_cases import CASES, drawn
+from tools.golden.texts import CASES, drawn
 
 pytest.importorskip("tokenizers")
 DATA = Path(__file__).parent / "data"

@@ -1,6 +1,6 @@
 """Graphs of TensorFlow, TFLite and Caffe, converted to ONNX, against the results of the originals.
 
-The fixtures are made by tools/golden/foreign_graphs.py, which has the commands of docs/graphs.md.
+The fixtures are made by `tools.golden foreign_graphs`, which has the commands of docs/graphs.md.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Parity of framework.nn with Paddle 2.6.2: values and gradients of the cases in tools/golden/functional_cases.py."""
+"""Parity of framework.nn with Paddle 2.6.2: values and gradients of the cases in tools/golden/functional.yml."""
 
 from __future__ import annotations
 
@@ -14,11 +14,9 @@ import pytest
 from framework import nn
 from framework.nn import functional as F
 from framework.nn.functional import lowering
-from tools.golden import functional_cases
-from tools.golden.functional_cases import Case, derived
-from tools.golden.functional_more_cases import more_cases
+from tools.golden.cases import Case, derived, functional_cases
 
-CASES = [*functional_cases.CASES, *more_cases(functional_cases)]
+CASES = functional_cases()
 DATA = Path(__file__).parent / "data" / "functional"
 _QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0}  # these programs run once: compile them fast
 # Forms that keep the platform open until compilation; the others are covered by the two forms themselves.

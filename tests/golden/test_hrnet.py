@@ -1,6 +1,6 @@
 """Parity of HRNet's three forms with PaddleClas, PaddleSeg and PaddleDetection, and of their names with ours.
 
-The references are written by tools/golden/hrnet.py. Weights are drawn from the names that the suite uses, so loading
+The references are written by `tools.golden hrnet`. Weights are drawn from the names that the suite uses, so loading
 them tests `state_renames` too.
 """
 

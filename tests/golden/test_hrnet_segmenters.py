@@ -1,11 +1,12 @@
 """Parity with PaddleSeg of the segmentation models on HRNet, and of the contrast's loss, in evaluation and training.
 
-The references are written by tools/golden/hrnet_segmenters.py.
+The references are written by `tools.golden hrnet_segmenters`.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,12 @@ from segmentation.models import fcn, hrnet_w48_contrast, ocrnet
 from segmentation.models.fcn import FCN, FCNConfig
 from segmentation.models.hrnet_w48_contrast import HRNetW48Contrast, HRNetW48ContrastConfig
 from segmentation.models.ocrnet import OCRNet, OCRNetConfig
-from tests.golden.parity import KEPT
-from tools.golden.hrnet_segmenters_cases import CASES, CONTRASTS, contrast_inputs, damp, images, labels
+from tests.golden.parity import KEPT, images
+from tools.golden.segmenters import CONTRASTS, contrast_inputs, hrnet_labels
+from tools.golden.tables import network_table
 
 DATA = Path(__file__).parent / "data" / "hrnet_segmenters"
+CASES = {name: row for name, row in network_table("hrnet_segmenters").items() if "options" in row}
 SLOW = {name for name in CASES if "w48" in name or "full" in name or name.endswith("_w18")}
 MODELS = {"FCN": fcn, "OCRNet": ocrnet, "HRNetW48Contrast": hrnet_w48_contrast}
 # As PaddleSeg counts them; those of the contrast have 71,133,216 numbers in all.
@@ -45,18 +48,24 @@ def reference(case: str) -> tuple[dict[str, tuple[int, ...]], dict[str, np.ndarr
 
 
 def build(name: str) -> nn.Layer:
-    case = CASES[name]
-    variant = case.backbone.lower()
-    if case.model == "OCRNet":
-        return OCRNet(OCRNetConfig(variant, align_corners=case.align_corners, dropout=0.0))
-    if case.model == "FCN":
-        return FCN(FCNConfig(variant, align_corners=case.align_corners))
+    options = CASES[name]["options"]
+    variant, corners = options["backbone"].lower(), options.get("align_corners", False)
+    if options["model"] == "OCRNet":
+        return OCRNet(OCRNetConfig(variant, align_corners=corners, dropout=0.0))
+    if options["model"] == "FCN":
+        return FCN(FCNConfig(variant, align_corners=corners))
     return HRNetW48Contrast(HRNetW48ContrastConfig(variant, dropout=0.0))
+
+
+def damped(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What ends a residual branch or an exchange is smaller, as `scale` of the rows says."""
+    ((pattern, factor),) = network_table("hrnet_segmenters")["fcn_w18"]["scale"].items()
+    return {name: x * np.float32(factor) if re.search(pattern, name) else x for name, x in weights.items()}
 
 
 def load_model(name: str) -> nn.Layer:
     model = build(name)
-    assert model.set_state_dict(damp(named_weights(reference(name)[0]))) == ([], [])  # missing, unexpected
+    assert model.set_state_dict(damped(named_weights(reference(name)[0]))) == ([], [])  # missing, unexpected
     return model
 
 
@@ -77,16 +86,16 @@ def test_outputs_match_paddleseg_s(name: str) -> None:
     model, x = load_model(name).eval(), images(case).transpose(0, 2, 3, 1)
     found: dict[str, jax.Array] = {}
     for watched, layer in model.named_sublayers():
-        if watched in case.watched:
+        if watched in case["stages"]:
             keep = functools.partial(found.__setitem__, watched)
             layer.register_forward_post_hook(lambda layer, args, out, keep=keep: keep(out))
     (found["eval"],) = model(x[:1])  # type: ignore[misc]
     if isinstance(model, HRNetW48Contrast):
         model.proj_head(concat_maps(model.backbone.forward_features(x[:1]), False))
-    assert found.keys() == {*case.watched, "eval"}
+    assert found.keys() == {*case["stages"], "eval"}
     compare(found, want)
-    if case.train:
-        check_training(model.train(), want, x, jnp.asarray(labels(case), jnp.int32))
+    if case["train"]:
+        check_training(model.train(), want, x, jnp.asarray(hrnet_labels(case), jnp.int32))
 
 
 def check_training(model: nn.Layer, want: dict[str, np.ndarray], x: np.ndarray, truth: jax.Array) -> None:
@@ -110,8 +119,8 @@ def test_every_name_of_paddleseg_is_known(name: str) -> None:
     assert model.set_state_dict(zeros) == ([], [])  # missing, unexpected
     counted = len(shapes), sum(p.size for p in model.parameters() if p.trainable)
     assert counted == (len(model.state_shapes()), int(want["count"]))
-    case = CASES[name]
-    published = MODELS[case.model].VARIANTS[case.backbone.lower()].params
+    options = CASES[name]["options"]
+    published = MODELS[options["model"]].VARIANTS[options["backbone"].lower()].params
     assert counted == (ENTRIES.get(name, counted[0]), published)
     if name == "contrast_w48":
         assert sum(int(np.prod(shape)) for shape in model.state_shapes().values()) == 71_133_216

@@ -1,6 +1,6 @@
 """Parity of HigherHRNet and the top-down HRNet with PaddleDetection: names, stages, losses and poses.
 
-Reference: tools/golden/keypoint.py
+Reference: `tools.golden keypoint`
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from framework import nn
 from framework.interop.named_weights import named_weights
 from framework.nn import functional as F
 from tests.golden.parity import KEPT
-from tools.golden.keypoint_cases import (
+from tools.golden.keypoint import (
     BATCH,
     BOTTOM_UP,
     CALM,

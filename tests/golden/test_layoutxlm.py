@@ -1,6 +1,6 @@
 """Parity of LayoutXLM and VI-LayoutXLM, of SER and of RE with PaddleNLP: names, states, logits, pairs and the loss.
 
-The references are written by tools/golden/layoutxlm.py. Weights are drawn from their names, so none are stored.
+The references are written by `tools.golden layoutxlm`. Weights are drawn from their names, so none are stored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from ocr.models.layoutxlm_re import LayoutXLMForReConfig, candidate_pairs
 from ocr.models.layoutxlm_ser import VARIANTS as SER_VARIANTS
 from ocr.models.layoutxlm_ser import LayoutXLMForSerConfig
 from ocr.tasks.forms import relation_loss
-from tools.golden.layoutxlm_cases import CASES, DEPTHS, drawn, inputs, thin
+from tests.golden.thinning import thin
+from tools.golden.texts import DEPTHS, FORM_KEPT, form_inputs, form_weights
+from tools.golden.texts import FORMS as CASES
 
 DATA = Path(__file__).parent / "data" / "layoutxlm"
 SLOW = pytest.mark.slow
@@ -54,7 +56,7 @@ def filled(name: str, head: str) -> Any:
     given = shapes(name, head)
     kept = {key for key in given if not key.endswith("position_ids")}
     assert kept == set(model.state_shapes())
-    state = drawn({key: given[key] for key in kept if not key.endswith(("pixel_mean", "pixel_std"))})
+    state = form_weights({key: given[key] for key in kept if not key.endswith(("pixel_mean", "pixel_std"))})
     own = {key: np.asarray(value) for key, value in model.state_dict().items() if "pixel_" in key}
     constant = {"layoutxlm.embeddings.position_ids": np.arange(514)[None]}
     return load_state_into(model, {**state, **own, **constant}).eval()
@@ -73,19 +75,19 @@ def close(ours: np.ndarray, want: np.ndarray) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_states_and_tags_are_upstreams(name: str) -> None:
-    x = inputs(CASES[name])
+    x = form_inputs(CASES[name])
     image = (x.image,) if CASES[name].visual else ()
     model = filled(name, "ForTokenClassification")
     hidden = run(model.layoutxlm, x.ids.astype(np.int32), x.boxes.astype(np.int32), x.mask, *image)
-    close(thin(hidden), load(name)["hidden"])
-    close(thin(np.asarray(model.classifier(hidden))), load(name)["logits"])
+    close(thin(np.asarray(hidden), FORM_KEPT), load(name)["hidden"])
+    close(thin(np.asarray(model.classifier(hidden)), FORM_KEPT), load(name)["logits"])
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name == "vi_small" else [SLOW]) for name in CASES]
 )
 def test_pairs_and_their_loss_are_upstreams(name: str) -> None:
-    x = inputs(CASES[name])
+    x = form_inputs(CASES[name])
     image = (x.image,) if CASES[name].visual else ()
     model = filled(name, "ForRelationExtraction")
     given = (x.ids, x.boxes, x.starts, x.kinds)
@@ -104,7 +106,7 @@ def test_pairs_and_their_loss_are_upstreams(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["vi_small", pytest.param("xlm_small", marks=SLOW)])
 def test_padding_changes_nothing(name: str) -> None:
-    x = inputs(CASES[name])
+    x = form_inputs(CASES[name])
     image = (x.image[1:],) if CASES[name].visual else ()
     model = filled(name, "ForTokenClassification")
     ids, boxes = x.ids[1:].astype(np.int32), x.boxes[1:].astype(np.int32)

@@ -1,6 +1,6 @@
 """Parity of the mobile backbones and PP-HGNetV2 with PaddleClas, stage by stage, in training and in deploy form.
 
-The references are written by tools/golden/mobile.py. Weights are drawn from their names, so none are stored.
+The references are written by `tools.golden mobile`. Weights are drawn from their names, so none are stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parity of the recognisers' losses with PaddleOCR's code. The references are written by tools/golden/ocr_losses.py."""
+"""Parity of the recognisers' losses with PaddleOCR's code. The references are written by `tools.golden ocr_losses`."""
 
 from __future__ import annotations
 

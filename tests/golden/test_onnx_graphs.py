@@ -1,4 +1,4 @@
-"""Graphs of both torch exporters, made by tools/golden/onnx_graphs.py, against torch's outputs."""
+"""Graphs of both torch exporters, made by `tools.golden onnx_graphs`, against torch's outputs."""
 
 from pathlib import Path
 

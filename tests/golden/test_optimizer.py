@@ -13,7 +13,7 @@ import pytest
 
 from framework import nn, optimizer
 from framework.optimizer import lr
-from tools.golden.optimizer_cases import (
+from tools.golden.optimizers import (
     CASES,
     KEPT,
     LAMBDAS,

@@ -1,6 +1,6 @@
 """Programs of Paddle with control flow and with suppression of boxes, against the outputs of Paddle's own executor.
 
-The fixtures are made by tools/golden/paddle_control.py.
+The fixtures are made by `tools.golden paddle_control`.
 """
 
 from pathlib import Path

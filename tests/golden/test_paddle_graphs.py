@@ -1,4 +1,4 @@
-"""Programs that Paddle exported as Layers, against Paddle's outputs: small ones made by tools/golden/paddle_graphs.py,
+"""Programs that Paddle exported as Layers, against Paddle's outputs: small ones made by `tools.golden paddle_graphs`,
 and published ones against ONNX twins' (OAR_SHARED)."""
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Parity of PARSeq with PaddleOCR's code: the encoder, both readings, and training under permutations.
 
-The references are written by tools/golden/parseq.py. Weights are drawn from their names, so none are stored.
+The references are written by `tools.golden parseq`. Weights are drawn from their names, so none are stored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.golden.parity import spelled
 from tests.golden.thinning import images, thin
 
 DATA = Path(__file__).parent / "data" / "parseq"
-# As in tools/golden/parseq.py
+# As in `tools.golden parseq`
 BIAS = 3.0
 CASE = {"size_hw": (32, 128), "images": 3}
 TOKENS = [[95, 5, 6, 7, 0, 96, 96], [95, 1, 94, 1, 2, 3, 0]]

@@ -1,6 +1,6 @@
 """Parity of PicoDet's two versions with PaddleDetection: names, outputs and losses.
 
-The references are written by tools/golden/picodet.py.
+The references are written by `tools.golden picodet`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def model(variant: str) -> Any:
 
 
 def weights(variant: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
-    """As in tools/golden/picodet.py."""
+    """As in `tools.golden picodet`."""
     drawn = named_weights(shapes) | {BINS: np.arange(8, dtype=np.float32)}
     depthwise, full = GAINS[variant]
     return {
@@ -52,7 +52,7 @@ def weights(variant: str, shapes: dict[str, tuple[int, ...]]) -> dict[str, np.nd
 
 
 def inputs() -> tuple[jax.Array, jax.Array, jax.Array]:
-    """As in tools/golden/picodet.py: images [2, 320, 320, 3], boxes [7, 4] and labels [7] of the first."""
+    """As in `tools.golden picodet`: images [2, 320, 320, 3], boxes [7, 4] and labels [7] of the first."""
     random = np.random.RandomState(11)
     images = random.standard_normal((2, 3, 20, 20)).astype(np.float32).repeat(16, axis=2).repeat(16, axis=3)
     corners = random.uniform(0, 200, (7, 2))

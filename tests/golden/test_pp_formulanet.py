@@ -1,7 +1,7 @@
 """Parity of PP-FormulaNet-S with PaddleOCR's code: names at the published size; with a small decoder the map of the
 backbone, logits after given tokens, and what is said of noise, token for token.
 
-The references are written by tools/golden/pp_formulanet.py. Weights are drawn from their names, so none are stored.
+The references are written by `tools.golden pp_formulanet`. Weights are drawn from their names, so none are stored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.golden.parity import spelled
 from tests.golden.thinning import images, thin
 
 DATA = Path(__file__).parent / "data" / "pp_formulanet"
-# As in tools/golden/pp_formulanet.py
+# As in `tools.golden pp_formulanet`
 CASE = {"size_hw": (128, 128), "images": 3}
 SIZE = PPFormulaNetConfig(width=64, feed_forward=96, vocab_size=80, max_tokens=60)
 

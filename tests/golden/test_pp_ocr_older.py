@@ -1,6 +1,6 @@
 """Parity of the PP-OCRv3, v4 and v5 mobile networks with the PyTorch port in rapidocr, stage by stage, in both forms.
 
-The references are written by tools/golden/pp_ocr_older.py. Weights are drawn from their names, so none are stored.
+The references are written by `tools.golden pp_ocr_older`. Weights are drawn from their names, so none are stored.
 """
 
 from __future__ import annotations

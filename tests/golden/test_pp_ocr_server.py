@@ -1,6 +1,6 @@
 """Parity of the PP-OCRv4 and v5 server networks with PaddleOCR's code, stage by stage, in both forms.
 
-The references are written by tools/golden/pp_ocr_server.py. Weights are drawn from their names, so none are stored.
+The references are written by `tools.golden pp_ocr_server`. Weights are drawn from their names, so none are stored.
 """
 
 from __future__ import annotations

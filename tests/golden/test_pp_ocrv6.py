@@ -1,6 +1,6 @@
 """Parity of the PP-OCRv6 networks with the PyTorch port in rapidocr, and of the official ONNX files with ONNX Runtime.
 
-The references are written by tools/golden/pp_ocrv6.py. Weights of the first are drawn from their names.
+The references are written by `tools.golden pp_ocrv6`. Weights of the first are drawn from their names.
 """
 
 from __future__ import annotations

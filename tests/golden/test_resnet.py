@@ -1,6 +1,6 @@
 """Parity of ResNet, ResNet-vd and CSPResNet with Paddle's own, stage by stage, loaded by each reference's own names.
 
-The references are written by tools/golden/resnet.py. Weights are drawn from the names, so none are stored.
+The references are written by `tools.golden resnet`. Weights are drawn from the names, so none are stored.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parity of PP-LiteSeg, SegFormer, DeepLabV3+ and PP-HumanSeg-Lite with PaddleSeg: names, stages, logits.
 
-Reference: tools/golden/segmentation_dense.py.
+Reference: `tools.golden segmentation_dense`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 
 from segmentation import losses
 from segmentation.metrics import MeanIoU
-from tools.golden.segmentation_losses_cases import CASES, CLASSES, labels, logits, predictions
+from tools.golden.segmenters import CASES, CLASSES, labels, logits, predictions
 
 DATA = Path(__file__).parent / "data" / "segmentation_losses" / "reference.npz"
 

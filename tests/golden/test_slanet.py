@@ -1,6 +1,6 @@
 """Parity of SLANet with PaddleOCR's code: the features, what is said after given tokens, and what it says itself.
 
-The references are written by tools/golden/slanet.py. Weights are drawn from their names, so none are stored.
+The references are written by `tools.golden slanet`. Weights are drawn from their names, so none are stored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.golden.parity import spelled
 from tests.golden.thinning import amplify, images, thin
 
 DATA = Path(__file__).parent / "data" / "slanet"
-# As in tools/golden/slanet.py
+# As in `tools.golden slanet`
 BIAS = {"SLANet": 1.2, "SLANet_plus": 0.5}
 GAINS = {"score.weight": 6.0, "rnn.weight_ih": 2.0, "rnn.weight_hh": 2.0}
 CASE = {"size_hw": (488, 488), "images": 3}

@@ -1,7 +1,7 @@
 """Parity of SLANeXt with PaddleOCR's code: names at the published size; of a small encoder the blocks and the map, what
 is said after given tokens; and what the head says itself.
 
-The references are written by tools/golden/slanext.py. Weights are drawn from their names, so none are stored.
+The references are written by `tools.golden slanext`. Weights are drawn from their names, so none are stored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.golden.parity import check_stages, spelled
 from tests.golden.thinning import images, thin
 
 DATA = Path(__file__).parent / "data" / "slanext"
-# As in tools/golden/slanext.py
+# As in `tools.golden slanext`
 BIAS, TOKEN_GAIN = (
     1.0,
     6.0,

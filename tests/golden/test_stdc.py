@@ -1,4 +1,4 @@
-"""Parity of STDC1 and STDC2 with PaddleSeg: names, and the maps at all strides. Reference: tools/golden/stdc.py."""
+"""Parity of STDC1 and STDC2 with PaddleSeg: names, and the maps at all strides. Reference: `tools.golden stdc`."""
 
 from __future__ import annotations
 

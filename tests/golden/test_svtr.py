@@ -1,6 +1,6 @@
 """Parity of SVTR with PaddleOCR's code, stage by stage, with and without its rectification.
 
-The references are written by tools/golden/svtr.py. Weights are drawn from their names, so none are stored.
+The references are written by `tools.golden svtr`. Weights are drawn from their names, so none are stored.
 """
 
 from __future__ import annotations

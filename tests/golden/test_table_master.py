@@ -1,7 +1,7 @@
 """Parity of TableMaster with PaddleOCR's code at its published size: the map, what is said after given tokens, the
 loss, and what it says itself.
 
-The references are written by tools/golden/table_master.py. Weights are drawn from their names, so none are stored.
+The references are written by `tools.golden table_master`. Weights are drawn from their names, so none are stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.golden.parity import spelled
 from tests.golden.thinning import images, thin
 
 DATA = Path(__file__).parent / "data" / "table_master" / "table_master.npz"
-# As in tools/golden/table_master.py
+# As in `tools.golden table_master`
 LONGEST = 60
 BIAS = {-2: 1.6, -1: -30.0}
 GAINS = {"src_attn.linears.3.weight": 3.0, "embedding.lut.weight": 0.1}

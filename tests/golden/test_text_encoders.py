@@ -1,6 +1,6 @@
 """Parity of the text encoders and of the models on them with transformers and PaddleNLP, layer by layer.
 
-The references are written by tools/golden/text_encoders.py. Weights are drawn from the reference's names and loaded as
+The references are written by `tools.golden text_encoders`. Weights are drawn from the reference's names and loaded as
 a file of it would be, so that names and layouts are compared, too.
 """
 
@@ -23,7 +23,8 @@ from nlp.models.question_answering import QuestionAnsweringConfig
 from nlp.models.sequence_classification import SequenceClassifierConfig
 from nlp.models.token_classification import TokenClassifierConfig
 from nlp.pretrained import encoder_config
-from tools.golden.text_encoders_cases import CASES, CLASSES, Case, drawn, inputs, thin
+from tests.golden.thinning import thin
+from tools.golden.texts import CASES, CLASSES, KEPT, Case, drawn, inputs
 from zoo.layers.text_encoder import encoder_family
 
 DATA = Path(__file__).parent / "data" / "text_encoders"
@@ -61,7 +62,7 @@ def filled(name: str, head: str, config: Any) -> Any:
 def check(ours: Any, want: np.ndarray, what: str) -> None:
     assert want.std() > 0.01, what
     limit = 1e-4 * max(1.0, float(np.abs(want).max()))
-    np.testing.assert_allclose(thin(np.asarray(ours)), want, rtol=0, atol=limit, err_msg=what)
+    np.testing.assert_allclose(thin(np.asarray(ours), KEPT), want, rtol=0, atol=limit, err_msg=what)
 
 
 def check_encoder(name: str) -> None:
@@ -102,16 +103,16 @@ def check_heads(name: str) -> None:
     answers = np.stack([np.asarray(part) for part in model(tokens)], -1)
     # Ours are never at padding; the reference's are.
     real = np.repeat(x.real[..., None], 2, -1)
-    places = thin(real) > 0
+    places = thin(real, KEPT) > 0
     want = reference["ForQuestionAnswering"]
-    assert (thin(answers)[~places] < -1e8).all() and places.sum() > 30
+    assert (thin(answers, KEPT)[~places] < -1e8).all() and places.sum() > 30
     if (
         name == "paddle_albert_small"
     ):  # PaddleNLP's ALBERT gives the logits of the start as those of the end, too
         real[..., 1] = False
-        places = thin(real) > 0
+        places = thin(real, KEPT) > 0
     limit = 1e-4 * max(1.0, float(np.abs(want).max()))
-    np.testing.assert_allclose(thin(answers)[places], want[places], rtol=0, atol=limit)
+    np.testing.assert_allclose(thin(answers, KEPT)[places], want[places], rtol=0, atol=limit)
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -1,6 +1,6 @@
 """Parity with the pipelines of transformers on folders as users have them: labels, entities, scores.
 
-The references are written by tools/golden/text_folders.py; the folders are made anew here.
+The references are written by `tools.golden text_folders`; the folders are made anew here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from nlp import predictor
 from nlp.pretrained_artifact import export_folder
 from nlp.results import Tagged, TextLabels
-from tools.golden.text_folders_cases import CASES, write_folder
+from tools.golden.text_folders import CASES, write_folder
 
 STORED = json.loads((Path(__file__).parent / "data" / "text_folders.json").read_text(encoding="utf-8"))
 

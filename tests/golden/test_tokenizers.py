@@ -1,6 +1,6 @@
 """Tokenizers against those of transformers (BERT, RoBERTa, ALBERT) and of PaddleNLP (ERNIE): every id is equal.
 
-tools/golden/text_tokenizers.py wrote the vocabularies and the expected ids.
+`tools.golden tokenizers` wrote the vocabularies and the expected ids.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """State dicts of torchvision's classifiers load by torchvision's names and give its logits.
 
-References: tools/golden/torchvision_models.py. Weights are drawn from the names, so none are stored.
+References: `tools.golden torchvision`. Weights are drawn from the names, so none are stored.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A whole training: ResNet-18 through the Trainer, loss by loss, against Paddle 2.6.2 and torch.
 
-The references are written by tools/golden/training.py; its `float64` run tells how much of a difference is rounding.
+The references are written by `tools.golden training`; its `float64` run tells how much of a difference is rounding.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from framework.io.dataset import Dataset
 from framework.io.loader import DataLoader
 from framework.optimizer import lr
 from framework.vision.sample import Sample
-from tools.golden.training_cases import (
+from tools.golden.training import (
     BATCH,
     CASES,
     CLASSES,

@@ -1,6 +1,6 @@
 """Parity of the Transformer with PaddleNLP's TransformerModel: names, positions, the encoder's output and logits.
 
-The references are written by tools/golden/transformer.py.
+The references are written by `tools.golden transformer`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from framework.config import build
 from framework.workflow.domain.weights import load_state_into
 from nlp.contracts import Tokens
 from nlp.models.transformer import TransformerConfig, sinusoids
-from tools.golden.transformer_cases import CASES, drawn, inputs, thin
+from tests.golden.thinning import thin
+from tools.golden.texts import TRANSFORMER_KEPT, transformer_inputs, transformer_weights
+from tools.golden.texts import TRANSFORMERS as CASES
 
 DATA = Path(__file__).parent / "data" / "transformer"
 
@@ -53,16 +55,16 @@ def test_outputs(name: str) -> None:
     second = {key for key in shapes if key.startswith("trg_")} if case["weight_sharing"] else set()
     assert own == {key: shape for key, shape in shapes.items() if key not in second}
     waves = sinusoids(case["max_length"], case["d_model"])
-    state = {**drawn(shapes), **{key: waves for key in shapes if "pos_encoder" in key}}
+    state = {**transformer_weights(shapes), **{key: waves for key in shapes if "pos_encoder" in key}}
     model = load_state_into(model, state).eval()
-    x = inputs(case)
+    x = transformer_inputs(case)
     source = Tokens(x.source.astype(np.int32), x.source != 0)
     memory = np.asarray(model.encode(source)) * source.mask[..., None]
     logits = model(source, Tokens(x.target.astype(np.int32), x.target >= 0))
     for ours, want in ((memory, reference["memory"]), (logits, reference["logits"])):
         assert want.std() > 0.1
         limit = 1e-4 * max(1.0, float(np.abs(want).max()))
-        np.testing.assert_allclose(thin(np.asarray(ours)), want, rtol=0, atol=limit)
+        np.testing.assert_allclose(thin(np.asarray(ours), TRANSFORMER_KEPT), want, rtol=0, atol=limit)
 
 
 def test_the_base_variant_is_the_full_size() -> None:

@@ -1,4 +1,4 @@
-"""Parity of UNet with PaddleSeg: names, stages, logits. Reference: tools/golden/reference.py."""
+"""Parity of UNet with PaddleSeg: names, stages, logits. Reference: `tools.golden unet`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Parity of UVDoc with PaddleX' network: names, stages, the grid and the image that is read with it.
 
-The reference is written by tools/golden/uvdoc.py. Weights are drawn from their names, so none are stored.
+The reference is written by `tools.golden uvdoc`. Weights are drawn from their names, so none are stored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ocr.models.uvdoc import PARAMS, UVDoc, UVDocConfig
 from tests.golden.parity import check_stages, spelled
 from tests.golden.thinning import amplify, thin
 
-GAIN, SIZE_HW = 0.8, (150, 100)  # as in tools/golden/uvdoc.py
+GAIN, SIZE_HW = 0.8, (150, 100)  # as in `tools.golden uvdoc`
 IMAGE = np.random.RandomState(7).uniform(0, 1, (1, 3, *SIZE_HW)).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""Parity of VGG with paddle.vision: names, stages, logits. Reference: tools/golden/reference.py."""
+"""Parity of VGG with paddle.vision: names, stages, logits. Reference: `tools.golden vgg`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parity with paddle.vision.ops of Paddle 2.6.2: values and gradients of tools/golden/vision_ops_cases.py."""
+"""Parity with paddle.vision.ops of Paddle 2.6.2: values and gradients of tools/golden/vision_ops.yml."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from framework.vision import ops
-from tools.golden.vision_ops_cases import CASES, Case
+from tools.golden.cases import OpCase as Case
+from tools.golden.cases import op_cases
 
 TOLERANCE = 1e-6  # of the largest magnitude in the reference, and of each value
-BY_NAME = {case.name: case for case in CASES}
+BY_NAME = {case.name: case for case in op_cases()}
 _QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0}  # these programs run once: compile them fast
 RAGGED = ("nms", "matrix_nms", "distribute_fpn_proposals", "generate_proposals")
 

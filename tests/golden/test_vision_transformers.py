@@ -1,6 +1,6 @@
 """Parity of MiT, Swin, ViT and DeiT with PaddleSeg, PaddleClas and timm, stage by stage.
 
-The references are written by tools/golden/vision_transformers.py. Weights are drawn from names, so none are stored.
+The references are written by `tools.golden vision_transformers`. Weights are drawn from names, so none are stored.
 """
 
 from __future__ import annotations

@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 from framework.vision.transforms import functional as F
-from tools.golden.vision_transforms_cases import CASES, OF_TENSORS, image, key
+from tools.golden.functions import OF_TENSORS, image, key
+from tools.golden.functions import TRANSFORMS as CASES
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """Parity of PP-YOLOE+ and YOLOX with PaddleDetection: outputs, every part of the loss, gradients.
 
-The references are written by tools/golden/yolo_detectors.py, which says how weights and objects are chosen.
+The references are written by `tools.golden yolo_detectors`, which says how weights and objects are chosen.
 """
 
 from __future__ import annotations

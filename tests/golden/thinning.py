@@ -1,6 +1,6 @@
 """What a golden test and the environment of its reference share; it needs numpy alone.
 
-A case is a row of a test's table REFERENCES, see tools/golden/reference.py.
+A case is a row of a test's table REFERENCES, see tools/golden/network.py.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 KEPT = 160  # values of each stage
 
 
-def thin(array: np.ndarray) -> np.ndarray:
-    """At most KEPT values, evenly spaced."""
+def thin(array: np.ndarray, kept: int = KEPT) -> np.ndarray:
+    """At most `kept` values, evenly spaced."""
     flat = array.reshape(-1)
-    return flat[:: -(-flat.size // KEPT)].astype(np.float32)
+    return flat[:: -(-flat.size // kept)].astype(np.float32)
 
 
 def images(case: Mapping[str, Any]) -> np.ndarray:

@@ -1,30 +1,25 @@
 """A training step in float32, O1 and O2, with and without recomputation: CPU time and memory of temporaries.
 
-python tools/bench/amp.py [--rounds 3] [--dtype bfloat16] [--only resnet]
-
 The step is loss and gradients, compiled; temporaries are what XLA plans for it (memory_analysis), without parameters
 and gradients. Times are of the process, summed over its threads, because machines are shared; variants run in turn.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import sys
 import time
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from framework import amp, nn
+from framework import amp as mixed_precision
+from framework import nn
 from framework.core.compilation import CPU_RECOMPUTE_OPTIONS
 from framework.inference import compile_options
 from framework.nn import functional as F
+from tools.bench.peers import arguments
 
 
 class Bottleneck(nn.Layer):
@@ -76,7 +71,9 @@ def step(layer: nn.Layer, level: str, dtype: Any, pattern: str | None, inputs: t
     graphdef, params, buffers = nn.split(layer)
 
     def loss(params: Any, buffers: Any, key: jax.Array, x: jax.Array, label: jax.Array) -> Any:
-        with amp.auto_cast(enable=level != "f32", level="O2" if level == "O2" else "O1", dtype=dtype):
+        with mixed_precision.auto_cast(
+            enable=level != "f32", level="O2" if level == "O2" else "O1", dtype=dtype
+        ):
             out, after = nn.apply(graphdef, params, buffers, key, x)
             return F.cross_entropy(out, label), after
 
@@ -90,12 +87,10 @@ def step(layer: nn.Layer, level: str, dtype: Any, pattern: str | None, inputs: t
     return run.lower(*arguments).compile(compiler_options=options), arguments
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
+def amp(argv: list[str]) -> None:
+    parser = arguments(__doc__, rounds=3, only="")
     parser.add_argument("--dtype", default="bfloat16", choices=("bfloat16", "float16"))
-    parser.add_argument("--only", default="", help="part of a model's name")
-    options = parser.parse_args()
+    options = parser.parse_args(argv)
     rng = np.random.default_rng(0)
     image = jnp.asarray(rng.standard_normal((8, 224, 224, 3)), jnp.float32)
     tokens = jnp.asarray(rng.integers(0, 1000, (8, 256)), jnp.int32)
@@ -113,16 +108,12 @@ def main() -> None:
         times: dict[str, list[float]] = {variant: [] for variant in variants}
         losses: dict[str, float] = {}
         for _ in range(options.rounds + 1):
-            for variant, (run, arguments) in variants.items():
+            for variant, (run, given) in variants.items():
                 start = time.process_time()
-                losses[variant] = float(jax.block_until_ready(run(*arguments))[0][0])
+                losses[variant] = float(jax.block_until_ready(run(*given))[0][0])
                 times[variant].append(time.process_time() - start)
         print(f"{name}, {jax.default_backend()}, {options.dtype}")
         for variant, (run, _) in variants.items():
             megabytes = run.memory_analysis().temp_size_in_bytes / 1e6
             seconds = statistics.median(times[variant][1:])  # the first run warms up
             print(f"  {variant:15} {megabytes:8.1f} MB  {seconds:6.2f} s CPU  loss {losses[variant]:.4f}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,22 +1,15 @@
 """Each row of the lowering table of framework/nn/functional: the form for this platform against the plain one.
 
-python tools/bench/lowering.py [--rounds 10]
-
 The two forms run in turn; medians in milliseconds and the ratio plain / chosen are printed, and the largest difference
 of the results: wall time and, because machines are shared, CPU time of the process.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +19,7 @@ from framework.inference import compile_options
 from framework.nn import functional as F
 from framework.nn.functional.lowering import Platform, platform, platform_scope
 from ocr.layers.ctc_head import greedy
+from tools.bench.peers import arguments
 
 
 def cases(rng: np.random.Generator) -> dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]]:
@@ -99,12 +93,8 @@ def compare(name: str, runs: dict[str, Callable[[], Any]], rounds: int) -> None:
     )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=10)
-    args = parser.parse_args()
+def lowering(argv: list[str]) -> None:
+    args = arguments(__doc__, rounds=10).parse_args(argv)
     rng = np.random.default_rng(0)
     options = compile_options(jax.devices()[0])
     forms: dict[str, Platform] = {"plain": "other", "chosen": platform()}
@@ -118,8 +108,3 @@ def main() -> int:
             runs[key] = lambda compiled=compiled, placed=placed: jax.block_until_ready(compiled(*placed))
         compare(name, runs, args.rounds)
     compare("best of 18,710 classes, 8x40", best_classes(rng), args.rounds)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,5 @@
 """Losses of the first steps of a training against PaddleOCR's code: same weights, same batches, same schedule.
 
-python tools/bench/ocr_curves.py --paddle_python PYTHON --paddleocr CHECKOUT [--models rec det] [--steps 20]
-
 The checkout is PaddleOCR 3 with the configs of `--network`, and runs eagerly under paddlepaddle 2.6.2. Detector and
 recogniser are trained as their configs say: Adam with L2 decay, dice loss and threshold map, CTC and NRTR. The rate
 rises from 0 to the config's over `--warmup` steps (250: two epochs of ICDAR 2015's 1,000 images in batches of 8); with
@@ -17,7 +15,6 @@ normalisation, say) two runs step apart by the whole rate.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -29,8 +26,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-REPO = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(REPO))
+from tools.bench.peers import REPO, arguments
 
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,:-/&"
 LENGTH = 25
@@ -162,18 +158,12 @@ def oar(case, data):
 
 
 def paddle(case, data):
-    import importlib.util
-
-    sys.path.insert(0, case.checkout)
     import paddle
     from ppocr.losses import build_loss
     from ppocr.modeling.architectures import build_model
 
-    spec = importlib.util.spec_from_file_location(
-        "named_weights", REPO / "framework" / "io" / "named_weights.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    from tools.golden.network import named_weights
+
     paddle.set_device("cpu")
     config = case.upstream()
     if case.model == "rec":
@@ -182,7 +172,7 @@ def paddle(case, data):
         config["Architecture"]["Head"]["out_channels_list"] = counts
     network = build_model(config["Architecture"])
     shapes = {name: tuple(value.shape) for name, value in network.state_dict().items()}
-    network.set_state_dict(module.named_weights(shapes))
+    network.set_state_dict(named_weights(shapes))
     for layer in network.sublayers():
         if isinstance(layer, paddle.nn.Dropout):
             layer.p = 0.0
@@ -195,10 +185,7 @@ def paddle(case, data):
     mean, std = (
         (half, half)
         if case.model == "rec"
-        else (
-            np.array([0.485, 0.456, 0.406], np.float32),
-            np.array([0.229, 0.224, 0.225], np.float32),
-        )
+        else (np.array([0.485, 0.456, 0.406], np.float32), np.array([0.229, 0.224, 0.225], np.float32))
     )
     losses = []
     for step, batch in enumerate(data):
@@ -231,29 +218,15 @@ def reversed_batches(data):
     return [{name: value[::-1] for name, value in batch.items()} for batch in data]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+def ocr_curves(argv: list[str]) -> None:
+    parser = arguments(
+        __doc__, models=("rec", "det"), network="PP-OCRv4_mobile", steps=20, warmup=250, epsilon=1e-8
     )
-    parser.add_argument("--models", nargs="+", default=["rec", "det"], choices=["rec", "det"])
-    parser.add_argument("--network", default="PP-OCRv4_mobile", help="such as PP-OCRv6_small")
-    parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--batch", type=int, help="examples of a step: 16 lines or 8 pages")
-    parser.add_argument("--warmup", type=int, default=250)
     parser.add_argument("--optimizer", default="Adam", choices=["Adam", "Momentum", "SGD"])
-    parser.add_argument("--epsilon", type=float, default=1e-8, help="of Adam")
     parser.add_argument("--paddle_python", required=True, help="interpreter that has paddlepaddle 2.6.2")
     parser.add_argument("--paddleocr", required=True, help="checkout of PaddleOCR 3")
-    parser.add_argument("--worker", nargs=3, metavar=("PEER", "CASE", "FILE"), help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.worker:
-        peer, case, file = args.worker
-        answers, sys.stdout = sys.stdout, sys.stderr
-        data = batches(file)
-        run = oar if peer == "oar" else paddle
-        losses = run(Case(**json.loads(case)), reversed_batches(data) if peer == "reversed" else data)
-        print(json.dumps(losses), file=answers)
-        return 0
+    args = parser.parse_args(argv)
     for model in args.models:
         batch = args.batch or {"rec": 16, "det": 8}[model]
         case = Case(model, args.network, args.paddleocr, args.warmup, batch, args.optimizer, args.epsilon)
@@ -263,10 +236,10 @@ def main() -> int:
             curves = {}
             peers = {"oar": sys.executable, "paddle": args.paddle_python, "reversed": args.paddle_python}
             for peer, python in peers.items():
-                command = [python, __file__, "--worker", peer, json.dumps(asdict(case)), file]
-                command += ["--paddle_python", args.paddle_python, "--paddleocr", args.paddleocr]
+                command = [python, "-m", __name__, peer, json.dumps(asdict(case)), file]
+                env = os.environ | ({} if peer == "oar" else {"PYTHONPATH": args.paddleocr})
                 done = subprocess.run(
-                    command, check=True, stdout=subprocess.PIPE, text=True, env={**os.environ}
+                    command, check=True, stdout=subprocess.PIPE, text=True, env=env, cwd=REPO
                 )
                 curves[peer] = np.array(json.loads(done.stdout.splitlines()[-1]))
         theirs = curves["paddle"]
@@ -281,8 +254,12 @@ def main() -> int:
                 f"{model}: {name} from paddle over {len(theirs)} steps: median {np.median(apart[peer]):.1e}, "
                 f"worst {apart[peer].max():.1e}"
             )
-    return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+if __name__ == "__main__":  # one of the peers
+    peer, case, file = sys.argv[1:]
+    answers, sys.stdout = sys.stdout, sys.stderr
+    data = batches(file)
+    run = oar if peer == "oar" else paddle
+    losses = run(Case(**json.loads(case)), reversed_batches(data) if peer == "reversed" else data)
+    print(json.dumps(losses), file=answers)

@@ -1,6 +1,6 @@
 """Every configuration as an ONNX file: ONNX Runtime and OpenVINO against our program, on two sizes of what is free.
 
-python -m tools.bench.onnx_configs [part of a name ...]
+`python -m tools.bench onnx_configs [part of a name …]`
 
 Weights are drawn from their names, so none are needed. Columns: nodes, transpositions, seconds to export, and the
 largest difference of each engine (relative to the largest value; see framework/export/formats/onnx/check.py).
@@ -9,7 +9,6 @@ largest difference of each engine (relative to the largest value; see framework/
 from __future__ import annotations
 
 import dataclasses
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -46,8 +45,8 @@ from framework.workflow.domain.capabilities import ExportExtras
 from framework.workflow.domain.domain import find_domain
 from framework.workflow.export.export import ExportedModel, settle_predict_options
 from framework.workflow.export.onnx import draw_input
+from tools.bench.peers import REPO, openvino_model
 
-REPO = Path(__file__).resolve().parents[2]
 # Factors of drawn kernels, the first that spreads the scores of detections: with too small ones a network answers the
 # same for every image, with too large ones every score is 1, and which of equal detections are best is up to rounding.
 GAINS = (1.0, 2.0, 1.6, 1.3, 0.9, 0.8)
@@ -136,9 +135,7 @@ class Row:
 
 def openvino_runner(file: Path) -> Callable[[NamedArrays], NamedArrays]:
     """Runs a file in OpenVINO on the CPU, in float32."""
-    import openvino
-
-    model = openvino.Core().compile_model(str(file), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    model = openvino_model(file, "f32")
     known = {name for port in model.inputs for name in port.get_names()}
 
     def run(feed: NamedArrays) -> NamedArrays:
@@ -188,7 +185,7 @@ def export_and_compare(program: Program, with_openvino: bool = False) -> Row:
     return Row(operators, seconds, found)
 
 
-def main(argv: list[str]) -> int:
+def onnx_configs(argv: list[str]) -> int:
     failed = 0
     for config in configs():
         if argv and not any(part in str(config) for part in argv):
@@ -210,7 +207,3 @@ def main(argv: list[str]) -> int:
                 flush=True,
             )
     return int(failed > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,6 @@
 """Programs written for Paddle, with only their import changed: the examples in the docstrings of an installed Paddle.
 
-python tools/bench/paddle_examples.py --python PADDLE_VENV/bin/python --work DIR [-j 2] [nn__ tensor__paddle.abs ...]
+`python -m tools.bench paddle_examples --python PADDLE_VENV/bin/python --work DIR [-j 2] [nn__ tensor__paddle.abs …]`
 
 Paddle's interpreter extracts the examples into DIR/examples (one script each, called part__name__number) and runs each
 three times, drawing other random numbers each time (DIR/paddle); both are kept for later calls. Then this interpreter
@@ -19,19 +19,19 @@ Words after the options choose examples whose name contains one of them.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import paddle_examples_run
-from paddle_examples_run import OURS, RUNS, chosen, run_all
+
+from tools.bench import paddle_examples_run
+from tools.bench.paddle_examples_run import OURS, RUNS, chosen, run_all
+from tools.bench.peers import REPO, arguments
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|inf|nan)\b", re.IGNORECASE)
 
@@ -137,43 +137,30 @@ def report(results: dict[str, dict[str, Any]]) -> None:
         print(f"{part:14}{row[0][0]:9}{row[0][1]:8}{row[0][2]:6}{cells}")
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def paddle_examples(argv: list[str]) -> None:
+    parser = arguments(__doc__, timeout=60.0)
     parser.add_argument("only", nargs="*", help="parts of the names of examples")
     parser.add_argument(
-        "--python", help="interpreter that has paddlepaddle: needed where Paddle has not run an example yet"
+        "--python", help="interpreter that has paddlepaddle: needed for what Paddle has not run yet"
     )
     parser.add_argument(
         "--work", type=Path, required=True, help="folder of the examples and of Paddle's results"
     )
-    parser.add_argument(
-        "--ours", type=Path, help="folder of our results; earlier ones in it are kept [WORK/ours]"
-    )
+    parser.add_argument("--ours", type=Path, help="folder of our results; earlier ones are kept [WORK/ours]")
     parser.add_argument("-j", "--jobs", type=int, default=2)
-    parser.add_argument("--timeout", type=float, default=60.0, help="seconds for one example")
     parser.add_argument("--differs", action="store_true", help="print each variable that differs")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(argv)
     work = options.work.resolve()
     examples, recorded, ours = work / "examples", work / "paddle", (options.ours or work / "ours").resolve()
     names = chosen(work, options.only)
     if not names or any(not (recorded / str(RUNS - 1) / f"{name}.json").exists() for name in names):
         if not options.python:
             parser.error("--python is needed: Paddle has not run these examples yet")
-        command = [
-            options.python,
-            paddle_examples_run.__file__,
-            work,
-            options.jobs,
-            options.timeout,
-            *options.only,
-        ]
-        subprocess.run([str(word) for word in command], check=True)
+        command = [options.python, "-m", paddle_examples_run.__name__, work, options.jobs, options.timeout]
+        subprocess.run([str(word) for word in (*command, *options.only)], check=True, cwd=REPO)
         names = chosen(work, options.only)
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(work / "jaxcache"))
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-    sys.path.append(str(Path(__file__).resolve().parents[2]))
     run_all(OURS, names, examples, ours, options.jobs, options.timeout)
     results = {name: compare(name, recorded, ours) for name in names}
     if options.differs:
@@ -184,7 +171,3 @@ def main(arguments: list[str] | None = None) -> None:
     merged = ours / "results.json"
     kept = json.loads(merged.read_text(encoding="utf-8")) if merged.exists() else {}
     merged.write_text(json.dumps(kept | results, indent=1), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

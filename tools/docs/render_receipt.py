@@ -1,6 +1,6 @@
 """Draw docs/images/receipt.png: an invented shop's receipt on a table, as a phone would photograph it.
 
-python tools/docs/render_receipt.py [OUT.png]
+    python -m tools.docs.render_receipt [OUT.png]
 
 The font is the one inside Pillow and the noise is seeded, so the image needs nothing but this file.
 """

@@ -1,6 +1,6 @@
 """Draw images for the examples of the documents: a blood smear under a microscope, a tissue slice, a T-shirt.
 
-python tools/docs/render_samples.py [FOLDER]        writes cells.png, tissue.png and shirt.png, by default to samples/
+    python -m tools.docs.render_samples [FOLDER]    writes cells.png, tissue.png and shirt.png, by default to samples/
 
 They need nothing but this file and look enough like what the packaged models learnt from to give results.
 """

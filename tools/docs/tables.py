@@ -1,6 +1,6 @@
 """Write the tables of README.md and docs/*.md anew, from configs/, the registry and the rows of the hub.
 
-python tools/docs/tables.py            tests/e2e/test_docs.py fails while they are out of date
+    python -m tools.docs            tests/e2e/test_docs.py fails while they are out of date
 
 A table stands between `<!-- table: NAME -->` and `<!-- end of table -->`, as does a listing of a file of docs/examples.
 """
@@ -10,16 +10,9 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import re
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
-import api_names
-import paddle_table
 
 from framework import hub
 from framework.config import available, build, find, load
@@ -27,6 +20,8 @@ from framework.interop.graph import onnx
 from framework.interop.graph import paddle as paddle_graphs
 from framework.interop.graph.paddle.pir import FORMS
 from framework.workflow.domain.domain import all_domains
+from tools.bench.__main__ import BENCHES
+from tools.docs import api_names, paddle_table
 
 REPO = Path(__file__).resolve().parents[2]
 _TABLE = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
@@ -163,7 +158,16 @@ def _markdown(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
+def benchmarks() -> str:
+    """Every measurement of tools/bench, with its command."""
+    rows = []
+    for name, (_, what, peer, needs) in BENCHES.items():
+        rows.append((f"`python -m tools.bench {' '.join((name, needs)).strip()}`", what, peer))
+    return _markdown(("command", "what", "compared with"), rows)
+
+
 TABLES = {
+    "benchmarks": benchmarks,
     "pipelines": pipelines,
     "weights": weights,
     "backbones": backbones,
@@ -188,7 +192,3 @@ def main() -> None:
         if new != old:
             path.write_text(new, encoding="utf-8", newline="\n")
             print(f"updated {path.relative_to(REPO)}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,51 +1,103 @@
-"""Reference outputs, losses and poses of HigherHRNet and the top-down HRNet, from PaddleDetection.
-
-    python tools/golden/keypoint.py [case ...]        needs: paddlepaddle 2.6, ppdet
-
-Every entry of the state dict is drawn from PaddleDetection's name for it (framework/interop/named_weights.py). A
-network's case stores what watched sublayers give in eval, thinned, the maps after the flip test, and in training the
-losses, with the targets of PaddleDetection's transforms. Cases called after scenes, and `dark`, store the poses of
-given maps.
-"""
+"""Pose models of PaddleDetection: what they are run on, which the tests draw too, and how."""
 
 from __future__ import annotations
 
-import sys
 import types
-import zlib  # noqa: F401  has to be imported before paddle
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
-import paddle
-from hrnet import thin
-from keypoint_cases import (
-    BATCH,
-    BOTTOM_UP,
-    CALM,
-    FLIP_PAIRS,
-    JOINTS,
-    SCENES,
-    TOP_DOWN,
-    WATCHED,
-    ignored,
-    images,
-    peaks,
-    people,
-    scene,
+
+from tools.golden.network import Arrays, Reference, Row, find, import_paddle
+from tools.golden.tables import network_table
+
+JOINTS = 17
+FLIP_PAIRS = ((1, 2), (3, 4), (5, 6), (7, 8), (9, 10), (11, 12), (13, 14), (15, 16))
+# {case: (height, width) of the images}
+BOTTOM_UP, TOP_DOWN = (
+    {
+        n: tuple(row["size_hw"])
+        for n, row in network_table("keypoint").items()
+        if row.get("run", "").endswith(kind)
+    }
+    for kind in ("bottom_up", "top_down")
 )
-from ppdet.data.transform import keypoint_operators as operators
-from ppdet.modeling.architectures import keypoint_hrhrnet
-from ppdet.modeling.architectures.keypoint_hrnet import HRNetPostProcess, TopDownHRNet
-from ppdet.modeling.backbones.hrnet import HRNet
-from ppdet.modeling.heads.keypoint_hrhrnet_head import HrHRNetHead
-from ppdet.modeling.losses.keypoint_loss import HrHRNetLoss, KeyPointMSELoss
+BATCH = 2
+WATCHED = (  # of the bottom-up model
+    "hrhrnet_head.conv1",
+    "hrhrnet_head.deconv",
+    "hrhrnet_head.blocks",
+    "hrhrnet_head.conv2",
+)
+# Name: (people, tags at each place)
+SCENES = {"nobody": (0, 2), "one": (1, 2), "three": (3, 2), "crowd": (12, 1)}
+SCENE_HW = (64, 96)  # half of the image's
+CALM = 0.05
+"""Factor of the last convolutions' weights: random ones give heatmaps whose squares the loss would cut off."""
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from framework.interop.named_weights import named_weights
 
-OUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data" / "keypoint"
+def images(batch: int, size_hw: tuple[int, int]) -> np.ndarray:
+    """[N, 3, H, W] float32"""
+    return np.random.RandomState(5).standard_normal((batch, 3, *size_hw)).astype(np.float32)
+
+
+def people(size_hw: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """(keypoints [2, 4, J, 3] of images in pixels, valid [2, 4]).
+
+    Some joints are outside or without label. A person of the first image has one joint; in the second is nobody.
+    """
+    draw = np.random.RandomState(9)
+    keypoints = np.zeros((BATCH, 4, JOINTS, 3), np.float32)
+    height, width = size_hw
+    keypoints[..., :2] = draw.uniform(-0.12, 1.12, keypoints[..., :2].shape) * [width, height]
+    keypoints[..., 2] = draw.randint(0, 3, keypoints.shape[:-1])
+    keypoints[0, 1, :, 2] = 0
+    keypoints[0, 1, 5] = [0.4 * width, 0.7 * height, 2]
+    valid = np.array([[True, True, False, True], [False] * 4])
+    return keypoints, valid
+
+
+def ignored(size_hw: tuple[int, int]) -> np.ndarray:
+    """[2, H, W] bool"""
+    mask = np.zeros((BATCH, *size_hw), bool)
+    mask[0, size_hw[0] // 3 : size_hw[0] // 2, : size_hw[1] // 2] = True
+    mask[1, -9:, 11:30] = True
+    return mask
+
+
+def scene(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """(heatmaps [J, H, W], tags [T, J, H, W]) float32, as from a network; a fifth of the joints are faint or absent."""
+    (number, tags), (height, width) = SCENES[name], SCENE_HW
+    draw = np.random.RandomState(len(name))
+    heat = 0.02 * draw.rand(JOINTS, height, width)
+    tag = 0.1 * draw.standard_normal((tags, JOINTS, height, width))
+    rows, columns = np.mgrid[:height, :width]
+    for person in range(number):
+        own = 2 + 0.9 * person + 0.2 * draw.standard_normal(tags)
+        for joint in range(JOINTS):
+            y, x = draw.uniform(0, height), draw.uniform(0, width)
+            peak = draw.uniform(0.0, 0.09) if draw.rand() < 0.2 else draw.uniform(0.3, 1)
+            bump = peak * np.exp(-((columns - x) ** 2 + (rows - y) ** 2) / (2 * 1.5**2))
+            near = (bump > 0.02) & (bump > heat[joint])
+            tag[:, joint, near] += (own + 0.1 * draw.standard_normal(tags))[:, None]
+            heat[joint] = np.maximum(heat[joint], bump)
+    return heat.astype(np.float32), tag.astype(np.float32)
+
+
+def peaks() -> np.ndarray:
+    """[3, J, 24, 18] float32: peaks inside and at the borders; two maps are nowhere above 0."""
+    draw = np.random.RandomState(3)
+    maps = 0.01 * draw.rand(3, JOINTS, 24, 18)
+    rows, columns = np.mgrid[:24, :18]
+    for index in np.ndindex(3, JOINTS):
+        y, x = draw.uniform(-1, 25), draw.uniform(-1, 19)
+        maps[index] += draw.uniform(0.2, 1) * np.exp(-((columns - x) ** 2 + (rows - y) ** 2) / 8)
+    maps[0, -1] = -maps[0, -1]
+    maps[1, -1] = 0
+    return maps.astype(np.float32)
+
+
+# -- the reference ---------------------------------------------------------------------------------------------------
 
 
 class Ragged(types.SimpleNamespace):
@@ -62,81 +114,70 @@ class Ragged(types.SimpleNamespace):
             return np.array(rows, dtype=object)
 
 
-keypoint_hrhrnet.np = Ragged()
+def _bottom_up_module() -> Any:
+    module = find("ppdet.modeling.architectures.keypoint_hrhrnet")
+    module.np = Ragged()
+    return module
 
 
-def load(model: Any) -> str:
-    """Give the model weights drawn from its names; returns names and shapes, a line each."""
-    shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
-    weights = named_weights(shapes)
-    for name in weights:
-        if name.startswith(("hrhrnet_head.conv", "final_conv")):
-            weights[name] *= CALM
-    model.set_state_dict(weights)
-    return "\n".join(f"{name} {'x'.join(map(str, shape))}" for name, shape in sorted(shapes.items()))
-
-
-def backbone() -> Any:
-    return HRNet(width=32, freeze_at=-1, freeze_norm=False, return_idx=[0])
-
-
-def watch(model: Any, names: tuple[str, ...]) -> dict[str, np.ndarray]:
-    found: dict[str, np.ndarray] = {}
-    layers = dict(model.named_sublayers())
-    for name in names:
-        layers[name].register_forward_post_hook(
-            lambda _, args, out, name=name: found.__setitem__(name, out.numpy())
-        )
-    return found
-
-
-def bottom_up(size_hw: tuple[int, int]) -> dict[str, np.ndarray]:
-    head = HrHRNetHead(JOINTS, HrHRNetLoss(JOINTS, False), False, 32)
-    order = np.arange(JOINTS)
+def higher_hrnet(backbone: Any) -> Any:
+    head = find("ppdet.modeling.heads.keypoint_hrhrnet_head.HrHRNetHead")
+    loss = find("ppdet.modeling.losses.keypoint_loss.HrHRNetLoss")
+    order, module = np.arange(JOINTS), _bottom_up_module()
     for left, right in FLIP_PAIRS:
         order[[left, right]] = right, left
-    process = keypoint_hrhrnet.HrHRNetPostProcess()
-    model: Any = keypoint_hrhrnet.HigherHRNet(backbone(), head, process, True, order.tolist())
-    stored = {"keys": np.array(load(model).encode())}
+    heads = head(JOINTS, loss(JOINTS, False), False, 32)
+    return module.HigherHRNet(backbone, heads, module.HrHRNetPostProcess(), True, order.tolist())
 
+
+def top_down_hrnet(backbone: Any) -> Any:
+    kind = find("ppdet.modeling.architectures.keypoint_hrnet.TopDownHRNet")
+    return kind(
+        32,
+        JOINTS,
+        backbone,
+        find("ppdet.modeling.losses.keypoint_loss.KeyPointMSELoss")(),
+        flip_perm=FLIP_PAIRS,
+    )
+
+
+def _given(paddle: Any, size_hw: tuple[int, int]) -> dict[str, Any]:
+    return {"image": paddle.to_tensor(images(1, size_hw)), "im_shape": paddle.to_tensor([size_hw], "float32")}
+
+
+def bottom_up(reference: Reference, row: Row) -> Arrays:
+    """Stages, the maps after the flip test, and in training the losses with the targets of ppdet's transforms."""
+    model, paddle, size_hw, found, maps = reference.model, reference.library, row["size_hw"], {}, []
     model.eval()
-    found = watch(model, WATCHED)
-    given: list[Any] = []
-    x = paddle.to_tensor(images(1, size_hw))
-    model.inputs = {"image": x, "im_shape": paddle.to_tensor([size_hw], "float32")}
-    with paddle.no_grad(), mock.patch.object(model, "get_topk", lambda maps: given.extend(maps) or maps):
+    reference.watch(found, WATCHED)
+    model.inputs = _given(paddle, size_hw)
+    with paddle.no_grad(), mock.patch.object(model, "get_topk", lambda x: maps.extend(x) or x):
         model.deploy = True
         model._forward()
-        stored |= {name: thin(out) for name, out in found.items()}
+        stored = dict(found)
         model.deploy, model.post_process = False, lambda *maps: (None, None)
-        given.clear()
+        maps.clear()
         model._forward()
-        stored |= {f"maps {i}": thin(out.numpy()) for i, out in enumerate(given)}
-
+        stored |= {f"maps {i}": out.numpy() for i, out in enumerate(maps)}
     model.train()
-    records = [bottom_up_targets(size_hw, index) for index in range(BATCH)]
-    inputs = {
-        name: paddle.to_tensor(np.stack([record[name] for record in records]))
-        for name in ("heatmap_gt1x", "heatmap_gt2x", "mask_1x", "mask_2x", "tagmap")
-    }
-    inputs = {name: x.astype("float32") if "heat" in name else x for name, x in inputs.items()}
+    records = [_targets(size_hw, index) for index in range(BATCH)]
+    names = ("heatmap_gt1x", "heatmap_gt2x", "mask_1x", "mask_2x", "tagmap")
+    targets = {name: paddle.to_tensor(np.stack([record[name] for record in records])) for name in names}
+    targets = {name: x.astype("float32") if "heat" in name else x for name, x in targets.items()}
     with paddle.no_grad():
-        maps = model.backbone({"image": paddle.to_tensor(images(BATCH, size_hw))})
-        losses = model.hrhrnet_head(maps, inputs)
+        out = model.backbone({"image": paddle.to_tensor(images(BATCH, size_hw))})
+        losses = model.hrhrnet_head(out, targets)
     return stored | {f"loss {name}": np.asarray(float(value)) for name, value in losses.items()}
 
 
-def bottom_up_targets(size_hw: tuple[int, int], index: int) -> dict[str, np.ndarray]:
-    side = size_hw[0]
+def _targets(size_hw: tuple[int, int], index: int) -> dict[str, np.ndarray]:
+    operators, side = find("ppdet.data.transform.keypoint_operators"), size_hw[0]
     sizes = [side // 4, side // 2]
     keypoints, valid = people(size_hw)
     joints = keypoints[index][valid[index]].astype(np.float64)
     joints[..., :2] /= side
-    records = {
-        "image": np.zeros((*size_hw, 3), np.uint8),
-        "joints": joints,
-        "mask": (~ignored(size_hw)[index]).astype(np.float32),
-    }
+    mask = (~ignored(size_hw)[index]).astype(np.float32)
+    records = {"image": np.zeros((*size_hw, 3), np.uint8), "joints": joints, "mask": mask}
     for transform in (
         operators.RandomAffine(0, [1, 1], 0, sizes, side),
         operators.ToHeatmaps(JOINTS, sizes, 2),
@@ -146,75 +187,52 @@ def bottom_up_targets(size_hw: tuple[int, int], index: int) -> dict[str, np.ndar
     return records
 
 
-def top_down(size_hw: tuple[int, int]) -> dict[str, np.ndarray]:
-    model: Any = TopDownHRNet(32, JOINTS, backbone(), KeyPointMSELoss(), flip_perm=FLIP_PAIRS)
-    stored = {"keys": np.array(load(model).encode())}
+def top_down(reference: Reference, row: Row) -> Arrays:
+    """The maps without and with the flip test, and the loss in training."""
+    model, paddle, size_hw, found, maps = reference.model, reference.library, row["size_hw"], {}, []
+    operators = find("ppdet.data.transform.keypoint_operators")
     model.eval()
-    found = watch(model, ("final_conv",))
-    given: list[Any] = []
-    model.post_process = lambda maps, center, scale: given.append(maps)
-    model.inputs = {
-        "image": paddle.to_tensor(images(1, size_hw)),
-        "im_shape": paddle.to_tensor([size_hw], "float32"),
-    }
+    reference.watch(found, ("final_conv",))
+    model.post_process = lambda x, center, scale: maps.append(x)
+    model.inputs = _given(paddle, size_hw)
     with paddle.no_grad():
         model.flip = False
         model._forward()
-        stored["final_conv"] = thin(found["final_conv"])
+        stored = dict(found)
         model.flip = True
         model._forward()
-    stored["flipped"] = thin(given[-1].numpy())
-
     model.train()
-    keypoints, _ = people(size_hw)
     records = []
-    for joints in keypoints[:, 0]:
-        seen = np.minimum(joints[:, 2:], 1)
-        record = {"image": np.zeros((*size_hw, 3)), "joints": joints.copy(), "joints_vis": seen.repeat(3, 1)}
+    for joints in people(size_hw)[0][:, 0]:
+        seen = np.minimum(joints[:, 2:], 1).repeat(3, 1)
+        record = {"image": np.zeros((*size_hw, 3)), "joints": joints.copy(), "joints_vis": seen}
         records.append(operators.ToHeatmapsTopDown([size_hw[1] // 4, size_hw[0] // 4], 2)(record))
-    model.inputs = {
-        name: paddle.to_tensor(np.stack([record[name] for record in records]))
-        for name in ("target", "target_weight")
-    }
+    names = ("target", "target_weight")
+    model.inputs = {name: paddle.to_tensor(np.stack([record[name] for record in records])) for name in names}
     model.inputs["image"] = paddle.to_tensor(images(BATCH, size_hw))
     with paddle.no_grad():
-        return stored | {"loss": np.asarray(float(model._forward()["loss"]))}
+        loss = np.asarray(float(model._forward()["loss"]))
+    return stored | {"flipped": maps[-1].numpy(), "loss": loss}
 
 
-def poses(name: str) -> dict[str, np.ndarray]:
-    heat, tags = scene(name)
+def poses(reference: None, row: Row) -> Arrays:
+    """People of the maps of a scene, grouped by tags."""
+    paddle, module = import_paddle(), _bottom_up_module()
+    heat, tags = scene(row["scene"])
     maps = [paddle.to_tensor(x[None]) for x in (heat, *tags)]
     pool, head = paddle.nn.MaxPool2D(5, 1, 2), types.SimpleNamespace(num_joints=JOINTS)
     upsample = paddle.nn.Upsample(None, 2, "bilinear")
     model: Any = types.SimpleNamespace(interpolate=upsample, pool=pool, hrhrnet_head=head, max_num_people=30)
-    top = keypoint_hrhrnet.HigherHRNet.get_topk(model, maps)
     height, width = (2 * side for side in heat.shape[1:])
-    keypoints, scores = keypoint_hrhrnet.HrHRNetPostProcess()(*top, height, width)
-    print(f"{name}: {len(keypoints)} people, joints found {[int((k[:, 2] > 0).sum()) for k in keypoints]}")
+    top = module.HigherHRNet.get_topk(model, maps)
+    keypoints, scores = module.HrHRNetPostProcess()(*top, height, width)
     return {"keypoints": keypoints, "scores": np.asarray(scores if len(keypoints) else np.zeros(0))}
 
 
-def dark() -> dict[str, np.ndarray]:
-    maps = peaks()
+def dark(reference: None, row: Row) -> Arrays:
+    """Poses of given maps, refined."""
+    paddle, maps = import_paddle(), peaks()
     sizes = np.array([[4 * maps.shape[3], 4 * maps.shape[2]]] * len(maps), np.float32)
-    keypoints, scores = HRNetPostProcess()(paddle.to_tensor(maps), sizes / 2, sizes / 200)[0]
+    process = find("ppdet.modeling.architectures.keypoint_hrnet.HRNetPostProcess")()
+    keypoints, scores = process(paddle.to_tensor(maps), sizes / 2, sizes / 200)[0]
     return {"keypoints": keypoints.astype(np.float32), "scores": scores}
-
-
-def main() -> None:
-    OUT.mkdir(parents=True, exist_ok=True)
-    for name in sys.argv[1:] or [*BOTTOM_UP, *TOP_DOWN, *SCENES, "dark"]:
-        if name in BOTTOM_UP:
-            stored = bottom_up(BOTTOM_UP[name])
-        elif name in TOP_DOWN:
-            stored = top_down(TOP_DOWN[name])
-        else:
-            stored = dark() if name == "dark" else poses(name)
-        for key, value in stored.items():
-            if key != "keys" and value.size:
-                print(f"{name} {key}: {value.shape} std {value.std():.5f}, largest {np.abs(value).max():.5f}")
-        np.savez_compressed(OUT / f"{name}.npz", **stored)  # type: ignore[arg-type]
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """Networks trained a few steps here, saved as .pdparams, loaded in Paddle: 0 missing, the same outputs.
 
-    python tools/golden/pdparams_parity.py train FOLDER      with Oar
-    python tools/golden/pdparams_parity.py check FOLDER      needs: paddlepaddle 2.6, ppdet 2.6, paddlenlp 2.8
+    python -m tools.golden.pdparams_parity train FOLDER      with Oar
+    python -m tools.golden.pdparams_parity check FOLDER      needs: paddlepaddle 2.6, ppdet 2.6, paddlenlp 2.8
 
 `train` writes <case>.pdparams with the official names, and inputs and outputs in <case>.npz. `check` builds the
 official network, loads the file with `paddle.load` and `set_state_dict`, and compares: ResNet50 and MobileNetV3 of
@@ -11,14 +11,14 @@ paddle.vision.models, ResNet50 of PaddleClas, PicoDet-S of PaddleDetection, ERNI
 from __future__ import annotations
 
 import sys
-import zlib  # noqa: F401  paddle crashes in this environment when it is loaded first
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+from tools.golden import tables
+from tools.golden.network import assemble, find, import_paddle
+
 STEPS, CLASSES, TOLERANCE = 4, 5, 1e-4
 ERNIE = {"vocab_size": 97, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 ERNIE |= {"intermediate_size": 64, "max_position_embeddings": 24, "type_vocab_size": 4}
@@ -101,8 +101,7 @@ def train(folder: Path) -> None:
 
 def check(folder: Path) -> None:
     """Load in Paddle and compare. Raises: AssertionError."""
-    import paddle
-
+    paddle = import_paddle()
     for name in SUITES:
         with np.load(folder / f"{name}.npz") as data:
             given, *want = (data[key] for key in data.files)
@@ -125,34 +124,26 @@ def check(folder: Path) -> None:
 
 def network(name: str) -> tuple[Any, Any]:
     """The official network, and what gives the outputs of ours from the stored input."""
-    import paddle
+    paddle = import_paddle()
 
-    def nchw(x: np.ndarray) -> paddle.Tensor:
+    def nchw(x: np.ndarray) -> Any:
         return paddle.to_tensor(x.transpose(0, 3, 1, 2))
 
     if name.endswith("_vision"):
         vision = getattr(paddle.vision.models, name.removesuffix("_vision"))(num_classes=CLASSES)
         return vision, lambda x: [vision(nchw(x)).numpy()]
-    import text_encoders
-
-    for absent in ("faiss", "aistudio_sdk.hub", *text_encoders._UNUSED):
-        text_encoders.pretend(absent)
     if name == "resnet50_clas":
-        from paddleclas.ppcls.arch.backbone.legendary_models import resnet
-
-        clas = resnet.ResNet50(class_num=CLASSES)
+        clas = find("paddleclas.ppcls.arch.backbone.legendary_models.resnet.ResNet50")(class_num=CLASSES)
         return clas, lambda x: [clas(nchw(x)).numpy()]
     if name == "picodet_s":
-        import picodet
-
-        detector = picodet.VARIANTS["picodet_s"]()
+        detector = assemble(tables.network_table("picodet")["picodet_s"]["parts"])
 
         def detect(x: np.ndarray) -> list[np.ndarray]:
-            return [out.numpy() for out in detector.head.forward_train(detector(nchw(x)))[:2]]
+            maps = detector.neck(detector.backbone({"image": nchw(x)}))
+            return [out.numpy() for out in detector.head.forward_train(maps)[:2]]
 
         return detector, detect
-    from paddlenlp import transformers
-
+    transformers = find("paddlenlp.transformers")
     config = transformers.ErnieConfig(num_labels=CLASSES, hidden_act="gelu", **ERNIE)
     ernie = transformers.ErnieForSequenceClassification(config)
     return ernie, lambda ids: [ernie(paddle.to_tensor(ids.astype(np.int64))).numpy()]

@@ -1,11 +1,8 @@
-"""Writes tests/golden/data/tokenizers: small vocabularies, and what the reference tokenizers make of texts with them.
+"""tests/golden/data/tokenizers: small vocabularies, and what the reference tokenizers make of texts with them.
 
-    python -m venv hf; hf/bin/pip install "transformers==4.57.*" sentencepiece
-    hf/bin/python tools/golden/text_tokenizers.py          trains the vocabularies, writes expected.json
-    python tools/golden/text_tokenizers.py ernie           adds ERNIE's; needs paddlenlp 2.6.1
-
-Both read the data in OAR_SHARED. The references are the tokenizers written in Python (BertTokenizer, RobertaTokenizer
-and AlbertTokenizer of transformers; ErnieTokenizer of PaddleNLP), not those of the library that this toolkit uses.
+The recipe `tokenizers` trains the vocabularies, too; its case `ernie` adds ERNIE's. Both read the data in OAR_SHARED.
+The references are the tokenizers written in Python (BertTokenizer, RobertaTokenizer and AlbertTokenizer of
+transformers; ErnieTokenizer of PaddleNLP), not those of the library that this toolkit uses.
 Vocabularies are trained on ud_en_ewt and ud_zh_gsdsimp (CC BY-SA 4.0) and snips_nlu (CC0). Letters with accents are
 single characters in the texts: only the Python tokenizer of transformers 4 composes them, in cased text.
 """
@@ -15,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 SHARED = Path(os.environ.get("OAR_SHARED", "../shared")) / "data"
@@ -127,9 +124,9 @@ def case(tokenizer) -> dict:
     return found
 
 
-def main(what: str) -> None:
+def files(name: str, cases: list[str]) -> Iterator[tuple[Path, str]]:
     target = OUT / "expected.json"
-    if what == "ernie":
+    if cases == ["ernie"]:
         from paddlenlp.transformers.ernie.tokenizer import ErnieTokenizer
 
         found = json.loads(target.read_text(encoding="utf-8"))
@@ -140,16 +137,13 @@ def main(what: str) -> None:
         from transformers import AlbertTokenizer, BertTokenizer, RobertaTokenizer
 
         train()
+        vocabulary = str(OUT / "bert" / "vocab.txt")
         found = {
             "texts": texts(),
-            "bert": case(BertTokenizer(str(OUT / "bert" / "vocab.txt"))),
-            "bert_cased": case(BertTokenizer(str(OUT / "bert" / "vocab.txt"), do_lower_case=False)),
+            "bert": case(BertTokenizer(vocabulary)),
+            "bert_cased": case(BertTokenizer(vocabulary, do_lower_case=False)),
             "roberta": case(RobertaTokenizer.from_pretrained(OUT / "roberta")),
             "albert": case(AlbertTokenizer(str(OUT / "albert" / "spiece.model"))),
             "albert_bpe": case(AlbertTokenizer(str(OUT / "albert_bpe" / "spiece.model"))),
         }
-    write(target, json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n")
-
-
-if __name__ == "__main__":
-    main(*(sys.argv[1:] or ["all"]))
+    yield target, json.dumps(found, ensure_ascii=False, separators=(",", ":")) + "\n"

@@ -1,24 +1,74 @@
-"""Makes tests/golden/data/training/*.npz: the losses of ResNet-18 trained by Paddle and by torch, step by step.
+"""A whole training of ResNet-18 by Paddle and by torch: weights, batches and settings, which the test has too.
 
-Run it from the root of the repository, once with paddlepaddle 2.6.2 and paddleclas 2.6, once with torch (none of our
-code but training_cases.py):
-
-    python tools/golden/training.py paddle [case ...]
-    python tools/golden/training.py torch [case ...]        in float32 and in float64
-
-Each file holds `loss` and `lr` of each step.
+The losses and rates of each step; torch's in float32 and in float64, which tells how much of a difference is rounding.
 """
 
 from __future__ import annotations
 
-import sys
+import math
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from training_cases import BATCH, CASES, CLASSES, DECAY, MEAN, MOMENTUM, STD, Case, samples, weights
+
+from tools.golden.network import find, import_paddle
 
 OUTPUT = Path(__file__).resolve().parents[2] / "tests" / "golden" / "data" / "training"
+STEPS, BATCH, SIDE, CLASSES = 50, 8, 64, 10
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+MOMENTUM, DECAY = 0.9, 1e-3
+
+
+class Case(NamedTuple):
+    """A learning rate for each step: a warmup that goes over into a cosine, or steps where `boundaries` are given."""
+
+    rate: float
+    steps: int = STEPS
+    warmup: int = 0
+    boundaries: tuple[int, ...] = ()
+
+
+CASES = {
+    "warmup_cosine": Case(0.004, warmup=10),
+    "piecewise": Case(0.005, steps=20, boundaries=(8, 14)),  # the short one
+}
+
+
+def weights(shapes: Mapping[str, Sequence[int]]) -> dict[str, np.ndarray]:
+    """A fresh network: each entry of the state dict drawn from the CRC of its name, in the scale that training starts
+    from. Matrices are [in, out].
+
+    The normalisations at the end of residual branches begin small, as in trainings that begin them with 0. From 1 on,
+    rounding grows tenfold every three steps: torch's own float32 and float64 losses are 1e-3 apart after ten.
+    """
+    return {name: _weight(name, tuple(shape)) for name, shape in shapes.items()}
+
+
+def _weight(name: str, shape: tuple[int, ...]) -> np.ndarray:
+    rng = np.random.RandomState(zlib.crc32(name.encode("utf-8")))
+    if len(shape) == 4:
+        values = rng.standard_normal(shape) * math.sqrt(2 / math.prod(shape[1:]))
+    elif len(shape) == 2:
+        values = rng.uniform(-1, 1, shape) / math.sqrt(shape[0])
+    else:
+        values = np.full(shape, float(name.endswith((".weight", "._variance"))))
+        if name.endswith("conv1.bn.weight"):
+            values *= 0.1
+    return values.astype(np.float32)
+
+
+def samples() -> tuple[np.ndarray, np.ndarray]:
+    """Images [STEPS * BATCH, SIDE, SIDE, 3] uint8 in the order they are trained on, and their classes.
+
+    Each class has a pattern of its own under the noise, so there is something to learn.
+    """
+    rng = np.random.RandomState(11)
+    patterns = rng.randint(0, 256, (CLASSES, 8, 8, 3)).repeat(SIDE // 8, 1).repeat(SIDE // 8, 2)
+    labels = rng.randint(0, CLASSES, STEPS * BATCH)
+    noise = rng.normal(0, 30, (len(labels), SIDE, SIDE, 3))
+    return (0.4 * patterns[labels] + 76 + noise).clip(0, 255).astype(np.uint8), labels
 
 
 def batches(case: Case, dtype: str) -> Any:
@@ -29,10 +79,9 @@ def batches(case: Case, dtype: str) -> Any:
 
 
 def paddle_run(case: Case) -> dict[str, np.ndarray]:
-    import paddle  # type: ignore[import-not-found]
-    from paddleclas.ppcls.arch.backbone.legendary_models.resnet import ResNet18  # type: ignore
-
-    model = ResNet18(class_num=CLASSES)
+    paddle = import_paddle()
+    resnet18 = find("paddleclas.ppcls.arch.backbone.legendary_models.resnet.ResNet18")
+    model = resnet18(class_num=CLASSES)
     state = model.state_dict()
     for name, value in weights({name: value.shape for name, value in state.items()}).items():
         state[name].set_value(value)
@@ -135,14 +184,12 @@ def torch_run(case: Case, dtype: str) -> dict[str, np.ndarray]:
     return {"loss": np.array(losses), "lr": np.array(rates)}
 
 
-if __name__ == "__main__":
-    OUTPUT.mkdir(parents=True, exist_ok=True)
-    for name in sys.argv[2:] or CASES:
-        case = CASES[name]
-        if sys.argv[1] == "paddle":
-            runs = {"paddle": paddle_run(case)}
-        else:
-            runs = {"torch": torch_run(case, "float32"), "float64": torch_run(case, "float64")}
-        for kind, run in runs.items():
-            np.savez(OUTPUT / f"{name}_{kind}.npz", **run)
-            print(f"{name}_{kind}", " ".join(f"{loss:.6f}" for loss in run["loss"]))
+def files(name: str, cases: list[str]) -> Iterator[tuple[Path, dict[str, np.ndarray]]]:
+    """Cases are `paddle` and `torch`."""
+    for kind in cases:
+        for case, settings in CASES.items():
+            if kind == "paddle":
+                yield OUTPUT / f"{case}_paddle.npz", paddle_run(settings)
+            else:
+                yield OUTPUT / f"{case}_torch.npz", torch_run(settings, "float32")
+                yield OUTPUT / f"{case}_float64.npz", torch_run(settings, "float64")

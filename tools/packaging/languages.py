@@ -2,7 +2,7 @@
 ocr/text/languages.py.
 
     pip download --no-deps --no-binary paddleocr paddleocr==3.7.0 && tar xzf paddleocr-3.7.0.tar.gz
-    python tools/packaging/languages.py paddleocr-3.7.0/ppocr/utils
+    python -m tools.packaging.languages paddleocr-3.7.0/ppocr/utils
 
 A row's dictionary is the file of the folder that has the SHA-256 of its `dict`. A row reads a language when its
 dictionary has all letters of it and upstream trains the row for the language's script: the Thai dictionary has all of

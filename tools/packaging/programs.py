@@ -2,8 +2,8 @@
 
 See framework/workflow/export/bundled.py. The graphs are compared with the programs in ONNX Runtime.
 
-python tools/packaging/programs.py            before a release, and whenever a first start should be fast again
-python tools/packaging/programs.py --check    exit status 1 and the changed files, where they hold no more
+    python -m tools.packaging.programs            before a release, and whenever a first start should be fast again
+    python -m tools.packaging.programs --check    exit status 1 and the changed files, where they hold no more
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 DEFAULTS = ("pp_ocrv6_small", "picodet_s_layout_synthetic")
 

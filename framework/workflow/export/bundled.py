@@ -1,6 +1,6 @@
 """Programs and ONNX graphs of the default models that come with the package, so that a first start makes none.
 
-They lie in framework/bundled and are written by `python tools/packaging/programs.py`. One is taken only where
+They lie in framework/bundled and are written by `python -m tools.packaging.programs`. One is taken only where
 everything that it was made of is the same today: the model's config, the shapes of its weights and inputs, and the
 text of every source file that was loaded when it was made. Otherwise, or where jax reads a program no more, the model
 is lowered as any other. Weights are never shipped: they come from the hub.

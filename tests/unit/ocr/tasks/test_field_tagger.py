@@ -136,7 +136,7 @@ def test_fields_of_a_model_go_before_those_of_rules(artifact: Path) -> None:
 
 def test_the_options_of_the_document_reader(artifact: Path, tmp_path: Path) -> None:
     import ocr
-    from framework.commands import document as command
+    from ocr.commands import document as command
     from tests.unit.ocr.documents.pdf_pages import PdfPage, make_pdf
 
     content = PdfPage()

@@ -209,7 +209,7 @@ def with_images(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_documents_keep_images_for_models_that_read_them(with_images: Path, tmp_path: Path) -> None:
     import ocr
-    from framework.commands import document as command
+    from ocr.commands import document as command
 
     drawn = [PdfPage(), PdfPage()]
     for content in drawn:

@@ -131,7 +131,7 @@ def test_what_is_said_of_too_many_tokens_and_of_no_image() -> None:
 
 
 def test_what_upstream_never_trains_is_frozen() -> None:
-    """368,231,687 of 369,062,599 values are trained there, as tools/golden/layoutxlm.py --count says."""
+    """368,231,687 of 369,062,599 values are trained there, as `tools.golden layoutxlm` --count says."""
     model = build(LayoutXLMForSerConfig(variant="layoutxlm-base-uncased"))
     trained = sum(parameter.size for parameter in model.parameters() if parameter.attr.trainable)
     assert trained == 368_231_687

@@ -14,9 +14,9 @@ from framework.nn.functional import boxes as F
 from framework.nn.functional import proposals
 from framework.vision import boxes as host_boxes
 from framework.vision import ops
-from tools.golden.vision_ops_cases import CASES, draw_boxes
+from tools.golden.cases import draw_boxes, op_cases
 
-BY_NAME = {case.name: case for case in CASES}
+BY_NAME = {case.name: case for case in op_cases()}
 
 
 def arrays(name: str) -> tuple[dict[str, Any], dict[str, Any]]:

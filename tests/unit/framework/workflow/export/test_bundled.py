@@ -89,7 +89,7 @@ def test_none_is_taken_that_is_damaged_or_that_jax_reads_no_more(folder: Path):
 
 
 def test_what_the_package_has_is_listed():
-    """Whether it holds for today's sources is a matter of speed: `python tools/packaging/programs.py --check`."""
+    """Whether it holds for today's sources is a matter of speed: `python -m tools.packaging.programs --check`."""
     listed = bundled._read_manifest()
     programs = {f"{name}.jaxexp.gz" for name in listed["programs"]}
     graphs = {f"{name}.onnx.gz" for name in listed["graphs"]}

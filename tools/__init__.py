@@ -1,0 +1,1 @@
+"""What is made beside the packages: reference outputs, measurements, tables of the documents, the wheel."""

@@ -1,0 +1,1 @@
+"""Measurements against peers: `python -m tools.bench`, see __main__.py."""

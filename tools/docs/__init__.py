@@ -1,0 +1,1 @@
+"""Tables and pictures of the documents: `python -m tools.docs` renews the tables."""
