@@ -2,6 +2,7 @@
 
 They make what `create_model` makes, found in the registry: the networks are Paddle's, images are [N, H, W, 3].
 Pretrained weights are those of the index, which for ResNet of 50 layers and more and MobileNetV1 are PaddleClas's.
+GoogLeNet gives its three logits in training, and one in evaluation, where Paddle's gives three.
 
 This module stands above the rest of the framework; nothing there imports it.
 """
@@ -42,7 +43,7 @@ class ModelFunction:
 
         Args:
             pretrained: As of `create_model`.
-            scale: The width, of MobileNet alone.
+            scale: The width, of MobileNet alone; ShuffleNetV2's is part of its functions' names.
             batch_norm: Of VGG alone.
             with_pool, num_classes: A model without pooling or without classes is `create_model` with `features_only`.
 
@@ -76,7 +77,12 @@ class ModelFunction:
 _NO_PROJECTION = {"project_first": False}
 _FUNCTIONS = {
     "LeNet": ModelFunction("lenet"),
+    **dict.fromkeys(("AlexNet", "alexnet"), ModelFunction("alexnet")),
+    **{f"densenet{depth}": ModelFunction(f"densenet{depth}") for depth in (121, 161, 169, 201, 264)},
+    **dict.fromkeys(("GoogLeNet", "googlenet"), ModelFunction("googlenet")),
+    **dict.fromkeys(("InceptionV3", "inception_v3"), ModelFunction("inception_v3")),
     **dict.fromkeys(("MobileNetV1", "mobilenet_v1"), ModelFunction("mobilenetv1_x{scale}")),
+    **dict.fromkeys(("MobileNetV2", "mobilenet_v2"), ModelFunction("mobilenetv2_x{scale}")),
     **{
         name: ModelFunction(f"mobilenetv3_{size}_x{{scale}}", {"original": True})
         for size in ("small", "large")
@@ -92,30 +98,32 @@ _FUNCTIONS = {
             "wide_resnet101_2",
         )
     },
+    **{
+        f"shufflenet_v2_{size}": ModelFunction(f"shufflenet_v2_{size}")
+        for size in ("swish", "x0_25", "x0_33", "x0_5", "x1_0", "x1_5", "x2_0")
+    },
+    **{name: ModelFunction(name) for name in ("squeezenet1_0", "squeezenet1_1")},
     **{f"vgg{depth}": ModelFunction(f"vgg{depth}{{norm}}") for depth in (11, 13, 16, 19)},
 }
-# What paddle.vision.models 3.3 has besides.
-_ABSENT = (
-    *("AlexNet", "DenseNet", "GoogLeNet", "InceptionV3", "MobileNetV2", "ShuffleNetV2", "SqueezeNet"),
-    *("alexnet", "googlenet", "inception_v3", "mobilenet_v2", "squeezenet1_0", "squeezenet1_1"),
-    *(f"densenet{depth}" for depth in (121, 161, 169, 201, 264)),
-    *(f"shufflenet_v2_{size}" for size in ("swish", "x0_25", "x0_33", "x0_5", "x1_0", "x1_5", "x2_0")),
-)
-_BY_CLASS = {"ResNet": "resnet50", "VGG": "vgg16"}
+_BY_CLASS = {
+    "DenseNet": "densenet121",
+    "ResNet": "resnet50",
+    "ShuffleNetV2": "shufflenet_v2_x1_0",
+    "SqueezeNet": "squeezenet1_0",
+    "VGG": "vgg16",
+}
 
 
 def __getattr__(name: str) -> ModelFunction:
     if name in _FUNCTIONS:
         return _FUNCTIONS[name]
-    if name in _ABSENT or name in _BY_CLASS:
+    if name in _BY_CLASS:
         raise ConfigError(
-            "this architecture is not here" if name in _ABSENT else "the class has another constructor here",
+            "the class has another constructor here",
             where="framework.vision.models",
             received=name,
             allowed=", ".join(sorted(_FUNCTIONS)),
-            fix=f"models.{_BY_CLASS[name]}() makes one"
-            if name in _BY_CLASS
-            else "zoo.list_models() lists all architectures",
+            fix=f"models.{_BY_CLASS[name]}() makes one",
         )
     hint = did_you_mean(name, _FUNCTIONS)
     raise AttributeError(

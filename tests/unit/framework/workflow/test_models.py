@@ -194,6 +194,7 @@ def test_paddles_functions_take_paddles_weights() -> None:
 
 def test_paddles_functions() -> None:
     counts = {"resnet18": 11_689_512, "resnext50_64x4d": 45_192_488, "vgg16": 138_357_544}
+    counts |= {"alexnet": 61_100_840, "MobileNetV2": 3_504_872, "shufflenet_v2_x2_0": 7_366_536}
     for name, count in counts.items():
         net = getattr(vision.models, name)()
         assert sum(parameter.size for parameter in net.parameters()) == count
@@ -205,8 +206,10 @@ def test_paddles_functions() -> None:
 
 
 def test_paddles_functions_that_are_not_here() -> None:
-    with pytest.raises(ConfigError, match=r"not here[\s\S]*densenet121[\s\S]*resnet50, [\s\S]*list_models"):
-        _ = vision.models.densenet121
+    with pytest.raises(
+        ConfigError, match=r"another constructor[\s\S]*SqueezeNet[\s\S]*models\.squeezenet1_0\(\)"
+    ):
+        _ = vision.models.SqueezeNet
     with pytest.raises(ConfigError, match=r"another constructor[\s\S]*VGG[\s\S]*models\.vgg16\(\)"):
         _ = vision.models.VGG
     with pytest.raises(AttributeError, match="did you mean 'resnet50'"):
