@@ -17,10 +17,12 @@ REFERENCES: dict[str, dict[str, Any]] = {
     },
     "densenet121": {
         "call": "paddle.vision.models.densenet121",
+        "gain": 1.5,
         "size_hw": (64, 96),
     },
     "densenet161": {
         "call": "paddle.vision.models.densenet161",
+        "gain": 1.5,
         "size_hw": (96, 64),
         "stages": ("conv1_func", "db_conv_2", "tr_conv2_blk", "db_conv_3", "db_conv_4", "db_conv_5"),
     },
@@ -33,6 +35,7 @@ REFERENCES: dict[str, dict[str, Any]] = {
     },
     "inception_v3": {
         "call": "paddle.vision.models.inception_v3",
+        "gain": 1.5,
         "size_hw": (107, 139),
         "stages": (
             "inception_stem",
@@ -45,6 +48,7 @@ REFERENCES: dict[str, dict[str, Any]] = {
     },
     "mobilenetv2_x1_0": {
         "call": "paddle.vision.models.mobilenet_v2",
+        "gain": 1.9,
         "size_hw": (75, 97),
         "stages": ("features.0", "features.1", "features.3", "features.6", "features.17", "features.18"),
         "train": True,
@@ -52,15 +56,18 @@ REFERENCES: dict[str, dict[str, Any]] = {
     "mobilenetv2_x0_25": {
         "call": "paddle.vision.models.mobilenet_v2",
         "options": {"scale": 0.25},
+        "gain": 1.9,
         "size_hw": (64, 96),
     },
     "shufflenet_v2_x1_0": {
         "call": "paddle.vision.models.shufflenet_v2_x1_0",
+        "gain": 1.5,
         "size_hw": (75, 97),
         "stages": ("_conv1", "2_1", "2_2", "3_8", "4_4", "_last_conv"),
     },
     "shufflenet_v2_swish": {
         "call": "paddle.vision.models.shufflenet_v2_swish",
+        "gain": 1.7,
         "size_hw": (64, 96),
         "stages": ("_conv1", "2_1", "2_2"),
     },

@@ -53,6 +53,8 @@ _INNER = (3 * 3, 128)  # pixels and channels that the inner classifiers see
 
 @dataclass(frozen=True)
 class GoogLeNetConfig:
+    """The network has one size."""
+
     num_classes: int = 1000
 
 

@@ -27,6 +27,8 @@ _WIDE, _TALL = (1, 7), (7, 1)
 
 @dataclass(frozen=True)
 class InceptionV3Config:
+    """The network has one size."""
+
     num_classes: int = 1000
 
 

@@ -56,6 +56,8 @@ STAGES = (
 
 @dataclass(frozen=True)
 class MobileNetV2Config(VariantConfig[ScaledSize], table=VARIANTS):
+    """`variant` is the scale of all widths."""
+
     variant: str = "mobilenetv2_x1_0"
     num_classes: int = 1000
 

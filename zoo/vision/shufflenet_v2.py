@@ -53,6 +53,8 @@ VARIANTS: dict[str, Size] = {
 
 @dataclass(frozen=True)
 class ShuffleNetV2Config(VariantConfig[Size], table=VARIANTS):
+    """`variant` is the scale of the widths, or swish at scale 1."""
+
     variant: str = "shufflenet_v2_x1_0"
     num_classes: int = 1000
 

@@ -21,6 +21,8 @@ from zoo.layers.variants import VariantConfig
 
 
 class Stem(NamedTuple):
+    """The first convolution, which has stride 2."""
+
     channels: int
     kernel_size: int
     padding: int
@@ -45,6 +47,8 @@ FIRES = ((16, 64), (16, 64), (32, 128), (32, 128), (48, 192), (48, 192), (64, 25
 
 @dataclass(frozen=True)
 class SqueezeNetConfig(VariantConfig[Size], table=VARIANTS):
+    """`variant` is the version."""
+
     variant: str = "squeezenet1_0"
     num_classes: int = 1000
 
